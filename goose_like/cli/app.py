@@ -12,9 +12,9 @@ import typer
 from goose_like import __version__
 from goose_like.core.errors import GooseLikeError
 
-from .commands import profile, provider, run, session, toolkit, trust
+from .commands import groups, session
 from .exit import run_guarded
-from .options import ApprovalOption, ModelOption, ProfileOption, ProfileOptions, SandboxOption, TrustOption
+from .options import OutputFormat, ProfileOption, ProfileOptions, add_profile_options, list_session_names
 
 app = typer.Typer(
     name="goose-like",
@@ -26,12 +26,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog='Example: goose-like run --max-steps 20 "make the tests in tests/ pass"')(run.run)
 app.add_typer(session.app, name="session")
-app.add_typer(profile.app, name="profile")
-app.add_typer(toolkit.app, name="toolkit")
-app.add_typer(provider.app, name="provider")
-app.add_typer(trust.app, name="trust")
+app.add_typer(groups.profile_app, name="profile")
+app.add_typer(groups.toolkit_app, name="toolkit")
+app.add_typer(groups.provider_app, name="provider")
+app.add_typer(groups.trust_app, name="trust")
+app.add_typer(groups.permissions_app, name="permissions")
 
 
 def _list_help_topics(context: typer.Context) -> list[str]:
@@ -41,15 +41,8 @@ def _list_help_topics(context: typer.Context) -> list[str]:
 
 
 @app.callback(invoke_without_command=True)
-def _run_without_command(
-    context: typer.Context,
-    profile: ProfileOption = None,
-    model: ModelOption = None,
-    sandbox: SandboxOption = None,
-    approval: ApprovalOption = None,
-    trust: TrustOption = False,
-) -> None:
-    options = ProfileOptions(profile, model, sandbox, approval, trust)
+@add_profile_options
+def _run_without_command(options: ProfileOptions, context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         from goose_like.cli.chat.startup import has_prompt, start_session
 
@@ -61,14 +54,55 @@ def _run_without_command(
         raise typer.BadParameter(f"put options after the command; see goose-like {context.invoked_subcommand} -h")
 
 
+@app.command(epilog='Example: goose-like run --max-steps 20 "make the tests in tests/ pass"')
+@add_profile_options
+def run(
+    options: ProfileOptions,
+    text: Annotated[list[str] | None, typer.Argument(help="The task; - at the end adds standard input.")] = None,
+    file: Annotated[str | None, typer.Option("-i", "--input", help="Read the task from a file.")] = None,
+    output_format: Annotated[OutputFormat, typer.Option(help="Format of standard output.")] = "text",
+    max_steps: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many model requests [default: 128].")
+    ] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Stop at this cost in US dollars.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Stop after this many input and output tokens.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.001, help="Stop after this many seconds.")] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(help="Name of the new session; with --resume, of the old one.", autocompletion=list_session_names),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a session [default: newest here].")] = False,
+    no_session: Annotated[bool, typer.Option("--no-session", help="Do not save a session.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on standard error.")] = False,
+) -> None:
+    """Do one task. Progress goes to standard error, the answer to standard output.
+
+    Exit codes: 0 done, 1 error, 2 usage, 3 steps, 4 cost, 5 tokens, 6 denied, 7 no sandbox, 75 rate limit,
+    76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
+    """
+    from .launch import open_session, run_and_close, settle_profile
+    from .run import RunRequest, read_task, run_once
+
+    if no_session and (resume or session):
+        raise typer.BadParameter("--no-session cannot be used with --session or --resume")
+    task = read_task(text or [], file)
+    if no_session:
+        choice, saved = settle_profile(options), None
+    else:
+        choice, saved = open_session(options, session=session, is_resumed=resume)
+    limits = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
+    given = {name: value for name, value in limits.items() if value is not None}
+    limited = choice.profile.limits.model_copy(update=given)
+    request = RunRequest(task, choice.profile, limited, saved, output_format, quiet)
+    raise typer.Exit(run_and_close(run_once(request), choice, saved))
+
+
 @app.command(epilog="Example: goose-like doctor")
 def doctor(profile: ProfileOption = None) -> None:
     """Check the installation. Show the model that would be used and why, and what to do next."""
-    from goose_like.cli.commands.inspect import run_doctor
+    from goose_like.cli.commands.doctor import run_doctor
 
-    from .launch import run_and_close
-
-    raise typer.Exit(run_and_close(run_doctor(profile)))
+    raise typer.Exit(run_doctor(profile))
 
 
 @app.command("help", epilog="Example: goose-like help run")
@@ -108,9 +142,9 @@ def run_command_line() -> int:
 def _run() -> None:
     _add_plugins()
     if "_GOOSE_LIKE_COMPLETE" in os.environ:
-        from .shell_completion import register_shells
+        from typer.completion import get_completion_inspect_parameters
 
-        register_shells()
+        get_completion_inspect_parameters()  # makes Typer answer, without its options such as --install-completion
     app(prog_name="goose-like")
 
 

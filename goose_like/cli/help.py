@@ -35,11 +35,7 @@ def list_topics_below(app: Typer, words: list[str]) -> list[str]:
 
 
 def find_page(app: Typer, words: list[str]) -> str:
-    """Return the page of a command or topic, or all sections of the documentation with a word in their headings.
-
-    Raises:
-        UsageError: There is no such page; the message names a similar word.
-    """
+    """Return the page of a command or topic, or all sections of the documentation with a word in their headings."""
     context = get_command(app).make_context("goose-like", [], resilient_parsing=True)
     for number, word in enumerate(words):
         commands = getattr(context.command, "commands", {})
@@ -49,26 +45,21 @@ def find_page(app: Typer, words: list[str]) -> str:
             hint = did_you_mean(word, list_topics_below(app, words[:number]))
             raise UsageError(f"no help for {' '.join(words)!r}; {hint}")
         context = commands[word].make_context(word, [], parent=context, resilient_parsing=True)
-    command = context.command
-    formatter = context.make_formatter()
-    command.format_usage(context, formatter)
-    command.format_help_text(context, formatter)
-    command.format_options(context, formatter)
+    formatter, topics = context.make_formatter(), _read_topics()
     for title, name in _TABLES.items():
         with formatter.section(title):
-            formatter.write_dl(_read_table(_read_topic(name)))
-    command.format_epilog(context, formatter)
+            formatter.write_dl(_read_table(topics[name]))
     with formatter.section("See also"):
-        formatter.write_text(", ".join(f"goose-like help {name}" for name in list_topics()))
-    return formatter.getvalue()
+        formatter.write_text(", ".join(f"goose-like help {name}" for name in topics))
+    return f"{context.get_help()}\n\n{formatter.getvalue()}"
 
 
-def _read_topic(name: str) -> str:
-    return find_docs_folder().joinpath(f"{name}.md").read_text(encoding="utf-8")
+def _read_topics() -> dict[str, str]:
+    return {file.stem: file.read_text(encoding="utf-8") for file in sorted(find_docs_folder().glob("*.md"))}
 
 
 def _find_topic(word: str) -> str | None:
-    topics = {name: _read_topic(name) for name in list_topics()}
+    topics = _read_topics()
     if word in topics:
         return topics[word]
     heading = re.compile(rf"\b{re.escape(word.removesuffix('s'))}s?\b", re.IGNORECASE)

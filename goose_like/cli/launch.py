@@ -9,7 +9,7 @@ from typing import Any
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.core.errors import ProfileError
 from goose_like.sessions.session import Session
-from goose_like.workspace.policy import describe_risk
+from goose_like.workspace.permissions.policy import describe_risk
 
 from .options import ProfileOptions
 from .project_trust import settle_project_trust
@@ -42,23 +42,15 @@ def open_session(
         raise
 
 
-def run_and_close(
-    work: Coroutine[Any, Any, int], choice: ProfileChoice | None = None, session: Session | None = None
-) -> int:
+def run_and_close(work: Coroutine[Any, Any, int], choice: ProfileChoice, session: Session | None = None) -> int:
     """Run work in a new event loop, close the session, and return the exit code of the work.
 
-    Raises:
-        ProfileError: The profile is wrong; the message has the file and the line.
+    An error about the profile names its file and line.
     """
-    return asyncio.run(close_after(work, choice, session))
-
-
-async def close_after(work: Coroutine[Any, Any, int], choice: ProfileChoice | None, session: Session | None) -> int:
-    """Do the work of `run_and_close` in the running event loop."""
     try:
-        return await work
+        return asyncio.run(work)
     except ProfileError as error:
-        raise (choice.locate_error(error) if choice else error) from None
+        raise choice.locate_error(error) from None
     finally:
         if session:
             session.close()

@@ -69,14 +69,13 @@ def _list_files(project: ProjectConfig) -> str:
 
 def _format_files(project: ProjectConfig) -> str:
     """Return the texts of the files, or a diff if other versions were trusted."""
-    before = load_folder_trust(project.root).files or {}
+    before = load_folder_trust(project.root).files
+    if not before:
+        return "\n".join(f"{name}:\n{text}" for name, text in sorted(project.files.items()))
     lines: list[str] = []
     for name in sorted({*before, *project.files}):
-        old, new = before.get(name, ""), project.files.get(name, "")
-        if before:
-            lines += unified_diff(old.split("\n"), new.split("\n"), f"trusted {name}", name, lineterm="", n=10_000)
-        else:
-            lines += [f"{name}:", *new.split("\n")]
+        old, new = before.get(name, "").split("\n"), project.files.get(name, "").split("\n")
+        lines += unified_diff(old, new, f"trusted {name}", name, lineterm="", n=10_000)
     return "\n".join(lines)
 
 
@@ -84,44 +83,37 @@ def add_trust(folder: str) -> None:
     """Trust the files of a folder's project as they are now."""
     project = read_project_config(Path(folder))
     if project is None or not project.files:
-        reason = "it has neither .goose-like/profiles.yaml nor .goose-like/commands/*.md"
-        if project:
-            reason = "; ".join(project.skipped)
+        missing = "it has neither .goose-like/profiles.yaml nor .goose-like/commands/*.md"
+        reason = "; ".join(project.skipped) if project else missing
         raise UsageError(f"there is nothing to trust in {folder!r}: {reason}")
     files = _list_files(project)
     trust_project(project)
     print(f"trusted as it is now: {files}")
 
 
-def _list_permissions() -> list[tuple[Path, StoredApproval | None, str]]:
-    """Return each permanent permission: its folder, the approval (None: the project's files), and a description."""
+def _list_permissions() -> list[tuple[str, Path, StoredApproval | None, str]]:
+    """Return number, folder, approval (None: the project's files) and description of each permanent permission."""
     rows: list[tuple[Path, StoredApproval | None, str]] = []
     for folder, trusted in sorted(load_trust().items()):
         if trusted.files is not None:
             rows.append((folder, None, f"the project's {', '.join(trusted.files)}"))
         rows += [(folder, approval, f"{approval.kind}: {approval.subject}") for approval in trusted.approvals]
-    return rows
+    return [(str(number), *row) for number, row in enumerate(rows, 1)]
 
 
 def print_permissions() -> None:
     """Print all permanent permissions with the numbers that `trust forget` takes."""
-    rows = [
-        (str(number), str(folder), escape_invisible(text))
-        for number, (folder, _, text) in enumerate(_list_permissions(), 1)
-    ]
+    rows = [(number, str(folder), escape_invisible(text)) for number, folder, _, text in _list_permissions()]
     print_table(("number", "folder", "allowed"), rows, "there are no permanent permissions")
 
 
 def revoke_permissions(which: str) -> None:
     """Revoke the permission with a number, or all permissions of a folder."""
-    rows = _list_permissions()
-    if which.isdecimal():
-        chosen = rows[int(which) - 1 : int(which)] if which != "0" else []
-    else:
-        chosen = [row for row in rows if row[0] == Path(which).resolve()]
+    wanted = which if which.isdecimal() else str(Path(which).resolve())
+    chosen = [row for row in _list_permissions() if wanted in (row[0], str(row[1]))]
     if not chosen:
         raise UsageError(f"no permission {which!r}; see numbers and folders with: goose-like trust list")
-    for folder, approval, text in chosen:
+    for _, folder, approval, text in chosen:
         revoke(folder, approval)
         print(f"revoked: {escape_invisible(text)} in {folder}")
 

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from typing_extensions import override
@@ -20,6 +21,7 @@ from goose_like.core.message import Usage
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.session import Session
+from goose_like.terminal.escape import escape_for
 from goose_like.terminal.interaction import handle_signals, is_terminal, open_screen
 
 from .options import OutputFormat
@@ -45,9 +47,8 @@ async def run_once(request: RunRequest) -> int:
     notifier = out if request.is_quiet else Tee(open_screen(shows_answer=False), out)
     history, code = History(), 1
     try:
-        async with build_exchange(
-            request.profile, notifier, session=request.session, limits=request.limits
-        ) as exchange:
+        building = build_exchange(request.profile, notifier, session=request.session, limits=request.limits)
+        async with building as exchange:
             history = exchange.history
             end, code = await run_until_stopped(exchange.reply(request.text), notifier, out)
             code = end.exit_code if end else code
@@ -145,7 +146,7 @@ class StdoutWriter(Notifier):
         if self.reader_gone.done():
             return
         try:
-            sys.stdout.write(text)
+            sys.stdout.write(escape_for(sys.stdout, text))
             sys.stdout.flush()
         except BrokenPipeError:
             self.reader_gone.set_result(None)
@@ -157,9 +158,6 @@ def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix t
     """Return the task from the command line, a file, or standard input; `example` appears in the error message.
 
     Standard input is read for `-`, which adds it to the words before, or if there is nothing else.
-
-    Raises:
-        UsageError: The task is missing, empty, unreadable, not text, or given twice.
     """
     if words and file is not None:
         raise UsageError("give the task as TEXT or with -i FILE, not both")
@@ -169,8 +167,7 @@ def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix t
         if is_piped:
             parts.append(sys.stdin.buffer.read().decode())
         elif file is not None:
-            with open(file, encoding="utf-8") as source:
-                parts.append(source.read())
+            parts.append(Path(file).read_text(encoding="utf-8"))
         elif not words:
             raise UsageError(f"give a task: goose-like {example}, or -i FILE, or - for standard input")
     except OSError as error:

@@ -1,21 +1,8 @@
 r"""Completion scripts for bash, zsh and fish.
 
-The scripts use Typer's own completion: the program prints candidates when these variables are set.
-
-    _GOOSE_LIKE_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS="goose-like run -"
-
-Each line is a word, a tab, and help. bash needs no help, so it asks for `complete_bash`: words only, and faster.
-Typer's own scripts lack three things that ours have: `--option=value` in bash, no space after `PROVIDER:`, and files
-where no word fits.
+A script asks the program, which prints a word, a tab and help per line. bash needs no help: its words come faster.
+Typer's own scripts lack `--option=value` in bash, no space after `PROVIDER:`, and files where no word fits.
 """
-
-from typer.completion import get_completion_inspect_parameters
-
-
-def register_shells() -> None:
-    """Make Typer answer completion requests, without its options --install-completion and --show-completion."""
-    get_completion_inspect_parameters()  # registers the shells
-
 
 _BASH = r"""
 _goose_like() {

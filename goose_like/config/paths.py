@@ -1,6 +1,10 @@
-"""Folders of goose_like: the XDG base directories, or subfolders of `GOOSE_LIKE_HOME`."""
+"""Folders of goose_like: the XDG base directories, or subfolders of `GOOSE_LIKE_HOME`; and changes of files there."""
 
+import fcntl
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _APP = "goose-like"
@@ -38,3 +42,26 @@ def cache_folder() -> Path:
 def find_repository_root(folder: Path) -> Path:
     """Return the root of the git repository around a folder, or the folder itself outside a repository."""
     return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Create a folder if necessary, and let only one process at a time run the block for this folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def replace_private_file(file: Path, text: str) -> None:
+    """Replace a file, or the target of a link, atomically with one that only its owner can read."""
+    target = Path(os.path.realpath(file))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The sandbox hides `keys*` from commands. `mkstemp` creates files with mode 0600.
+    descriptor, name = tempfile.mkstemp(prefix=f"{file.name}.", dir=target.parent)
+    with open(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    os.replace(name, target)

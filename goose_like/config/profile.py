@@ -1,18 +1,17 @@
 """Profiles: which models and toolkits the agent uses, and what it may do."""
 
+import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticCustomError
 
 from goose_like.core.message import FrozenModel
 
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
 ApprovalMode = Literal["auto", "ask", "plan", "yolo"]
-
-SHORT_FORMS = {"processor": "model", "accelerator": "model", "moderator": "name"}
-"""Keys whose value may be a text instead of a mapping, with the key inside the mapping that the text stands for."""
 
 
 class ModelChoice(FrozenModel):
@@ -55,18 +54,6 @@ class ToolkitChoice(FrozenModel):
     requires: dict[str, str] = {}
     config: dict[str, Any] = {}
 
-    @field_validator("requires", mode="before")
-    @classmethod
-    def _is_mapping(cls, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return value
-        name = value if isinstance(value, str) else "calendar"
-        raise PydanticCustomError(
-            "user_message",
-            "expected a mapping of its own name for what it needs to a toolkit of this profile, e.g. "
-            f"`requires: {{{name}: {name}}}`",
-        )
-
 
 class Limits(FrozenModel):
     """Limits of one turn. None means no limit."""
@@ -85,16 +72,93 @@ class SessionChoice(FrozenModel):
     notify: Literal["bell", "osc9", "off"] = Field(default="bell", description="signal at the end of a long turn")
 
 
-class Profile(FrozenModel):
+class PathChoice(FrozenModel):
+    """Paths that commands see or not, beyond the standard rules. `~` is the home folder; relative: to the workspace."""
+
+    read: tuple[str, ...] = Field(default=(), description="more files and folders to show, e.g. of the home folder")
+    hide: tuple[str, ...] = Field(default=(), description="files to hide, in the syntax of .gitignore, or below ~/")
+
+
+class VariableChoice(FrozenModel):
+    """Environment variables that commands get, beyond those of the system and of toolchains: names, or `DJANGO_*`."""
+
+    allow: tuple[str, ...] = ()
+
+
+class NetworkChoice(FrozenModel):
+    """Hosts that commands reach through the proxy without a question: names, or `*.example.org`."""
+
+    allow: tuple[str, ...] = ()
+
+
+def _check_rule(text: str) -> str:
+    """Refuse a rule that could never match."""
+    kind, has_kind, rest = text.partition(":")
+    is_command = kind not in ("tool", "path", "domain")
+    is_wrong_command = re.search(r"[|&;<>()$`\"'\\]", text) or (has_kind and re.fullmatch(r"[a-z]+", kind))
+    if not (text if is_command else rest).strip() or (is_command and is_wrong_command):
+        expected = "the start of a command (no quotes, pipes, variables), or `tool:`, `path:` or `domain:` and a glob"
+        raise PydanticCustomError("rule", expected)
+    return text
+
+
+_Rule = Annotated[str, AfterValidator(_check_rule)]
+
+
+class PermissionLists(FrozenModel):
+    """Permission rules. A rule is the start of a command (`git push`), or `tool:`, `path:` or `domain:` and a glob."""
+
+    allow: tuple[_Rule, ...] = ()
+    ask: tuple[_Rule, ...] = ()
+    deny: tuple[_Rule, ...] = ()
+
+
+class ResourceLimits(FrozenModel):
+    """Limits of all commands in the sandbox together, or of each process. None means no limit."""
+
+    processes: int | None = Field(default=4096, gt=0, description="processes at the same time, all commands together")
+    memory_mb: int | None = Field(default=8192, gt=0, description="memory of each process (its writable private pages)")
+    file_size_mb: int | None = Field(default=16_384, gt=0, description="size of each written file")
+    open_files: int | None = Field(default=8192, gt=0, description="open files of each process")
+    tmpfs_mb: int | None = Field(default=1024, gt=0, description="size of /dev/shm and of each other tmpfs")
+
+
+class WorkspaceSettings(FrozenModel):
+    """The part of a profile that confines commands and tools, next to the sandbox and approval modes."""
+
+    paths: PathChoice = Field(default=PathChoice(), description="files that commands see, and files to hide")
+    variables: VariableChoice = Field(default=VariableChoice(), description="environment variables of commands")
+    network: NetworkChoice = Field(default=NetworkChoice(), description="hosts that commands reach unasked")
+    permissions: PermissionLists = Field(default=PermissionLists(), description="rules that allow, ask or deny")
+    resources: ResourceLimits = Field(default=ResourceLimits(), description="limits of commands in the sandbox")
+
+
+def _expand_model(value: Any) -> Any:
+    return {"model": value} if isinstance(value, str) else value
+
+
+def _expand_name(value: Any) -> Any:
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[1], Mapping):
+        return {"name": value[0], "requires": value[1]}  # goose 0.9
+    return {"name": value} if isinstance(value, str) else value
+
+
+# The second argument of `BeforeValidator` is the type for the JSON schema.
+_Model = Annotated[ModelChoice, BeforeValidator(_expand_model, str | ModelChoice)]
+_Moderator = Annotated[ModeratorChoice, BeforeValidator(_expand_name, str | ModeratorChoice)]
+_Toolkit = Annotated[ToolkitChoice, BeforeValidator(_expand_name, str | ToolkitChoice | tuple[str, dict[str, str]])]
+
+
+class Profile(WorkspaceSettings):
     """Models, toolkits, permissions and limits of an agent."""
 
     name: str = "default"
-    processor: ModelChoice | None = Field(default=None, description="the main model")
-    accelerator: ModelChoice | None = Field(default=None, description="the fast model, for side questions")
-    moderator: ModeratorChoice = Field(
+    processor: _Model | None = Field(default=None, description="the main model")
+    accelerator: _Model | None = Field(default=None, description="the fast model, for side questions")
+    moderator: _Moderator = Field(
         default=ModeratorChoice(), description="shortens the conversation when the context window fills up"
     )
-    toolkits: tuple[ToolkitChoice, ...] = Field(
+    toolkits: tuple[_Toolkit, ...] = Field(
         default=(ToolkitChoice(name="developer"),), description="the tools of the agent"
     )
     sandbox: SandboxMode = Field(default="workspace", description="files and networks that commands can reach")
@@ -102,41 +166,22 @@ class Profile(FrozenModel):
     limits: Limits = Field(default=Limits(), description="limits of one turn")
     session: SessionChoice = Field(default=SessionChoice(), description="input line and screen of a session")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _expand_short_forms(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping):
-            return data
-        data = expand_provider(data)
-        return {
-            key: {SHORT_FORMS[key]: value} if isinstance(value, str) and key in SHORT_FORMS else value
-            for key, value in data.items()
-        }
 
-    @field_validator("toolkits", mode="before")
-    @classmethod
-    def _expand_toolkits(cls, value: Any) -> Any:
-        """Accept `name`, `{name, requires, config}` and the older `[name, requires]`."""
-        if not isinstance(value, list | tuple):
-            return value
-        expanded: list[Any] = []
-        for entry in value:
-            if isinstance(entry, str):
-                entry = {"name": entry}
-            elif isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], Mapping):
-                entry = {"name": entry[0], "requires": entry[1]}
-            expanded.append(entry)
-        return expanded
-
-
-def expand_provider(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace `provider: x`, which Goose 0.9 wrote beside bare model names, by `x:model`."""
-    data = dict(data)
-    provider = data.pop("provider", None)
-    if provider is not None:
-        data.setdefault("processor", None)
-        for role in ("processor", "accelerator"):
-            if isinstance(name := data.get(role), str):
-                data[role] = f"{provider}:{name}"
-        data["processor"] = data["processor"] or str(provider)
-    return data
+def build_profiles_schema() -> dict[str, Any]:
+    """Build the JSON schema of a file that maps names to profiles. `$defs/Profile` describes one profile."""
+    profile = Profile.model_json_schema()
+    definitions: dict[str, Any] = profile.pop("$defs")
+    keys: dict[str, Any] = profile["properties"]
+    del keys["name"]  # the key or the file name is the profile's name
+    keys["extends"] = {"type": "string", "description": "another profile whose values this one inherits"}
+    keys["provider"] = {"type": "string", "description": "older form: the provider of bare model names"}
+    for name in definitions.keys() - {"ToolkitChoice"}:
+        definitions[name].pop("required", None)  # a profile inherits keys that it leaves out
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        "title": "profiles of goose_like",
+        "type": "object",
+        "properties": {"use": {"type": "string", "description": "the default profile"}},
+        "additionalProperties": {"$ref": "#/$defs/Profile"},
+        "$defs": {**definitions, "Profile": profile},
+    }

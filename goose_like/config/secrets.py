@@ -1,15 +1,15 @@
 """API keys from the environment, the system's keyring or a private file, and the names of secret variables."""
 
 import os
-import tempfile
+import re
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from goose_like.core.errors import CredentialError, ProfileError
+from goose_like.core.masking import add_secret
 
-from .paths import config_folder
+from .paths import config_folder, replace_private_file
 from .yaml_reader import format_document
 from .yaml_source import read_yaml
 
@@ -25,6 +25,10 @@ _SECRET_SUFFIXES = ("APIKEY", "AIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY", "
 _SECRET_NAMES = {"PGPASSFILE", "MYSQL_PWD", "KUBECONFIG", "BW_SESSION"}
 _SECRET_PREFIX = "OP_SESSION_"
 
+# More names whose values are masked: a wrong guess hides a text, but takes no variable from a command.
+_LIKELY_SECRETS = re.compile(r"PASS|PWD|CREDS|BEARER|COOKIE|CONN_?STR|CONNECTION_STRING|WEBHOOK|(KEY|TOKEN|PAT)\d*$")
+_URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^@\s]+)@")
+
 
 def find_key(variable: str | None) -> str:
     """Return the API key with the name of this environment variable, or an empty text.
@@ -32,15 +36,30 @@ def find_key(variable: str | None) -> str:
     Raises:
         CredentialError: Other users can read the file of keys, or the file is broken.
     """
-    return next((key for _, key in _iterate_keys(variable)), "")
+    key = next((key for _, key in _iterate_keys(variable)), "")
+    add_secret(variable or "", key)
+    return key
+
+
+def register_keys() -> None:
+    """Mask the secrets of the environment, passwords in its URLs, and the keys of the file from now on.
+
+    A key of the keyring is masked as soon as `find_key` returns it: a keyring is too slow to be read for masking.
+    """
+    for name, value in os.environ.items():
+        if "://" in value and "WEBHOOK" not in name.upper():
+            password = _URL_PASSWORD.search(value)
+            add_secret(name, password[1] if password else "")
+        elif is_secret_variable(name) or _LIKELY_SECRETS.search(name.upper()):
+            add_secret(name, value.strip())
+    with suppress(FileNotFoundError):
+        text = _get_file().read_text(encoding="utf-8", errors="replace")
+        for name, _, value in (line.partition(":") for line in text.splitlines()):
+            add_secret(name.strip(), value.strip().strip("\"'"))
 
 
 def find_key_location(variable: str | None) -> str:
-    """Return the place from which `find_key` takes the key, for display, or an empty text.
-
-    Raises:
-        CredentialError: Other users can read the file of keys, or the file is broken.
-    """
+    """Return the place from which `find_key` takes the key, for display, or an empty text."""
     return next((place for place, _ in _iterate_keys(variable)), "")
 
 
@@ -50,21 +69,23 @@ def store_key(variable: str, key: str) -> str:
     Raises:
         CredentialError: The file is readable by other users, broken or not writable.
     """
-    if _store_in_keyring(variable, key):
+    with suppress(Exception):  # foreign code, as in `_read_keyring`
+        import keyring
+
+        keyring.set_password(_SERVICE, variable, key)
+    if _read_keyring(variable) == key:  # some backends accept everything and keep nothing
         return _KEYRING
     _write_file({**_read_file(), variable: key})
     return str(_get_file())
 
 
 def delete_key(variable: str) -> list[str]:
-    """Delete the key from the keyring and the file, and return the places that had the key.
-
-    Raises:
-        CredentialError: The file is readable by other users, broken or not writable.
-    """
+    """Delete the key from the keyring and the file, and return the places that had the key. Raise as `store_key`."""
     places = []
     if _read_keyring(variable):
-        _import_keyring().delete_password(_SERVICE, variable)
+        import keyring
+
+        keyring.delete_password(_SERVICE, variable)
         places.append(_KEYRING)
     keys = _read_file()
     if keys.pop(variable, None) is not None:
@@ -103,14 +124,12 @@ def _get_file() -> Path:
 
 def _read_file() -> dict[str, str]:
     file = _get_file()
-    try:
-        mode = file.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
+    if not file.exists():
         return {}
-    if mode & 0o077:
+    if file.stat().st_mode & 0o077:
         raise CredentialError(f"{file} can be read by others, so it is not used: chmod 600 {file}")
     try:
-        data = read_yaml(file)
+        data = read_yaml(file).data
     except ProfileError:  # its text may quote a key
         data = None
     if not isinstance(data, Mapping):
@@ -119,38 +138,17 @@ def _read_file() -> dict[str, str]:
 
 
 def _write_file(keys: Mapping[str, str]) -> None:
-    target = Path(os.path.realpath(_get_file()))
+    file = _get_file()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix="keys.", dir=target.parent)  # created with mode 0600
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(format_document(dict(keys)))
-        os.replace(name, target)
+        replace_private_file(file, format_document(dict(keys)))
     except OSError as error:
-        raise CredentialError(f"{target} can't be written: {error.strerror}; set the variable instead") from error
-
-
-def _import_keyring() -> Any:
-    import keyring  # an optional extra
-
-    return keyring
+        raise CredentialError(f"{file} can't be written: {error.strerror}; set the variable instead") from error
 
 
 def _read_keyring(variable: str) -> str:
-    if find_spec("keyring") is None:
-        return ""
     try:
-        return (_import_keyring().get_password(_SERVICE, variable) or "").strip()
+        import keyring  # an optional extra
+
+        return (keyring.get_password(_SERVICE, variable) or "").strip()
     except Exception:  # backends are foreign code: a missing, locked or broken keyring counts as no keyring
         return ""
-
-
-def _store_in_keyring(variable: str, key: str) -> bool:
-    """Store the key and check that it is there: some backends accept everything and keep nothing."""
-    if find_spec("keyring") is None:
-        return False
-    try:
-        _import_keyring().set_password(_SERVICE, variable, key)
-    except Exception:  # foreign code, as above
-        return False
-    return _read_keyring(variable) == key

@@ -2,42 +2,35 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import ValidationError
 
 from goose_like.core.errors import UsageError
-from goose_like.core.events import Task
 from goose_like.core.message import FrozenModel
 
-from .yaml_reader import YamlError, parse_document
+from .yaml_source import read_yaml, validate
 
 # A comma separates two arguments if a name follows. Values may contain commas, and `http://` is no name.
 _SEPARATOR = re.compile(r",(?=\s*[^\W\d]\w*\s*(?:=|:(?!//)))")
 _ARGUMENT = re.compile(r"\s*([^\W\d]\w*)\s*[=:](.*)", re.DOTALL)
-_TASK = re.compile(r"-\s+(.+)")
+_TASK = re.compile(r"^-[ \t]+", re.MULTILINE)
+_TASKS = re.compile(rf"({_TASK.pattern}\S.*\n?([ \t]+\S.*\n?)*)+", re.MULTILINE)
+"""Lines that begin with `-`, each with the indented lines below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFile:
-    """A kickoff message for the model and the tasks of its plan."""
+class TaskFile(FrozenModel):
+    """A kickoff message for the model and the tasks of its plan, each in one line."""
 
-    kickoff: str
-    tasks: tuple[Task, ...]
+    kickoff_message: str
+    tasks: tuple[str, ...]
 
     @property
     def first_message(self) -> str:
         """The kickoff message with the tasks below it, as the model reads them."""
-        return "\n".join([self.kickoff, "", "The plan:", *(f"- {task.description}" for task in self.tasks)])
-
-
-class _YamlFields(FrozenModel):
-    kickoff_message: str
-    tasks: list[str]
+        return "\n".join([self.kickoff_message, "", "The plan:", *(f"- {task}" for task in self.tasks)])
 
 
 def parse_arguments(texts: Iterable[str]) -> dict[str, str]:
@@ -74,15 +67,15 @@ def read_task_file(path: str, arguments: Mapping[str, str]) -> TaskFile:
         raise UsageError(f"the plan {path!r} can't be read: {error}; give a Markdown or YAML file") from None
     if file.suffix.lower() in (".yaml", ".yml"):
         # Parse first and fill in the values afterwards, so that no character of a value counts as YAML.
-        kickoff, tasks = _parse_yaml(text, file)
-        kickoff = _fill_in(kickoff, file, arguments, text)
-        tasks = [_fill_in(task, file, arguments, text) for task in tasks]
+        source = read_yaml(file, {file: text})
+        parsed = validate(TaskFile, source.data, source, "the plan")
+        kickoff, *tasks = (_fill_in(each, file, arguments, text) for each in (parsed.kickoff_message, *parsed.tasks))
     else:
         kickoff, tasks = _parse_markdown(_fill_in(text, file, arguments, text), file)
     if not kickoff.strip() or not tasks:
         missing = "tasks: give a list whose lines begin with '-'" if kickoff.strip() else "text before its tasks"
         raise UsageError(f"the plan {path!r} has no {missing}")
-    return TaskFile(kickoff.strip(), tuple(Task(description=" ".join(task.split())) for task in tasks))
+    return TaskFile(kickoff_message=kickoff.strip(), tasks=tuple(" ".join(task.split()) for task in tasks))
 
 
 def _fill_in(text: str, file: Path, arguments: Mapping[str, str], whole: str) -> str:
@@ -102,35 +95,10 @@ def _fill_in(text: str, file: Path, arguments: Mapping[str, str], whole: str) ->
 
 
 def _parse_markdown(text: str, file: Path) -> tuple[str, list[str]]:
-    lines = text.rstrip().split("\n")
-    end = next((number for number in range(len(lines), 0, -1) if _TASK.match(lines[number - 1])), 0)
-    if not end:
+    groups = list(_TASKS.finditer(text))
+    if not groups:
         return text, []
-    start = end
-    while start and (_TASK.match(lines[start - 1]) or (lines[start - 1][:1].isspace() and lines[start - 1].strip())):
-        start -= 1
-    while not _TASK.match(lines[start]):
-        start += 1
-    tasks: list[str] = []
-    for line in lines[start:]:
-        if match := _TASK.match(line):
-            tasks.append(match[1])
-        elif line[:1].isspace():
-            tasks[-1] += f" {line.strip()}"
-        elif line.strip():
-            raise UsageError(f"{file}, after its tasks: {line!r} is neither one nor stands before them; move it up")
-    return "\n".join(lines[:start]), tasks
-
-
-def _parse_yaml(text: str, file: Path) -> tuple[str, list[str]]:
-    try:
-        fields = _YamlFields.model_validate(parse_document(text))
-    except YamlError as error:
-        raise UsageError(f"{file}, line {error.line}: {error}" if error.line else f"{file}: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(
-            f"{file}: {key}: {first['msg'].lower()}; a plan has `kickoff_message`, a text, and `tasks`, a list of texts"
-        ) from None
-    return fields.kickoff_message, fields.tasks
+    if rest := text[groups[-1].end() :].strip():
+        line = rest.partition("\n")[0]
+        raise UsageError(f"{file}, after its tasks: {line!r} is neither one nor stands before them; move it up")
+    return text[: groups[-1].start()], _TASK.split(groups[-1][0])[1:]

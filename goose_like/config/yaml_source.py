@@ -1,21 +1,27 @@
 """Configuration read from YAML files, with the file and line of each value for error messages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from reprlib import Repr
+from typing import Any, TypeVar, get_args, get_origin
 
-from pydantic import ValidationError
+import yaml
+from pydantic import BaseModel, RootModel, ValidationError
 
+from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 
-from .yaml_reader import YamlError, YamlList, YamlMapping, parse_document
+from .yaml_reader import YamlError, follow_path, parse_document
 
-Drafts = Mapping[Path, str]
-"""Texts that replace the contents of files, to check a change before it is written."""
+M = TypeVar("M", bound=BaseModel)
 
-NO_DRAFTS: Drafts = MappingProxyType({})
+_MAX_ENTRIES = 200
+_MAX_ERRORS = 20
+
+# The text of a value in an error: bounded, however large or often repeated its parts are.
+_VALUES = Repr()
+_VALUES.maxlevel, _VALUES.maxlist, _VALUES.maxdict, _VALUES.maxstring, _VALUES.maxother = 4, 20, 20, 200, 200
 
 USER_MESSAGE = "user_message"
 """The type of a pydantic error with a message for users, which must not quote a value that may be a secret."""
@@ -23,41 +29,50 @@ USER_MESSAGE = "user_message"
 
 @dataclass(frozen=True, slots=True)
 class YamlSource:
-    """A named part of a YAML file. `bases` are the sources that it extends, nearest first."""
+    """A named part of a YAML file: data, and the node with its lines. `bases` are what it extends, nearest first."""
 
     name: str
     file: Path
     data: Any
+    node: yaml.Node | None = None
     bases: tuple["YamlSource", ...] = ()
     error: ProfileError | None = None
     is_project: bool = False
 
+    def split(self, content: str) -> Iterator["YamlSource"]:
+        """Yield the value of each key as a source with the key as its name.
+
+        Raises:
+            ProfileError: The data is no mapping. The text quotes `content`, for example "names to profiles, e.g. ...".
+        """
+        if not isinstance(self.data, Mapping):
+            raise ProfileError(f"{self.file}: this file maps {content}")
+        if len(self.data) > _MAX_ENTRIES:
+            raise ProfileError(f"{self.file}: this file has more than {_MAX_ENTRIES} entries; use several files")
+        for key, value in self.data.items():
+            nodes = [node for _, node in follow_path(self.node, (key,))]
+            yield YamlSource(str(key), self.file, value, nodes[1] if nodes[1:] else None)
+
     def locate(self, *path: str | int) -> str:
         """Format `file, line N` of the value at a path, or of its nearest parent, here or in a base."""
-        # With equal depth the first source wins: it overrides its bases.
-        deepest = max((self, *self.bases), key=lambda source: len(source.find_lines(path)))
-        lines = deepest.find_lines(path)
-        return f"{deepest.file}, line {lines[-1]}" if lines else f"{deepest.file}"
+        sources = (self, *self.bases)
+        owner = next((each for each in sources if each._decides(path)), None)
+        owner = owner or max(sources, key=lambda each: len(each.find_lines(path)))
+        lines = owner.find_lines(path)
+        return f"{owner.file}, line {lines[-1]}" if lines else f"{owner.file}"
 
     def find_lines(self, path: tuple[str | int, ...]) -> list[int]:
         """Return the line of the whole part, then the line of each key of the path that exists in this file."""
-        node: Any = self.data
-        lines = [node.line] if isinstance(node, YamlMapping | YamlList) else []
-        for key in path:
-            try:
-                lines.append(node.child_lines[key])
-                node = node[key]
-            except (AttributeError, KeyError, IndexError, TypeError):
-                break
-        return lines
+        return [line for line, _ in follow_path(self.node, path)]
 
-    def add_location(self, error: ProfileError) -> ProfileError:
-        """Return the error with the file and the line of its path in front of the text."""
-        return ProfileError(f"{self.locate(*error.path)}: {error}" if error.path else str(error))
+    def _decides(self, path: tuple[str | int, ...]) -> bool:
+        # A mapping without the next key leaves the value to the bases. Any other value replaces theirs.
+        nodes = [node for _, node in follow_path(self.node, path)]
+        return bool(nodes) and (len(nodes) > len(path) or not isinstance(nodes[-1], yaml.MappingNode))
 
 
-def read_yaml(file: Path, drafts: Drafts = NO_DRAFTS) -> Any:
-    """Read a YAML file, or its draft, with the lines of its values. An empty file gives an empty mapping.
+def read_yaml(file: Path, drafts: Mapping[Path, str] = {}) -> YamlSource:
+    """Read a YAML file, or the text that `drafts` has instead. An empty file gives an empty mapping.
 
     Raises:
         ProfileError: The file cannot be read or is invalid. The text names the file and the line.
@@ -67,55 +82,60 @@ def read_yaml(file: Path, drafts: Drafts = NO_DRAFTS) -> Any:
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ProfileError(f"{file}: can't be read: {reason}") from error
-    return parse_yaml(file, text)
+    try:
+        data, node = parse_document(text)
+    except YamlError as error:
+        raise ProfileError(f"{file}, line {error.line}: {error}" if error.line else f"{file}: {error}") from error
+    return YamlSource(file.stem, file, {} if node is None else data, node)
 
 
-def parse_yaml(file: Path, text: str) -> Any:
-    """Parse the text of a file in the same way as `read_yaml`.
+def validate(kind: type[M], data: Any, source: YamlSource, whole: str, more_keys: Iterable[str] = ()) -> M:
+    """Validate data from a source as a pydantic model. `whole` is its name in errors, for example "the profile".
 
     Raises:
-        ProfileError: The text is invalid. The error names the file and the line.
+        ProfileError: The data is invalid. The text has one line for each invalid value, in the order of the file.
+            For an unknown key it suggests a key of the model, or one of `more_keys`.
     """
     try:
-        data = parse_document(text)
-    except YamlError as error:
-        if error.line is None:
-            raise ProfileError(f"{file}: can't be read: {error}") from error
-        raise ProfileError(f"{file}, line {error.line}: {error}") from error
-    return {} if data is None else data
-
-
-def describe_validation_error(
-    error: ValidationError, source: YamlSource, suggest: Callable[[tuple[str | int, ...]], str], whole: str
-) -> str:
-    """Describe each invalid value in one line with its place, in the order of the file.
-
-    Args:
-        error: The error that pydantic raised for the data of `source`.
-        source: The place of the data.
-        suggest: Returns the end of the sentence about an unknown key at a path, for example "did you mean 'steps'?".
-        whole: The name of the data as a whole, for example "the profile".
-    """
-    lines = []
-    for field in sorted(error.errors(), key=lambda field: source.find_lines(field["loc"])):
-        path = field["loc"]
-        if field["type"] == "extra_forbidden":
-            text = f"unknown key {'.'.join(map(str, path))!r}; {suggest(path)}"
-        else:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        fields, lines = error.errors(include_url=False), []
+        more_count = len(fields) - _MAX_ERRORS  # aliases can repeat an error a hundred thousand times
+        for field in sorted(fields[:_MAX_ERRORS], key=lambda field: source.find_lines(field["loc"])):
+            *parents, key = path = field["loc"] or ("",)
             text = describe_field_error(field, whole)
-        lines.append(f"{source.locate(*path)}: {text}")
-    return "\n".join(lines)
+            if field["type"] == "extra_forbidden":
+                known = {*_list_known_keys(kind, parents), *(more_keys if not parents else ())}
+                text = f"unknown key {'.'.join(map(str, path))!r}; {did_you_mean(str(key), known)}"
+            lines.append(f"{source.locate(*field['loc'])}: {text}")
+        if more_count > 0:
+            lines.append(f"{source.file}: {more_count:,} more errors")
+        raise ProfileError("\n".join(lines)) from error
+
+
+def _list_known_keys(kind: Any, path: Sequence[str | int]) -> Iterator[str]:
+    """Yield the keys of all models that a type allows at a path."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        fields = {field.alias or name: field for name, field in kind.model_fields.items()}
+        path = ["root", *path] if issubclass(kind, RootModel) else path
+        if not path:
+            yield from fields
+        elif field := fields.get(str(path[0])):
+            yield from _list_known_keys(field.annotation, path[1:])
+    is_container = get_origin(kind) in (tuple, list, dict, Mapping)
+    for part in get_args(kind):
+        yield from _list_known_keys(part, path[1:] if is_container else path)
 
 
 def describe_field_error(field: Mapping[str, Any], whole: str) -> str:
     """Describe one error of pydantic without its place, for example `limits.steps: expected text, not 3`."""
     name = ".".join(str(key) for key in field["loc"]) or whole
     if field["type"] == USER_MESSAGE:
-        return f"{name}: {field['msg']}"
+        return f"{name}: {field['msg'][:500]}"
     if field["type"] == "missing":
         return f"{name}: this key is missing"
     kinds = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
     expected = kinds.get(field["type"]) or field["msg"].removeprefix("Input should be ")
-    value = repr(field["input"])
+    value = _VALUES.repr(field["input"])
     clipped = value if len(value) <= 80 else value[:77] + "..."
     return f"{name}: expected {expected}, not {clipped}"

@@ -19,6 +19,9 @@ _MAX_BYTES = 64 << 20
 _MAX_NAMES_PER_QUERY = 5_000  # SQLite accepts some 32,000 parameters
 _LOCK_TIMEOUT_S = 1.0
 _CREATE_TABLE = "CREATE TABLE IF NOT EXISTS kept (number INTEGER PRIMARY KEY, name TEXT UNIQUE, text TEXT)"
+_COMPUTE_SIZE = (
+    "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
+)
 
 
 class ParseCache:
@@ -55,29 +58,23 @@ class ParseCache:
             return
         with self._repair(), self._database as database:
             database.executemany("INSERT OR REPLACE INTO kept (name, text) VALUES (?, ?)", texts.items())
-            if self._size_bytes > self._limit_bytes:
+            ((size_bytes,),) = database.execute(_COMPUTE_SIZE)
+            if size_bytes > self._limit_bytes:
                 database.execute("DELETE FROM kept WHERE number <= (SELECT avg(number) FROM kept)")
 
-    def parse_files(
-        self, kind: type[R], files: Iterable[Path], parse: Callable[[Path], R], *, is_placeless: bool = False
-    ) -> Iterator[tuple[Path, R]]:
-        """Yield each file and its result: from the cache if a file of this content was parsed before.
-
-        A copy at another path counts as another file, unless the result is `is_placeless`: then only the diagnostics
-        name the path, and each result gets the path that was asked for.
-        """
-        keys = {file: _build_key(kind, file, is_placeless) for file in files}
+    def parse_files(self, kind: type[R], files: Iterable[Path], parse: Callable[[Path], R]) -> Iterator[tuple[Path, R]]:
+        """Yield each file and its result: from the cache if this content was parsed before at this path."""
+        keys = {file: _build_key(kind, file) for file in files}
         texts = self.get(filter(None, keys.values()))
         new: dict[str, str] = {}
         for file, key in keys.items():
-            result = _load_result(kind, texts.get(key, ""))
+            result: R | None = None
+            with suppress(ValidationError):  # not in the cache, or written by another version
+                result = kind.model_validate_json(texts.get(key, ""))
             if result is None:
                 result = parse(file)
-                if key and key == _build_key(kind, file, is_placeless):  # else the file changed meanwhile
-                    stored = _set_path(result, Path()) if is_placeless else result
-                    new[key] = stored.model_dump_json(exclude_unset=True)
-            elif is_placeless:
-                result = _set_path(result, file)
+                if key and key == _build_key(kind, file):  # else the file changed meanwhile
+                    new[key] = result.model_dump_json(exclude_unset=True)
             yield file, result
         self.put(new)
 
@@ -94,14 +91,6 @@ class ParseCache:
         except sqlite3.DatabaseError:
             self._replace_file()
 
-    @property
-    def _size_bytes(self) -> int:
-        pages, free, page_bytes = (
-            int(self._database.execute(f"PRAGMA {name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-        return (pages - free) * page_bytes
-
     def _replace_file(self) -> None:
         with suppress(AttributeError):  # the database was never opened
             self._database.close()
@@ -114,37 +103,18 @@ class ParseCache:
 
 def _connect(name: str) -> sqlite3.Connection:
     database = sqlite3.connect(name, timeout=_LOCK_TIMEOUT_S)
-    try:
-        database.execute("PRAGMA synchronous = OFF")  # a system crash may lose the cache, which costs only time
-        database.execute(_CREATE_TABLE)
-    except BaseException:
-        database.close()
-        raise
+    database.execute("PRAGMA synchronous = OFF")  # a system crash may lose the cache, which costs only time
+    database.execute(_CREATE_TABLE)
     return database
 
 
-def _set_path(result: R, file: Path) -> R:
-    if not result.diagnostics:
-        return result
-    diagnostics = tuple(each.model_copy(update={"file": file}) for each in result.diagnostics)
-    return result.model_copy(update={"diagnostics": diagnostics})
-
-
-def _load_result(kind: type[R], text: str) -> R | None:
-    try:
-        return kind.model_validate_json(text) if text else None
-    except ValidationError:  # written by another version
-        return None
-
-
-def _build_key(kind: type[R], file: Path, is_placeless: bool) -> str:
+def _build_key(kind: type[R], file: Path) -> str:
     """Build a key from version, kind, path and content, or an empty key for files that must not be cached."""
-    path = "" if is_placeless else str(file)
     try:
-        path.encode()
+        str(file).encode()
         if not file.is_file() or file.stat().st_size > MAX_FILE_BYTES:
             return ""
         content = sha256(file.read_bytes()).hexdigest()
     except (OSError, ValueError):
         return ""
-    return "\0".join((__version__, kind.__name__, path, content))
+    return "\0".join((__version__, kind.__name__, str(file), content))

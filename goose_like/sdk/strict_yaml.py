@@ -6,21 +6,18 @@ from typing import Any, TypeVar
 
 import yaml
 
-from goose_like.config.yaml_reader import StandardLoader, YamlError, compose_document, get_line
+from goose_like.config.yaml_reader import StandardLoader, YamlError, compose_document, convert_yaml_errors, get_line
 
 from .diagnostics import MAX_FILE_BYTES, Diagnostic, ParseResult
 
 T = TypeVar("T")
 
-_MAX_VALUES = 20_000
 
-
-class NodeError(Exception):
+class NodeError(YamlError):
     """A problem with one node of a YAML file, raised by the function that parses the nodes."""
 
     def __init__(self, node: yaml.Node, text: str) -> None:
-        super().__init__(text)
-        self.line = get_line(node)
+        super().__init__(text, get_line(node))
 
 
 def read_yaml_nodes(
@@ -42,28 +39,19 @@ def read_yaml_nodes(
         if file.stat().st_size > MAX_FILE_BYTES:
             return build_failure(file, f"this is larger than {MAX_FILE_BYTES:,} bytes, and no {kind}")
         text = file.read_bytes().decode("utf-8-sig")
+        loader, node = compose_document(text, StandardLoader)
+        if node is None:
+            return build_failure(file, f"this file is empty; {hint}", 1)
+        with convert_yaml_errors(text):
+            return parse(loader, node)
+    except YamlError as error:
+        problem = str(error) if error.line else f"this is no valid YAML: {error}"
+        return build_failure(file, problem, error.line or 1)
     except UnicodeDecodeError as error:
         line = 1 + error.object.count(b"\n", 0, error.start)
         return build_failure(file, "this is no text in UTF-8; save it as such", line)
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a circle of links, up to Python 3.12
         return build_failure(file, f"can't be read: {' '.join(str(error).split())}")
-    try:
-        loader, node = compose_document(text, StandardLoader, _MAX_VALUES)
-        if node is None:
-            return build_failure(file, f"this file is empty; {hint}", 1)
-        return parse(loader, node)
-    except NodeError as error:
-        return build_failure(file, str(error), error.line)
-    except YamlError as error:
-        text = str(error) if error.line else f"this is no valid YAML: {type(error.__cause__).__name__}: {error}"
-        return build_failure(file, text, error.line or 1)
-    except yaml.MarkedYAMLError as error:  # raised while PyYAML constructs values
-        mark = error.problem_mark or error.context_mark
-        text = f"this is no valid YAML: {error.problem or error.context}"
-        return build_failure(file, text, mark.line + 1 if mark else 1)
-    except Exception as error:  # PyYAML lets some of its own errors escape: `!!bool x` is a KeyError
-        text = f"this is no valid YAML: {type(error).__name__}: {' '.join(str(error).split())}"
-        return build_failure(file, text, 1)
 
 
 def build_failure(file: Path, text: str, line: int | None = None) -> ParseResult[Any]:

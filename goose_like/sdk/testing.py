@@ -1,6 +1,7 @@
 """Test harness for toolkit authors: run a toolkit in a real workspace and call its tools as a model does."""
 
 import json
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -75,29 +76,19 @@ async def trial(
         config: The toolkit's configuration, as in a profile.
         requires: The toolkits that it depends on, by its own names for them.
         answers: The answers of models to the toolkit's questions, in order.
-
-    Raises:
-        TypeError: `kind` is no toolkit class.
     """
-    if not (isinstance(kind, type) and issubclass(kind, Toolkit)):
-        raise TypeError(f"trial takes the toolkit's class, e.g. trial(DiceToolkit), not {kind!r}; import the class")
     async with AsyncExitStack() as stack:
         session, recorder = Session.temporary(), Recorder()
         stack.callback(session.close)
         models = _build_models(answers, session.folder / "answers.yaml")
+        root = Path(folder or session.folder / "workspace")
+        os.makedirs(root, exist_ok=True)
+        workspace = Workspace(root, mode="full", approval="yolo", notifier=recorder, session_folder=session.folder)
         toolkit = await kind.create(
             recorder,
             Requirements(kind.__name__, requires or {}),
             config=config,
-            workspace=await stack.enter_async_context(
-                Workspace(
-                    folder or _create_folder(session.folder / "workspace"),
-                    mode="full",
-                    approval="yolo",
-                    notifier=recorder,
-                    session_folder=session.folder,
-                )
-            ),
+            workspace=await stack.enter_async_context(workspace),
             session=session,
             limits=Limits(),
             profile=Profile(),
@@ -105,11 +96,6 @@ async def trial(
         )
         stack.push_async_callback(toolkit.close)
         yield Trial(toolkit, recorder)
-
-
-def _create_folder(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
 
 
 def _build_models(answers: Sequence[str], script: Path) -> ModelPair:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.segment import Segment
+from rich.align import AlignMethod
+from rich.text import Text
 
 from goose_like.core.events import Artifact
 
@@ -11,43 +12,39 @@ from .chart import render_chart, to_number
 from .escape import escape_controls, to_one_line
 from .markdown_inline import BOLD, DIM
 from .markdown_table import render_table
-from .wrap import Row, make_row, wrap_words
+from .wrap import wrap_words
 
 _TABLE_ROWS, _CHART_ROWS, _COLUMNS, _CELL_COLUMNS = 20, 8, 12, 60
 _MAX_LINES = 60
 _TEXT_LINES = 12
 
 
-def render_artifact(artifact: Artifact, width: int) -> list[Row]:
+def render_artifact(artifact: Artifact, width: int) -> list[Text]:
     """Return the artifact below its name, cut to about one screen; the count of what is left out stands at its end."""
-    rows = wrap_words(make_row(escape_controls(artifact.name), BOLD), width)
-    rows += wrap_words(make_row(escape_controls(artifact.description), DIM), width)
+    rows = wrap_words(Text(escape_controls(artifact.name), BOLD), width)
+    rows += wrap_words(Text(escape_controls(artifact.description), DIM), width)
     match artifact.kind:
         case "table":
             rows += _render_rows(artifact.rows, _TABLE_ROWS, width)
         case "chart" if artifact.chart:
             rows += render_chart(artifact.rows, artifact.chart, width)
-            rows += [[], *_render_rows(artifact.rows, _CHART_ROWS, width)]
+            rows += [Text(), *_render_rows(artifact.rows, _CHART_ROWS, width)]
         case "html":
-            rows.append(make_row(f"an HTML page of {len(artifact.text.encode()):,} bytes, for a browser", DIM))
+            rows.append(Text(f"an HTML page of {len(artifact.text.encode()):,} bytes, for a browser", DIM))
         case _:
-            lines = escape_controls(artifact.text).split("\n")
-            rows += _cut_text([row for line in lines for row in wrap_words([Segment(line)], width)])
+            lines = wrap_words(Text(escape_controls(artifact.text).rstrip("\n")), width)
+            more = len(lines) - _TEXT_LINES
+            rows += [*lines[:_TEXT_LINES], Text(f"… {more:,} more lines", DIM)] if more > 1 else lines
     return rows
 
 
-def _cut_text(rows: list[Row]) -> list[Row]:
-    more = len(rows) - _TEXT_LINES
-    return [*rows[:_TEXT_LINES], make_row(f"… {more:,} more lines", DIM)] if more > 1 else rows
-
-
-def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list[Row]:
+def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list[Text]:
     keys = list(dict.fromkeys(key for row in rows for key in row))
     shown = rows[: limit + 1] if len(rows) == limit + 1 else rows[:limit]  # "1 more row" would take as much space
     columns = keys[:_COLUMNS]
-    body = [[make_row(_format_cell(row.get(key))) for key in columns] for row in shown]
-    sides = ["right" if _is_numeric(rows, key) else "left" for key in columns]
-    head = [make_row(to_one_line(key, _CELL_COLUMNS)) for key in columns]
+    body = [[Text(_format_cell(row.get(key))) for key in columns] for row in shown]
+    sides: list[AlignMethod] = ["right" if _is_numeric(rows, key) else "left" for key in columns]
+    head = [Text(to_one_line(key, _CELL_COLUMNS)) for key in columns]
     lines = render_table(head, body, sides, width) if columns else []
     left_out = [
         f"{count:,} more {noun}{'s' * (count != 1)}"
@@ -56,7 +53,7 @@ def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list
     ]
     if len(lines) > _MAX_LINES:  # in a narrow terminal each cell has a line of its own
         lines, left_out = lines[:_MAX_LINES], [*left_out, f"{len(lines) - _MAX_LINES:,} more lines"]
-    return [*lines, *([make_row(f"… {', '.join(left_out)}", DIM)] if left_out else [])]
+    return [*lines, *([Text(f"… {', '.join(left_out)}", DIM)] if left_out else [])]
 
 
 def _is_numeric(rows: Sequence[dict[str, Any]], key: str) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from typing import TextIO
 
 from rich.text import Text
 
@@ -24,6 +25,11 @@ _GAP = re.compile(r"[ \t]{40,}|\n{6,}")
 def escape_controls(text: str) -> str:
     """Write out control and direction characters, so that a terminal shows them and does not obey them."""
     return text.replace("\r\n", "\n").translate(_ESCAPES)
+
+
+def escape_for(stream: TextIO, text: str) -> str:
+    """Write out control and direction characters if the stream is a terminal. A pipe gets the text as it is."""
+    return escape_controls(text) if stream.isatty() else text
 
 
 def escape_invisible(text: str) -> str:

@@ -8,13 +8,14 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self, cast
 
+from prompt_toolkit import layout
 from prompt_toolkit.application import Application, create_app_session
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, DummyCompleter, DynamicCompleter, ThreadedCompleter
-from prompt_toolkit.data_structures import Size
+from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching, vi_insert_mode
@@ -22,17 +23,6 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.layout import (
-    BufferControl,
-    ConditionalContainer,
-    Container,
-    FormattedTextControl,
-    HSplit,
-    Layout,
-    Window,
-)
-from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion, HighlightSelectionProcessor
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
@@ -51,14 +41,14 @@ class Prompt:
 
     The session sets these callbacks:
 
-    - `live(width, height)` returns the rows above the input, `status(width)` the row below, with ANSI colours.
+    - `live(width)` returns the rows above the input, `status(width)` the row below, with ANSI colours.
     - `on_interrupt` handles Ctrl-C and returns whether it stopped something.
     - `on_steer` handles Ctrl-S with the typed text and returns whether it took the text.
     - `on_paste` handles the key that pastes an image. `on_leave` is called when the prompt closes.
     """
 
     def __init__(self, history: Path) -> None:
-        self.live: Callable[[int, int], str] = lambda width, height: ""
+        self.live: Callable[[int], str] = lambda width: ""
         self.status: Callable[[int], str] = lambda width: ""
         self.on_interrupt: Callable[[], bool] = lambda: False
         self.on_leave: Callable[[], object] = lambda: None
@@ -75,7 +65,7 @@ class Prompt:
         self._unprinted = ""
         self._interrupted_at = 0.0
         self._is_tab_pending = False
-        self._output = _open_output()
+        self._output = _Output.open()
         self._buffer = Buffer(
             multiline=True,
             history=_InputHistory(str(history)),
@@ -101,31 +91,38 @@ class Prompt:
         self.app.ttimeoutlen = 0.05  # how long Esc waits for a key that belongs to it
         self.app.after_render += lambda _: self._print_pending()
 
-    def _make_layout(self) -> Layout:
+    def _make_layout(self) -> layout.Layout:
         search = SearchToolbar()
-        field = BufferControl(
+        field = layout.BufferControl(
             self._buffer,
             input_processors=[HighlightSelectionProcessor(), AppendAutoSuggestion()],
             search_buffer_control=search.control,
             preview_search=True,
         )
-        live = FormattedTextControl(lambda: ANSI(self._render_live()))
-        rows: list[Container] = [
-            ConditionalContainer(
-                Window(live, dont_extend_height=True, wrap_lines=False), Condition(lambda: bool(self._render_live()))
-            ),
-            Window(
+        # In a small terminal the cursor of the live rows keeps the last ones in view.
+        live = layout.FormattedTextControl(
+            lambda: ANSI(self._render_live()), get_cursor_position=lambda: Point(0, self._render_live().count("\n"))
+        )
+        has_live_rows = Condition(lambda: bool(self._render_live()))
+        rows: list[layout.Container] = [
+            layout.ConditionalContainer(layout.Window(live, dont_extend_height=True), has_live_rows),
+            layout.Window(
                 field,
-                height=Dimension(min=1, max=INPUT_ROWS),
+                height=layout.Dimension(min=1, max=INPUT_ROWS),
                 dont_extend_height=True,
                 wrap_lines=True,
                 get_line_prefix=self._get_prefix,
             ),
-            ConditionalContainer(CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1), has_completions),
+            layout.ConditionalContainer(layout.CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1), has_completions),
             search.container,
-            Window(FormattedTextControl(lambda: ANSI(self.status(self.size.columns))), height=1),
+            layout.Window(
+                layout.FormattedTextControl(lambda: ANSI(self.status(self.size.columns))),
+                height=layout.Dimension(min=1, max=2),
+                dont_extend_height=True,
+                wrap_lines=True,
+            ),
         ]
-        return Layout(HSplit(rows), focused_element=field)
+        return layout.Layout(layout.HSplit(rows), focused_element=field)
 
     # --- open and close
 
@@ -204,7 +201,7 @@ class Prompt:
         """Insert a word at the cursor of the input, also while a question hides the input."""
         typed = self._draft if self._question else self._buffer.document
         before = typed.text_before_cursor
-        before += f"{' ' if before and not before[-1].isspace() else ''}{word} "
+        before += f"{' ' if before[-1:].strip() else ''}{word} "
         changed = Document(before + typed.text_after_cursor, len(before))
         if self._question:
             self._draft = changed
@@ -248,12 +245,7 @@ class Prompt:
             app._redraw()
 
     def _render_live(self) -> str:
-        size = self.size
-        return self.live(size.columns, max(size.rows - self._count_input_rows(size.columns) - 2, 0))
-
-    def _count_input_rows(self, columns: int) -> int:
-        rows = sum(1 + len(line) // max(columns - 2, 1) for line in self._buffer.text.split("\n"))
-        return min(rows, INPUT_ROWS) + (MENU_ROWS if self._buffer.complete_state else 0)
+        return self.live(self.size.columns)
 
     def _get_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         is_first = line == 0 and wrapped == 0
@@ -326,6 +318,9 @@ class Prompt:
             buffer.go_to_completion(0)
             buffer.complete_state = None
 
+    def _open_editor(self) -> None:
+        self._buffer.open_in_editor()
+
     def _close_menu(self) -> None:
         self._buffer.complete_state = None
 
@@ -346,13 +341,9 @@ class Prompt:
         keys.add("c-s", filter=Condition(lambda: self._question is None))(lambda _: self._steer())
         keys.add("c-v", filter=is_typing & is_inserting)(lambda _: self.on_paste())
         keys.add("escape", "v", filter=is_typing & emacs_mode)(lambda _: self.on_paste())
-        keys.add("c-x", "c-e", filter=is_typing)(lambda _: _open_editor(buffer))
+        keys.add("c-x", "c-e", filter=is_typing)(lambda _: self._open_editor())
         keys.add("c-l")(lambda event: event.app.renderer.clear())
         return keys
-
-
-def _open_editor(buffer: Buffer) -> None:
-    buffer.open_in_editor()
 
 
 class _InputHistory(FileHistory):
@@ -365,22 +356,17 @@ class _InputHistory(FileHistory):
             super().store_string(string)
 
 
-def _open_output() -> "_Output":
-    def get_size() -> Size:
-        try:
-            columns, rows = os.get_terminal_size(sys.stderr.fileno())
-        except OSError:  # the terminal is gone
-            columns, rows = 0, 0
-        return Size(rows=rows or 24, columns=columns or 80)
-
-    # No cursor position requests: their answers would mix with typed keys.
-    return _Output(sys.stderr, get_size, term=os.environ.get("TERM"), enable_cpr=False)
-
-
 class _Output(Vt100_Output):
     """A terminal that can receive several changes in one write."""
 
     _is_held = False
+
+    @classmethod
+    def open(cls) -> Self:
+        """Open the terminal of standard error."""
+        output = cls.from_pty(sys.stderr, os.environ.get("TERM"))
+        output.enable_cpr = False  # the answers to cursor position requests would mix with typed keys
+        return cast(Self, output)
 
     @contextmanager
     def hold_writes(self) -> Iterator[None]:

@@ -16,16 +16,17 @@ from typing_extensions import override
 
 from goose_like.core.events import Answer, Event, Question
 
-from .progress import ProgressScreen, Screen
+from .renderer import MAX_LABEL_CHARS
+from .run_screen import RunScreen, Screen
 
 _ANSWERS: dict[str, Answer] = {
     "y": Answer(choice="allow", by="person"),
-    "s": Answer(choice="allow_session", by="person"),
+    "p": Answer(choice="allow_prefix", by="person"),
     "a": Answer(choice="allow_always", by="person"),
     "n": Answer(choice="deny", by="person"),
     "": Answer(choice="deny", by="person"),
 }
-_NO = re.compile(r"(no|don't|do not|stop)\b", re.IGNORECASE)
+_NO = re.compile(r"(?:no?\b[\s,.:;-]*|(?=(?:don't|do not|stop)\b))(?P<reason>.*)", re.IGNORECASE | re.DOTALL)
 
 
 def has_person() -> bool:
@@ -57,14 +58,12 @@ class LineReader:
 
 async def _read_chunk(descriptor: int) -> bytes:
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    try:
+    with suppress(PermissionError):  # a file is always ready
         loop.add_reader(descriptor, ready.set)
-    except PermissionError:  # a file is always ready
-        return os.read(descriptor, 65536)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(descriptor)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(descriptor)
     return os.read(descriptor, 65536)
 
 
@@ -121,8 +120,9 @@ async def ask_person(
 ) -> Answer:
     """Return a person's answer: a key and Enter, or words.
 
-    `read_line` shows a label and returns the typed line, or an empty string at the end of input. Any other text goes
-    to the model with `send_to_model`, and the question is asked again; text that begins with "no" also denies.
+    `read_line` shows a label and returns the typed line, or an empty string at the end of input. Text that begins with
+    "no" denies and gives the reason. Any other text goes to the model with `send_to_model`, and the question is asked
+    again.
     """
     if question.kind == "text":
         line = await read_line("  answer: ")
@@ -136,18 +136,20 @@ async def ask_person(
             show_detail(question)
         elif not key or key in keys:
             return _ANSWERS[key]
+        elif found := _NO.fullmatch(typed):
+            return Answer(choice="deny", by="person", text=found["reason"])
         elif send_to_model:
             send_to_model(typed)
-            if _NO.match(typed):
-                return _ANSWERS["n"]
 
 
 def _list_keys(question: Question) -> dict[str, str]:
     """Return the keys that answer a question, with a word for each."""
     if question.kind == "trust":
         return {"y": "this time", "a": "always", "t": "text", "n": "no"}
+    is_short = len(question.prefix) <= MAX_LABEL_CHARS  # the question shows a longer one
+    prefix = {"p": f"session: {question.prefix}" if is_short else "session"} if question.prefix else {}
     always = {"a": "always"} if question.can_be_remembered else {}
-    return {"y": "once", "s": "session", **always, "n": "no"}
+    return {"y": "once", **prefix, **always, "n": "no"}
 
 
 @contextmanager
@@ -178,7 +180,7 @@ def add_person(screen: Screen) -> Screen:
 
 def open_screen(*, shows_answer: bool) -> Screen:
     """Return a screen for progress on standard error, with questions if a person is there."""
-    return add_person(ProgressScreen(open_console(), shows_answer=shows_answer))
+    return add_person(RunScreen(open_console(), shows_answer=shows_answer))
 
 
 @contextmanager

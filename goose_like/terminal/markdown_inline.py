@@ -1,23 +1,19 @@
-"""Text of a Markdown paragraph as styled segments: emphasis, code and links."""
+"""Text of a Markdown paragraph with styles: emphasis, code and links."""
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from rich.segment import Segment
-from rich.style import Style
+from rich.style import Style, StyleType
+from rich.text import Text
 
 from .escape import escape_controls
-from .wrap import Row, merge_segments
 
 MAX_MARKS = 400
 """Above this number of marks a paragraph is shown as it is: the parser needs quadratic time to find pairs."""
 
-PIECE_CHARACTERS, MAX_CUTS = 150, 4
-"""A paragraph is cut into cached pieces of at least this length, at most so many times."""
-
+MAX_NESTING = 40
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
 _STYLES = {"em": Style(italic=True), "strong": BOLD, "s": Style(strike=True)}
@@ -27,30 +23,25 @@ _MARK = re.compile(r"[*_`\[]|~~")
 _BLANKS = re.compile(r"[\t\n]")
 
 
-def render_inline(text: str, parser: MarkdownIt, style: Style | None = None) -> Row:
-    """Return the segments of a paragraph; only hard line breaks of the source remain."""
-    base = style or Style.null()
-    if len(_MARK.findall(text)) > MAX_MARKS:
-        return [Segment(escape_line(text), base)]
-    end = 0
-    for _ in range(MAX_CUTS):  # a growing paragraph is not parsed from its start again
-        end = text.find(" ", end + PIECE_CHARACTERS) + 1
-        if not end:
-            break
-        is_between_words = text[end - 2] != " " and not text[end : end + 1].isspace()
-        piece, is_whole = _parse(text[:end], parser, base) if is_between_words else ([], False)
-        if is_whole:
-            return [*piece, *render_inline(text[end:], parser, style)]
-    return _parse(text, parser, base)[0]
+@cache
+def get_parser() -> MarkdownIt:
+    """Return a parser for blocks; inline text is parsed when a block is rendered.
+
+    HTML is text. So are link definitions: most come after their references, which are printed by then.
+    """
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
+    parser.enable(["table", "strikethrough"])
+    return parser.disable(["reference", "html_block", "html_inline", "inline", "text_join"])
 
 
 @lru_cache(maxsize=512)
-def _parse(text: str, parser: MarkdownIt, base: Style) -> tuple[Row, bool]:
-    """Return the segments, and whether they contain no mark that could still be half of a pair."""
+def render_inline(source: str, style: StyleType = "") -> Text:
+    """Return a paragraph with its styles; only hard line breaks of the source remain. Copy the text to change it."""
+    if len(_MARK.findall(source)) > MAX_MARKS:
+        return Text(escape_line(source), style)
     tokens: list[Token] = []
-    parser.inline.parse(text, parser, {}, tokens)
-    is_whole = not any(_MARK.search(token.content) for token in tokens if token.type == "text")
-    return merge_segments(_make_segments(tokens, base)), is_whole
+    get_parser().inline.parse(source, get_parser(), {}, tokens)
+    return _join_tokens(tokens, style)
 
 
 def escape_line(text: str) -> str:
@@ -58,31 +49,32 @@ def escape_line(text: str) -> str:
     return _BLANKS.sub(" ", escape_controls(text))
 
 
-def _make_segments(tokens: list[Token], base: Style) -> Iterator[Segment]:
-    styles = [base]
+def _join_tokens(tokens: list[Token], style: StyleType) -> Text:
+    result = Text(style=style)
+    styles = [Style.null()]
     href, label = "", ""
     for token in tokens:
         text = escape_line(token.content)
         match token.type:
             case "softbreak" | "hardbreak":
-                yield Segment(_BREAKS[token.type], styles[-1])
+                result.append(_BREAKS[token.type])
             case "code_inline":
-                yield Segment(text, styles[-1] + _CODE)
+                result.append(text, styles[-1] + _CODE)
             case "image":
-                yield Segment(f"[image: {text} ({_get_target(token, 'src')})]", styles[-1] + DIM)
+                result.append(f"[image: {text} ({_get_target(token, 'src')})]", styles[-1] + DIM)
             case "link_open":
-                href, text = _get_target(token, "href"), ""
-                label = ""
+                href, label = _get_target(token, "href"), ""
             case "link_close":
                 if href.removeprefix("mailto:") != label:
-                    yield Segment(f" ({href})", styles[-1] + DIM)
+                    result.append(f" ({href})", styles[-1] + DIM)
             case _ if token.nesting > 0:
-                styles.append(styles[-1] + _STYLES.get(token.tag, base))
+                styles.append(styles[-1] + _STYLES.get(token.tag, Style.null()))
             case _ if token.nesting < 0:
                 styles.pop()
             case _:
-                yield Segment(text, styles[-1])
+                result.append(text, styles[-1])
         label += text
+    return result
 
 
 def _get_target(token: Token, name: str) -> str:

@@ -3,44 +3,31 @@
 import re
 import time
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from rich.console import Console
-from rich.segment import Segment
+from rich.containers import Lines
 from rich.text import Text
 
-from goose_like.core.events import (
-    Answer,
-    Answered,
-    Artifact,
-    Asked,
-    Compacted,
-    Question,
-    Reminded,
-    Retrying,
-    Rewound,
-    RunFinished,
-    SessionStarted,
-    Task,
-    TurnFinished,
-)
+from goose_like.core import events
 from goose_like.core.message import ToolResult, Usage
 
 from .artifact import render_artifact
 from .escape import escape_controls, escape_invisible, to_one_line
-from .line_writer import LineWriter
-from .tool_call import FAILURE_NOTE, LIVE_LINES, MAX_LINE, RunningCall, describe_call, get_code_lines
-from .wrap import Rows
+from .tool_call import FAILURE_NOTE, LIVE_LINES, MAX_LINE, PLAN_TOOL, RunningCall, describe_call, get_code_lines
+from .wrap import LineWriter, indent_rows
 
 ERROR_ROWS = 10
 CALL_ROWS = 5
-PLAN_TOOL = "update_plan"
+MAX_LABEL_CHARS = 30
+"""Length of a prefix that the keys of a question can show beside them."""
 _MAX_ARTIFACT_COLUMNS = 120
 _MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
 _STYLES = {"planned": "", "in-progress": "bold cyan", "complete": "green", "failed": "red"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _VERDICTS = {
     "allow": "allowed",
-    "allow_session": "allowed until the session ends",
+    "allow_prefix": "allowed until the session ends",
     "allow_always": "allowed from now on",
     "deny": "denied",
 }
@@ -48,7 +35,24 @@ _ENDS = {"budget": "stopped at", "step_limit": "stopped at", "stop": ""}
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 _BAR = re.compile(r" [█░]+ *\d+%")
 _LEFT_OUT = re.compile(r"\(([\d,]+) lines\) left out here; (.+?)(?:: search it| \.\.\.\])")
-"""The note in a shortened result : how many lines were left out, and which file has all of them."""
+"""The note in a shortened result: how many lines were left out, and which file has all of them."""
+
+
+PrintableEvent = (
+    events.SessionStarted
+    | events.PlanUpdated
+    | events.Logged
+    | events.Asked
+    | events.Answered
+    | events.Reminded
+    | events.Compacted
+    | events.Rewound
+    | events.ArtifactShown
+    | events.PromptsSuggested
+    | events.Retrying
+    | events.RunFinished
+)
+"""An event that looks the same on every screen."""
 
 
 class Renderer:
@@ -60,14 +64,50 @@ class Renderer:
     def __init__(self, console: Console) -> None:
         self.lines = LineWriter(console)
         self._printed_statuses: set[str] = set()
+        self._prompts: Sequence[str] = ()
 
-    # --- the session and its turns
+    def print_event(self, event: PrintableEvent) -> None:
+        """Print an event. Suggested prompts are printed at the end of the turn."""
+        write_line = self.lines.write_line
+        match event:
+            case events.SessionStarted():
+                parts = (event.mode, f"session {event.name}", f"profile {event.profile}", event.models["processor"])
+                write_line(" · ".join(filter(None, parts)), "dim")
+            case events.PlanUpdated(tasks=tasks):
+                for task in tasks:
+                    write_line(self._format_task(task))
+            case events.Logged(text=text):
+                text = escape_controls(text)
+                is_diff = text.startswith("--- ") and "\n+++ " in text
+                for line in number_diff_lines(text) if is_diff else text.split("\n"):
+                    write_line(line if isinstance(line, Text) else Text(f"  {line}", "dim"))
+            case events.Asked(question=question):
+                self._print_question(question)
+            case events.Answered(question=question, answer=answer):
+                write_line(f"  {_describe_answer(question, answer)}", "yellow")
+            case events.Reminded(reason=reason, text=text):
+                if reason != "context":  # the screen shows context updates elsewhere
+                    write_line(f"↺ reminder to the model: {to_one_line(text, self.lines.get_room(26))}", "dim")
+            case events.Compacted():
+                if not event.is_routine:
+                    write_line(f"(context compacted: {_describe_compaction(event)})", "yellow")
+            case events.Rewound(message_count=count):
+                place = "an earlier point" if count else "its beginning"
+                write_line(f"(the conversation is back at {place})", "yellow")
+            case events.ArtifactShown(artifact=artifact):
+                rows = render_artifact(artifact, min(self.lines.get_room(4), _MAX_ARTIFACT_COLUMNS))
+                write_line(Lines([Text(), *indent_rows(rows, Text("    "), Text("    ")), Text()]))
+            case events.PromptsSuggested(prompts=prompts):
+                self._prompts = prompts
+            case events.Retrying(text=text, wait_s=wait_s):
+                write_line(f"↻ {escape_controls(text)} · trying again in {wait_s:g} s", "yellow")
+            case events.RunFinished(usage=usage, cost_usd=cost_usd):
+                if usage.total_tokens:
+                    write_line(format_usage(usage, cost_usd), "dim")
+            case _:
+                assert_never(event)
 
-    def print_session(self, event: SessionStarted) -> None:
-        """Print the name, profile and model of a session."""
-        self.lines.write_line(f"session {event.name} · profile {event.profile} · {event.models['processor']}", "dim")
-
-    def print_turn_end(self, event: TurnFinished, prompts: Sequence[str] = (), *, is_answer_cut: bool = False) -> None:
+    def print_turn_end(self, event: events.TurnFinished, *, is_answer_cut: bool = False) -> None:
         """Print why a turn ended, if not by an answer, and the prompts that were suggested."""
         self.lines.end_line()
         parts = [_ENDS.get(event.reason, event.reason.replace("_", " ")), escape_controls(event.detail)]
@@ -75,66 +115,20 @@ class Renderer:
             parts.append("· the answer is cut off")
         if text := " ".join(filter(None, parts)):
             self.lines.write_line(f"■ {text}", "red" if event.reason == "error" else "yellow")
-        for prompt in prompts:
+        for prompt in self._prompts:
             self.lines.write_line(f"  → {to_one_line(prompt, self.lines.get_room(4))}", "dim")
-
-    def print_run_end(self, event: RunFinished) -> None:
-        """Print the tokens and the cost of a run that used any."""
-        if event.usage.total_tokens:
-            self.lines.write_line(format_usage(event.usage, event.cost_usd), "dim")
-
-    def print_retry(self, event: Retrying) -> None:
-        """Print why a request failed and when the next attempt begins."""
-        self.lines.write_line(f"↻ {escape_controls(event.text)} · trying again in {event.wait_s:g} s", "yellow")
-
-    def print_event(self, event: Asked | Answered | Reminded | Compacted | Rewound) -> None:
-        """Print an event that looks the same on every screen."""
-        match event:
-            case Asked(question=question):
-                self._print_question(question)
-            case Answered(question=question, answer=answer):
-                self.lines.write_line(f"  {_describe_answer(question, answer)}", "yellow")
-            case Reminded(reason=reason, text=text):
-                if reason != "context":  # the screen shows context updates elsewhere
-                    text = to_one_line(text, self.lines.get_room(26))
-                    self.lines.write_line(f"↺ reminder to the model: {text}", "dim")
-            case Compacted():
-                if not event.is_routine:
-                    self.lines.write_line(f"(context compacted: {_describe_compaction(event)})", "yellow")
-            case Rewound(message_count=count):
-                place = "an earlier point" if count else "its beginning"
-                self.lines.write_line(f"(the conversation is back at {place})", "yellow")
+        self._prompts = ()
 
     def print_status(self, text: str) -> None:
-        """Print a status line where no terminal can show a spinner: one line for each kind of status.
-
-        Statuses that differ only in figures are of one kind.
-        """
+        """Print a status where no terminal can show a spinner: once for statuses that differ only in figures."""
         kind = "".join(character for character in text if character.isalpha())
-        if not self.lines.is_terminal and kind and kind not in self._printed_statuses:
+        if not self.lines.console.is_terminal and kind and kind not in self._printed_statuses:
             self.lines.write_line(_BAR.sub("", escape_controls(text)), "dim")
             self._printed_statuses.add(kind)
 
-    def forget_statuses(self) -> None:
-        """Let `print_status` print each kind of status again."""
-        self._printed_statuses.clear()
-
-    def print_log(self, text: str) -> None:
-        """Print a log entry; a unified diff gets line numbers and colours."""
-        is_diff = text.startswith("--- ") and "\n+++ " in text
-        for line in number_diff_lines(escape_controls(text)) if is_diff else escape_controls(text).split("\n"):
-            self.lines.write_line(line if isinstance(line, Text) else Text(f"  {line}", "dim"))
-
-    def print_artifact(self, artifact: Artifact) -> None:
-        """Print a table, chart or text that a tool shows to the person."""
-        rows = render_artifact(artifact, min(self.lines.get_room(4), _MAX_ARTIFACT_COLUMNS))
-        self.lines.write_line("")
-        self.lines.write_line(Rows(tuple([Segment("    "), *row] if row else row for row in rows)))
-        self.lines.write_line("")
-
     # --- questions
 
-    def _print_question(self, question: Question) -> None:
+    def _print_question(self, question: events.Question) -> None:
         """Print a question with each row behind a bar, so that no part of a command looks like our own output."""
         first, *more = self.lines.fold(escape_invisible(question.text), 4)
         self.lines.write_line(f"? {first}", "bold yellow")
@@ -144,8 +138,10 @@ class Renderer:
             self.print_detail(question)
         if (count := len(more) + question.detail.count("\n")) > 20:
             self.lines.write_line(f"  ({count + 1} lines; they begin above)", "bold yellow")
+        if len(question.prefix) > MAX_LABEL_CHARS:
+            self.lines.write_line(f"  p allows until the session ends: {escape_invisible(question.prefix)}", "yellow")
 
-    def print_detail(self, question: Question) -> None:
+    def print_detail(self, question: events.Question) -> None:
         """Print the detail of a question in full."""
         for line in escape_invisible(question.detail).split("\n") if question.detail else ():
             for row in self.lines.fold(line, 4):
@@ -154,32 +150,26 @@ class Renderer:
 
     # --- the plan
 
-    def print_plan(self, tasks: Sequence[Task]) -> None:
-        """Print every task of the plan."""
-        for task in tasks:
-            self.lines.write_line(self._format_task(task))
-
-    def format_plan_rows(self, tasks: Sequence[Task], count: int) -> Iterator[Text]:
+    def format_plan_rows(self, tasks: Sequence[events.Task], count: int) -> Iterator[Text]:
         """Yield at most `count` tasks around the one in progress, and how many are done if some are left out."""
         at = next((index for index, task in enumerate(tasks) if task.is_open), 0)
         first = max(0, min(at - count // 2, len(tasks) - count))
-        for task in tasks[first : first + count]:
-            row = self._format_task(task)
-            row.no_wrap = True
-            yield row
+        yield from map(self._format_task, tasks[first : first + count])
         if len(tasks) > count:
             done = sum(task.status == "complete" for task in tasks)
             yield Text(f"    {done} of {len(tasks)} are done", "dim")
 
-    def _format_task(self, task: Task) -> Text:
+    def _format_task(self, task: events.Task) -> Text:
         rows = self.lines.wrap(escape_controls(task.description), 4)
         return Text(f"  {_MARKS[task.status]} " + "\n    ".join(rows), _STYLES[task.status])
 
     # --- tool calls
 
-    def print_call(self, call: RunningCall) -> None:
-        """Print the name and arguments of a call."""
-        self.lines.write_line(self.format_call(call))
+    def print_head(self, running: RunningCall) -> None:
+        """Print the name and arguments of a call once."""
+        if not running.is_head_printed:
+            running.is_head_printed = True
+            self.lines.write_line(self.format_call(running))
 
     def format_call(self, running: RunningCall) -> Text:
         """Return the name and arguments of a call in a few rows."""
@@ -213,7 +203,7 @@ class Renderer:
         if running.call.name == PLAN_TOOL:
             if not is_failure:
                 return
-            self.print_call(running)
+            self.lines.write_line(self.format_call(running))
         if result.is_error and not notes:
             notes = [result.output.strip()]
         elif not notes and not running.line_count:
@@ -245,14 +235,19 @@ class Renderer:
         self.lines.write_line(head + f"\n{' ' * len(head)}".join(rows), "red" if is_failure else "green")
 
 
-def _describe_answer(question: Question, answer: Answer) -> str:
+def _describe_answer(question: events.Question, answer: events.Answer) -> str:
     is_unanswered = answer.by == "nobody"
     if question.kind == "text":
         return "answered by nobody" if is_unanswered else f"answered: {escape_controls(answer.text) or 'nothing'}"
-    return f"{question.kind} {_VERDICTS[answer.choice]}{', nobody was there to ask' * is_unanswered}"
+    verdict = f"{question.kind} {_VERDICTS[answer.choice]}"
+    if answer.choice == "allow_prefix":
+        verdict += f": {escape_controls(question.prefix)}"
+    if answer.text:
+        verdict += f": {escape_controls(answer.text)}"
+    return verdict + ", nobody was there to ask" * is_unanswered
 
 
-def _describe_compaction(event: Compacted) -> str:
+def _describe_compaction(event: events.Compacted) -> str:
     if event.summary:
         newest = f" and the newest {event.kept_count} messages" if event.kept_count else ""
         return f"the model now sees a summary{newest}"

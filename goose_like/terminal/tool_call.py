@@ -3,15 +3,15 @@
 import json
 import re
 from collections import deque
-from collections.abc import Iterable
 
 from rich.cells import cell_len
 
-from goose_like.core.events import Event, Retrying, SubagentEvent, ToolFinished, ToolStarted
-from goose_like.core.message import ToolCall
+from goose_like.core.events import Event, Retrying, Status, SubagentEvent, ToolFinished, ToolProgress, ToolStarted
+from goose_like.core.message import Message, ToolCall
 
 from .escape import NON_TEXT, escape_controls, to_one_line
 
+PLAN_TOOL = "update_plan"
 LIVE_LINES = 12
 TAIL_LINES = 3
 CODE_LINES = 12
@@ -26,12 +26,14 @@ class RunningCall:
     """A call with the first and last lines of its output, the number of lines, and the unfinished last line.
 
     `label` is the number of the call among parallel calls, or empty. `started_at` is a monotonic time.
+    `is_head_printed` is true when no head is wanted any more; the plan has none, because it is shown itself.
     """
 
     def __init__(self, call: ToolCall, label: str, started_at: float | None = None) -> None:
         self.call = call
         self.label = label
         self.started_at = started_at
+        self.is_head_printed = call.name == PLAN_TOOL
         self.line_count = 0
         self.head: list[str] = []
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
@@ -50,7 +52,7 @@ class RunningCall:
         self._extend_rest(first)
         lines = []
         for piece in more:
-            self._last = _drop_overwritten(self.rest)
+            self._last = self.rest.rstrip("\r")
             line = fit_line(self._last, self._dropped, width)
             self.rest, self._dropped = "", 0
             self._extend_rest(piece)
@@ -76,20 +78,16 @@ class RunningCall:
         """Split a result into its lines and the notes at its end, with notes about a failure first."""
         body, notes = output.removesuffix("\n").split("\n"), list[str]()
         while self.is_command and body and (note := _NOTE.fullmatch(body[-1])):
-            if self.line_count and _drop_overwritten(body[-1]) == self._last:
+            if self.line_count and body[-1].rstrip("\r").rpartition("\r")[2] == self._last:
                 break  # the command printed this line itself
             notes.insert(0, note[1])
             body.pop()
         return body, sorted(notes, key=lambda note: not FAILURE_NOTE.match(note))
 
 
-def _drop_overwritten(line: str) -> str:
-    return line.rstrip("\r").rpartition("\r")[2]
-
-
-def number_calls(call_ids: Iterable[str]) -> dict[str, str]:
-    """Return a number for each of several parallel calls; a single call needs none."""
-    ids = list(call_ids)
+def number_calls(message: Message) -> dict[str, str]:
+    """Return a number for each of several parallel calls; a single call needs none, and the plan has none."""
+    ids = [call.id for call in message.tool_calls if call.name != PLAN_TOOL]
     return {call_id: str(number) for number, call_id in enumerate(ids, 1)} if len(ids) > 1 else {}
 
 
@@ -104,8 +102,15 @@ def fit_line(line: str, dropped: int, width: int) -> str:
     return to_one_line(line, min(width, 100) - len(note)) + note
 
 
-def format_nested_event(event: Event, width: int) -> str:
-    """Return one line for an event of a subagent, or an empty string for events without a line."""
+def convert_nested_event(event: SubagentEvent, width: int) -> Status | ToolProgress:
+    """Return how a screen shows an event of a subagent: a status, or a line of output of the call that runs it."""
+    if isinstance(event.event, Status):
+        return event.event
+    line = _format_nested_event(event.event, width)
+    return ToolProgress(call_id=event.call_id, text=f"{line}\n" if line else "")
+
+
+def _format_nested_event(event: Event, width: int) -> str:
     match event:
         case ToolStarted(call=call):
             return to_one_line(f"▸ {call.name} {describe_call(call, width)}", width)
@@ -114,7 +119,7 @@ def format_nested_event(event: Event, width: int) -> str:
         case Retrying(text=text):
             return f"↻ {to_one_line(text, width - 2)}"
         case SubagentEvent(event=inner):
-            line = format_nested_event(inner, width - 2)
+            line = _format_nested_event(inner, width - 2)
             return f"▸ {line}" if line else ""
         case _:
             return ""

@@ -1,133 +1,78 @@
-"""Rows of coloured text, cut to the width of a terminal."""
+"""Text in rows that fit a terminal, and lines of text on a terminal or in a log."""
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from itertools import accumulate
 
-from rich.cells import cell_len, chop_cells
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.segment import Segment
-from rich.style import Style
+from rich import get_console
+from rich.cells import chop_cells
+from rich.console import Console, RenderableType
+from rich.text import Text
 
-Row = list[Segment]
+from .tool_call import MAX_LINE
 
-_WIDE = "\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60\U00020000-\U0003fffd"
-# A row can end at a space, and next to any character of a script that is written without spaces.
-_WORD = re.compile(rf"[^ \n{_WIDE}]+|[{_WIDE}]|\n| +")
+_MIN_COLUMNS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows that fit already: Rich prints them as they are."""
-
-    rows: tuple[Row, ...]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for row in self.rows:
-            yield from row
-            yield Segment.line()
+def wrap_words(text: Text, width: int) -> list[Text]:
+    """Split a text into rows of at most `width` columns, at spaces where possible and at each line end."""
+    if text.cell_len <= width and "\n" not in text.plain:
+        return [text.copy()] if text else []
+    rows = list(text.wrap(get_console(), width, overflow="fold"))
+    for row in rows:
+        row.rstrip()
+    return rows
 
 
-def wrap_words(segments: Iterable[Segment], width: int) -> list[Row]:
-    """Split segments into rows of at most `width` columns, at spaces where possible and at each line end."""
-    segments = list(segments)
-    return list(_cut(segments, _find_spans("".join(segment.text for segment in segments), width)))
+def fold_columns(line: Text, width: int) -> list[Text]:
+    """Split a line into rows of `width` columns anywhere, so that no space is lost; return at least one row."""
+    ends = list(accumulate(map(len, chop_cells(line.plain, width))))
+    return list(line.divide(ends[:-1]))
 
 
-def fold_columns(segments: Iterable[Segment], width: int) -> list[Row]:
-    """Split segments into rows of `width` columns anywhere, so that no space is lost; return at least one row."""
-    segments = list(segments)
-    text = "".join(segment.text for segment in segments)
-    return list(_cut(segments, _chop(text, 0, width))) if cell_len(text) > width else [segments]
-
-
-def indent_rows(rows: list[Row], first: Segment, other: Segment) -> list[Row]:
+def indent_rows(rows: list[Text], first: Text, other: Text) -> list[Text]:
     """Put one mark before the first row and another before the others."""
     marks = [first, *[other] * (len(rows) - 1)]
-    return [[mark, *row] if row or mark.text.strip() else row for mark, row in zip(marks, rows, strict=False)]
+    return [
+        Text.assemble(mark, row) if row or mark.plain.strip() else row for mark, row in zip(marks, rows, strict=False)
+    ]
 
 
-def measure_row(row: Row) -> int:
-    """Return the number of columns of a row."""
-    return sum(cell_len(segment.text) for segment in row)
+class LineWriter:
+    """A console that wraps text to its width and knows about an unfinished line.
 
+    Without a terminal nothing is wrapped: a log keeps lines as they are.
+    """
 
-def merge_segments(segments: Iterable[Segment]) -> Row:
-    """Join neighbouring segments of the same style."""
-    row: Row = []
-    for segment in segments:
-        if row and row[-1].style == segment.style:
-            row[-1] = Segment(row[-1].text + segment.text, segment.style)
-        else:
-            row.append(segment)
-    return row
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.is_mid_line = False
 
+    def write_line(self, text: str | RenderableType, style: str = "") -> None:
+        """Print whole lines: a string is wrapped and styled, a renderable is printed as it is."""
+        self.end_line()
+        self.console.print(Text("\n".join(self.wrap(text, 0)), style) if isinstance(text, str) else text)
 
-def make_row(text: str, style: Style | None = None) -> Row:
-    """Return a row of one segment, or of none for an empty text."""
-    return [Segment(text, style)] if text else []
+    def write_text(self, text: str, style: str = "") -> None:
+        """Print text that may end within a line."""
+        self.console.print(Text(text, style), end="")
+        self.is_mid_line = not text.endswith("\n")
 
+    def end_line(self) -> None:
+        """Finish a line that `write_text` left open."""
+        if self.is_mid_line:
+            self.is_mid_line = False
+            self.console.print()
 
-def find_last_row(text: str, width: int) -> int:
-    """Return where the last row begins when `wrap_words` splits a text."""
-    return [0, *(start for start, _ in _find_spans(text, width))][-1]
+    def wrap(self, text: str, indent: int) -> list[str]:
+        """Split text into rows that fit beside an indent of so many columns."""
+        if not self.console.is_terminal:
+            return text.split("\n")
+        return [row.plain.rstrip() for row in wrap_words(Text(text.expandtabs()), self.get_room(indent))] or [""]
 
+    def fold(self, text: str, indent: int) -> list[str]:
+        """Split text into rows anywhere, so that no space is lost between two rows."""
+        room = self.get_room(indent)
+        return [row for line in text.expandtabs(4).split("\n") for row in chop_cells(line, room) or [""]]
 
-def find_last_fold(text: str, width: int) -> int:
-    """Return where the last row begins when `fold_columns` splits a text."""
-    return [start for start, _ in _chop(text, 0, width)][-1]
-
-
-def _find_spans(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each row, without the spaces around the row."""
-    start = end = column = 0
-    for match in _WORD.finditer(text):
-        word = match[0]
-        if word == "\n":
-            yield start, end
-            start = end = match.end()
-            column = 0
-        elif word[0] == " ":
-            if column:
-                column += len(word)
-            else:
-                start = end = match.end()
-        else:
-            size = cell_len(word)
-            if column and column + size > width:
-                yield start, end
-                start, column = match.start(), 0
-            if size > width:
-                *full, (start, end) = _chop(word, match.start(), width)
-                yield from full
-                column = cell_len(text[start:end])
-            else:
-                end = match.end()
-                column += size
-    if end > start:
-        yield start, end
-
-
-def _chop(text: str, offset: int, width: int) -> Iterator[tuple[int, int]]:
-    for piece in chop_cells(text, width) or [text]:  # a text without width has no pieces
-        yield offset, offset + len(piece)
-        offset += len(piece)
-
-
-def _cut(segments: list[Segment], spans: Iterable[tuple[int, int]]) -> Iterator[Row]:
-    """Yield a row for each span, in one pass over the segments."""
-    index, begin = 0, 0  # of the current segment, and of its first character in the whole text
-    for start, end in spans:
-        row: Row = []
-        while index < len(segments):
-            text, style, _ = segments[index]
-            if begin + len(text) > start:
-                row += make_row(text[max(start - begin, 0) : end - begin] if end > begin else "", style)
-            if begin + len(text) > end:
-                break
-            begin += len(text)
-            index += 1
-        yield row
+    def get_room(self, indent: int) -> int:
+        """Return the columns left beside an indent; without a terminal lines may be long."""
+        return max(self.console.width - indent, _MIN_COLUMNS) if self.console.is_terminal else MAX_LINE

@@ -11,7 +11,9 @@ import pytest
 
 from goose_like.config import secrets as keys
 from goose_like.config.secrets import is_secret_variable
+from goose_like.core import masking
 from goose_like.core.errors import CredentialError, GooseLikeError
+from goose_like.core.masking import mask_text
 from tests import ROOT
 
 KEY = "sk-planted-1234567890"
@@ -112,10 +114,10 @@ def test_the_keyring_is_taken_where_there_is_one(file, tmp_path):
     assert run_with_keyring(tmp_path, "Vault", f"print(keys.store_key('MY_API_KEY', '{KEY}'))") == "the keyring"
     assert not file.exists()
     write_keys(file, "MY_API_KEY: of-the-file")
-    told = run_with_keyring(
+    report = run_with_keyring(
         tmp_path, "Vault", "print(keys.find_key('MY_API_KEY'), keys.find_key_location('MY_API_KEY'))"
     )
-    assert told == f"{KEY} the keyring"
+    assert report == f"{KEY} the keyring"
     assert run_with_keyring(tmp_path, "Vault", "print(keys.delete_key('MY_API_KEY'))") == f"['the keyring', '{file}']"
     assert run_with_keyring(tmp_path, "Vault", "print(keys.find_key('MY_API_KEY') == '')") == "True"
 
@@ -144,3 +146,27 @@ def test_a_keyring_that_keeps_nothing_is_none(file):
 )
 def test_secret_names(name: str, expected: bool) -> None:
     assert is_secret_variable(name) is expected
+
+
+def test_secret_variables_and_keys_of_the_file_are_masked(monkeypatch, file):
+    monkeypatch.setattr(masking, "_known", {})
+    write_keys(file, "MY_API_KEY: key-of-the-file-1\nOTHER_API_KEY: 'quoted-key-2'\n")
+    names = ("DB_PWD", "SSHPASS", "GHPAT", "OPENAI_KEY1", "PASSWORD2", "BEARER", "MY_TOKEN", "MY_CONNECTION_STRING")
+    for name in names:
+        monkeypatch.setenv(name, f"value-of-{name}-1")
+    monkeypatch.setenv("DATABASE_URL", "postgres://ann:swordfish-9@db.example/app")
+    monkeypatch.setenv("HOOK_WEBHOOK_URL", "https://hooks.example/T0/B0")
+    keys.register_keys()
+    for name in names:
+        assert mask_text(f"x value-of-{name}-1") == f"x [masked:{name}]"
+    assert mask_text("key-of-the-file-1 quoted-key-2") == "[masked:MY_API_KEY] [masked:OTHER_API_KEY]"
+    assert mask_text("postgres://ann:swordfish-9@db") == "postgres://ann:[masked:DATABASE_URL]@db"
+    assert mask_text("https://hooks.example/T0/B0") == "[masked:HOOK_WEBHOOK_URL]"
+
+
+def test_other_variables_are_not_masked(monkeypatch, file):
+    monkeypatch.setattr(masking, "_known", {})
+    monkeypatch.setenv("AUTH_URL", "https://login.example/oauth2")
+    monkeypatch.setenv("EDITION", "community-edition-2")
+    keys.register_keys()
+    assert not {"https://login.example/oauth2", "community-edition-2"} & set(masking._known)

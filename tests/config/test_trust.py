@@ -69,7 +69,7 @@ def test_links_are_not_followed(root, tmp_path, link):
 
 
 def test_unreadable_files_are_reported(bring, root):
-    assert "no UTF-8" in read_skipped(bring, root, b"\xff")
+    assert "'utf-8' codec can't decode" in read_skipped(bring, root, b"\xff")
     assert "more than 256,000 bytes" in read_skipped(bring, root, b"#" * 256_001)
     (root / ".goose-like/profiles.yaml").unlink()
     os.mkfifo(root / ".goose-like/profiles.yaml")
@@ -105,7 +105,7 @@ def test_commands_are_read_too(bring, root):
     assert load_trusted_project(root) is None
 
 
-@pytest.mark.parametrize("link", ["commands", "commands/below", "commands/below/one.md"])
+@pytest.mark.parametrize("link", ["commands", "commands/one.md", "commands/below/one.md"])
 def test_no_link_leads_to_a_command(root, tmp_path, link):
     (tmp_path / "target/below").mkdir(parents=True)
     (tmp_path / "target/one.md").write_text("x")
@@ -133,13 +133,11 @@ def test_a_command_whose_name_can_not_be_shown(root):
     assert load_trusted_project(root) == project
 
 
-def test_a_project_with_very_many_commands(root):
+def test_a_linked_folder_of_commands_is_left_out(root, tmp_path):
     (root / ".goose-like/commands").mkdir(parents=True)
-    for number in range(201):
-        (root / f".goose-like/commands/{number}.md").write_text("x")
-    project = read_project_config(root)
-    assert project
-    assert (len(project.files), len(project.skipped)) == (200, 1)
+    (tmp_path / "one.md").write_text("x")
+    (root / ".goose-like/commands/below").symlink_to(tmp_path)
+    assert read_project_config(root) is None
 
 
 def test_a_project_without_files(root):
@@ -152,8 +150,23 @@ def test_the_trust_file_is_private_and_a_damaged_one_is_reported(bring, home):
     assert oct(file.stat().st_mode & 0o777) == "0o600"
     assert list(file.parent.iterdir()) == [file]
     file.write_text("{")
-    with pytest.raises(GooseLikeError, match=r"trust\.json can't be read; remove it"):
+    with pytest.raises(GooseLikeError, match=r"trust\.json can't be read \(: Invalid JSON"):
         load_trusted_project(Path.cwd())
+
+
+def test_rules_in_the_trust_file_stay_and_a_wrong_one_is_named(root, home):
+    file = home / "config/trust.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    rules = {"allow": [], "ask": [], "deny": ["git push"]}
+    file.write_text(json.dumps({"folders": {str(root): {"permissions": rules}}}))
+    approval = StoredApproval(kind="network", subject="one")
+    trust.store_approval(root, approval)
+    trust.store_approval(root.parent, approval)
+    folders = json.loads(file.read_text())["folders"]
+    assert (folders[str(root)]["permissions"], "permissions" in folders[str(root.parent)]) == (rules, False)
+    file.write_text(json.dumps({"folders": {str(root): {"permissions": {"deny": ["a | b"]}}}}))
+    with pytest.raises(GooseLikeError, match=r"permissions\.deny\.0: the start of a command .*; correct or remove it"):
+        trust.load_folder_trust(root)
 
 
 def test_permissions_are_revoked_one_by_one(bring, root, home):

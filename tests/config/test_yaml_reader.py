@@ -1,7 +1,6 @@
 """Tests of the YAML reader: scalars of YAML 1.2, lines, repeated keys, and limits."""
 
 import math
-from datetime import date
 
 import pytest
 from hypothesis import given
@@ -22,8 +21,8 @@ SCALARS = {
     "True": True,
     "~": None,
     "": None,
-    "012": 12,
-    "0o14": 12,
+    "012": "012",
+    "0o14": "0o14",
     "0x1F": 31,
     "-0b11": -3,
     "1_000": 1000,
@@ -32,7 +31,7 @@ SCALARS = {
     ".inf": math.inf,
     "1:30": "1:30",
     "1.2.3": "1.2.3",
-    "2024-01-02": date(2024, 1, 2),
+    "2024-01-02": "2024-01-02",
     "=": "=",
     '"12"': "12",
 }
@@ -40,7 +39,8 @@ SCALARS = {
 
 @pytest.mark.parametrize("text", SCALARS)
 def test_scalars_are_those_of_yaml_1_2(text):
-    value = parse_document(f"key: {text}")["key"]
+    data, _ = parse_document(f"key: {text}")
+    value = data["key"]
     assert (value, type(value)) == (SCALARS[text], type(SCALARS[text]))
 
 
@@ -49,22 +49,21 @@ def test_the_standard_loader_reads_as_pyyaml():
     assert loader.construct_document(node) == {"key": True}
 
 
-def test_lines_of_keys_and_items():
-    data = parse_document("a:\n  - b\n  -\n    c: d\ne: {f: g}")
-    assert (data.line, data.child_lines) == (1, {"a": 1, "e": 5})
-    assert (data["a"].line, data["a"].child_lines) == (2, [2, 4])
-    assert data["a"][1].child_lines == {"c": 4}
-
-
 def test_a_merge_adds_the_keys_that_are_missing():
-    data = parse_document("a: &a {b: 1, c: 2}\nd:\n  <<: *a\n  c: 3")
+    data, node = parse_document("a: &a {b: 1, c: 2}\nd:\n  <<: *a\n  c: 3")
     assert data["d"] == {"b": 1, "c": 3}
-    assert data["d"].child_lines["c"] == 4
+    assert find_line(node, ["d", "c"]) == 4
+
+
+def test_merged_keys_are_not_repeated_ones():
+    data, _ = parse_document("a: &a {c: 1}\nx:\n  y: &b {<<: *a, c: 3}\nd: {<<: *b}")
+    assert (data["x"]["y"], data["d"]) == ({"c": 3}, {"c": 3})
 
 
 def test_find_line_of_the_nearest_parent():
-    _, node = compose_document("a:\n  b:\n    - c\n    - d", StandardLoader)
-    assert [find_line(node, path) for path in ([], ["a", "b", 1], ["a", "b", 7], ["a", "x"])] == [1, 4, 2, 1]
+    _, node = parse_document("a:\n  b:\n    - c\n    - d\n  -1: {f: g}")
+    paths = ([], ["a", "b", 1], ["a", "b", 7], ["a", "x"], ["a", -1], ["a", -1, "f", "h"])
+    assert [find_line(node, path) for path in paths] == [1, 4, 2, 1, 5, 5]
 
 
 @pytest.mark.parametrize(
@@ -74,10 +73,11 @@ def test_find_line_of_the_nearest_parent():
         ("a:\n  b: [1", 2, "did not find expected ',' or ']'"),
         ("a: !unknown x", 1, "could not determine a constructor for the tag '!unknown'"),
         ("a: *b", 1, "found undefined alias"),
-        ("- &a [*a]", 1, "nests too deep"),
+        ("- &a [*a]", 1, "repeat more than 10,000 values"),
         ("[" * 5_000, 1, "nests too deep"),
         ("a: \x01", None, "control characters are not allowed"),
-        ("a: 2024-13-45", None, "month must be in 1..12"),
+        ("a: !!timestamp 2024-13-45", None, "month must be in 1..12"),
+        ("a: !!bool maybe", None, "KeyError: 'maybe'"),
     ],
 )
 def test_invalid_texts(text, line, words):
@@ -89,17 +89,18 @@ def test_invalid_texts(text, line, words):
 
 def test_aliases_count_each_time():
     text = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30))])
-    with pytest.raises(YamlError, match="more than 1,000,000 values"):
+    with pytest.raises(YamlError, match="repeat more than 10,000 values"):
         parse_document(text)
 
 
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x85\u2028\u2029"))  # PyYAML folds these line ends
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.sampled_from(list(SCALARS)),
-    lambda children: st.lists(children) | st.dictionaries(st.text(), children),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS | st.sampled_from(list(SCALARS)),
+    lambda children: st.lists(children) | st.dictionaries(TEXTS, children),
     max_leaves=20,
 )
 
 
 @given(VALUES)
 def test_written_values_are_read_back_unchanged(value):
-    assert parse_document(format_document({"value": value})) == {"value": value}
+    assert parse_document(format_document({"value": value}))[0] == {"value": value}

@@ -3,8 +3,7 @@
 import pytest
 
 from goose_like.core.events import Artifact, ArtifactShown
-
-from .test_renderer import draw, last
+from tests.terminal.test_renderer import draw, last
 
 
 def draw_artifact(what: str, rows: object = (), /, text: str = "", width: int = 100, **chart: object) -> str:

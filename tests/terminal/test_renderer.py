@@ -31,8 +31,8 @@ from goose_like.core.events import (
     TurnStarted,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
-from goose_like.terminal.progress import ProgressScreen
 from goose_like.terminal.renderer import CALL_ROWS, format_usage
+from goose_like.terminal.run_screen import RunScreen
 from goose_like.terminal.tool_call import describe_call
 
 
@@ -50,7 +50,7 @@ def draw(*events: Event, width: int = 100, is_terminal: bool = False, shows_answ
         soft_wrap=True,
         legacy_windows=False,
     )
-    screen = ProgressScreen(console, shows_answer=shows_answer)
+    screen = RunScreen(console, shows_answer=shows_answer)
     for event in events:
         screen.notify(event)
         if is_terminal:
@@ -92,9 +92,7 @@ def test_an_exit_code_is_shown_although_something_was_printed():
 
 def test_a_failure_is_red_and_a_success_green():
     file = io.StringIO()
-    screen = ProgressScreen(
-        Console(file=file, force_terminal=True, color_system="standard", width=80), shows_answer=True
-    )
+    screen = RunScreen(Console(file=file, force_terminal=True, color_system="standard", width=80), shows_answer=True)
     for event in [*run_call("[exit code 7]"), *run_call("fine", "fine\n")]:
         screen.notify(event)
     screen.pause()
@@ -282,7 +280,7 @@ def test_binary_output_is_named_not_shown():
 
 
 def test_what_is_kept_of_output_is_bounded():
-    screen = ProgressScreen(Console(file=io.StringIO(), width=80), shows_answer=False)
+    screen = RunScreen(Console(file=io.StringIO(), width=80), shows_answer=False)
     screen.notify(ToolStarted(call=call(command="x")))
     for _ in range(100):
         screen.notify(ToolProgress(call_id="c1", text="x" * 10_000))
@@ -414,8 +412,8 @@ def test_without_a_terminal_a_status_is_told_once_a_kind():
 # --- questions
 
 
-def question(text: str, detail: str = "", kind: str = "command") -> Asked:
-    return Asked(question=Question(kind=kind, subject="s", text=text, detail=detail))
+def question(text: str, detail: str = "", kind: str = "command", prefix: str = "") -> Asked:
+    return Asked(question=Question(kind=kind, subject="s", text=text, detail=detail, prefix=prefix))
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -443,17 +441,24 @@ def test_what_a_project_brings_is_shown_when_it_is_asked_for():
     assert draw(question("this project brings settings", "a secret", "trust")) == "? this project brings settings"
 
 
+def test_a_long_prefix_is_shown_with_the_question():
+    assert (
+        draw(question("x", prefix="ls, " * 9 + "cat"))
+        .splitlines()[1]
+        .startswith("  p allows until the session ends: ls,")
+    )
+
+
 def test_each_answer_is_told():
-    told = [
-        draw(Answered(question=question("x").question, answer=Answer(choice=choice, by="person")))
-        for choice in ("allow", "allow_session", "allow_always", "deny")
-    ]
-    assert told == [
-        "  command allowed",
-        "  command allowed until the session ends",
-        "  command allowed from now on",
-        "  command denied",
-    ]
+    verdicts = {
+        Answer(choice="allow", by="person"): "allowed",
+        Answer(choice="allow_prefix", by="person"): "allowed until the session ends: git push",
+        Answer(choice="allow_always", by="person"): "allowed from now on",
+        Answer(by="person", text="too \x1b large"): "denied: too \\x1b large",
+    }
+    asked = question("x", prefix="git push").question
+    for answer, verdict in verdicts.items():
+        assert draw(Answered(question=asked, answer=answer)) == f"  command {verdict}"
 
 
 def test_the_lines_of_a_change_have_their_numbers():

@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-import shutil
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
+from goose_like.workspace.programs import build_safe_path, find_program
 from goose_like.workspace.workspace import Workspace
 
 LIMIT_S = 2.0
@@ -15,10 +15,7 @@ _PROGRAMS = {
     "xclip": ("DISPLAY", "xclip -selection clipboard -t image/png -o"),
     # For macOS and WSL; not tested.
     "pngpaste": (None, "pngpaste -"),
-    "osascript": (
-        None,
-        "osascript -e 'the clipboard as «class PNGf»' | sed 's/.*PNGf//; s/[^0-9A-F]//g' | xxd -r -p",
-    ),
+    "osascript": (None, "osascript -e 'the clipboard as «class PNGf»' | sed 's/.*PNGf//; s/[^0-9A-F]//g' | xxd -r -p"),
     "powershell.exe": (
         None,
         "powershell.exe -NoProfile -STA -Command 'Add-Type -AssemblyName System.Windows.Forms, System.Drawing; "
@@ -31,17 +28,16 @@ _PROGRAMS = {
 
 
 async def read_clipboard_image(workspace: Workspace) -> bytes:
-    """Return the bytes of the image. The workspace runs the program with the person's own rights.
-
-    Raises:
-        GooseLikeError: There is no program or no image, the image is too large, or the program is too slow.
-    """
-    program, line = _find_program()
+    """Return the bytes of the image. The workspace runs the program with the person's own rights."""
+    program, line = _find_program(workspace)
     process = await workspace.spawn(
         ["sh", "-c", f"exec 2>/dev/null; {line}"],
         access="full",
         writes=False,
-        env={name: os.environ[name] for name in ("XAUTHORITY",) if name in os.environ},  # hidden from other commands
+        env={
+            "PATH": build_safe_path(workspace.root),
+            **{name: os.environ[name] for name in ("XAUTHORITY",) if name in os.environ},  # hidden from other commands
+        },
         is_own=True,
     )
     try:
@@ -60,9 +56,9 @@ async def read_clipboard_image(workspace: Workspace) -> bytes:
     return data
 
 
-def _find_program() -> tuple[str, str]:
+def _find_program(workspace: Workspace) -> tuple[str, str]:
     for program, (variable, line) in _PROGRAMS.items():
-        if (variable is None or os.environ.get(variable)) and shutil.which(program):
+        if (variable is None or os.environ.get(variable)) and find_program(program, workspace.root):
             return program, line
     raise GooseLikeError(
         "cannot paste an image: no clipboard, or neither wl-paste (Wayland) nor xclip (X) is installed; "

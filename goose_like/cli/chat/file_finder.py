@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -12,9 +11,8 @@ from itertools import chain, islice
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.workspace.git import RunCommand
+from goose_like.workspace.repositories.git import RunCommand
 
-FRESH_S = 5.0
 LISTING_TIMEOUT_S = 15.0
 MAX_PATHS = 50
 
@@ -31,7 +29,6 @@ class PathIndex:
         self._whole = _LineIndex(self._paths)
         self._last = _LineIndex([path[path.rfind("/", 0, -1) + 1 :] for path in self._paths])
         self._top = sorted(path for path in self._paths if "/" not in path[:-1])
-        self._previous: tuple[str, PathIndex] | None = None
 
     @classmethod
     def from_listing(cls, listing: bytes) -> "PathIndex":
@@ -53,18 +50,12 @@ class PathIndex:
         if not letters:
             return self._top[:MAX_PATHS]
         query = letters.lower()
-        if self._previous and query.startswith(self._previous[0]):
-            return self._previous[1].find_paths(letters)
         matches: dict[int, None] = {}
         for lines in (self._last, self._whole):
             for numbers in (lines.find_adjacent(query), lines.find_scattered(query)):
                 new = (number for number in numbers if number not in matches)
                 matches.update(dict.fromkeys(islice(new, MAX_PATHS - len(matches))))
-                if len(matches) == MAX_PATHS:
-                    return [self._paths[number] for number in matches]
-        best = [self._paths[number] for number in matches]
-        self._previous = query, PathIndex(best)  # a longer query matches only some of these
-        return best
+        return [self._paths[number] for number in matches]
 
 
 class _LineIndex:
@@ -104,22 +95,19 @@ class FileFinder:
         self._run = run
         self._loop = asyncio.get_running_loop()
         self._index: PathIndex | None = None
-        self._listed_at = 0.0
         self._listing: Future[PathIndex] | None = None
 
     def find_paths(self, letters: str) -> list[str]:
         """Return the best matches; see `PathIndex.find_paths`.
 
-        The first call waits for the list of files. A call without letters refreshes an old list in the background.
+        The first call waits for the list of files. A call without letters refreshes the list in the background.
         """
         listing = self._listing
-        is_stale = time.monotonic() - self._listed_at > FRESH_S
-        if listing is None and (self._index is None or (not letters and is_stale)):
+        if listing is None and (self._index is None or not letters):
             listing = self._listing = asyncio.run_coroutine_threadsafe(self._list(), self._loop)
         if listing and (self._index is None or listing.done()):
             with suppress(GooseLikeError, TimeoutError, CancelledError):
                 self._index = listing.result(LISTING_TIMEOUT_S)
-                self._listed_at = time.monotonic()
             self._listing = None
         return self._index.find_paths(letters) if self._index else []
 

@@ -6,21 +6,21 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from goose_like.agent.build import build_exchange
-from goose_like.agent.compaction.summarize import suggest_title
+from goose_like.agent.compaction.summary import suggest_title
 from goose_like.agent.exchange import Exchange
+from goose_like.agent.profile_choice import ProfileChoice
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext, SwitchSession
 from goose_like.config.profile import Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.entry_points import did_you_mean
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import PlanUpdated, Status, Task
-from goose_like.core.history import History
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.index import write_label
 from goose_like.sessions.session import Session
@@ -28,7 +28,7 @@ from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import handle_signals, is_terminal
 from goose_like.terminal.renderer import format_usage
 
-from .io import ChatIO, PipeIO, TerminalIO
+from .io import PipeIO, TerminalIO
 from .shell_escape import run_shell_escape
 from .slash_registry import collect_commands
 
@@ -37,79 +37,66 @@ _COMMAND = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)
 
 
 async def run_chat(
-    profile: Profile,
+    choice: ProfileChoice,
     session: Session,
     *,
     plan: tuple[Task, ...] = (),
     first: str = "",
-    project: ProjectConfig | None = None,
     prompt: Prompt | None = None,
 ) -> int:
-    """Run a session until the person leaves, and return the exit code.
+    """Run a session until the person leaves, close it, and return the exit code.
 
     The session begins with `plan` and the message `first`. `prompt` must be open; without it lines come from standard
-    input. `project` holds the trusted files of the project, such as its commands.
-
-    Raises:
-        GooseLikeError: The session cannot start or cannot be saved.
+    input.
     """
     is_person = is_terminal(sys.stdin)
-    async with _open_io(profile, prompt) as io:
-        chat = ChatLoop(io, project)
-        with handle_signals(lambda: chat.on_signal(signals)) as signals:
-            last = await chat.run(SwitchSession(profile, session), plan, first)
-    _print_summary(last.history, last.name)
-    if ends := [number for number in signals if number != signal.SIGINT or not is_person]:
+    io = TerminalIO(prompt, choice.profile.session) if prompt else PipeIO()
+    chat = ChatLoop(io, choice.project)
+    try:
+        with handle_signals(chat.on_signal) as chat.signals:
+            last = await chat.run(SwitchSession(choice.profile, session), plan, first)
+    except _StartStoppedError:
+        return 128 + (chat.signals or [signal.SIGINT])[0]
+    except ProfileError as error:
+        raise choice.locate_error(error) from None
+    finally:
+        await io.shut_down()
+        session.close()
+    _print_summary(last)
+    if ends := [number for number in chat.signals if number != signal.SIGINT or not is_person]:
         return 128 + ends[0]
-    if chat.is_start_cancelled:
-        return 128 + signal.SIGINT
     return 0 if is_person else chat.exit_code
 
 
-@asynccontextmanager
-async def _open_io(profile: Profile, prompt: Prompt | None) -> AsyncIterator[ChatIO]:
-    if prompt is None:
-        pipe = PipeIO()
-        try:
-            yield pipe
-        finally:
-            pipe.screen.pause()
-        return
-    terminal = TerminalIO(prompt, profile.session)
-    try:
-        yield terminal
-    finally:
-        terminal.screen.draw()
-        await prompt.shut_down()
-
-
-def _print_summary(history: History, name: str) -> None:
+def _print_summary(session: Session) -> None:
+    history = session.history
     with suppress(OSError):  # the session can end because the terminal is gone
         if history.total_usage.total_tokens:
             print(format_usage(history.total_usage, compute_cost_usd(history.usage)), file=sys.stderr)
         if history.messages:
-            print(f"resume with: goose-like session resume {shlex.quote(name)}", file=sys.stderr)
+            print(f"resume with: goose-like session resume {shlex.quote(session.name)}", file=sys.stderr)
 
 
-class _StartCancelledError(Exception):
+class _StartStoppedError(GooseLikeError):
     """The person stopped a session that was still starting."""
 
 
 class ChatLoop:
-    """Input lines and the work that they start: one turn or command at a time, which the person can stop."""
+    """Input lines and the work that they start: one turn or command at a time, which the person can stop.
 
-    def __init__(self, io: ChatIO, project: ProjectConfig | None = None) -> None:
+    `exit_code` is the one of the last turn. `signals` are those that arrived, without Ctrl-C of finished work.
+    """
+
+    def __init__(self, io: PipeIO | TerminalIO, project: ProjectConfig | None = None) -> None:
         self.exit_code = 0
-        self.is_start_cancelled = False
+        self.signals: list[signal.Signals] = []
         self._io = io
         self._project = project
-        self._starting: asyncio.Task[Any] | None = None
-        self._is_start_stopped = False
+        self._start: asyncio.Timeout | None = None
         self._exchange: Exchange | None = None
         self._work: asyncio.Task[None] | None = None
         self._is_turn = False
         self._naming: asyncio.Task[None] | None = None
-        self._signals: list[signal.Signals] = []
 
     async def run(self, target: SwitchSession | None, plan: tuple[Task, ...], first: str) -> Session:
         """Run one exchange after another until the person leaves; return the last session.
@@ -117,46 +104,40 @@ class ChatLoop:
         If an exchange cannot be built, show the error and return to the exchange before.
         """
         current: SwitchSession | None = None
-        is_fallback = False
         while target:
-            before, current, is_built = current, target, False
-            try:
-                async with self._start_exchange(current) as exchange:
-                    is_built, is_fallback = True, False
-                    if before and before.session is not current.session:
-                        before.session.close()
-                    target = await self._read_lines(exchange, current.profile, plan, first)
-            except GooseLikeError as error:
-                if is_built or before is None or is_fallback:
-                    raise
-                self._io.show(str(error))
-                target, is_fallback = before, True
-            except _StartCancelledError:
-                self.is_start_cancelled = before is None or is_fallback
-                target, is_fallback = (None, False) if self.is_start_cancelled else (before, True)
+            async with AsyncExitStack() as stack:
+                try:
+                    exchange = await self._start_exchange(target, stack)
+                except GooseLikeError as error:
+                    if current is None or target is current:
+                        raise
+                    self._io.show(str(error))
+                    _close_left_session(target, current)
+                    target = current
+                    continue
+                if current:
+                    _close_left_session(current, target)
+                current = target
+                target = await self._read_lines(exchange, current.profile, plan, first)
             plan, first = (), ""
         assert current
         current.session.close()
         return current.session
 
-    @asynccontextmanager
-    async def _start_exchange(self, target: SwitchSession) -> AsyncIterator[Exchange]:
-        """Build an exchange. Until it is built, `stop` cancels the start."""
-        self._starting = task = asyncio.current_task()
-        self._io.show_startup(self)
+    async def _start_exchange(self, target: SwitchSession, stack: AsyncExitStack) -> Exchange:
+        """Build an exchange, which `stack` closes. Until it is built, `stop` cancels the start."""
+        self._io.show_startup(self.stop)
         try:
-            async with build_exchange(target.profile, self._io.notifier, session=target.session) as exchange:
-                self._starting = None
-                yield exchange
-        except asyncio.CancelledError:
-            if self._starting is None or not self._is_start_stopped:
+            async with asyncio.timeout(None) as start:  # without a limit, until `stop` sets one
+                self._start = start
+                building = build_exchange(target.profile, self._io.notifier, session=target.session)
+                return await stack.enter_async_context(building)
+        except TimeoutError:
+            if not start.expired():
                 raise
-            raise _StartCancelledError from None
+            raise _StartStoppedError("the start was stopped") from None
         finally:
-            self._starting = None
-            if self._is_start_stopped and task:  # also if the start failed otherwise
-                self._is_start_stopped = False
-                task.uncancel()
+            self._start = None
 
     async def _read_lines(
         self, exchange: Exchange, profile: Profile, plan: tuple[Task, ...], first: str
@@ -185,36 +166,31 @@ class ChatLoop:
                         break
                     await self._handle_line(text.rstrip("\n"), context)
         finally:
-            if line:
-                line.cancel()
-            await self._stop_everything()
+            self._exchange = None
+            self.stop()
+            tasks = [task for task in (line, self._naming, self._work) if task]
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+            self._work = None
         return context.next_session
 
     def _open_context(self, exchange: Exchange, profile: Profile) -> SlashContext:
         io = self._io
         commands, problems = collect_commands(exchange.hooks.commands, self._project)
         context = SlashContext(exchange, profile, commands, io.show, io.ask, io.prepend_text, io.copy_text, io.finished)
-        io.show_session(context, self)
-        for problem in problems:
+        io.show_session(context, self.stop, self.steer)
+        for problem in (*exchange.session.damage, *problems):
             io.show(problem)
         return context
-
-    async def _stop_everything(self) -> None:
-        self._exchange = None
-        if self._naming:
-            self._naming.cancel()
-            await asyncio.wait([self._naming])
-        if self.stop() and self._work:
-            await asyncio.wait([self._work])
-        self._work = None
 
     # --- running work
 
     def stop(self) -> bool:
         """Stop the running work, or a session that is starting; return whether there was any."""
-        if self._starting and not self._is_start_stopped:
-            self._is_start_stopped = True
-            self._starting.cancel()
+        if self._start and not self._start.expired():
+            self._start.reschedule(0)
             return True
         if self._work is None or self._work.done():
             return False
@@ -234,11 +210,10 @@ class ChatLoop:
         self._exchange.inbox.steer()
         return True
 
-    def on_signal(self, signals: list[signal.Signals]) -> None:
+    def on_signal(self) -> None:
         """Stop the running work; any signal but a person's Ctrl-C also ends the session."""
-        self._signals = signals
         self.stop()
-        if signals[-1] != signal.SIGINT or not is_terminal(sys.stdin):
+        if self.signals[-1] != signal.SIGINT or not is_terminal(sys.stdin):
             self._io.close()
 
     def _start_work(self, work: Coroutine[Any, Any, None], *, is_turn: bool = False) -> None:
@@ -252,7 +227,7 @@ class ChatLoop:
         """
         self._work = None
         if is_terminal(sys.stdin):  # Ctrl-C has stopped the work and must not end the session too
-            self._signals[:] = [number for number in self._signals if number != signal.SIGINT]
+            self.signals[:] = [number for number in self.signals if number != signal.SIGINT]
         if not work.cancelled():
             work.result()
         if words := "\n".join(exchange.inbox.take()):
@@ -314,6 +289,11 @@ class ChatLoop:
         self.exit_code = (await exchange.reply(words)).exit_code
         if exchange.history.turn_count == 1 and exchange.session.is_kept and exchange.view.has_own_accelerator:
             self._naming = asyncio.create_task(_write_title(exchange))
+
+
+def _close_left_session(left: SwitchSession, entered: SwitchSession) -> None:
+    if left.session is not entered.session:
+        left.session.close()
 
 
 async def _write_title(exchange: Exchange) -> None:

@@ -1,14 +1,14 @@
 """`!command` in a session: its output is shown to the person at once and to the model with the next message."""
 
 import asyncio
-import codecs
 from collections.abc import AsyncIterator
 
 from goose_like.agent.slash_context import SlashContext
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Reminded
-from goose_like.core.output_limit import LimitedOutput
-from goose_like.workspace.process import Process
+from goose_like.core.masking import mask_text
+from goose_like.sessions.output_limit import LimitedOutput
+from goose_like.workspace.processes.process import Process
 
 STOP_GRACE_S = 0.07
 
@@ -40,12 +40,11 @@ async def run_shell_escape(context: SlashContext, command: str) -> None:
 
 async def _read_lines(process: Process, output: LimitedOutput) -> AsyncIterator[str]:
     """Yield blocks of whole lines, and at the end the last line even without a line end."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    rest = ""
+    rest = b""
     while chunk := await process.read():
         output.write(chunk)
-        lines, _, rest = (rest + decoder.decode(chunk)).rpartition("\n")
+        lines, _, rest = (rest + chunk).rpartition(b"\n")
         if lines:
-            yield lines
-    if rest := rest + decoder.decode(b"", final=True):
-        yield rest
+            yield mask_text(lines.decode(errors="replace"))
+    if rest:
+        yield mask_text(rest.decode(errors="replace"))

@@ -1,29 +1,35 @@
 """The built-in slash commands. To add one, write a function here and a line in `core/entry_points.py`."""
 
-from itertools import islice
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from goose_like.agent.mentions import format_mention
+from goose_like.agent.profile_choice import keep_modes, restrict_profile
 from goose_like.agent.slash_command import SlashCommand, command
 from goose_like.agent.slash_context import SlashContext
-from goose_like.cli.commands.inspect import diagnose
+from goose_like.cli.commands.doctor import diagnose
 from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
 from goose_like.cli.options import list_model_prefixes, list_profile_names
-from goose_like.config.profile import ModelChoice
+from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.profile_loader import load_profile
+from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
-from goose_like.core.history import estimate_tokens
+from goose_like.core.history import Turn, estimate_tokens
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.providers.registry import open_model
 from goose_like.sessions.fork import fork as fork_session
 from goose_like.sessions.index import find_session, list_sessions
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import escape_controls, to_one_line
-from goose_like.terminal.renderer import format_usage
+from goose_like.terminal.renderer import format_usage, number_diff_lines
+from goose_like.workspace.permissions.policy import APPROVALS, MODES, describe_risk, effective_sandbox
+from goose_like.workspace.undo.restore import FileChange, RestorePlan
 
 KEYS = (
     "Type a task and press Enter. While the model works, Enter queues a message for the next step and Ctrl-S sends it "
@@ -33,62 +39,107 @@ KEYS = (
     "Ctrl-C stops a turn; pressed twice it leaves, like Ctrl-D, exit and :q.\n"
     "!COMMAND runs a shell command and shows its output to the model. @PATH attaches a file."
 )
+_EFFECTS = {"restore": "is restored", "remove": "is removed", "recreate": "is created again"}
+_SCOPES = {"f": "files", "c": "conversation", "b": "both"}
+_SANDBOX_RISKS = {
+    "workspace+network": "commands can send what they read to any machine",
+    "full": "commands run without a sandbox, with all your rights",
+}
+_MAX_LISTED = 30
+_NO_RECORD = "file changes of this session are not recorded"
 
 
 @command(anytime=True)
 def show_help(context: SlashContext, words: str) -> None:
     """Show the keys and commands."""
-    table = Table("", Column(overflow="fold"), box=None, pad_edge=False, show_header=False)
-    for each in sorted(context.commands.values(), key=lambda each: each.name):
-        table.add_row(Text(f"/{each.name} {each.usage}".rstrip()), _describe_command(each))
     context.show(KEYS)
-    context.show(table)
+    commands = [command for _, command in sorted(context.commands.items())]
+    show_rows(context, ((f"/{each.name} {each.usage}".rstrip(), _describe_command(each)) for each in commands))
 
 
 def _describe_command(each: SlashCommand) -> Text:
-    source = each.source.replace(str(Path.home()), "~", 1) if each.source else ""
-    return Text.assemble(escape_controls(each.summary), (f"  {escape_controls(source)}" if source else "", "dim"))
+    source = escape_controls(each.source.replace(str(Path.home()), "~", 1))
+    return Text.assemble(escape_controls(each.summary), (f"  {source}" if source else "", "dim"), overflow="fold")
+
+
+def show_rows(context: SlashContext, rows: Iterable[Sequence[str | Text]], otherwise: str = "") -> None:
+    """Show a table without a head, or the text `otherwise` if there are no rows."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for row in rows:
+        table.add_row(*row)
+    context.show(table if table.rows else otherwise)
 
 
 @command(anytime=True)
 def plan(context: SlashContext, words: str) -> None:
     """Show the plan."""
-    tasks = context.exchange.history.plan
-    context.show(
-        "\n".join(f"[{task.status}] {escape_controls(task.description)}" for task in tasks) or "there is no plan"
-    )
+    lines = [f"[{task.status}] {escape_controls(task.description)}" for task in context.exchange.history.plan]
+    context.show("\n".join(lines) or "there is no plan")
 
 
 @command(usage="[PROVIDER:MODEL]", choices=lambda context: list_model_prefixes())
 async def model(context: SlashContext, words: str) -> None:
     """Show the models, or switch to another one."""
-    models = context.exchange.models
-    if not words:
+    if words:
+        choice = ModelChoice(model=words)
+        await open_model(choice).provider.close()  # raises if the model cannot be used
+        context.switch_session(profile=context.profile.model_copy(update={"processor": choice, "accelerator": choice}))
+    else:
+        models = context.exchange.models
         context.show(f"processor    {models.processor.label}\naccelerator  {models.accelerator.label}")
-        return
-    choice = ModelChoice(model=words)
-    await open_model(choice).provider.close()  # raises if the model cannot be used
-    context.switch_session(profile=context.profile.model_copy(update={"processor": choice, "accelerator": choice}))
 
 
 @command(usage="[NAME]", choices=lambda context: list_profile_names())
 def profile(context: SlashContext, words: str) -> None:
     """List the profiles, or switch to another one."""
     if words:
-        context.switch_session(profile=load_profile(words)[0])
+        chosen = load_profile(words)[0]
+        kept = restrict_profile(chosen, context.profile)
+        if (kept.approval, kept.sandbox) != (chosen.approval, chosen.sandbox):
+            context.show(f"the stricter mode stays: {_describe_mode(kept)}; /mode changes it")
+        context.switch_session(profile=kept)
     else:
         current = context.profile.name
         context.show("\n".join(f"{'>' if name == current else ' '} {name}" for name in list_profile_names()))
 
 
+@command(usage="[auto|ask|plan|yolo|SANDBOX]", choices=lambda context: (*APPROVALS, *MODES))
+async def mode(context: SlashContext, words: str) -> None:
+    """Show or change the approval mode and the sandbox mode."""
+    changes: dict[str, str] = {}
+    for word in words.split():
+        if word not in (*APPROVALS, *MODES):
+            raise UsageError(f"no mode {word!r}; {did_you_mean(word, (*APPROVALS, *MODES))}")
+        changes["approval" if word in APPROVALS else "sandbox"] = word
+    changed = context.profile.model_copy(update=changes)
+    if changed != context.profile and await _confirm_mode(context, changed):
+        context.switch_session(profile=changed)
+    else:
+        context.show(_describe_mode(context.profile))
+
+
+def _describe_mode(profile: Profile) -> str:
+    return f"{profile.approval} · {effective_sandbox(profile.sandbox, profile.approval)}"
+
+
+async def _confirm_mode(context: SlashContext, changed: Profile) -> bool:
+    """Ask before a change to `yolo`, or to a sandbox that allows more than the workspace."""
+    before, after = context.profile, _describe_mode(changed)
+    old, new = (MODES.index(effective_sandbox(one.sandbox, one.approval)) for one in (before, changed))
+    is_yolo = changed.approval == "yolo" != before.approval
+    if not is_yolo and new <= max(old, MODES.index("workspace")):
+        return True
+    context.show(describe_risk(changed.sandbox, changed.approval) or _SANDBOX_RISKS[MODES[new]])
+    typed = await context.ask(f"  continue in {after}? [y]es  [N]o: ")
+    return typed.strip().lower() in ("y", "yes")
+
+
 @command(anytime=True)
 def toolkits(context: SlashContext, words: str) -> None:
     """Show the toolkits and the tools of the model."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for tool in context.exchange.tools.values():
-        table.add_row(tool.name, to_one_line(tool.spec.description, 200))
     context.show(", ".join(choice.name for choice in context.profile.toolkits) or "no toolkits")
-    context.show(table)
+    tools = context.exchange.tools.values()
+    show_rows(context, ((tool.name, to_one_line(tool.spec.description, 200)) for tool in tools))
 
 
 @command(anytime=True)
@@ -96,24 +147,19 @@ def draw_context(context: SlashContext, words: str) -> None:
     """Draw what fills the model's context window."""
     exchange, history = context.exchange, context.exchange.history
     window = exchange.models.processor.window
-    kinds = {"system prompt": len(exchange.system.encode()) // 4, "tools": 0}
-    kinds["tools"] = (
-        sum(len(str(tool.spec.schema)) + len(tool.spec.description) for tool in exchange.tools.values()) // 4
-    )
+    tool_texts = [f"{tool.spec.schema}{tool.spec.description}" for tool in exchange.tools.values()]
+    kinds = {"system prompt": len(exchange.system.encode()) // 4, "tools": sum(map(len, tool_texts)) // 4}
     names = {"user": "your messages", "assistant": "answers and calls", "tool": "tool results"}
     for message in history.context:
         kind = "summary" if message is history.summary else names[message.role]
         kinds[kind] = kinds.get(kind, 0) + estimate_tokens(message)
     whole = window or max(sum(kinds.values()), 1)
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for kind, tokens in [*kinds.items(), ("all", sum(kinds.values()))]:
-        table.add_row(kind, _draw_bar(tokens / whole), f"{tokens:,}", f"{tokens / whole:.0%}")
-    context.show(table)
-    context.show(
-        f"estimated tokens; the window has {window:,}"
-        if window
-        else "estimated tokens; the size of the window is unknown"
+    counts = [*kinds.items(), ("all", sum(kinds.values()))]
+    show_rows(
+        context, ((kind, _draw_bar(tokens / whole), f"{tokens:,}", f"{tokens / whole:.0%}") for kind, tokens in counts)
     )
+    note = f"the window has {window:,}" if window else "the size of the window is unknown"
+    context.show(f"estimated tokens; {note}")
 
 
 def _draw_bar(share: float, width: int = 30) -> Text:
@@ -141,12 +187,13 @@ def cost(context: SlashContext, words: str) -> None:
 )
 def show(context: SlashContext, words: str) -> None:
     """Show the whole output of a tool call by its number [the last call]."""
-    if not context.finished_calls:
+    calls = context.finished_calls
+    if not calls:
         raise UsageError("no tool has run yet")
-    number = int(words) if words.isdecimal() else 0 if words else len(context.finished_calls)
-    if not 1 <= number <= len(context.finished_calls):
-        raise UsageError(f"no call {words!r}; choose a number from 1 to {len(context.finished_calls)}")
-    call, result = context.finished_calls[number - 1]
+    number = int(words) if words.isdecimal() else 0 if words else len(calls)
+    if not 1 <= number <= len(calls):
+        raise UsageError(f"no call {words!r}; choose a number from 1 to {len(calls)}")
+    call, result = calls[number - 1]
     file = context.exchange.session.output_path(call.id)
     saved = [path for path in (file, file.with_name(f"{file.stem}-shell.txt")) if path.is_file()]
     text = saved[-1].read_text(errors="replace") if saved else result.output
@@ -219,21 +266,24 @@ def export(context: SlashContext, words: str) -> None:
     """Export the session to a file: .md, .html or .json."""
     file = Path(words or f"{context.exchange.session.name}.md")
     file = context.exchange.workspace.root / file.expanduser()
-    if file.exists():
+    if os.path.lexists(file):
         raise UsageError(f"{file} already exists; choose another name")
     context.show(write_export(context.exchange.session.name, file))
 
 
 @command(usage="[NAME]", choices=lambda context: (info.name for info in list_sessions()))
-def resume(context: SlashContext, words: str) -> None:
-    """Switch to another session; without a name, list the sessions."""
+async def resume(context: SlashContext, words: str) -> None:
+    """Switch to another session and its mode; without a name, list the sessions."""
     if words:
-        context.switch_session(session=Session.resume(words))
-        return
-    rows = Table(box=None, pad_edge=False, show_header=False)
-    for info in islice(list_sessions(), MAX_LISTED):
-        rows.add_row(info.name, format_age(info.changed_at), to_one_line(info.summary, 60))
-    context.show(rows)
+        session = Session.resume(words)
+        changed = keep_modes(context.profile, session)
+        if await _confirm_mode(context, changed):
+            context.switch_session(changed, session)
+        else:
+            session.close()
+    else:
+        newest = list_sessions()[:MAX_LISTED]
+        show_rows(context, ((each.name, format_age(each.changed_at), to_one_line(each.summary, 60)) for each in newest))
 
 
 @command
@@ -248,3 +298,112 @@ async def doctor(context: SlashContext, words: str) -> None:
 def leave(context: SlashContext, words: str) -> None:
     """Leave; the session can be resumed later."""
     context.end_session()
+
+
+# --- undo
+
+
+def _list_turn_numbers(context: SlashContext) -> Iterable[str]:
+    return (str(turn.number) for turn in context.exchange.history.turns)
+
+
+@command(usage="[files|conversation|both]", choices=lambda context: _SCOPES.values())
+async def undo(context: SlashContext, words: str) -> None:
+    """Undo your last message and its effects: files, conversation, or both."""
+    if not context.exchange.history.turns:
+        raise UsageError("there is nothing to undo")
+    await _go_back(context, context.exchange.history.turns[-1], words)
+
+
+@command(usage="[N [files|conversation|both]]", choices=_list_turn_numbers)
+async def rewind(context: SlashContext, words: str) -> None:
+    """Go back to before message N; without a number, list your messages."""
+    turns = {str(turn.number): turn for turn in context.exchange.history.turns}
+    number, _, scope = words.partition(" ")
+    if not number:
+        rows = [(number, to_one_line(_get_message(context, turn), 80)) for number, turn in turns.items()]
+        show_rows(context, rows, "there are no messages yet")
+    elif number in turns:
+        await _go_back(context, turns[number], scope.strip())
+    else:
+        raise UsageError(f"no message {number!r}; /rewind lists the messages")
+
+
+@command(usage="[N]", choices=_list_turn_numbers)
+async def diff(context: SlashContext, words: str) -> None:
+    """Show file changes of this session since message N [since its start]."""
+    plan = await _plan_restore(context, int(words) if words.isdecimal() else 1)
+    if plan is None or not plan.changes:
+        context.show("no file has changed" if plan else _NO_RECORD)
+        return
+    for change in plan.changes:
+        done = replace(change, now=change.target, target=change.now)  # the plan describes the way back
+        _show_change(context, plan, done, Text(_format_path(context, change), "bold"))
+
+
+async def _go_back(context: SlashContext, turn: Turn, scope: str) -> None:
+    if scope and scope not in _SCOPES.values():
+        raise UsageError(f"unknown scope {scope!r}; choose one of: {', '.join(_SCOPES.values())}")
+    plan, message = await _plan_restore(context, turn.number), _get_message(context, turn)
+    context.show(f"back to before: {to_one_line(message, 80)}")
+    _show_effects(context, plan)
+    if not scope:
+        typed = (await context.ask("  [b]oth  [f]iles  [c]onversation  [N]o: ")).strip().lower()
+        scope = _SCOPES.get(typed, typed)
+    if scope not in _SCOPES.values():
+        context.show("nothing was changed")
+        return
+    if scope != "conversation" and plan is not None:
+        await _restore(context, plan)
+    if scope != "files":
+        context.exchange.rewind(turn.start)
+        context.set_input(message)
+    context.show(f"back to before message {turn.number}: {scope}")
+
+
+def _show_effects(context: SlashContext, plan: RestorePlan | None) -> None:
+    if plan is None:
+        context.show(f"{_NO_RECORD}; only the conversation can go back")
+        return
+    if not plan.changes:
+        context.show("no file would change")
+    for change in plan.changes[:_MAX_LISTED]:
+        edited = "  (also changed by someone else)" if change.is_edited else ""
+        effect = f"  {_format_path(context, change)} {_EFFECTS[change.kind]}{edited}"
+        context.show(Text(effect, "yellow" if edited else ""))
+    if len(plan.changes) > _MAX_LISTED:
+        context.show(f"  and {len(plan.changes) - _MAX_LISTED} more")
+
+
+async def _restore(context: SlashContext, plan: RestorePlan) -> None:
+    """Restore the files; ask about each file that someone else changed too, with a diff of what would be lost."""
+    overwrite = set()
+    for change in plan.changes:
+        if change.is_edited:
+            title = f"{_format_path(context, change)} was also changed by someone else:"
+            _show_change(context, plan, change, Text(title, "bold yellow"))
+            typed = await context.ask("  overwrite it anyway? [y]es  [N]o: ")
+            if typed.strip().lower() in ("y", "yes"):
+                overwrite.add(change.path)
+    assert context.exchange.undo
+    for problem in await context.exchange.undo.restore(plan, frozenset(overwrite)):
+        context.show(problem)
+
+
+def _show_change(context: SlashContext, plan: RestorePlan, change: FileChange, title: Text) -> None:
+    context.show(title)
+    for line in number_diff_lines(escape_controls(plan.format_diff(change))):
+        context.show(line)
+
+
+async def _plan_restore(context: SlashContext, number: int) -> RestorePlan | None:
+    return await context.exchange.undo.plan_restore(number) if context.exchange.undo else None
+
+
+def _format_path(context: SlashContext, change: FileChange) -> str:
+    root = context.exchange.workspace.root
+    return escape_controls(str(change.path.relative_to(root) if change.path.is_relative_to(root) else change.path))
+
+
+def _get_message(context: SlashContext, turn: Turn) -> str:
+    return context.exchange.history.messages[turn.start].first_text

@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +23,17 @@ def start_session(options: Any = None, *, session: str | None = None, is_resumed
 
     `options` are ProfileOptions (None: the defaults). `work` goes to `run_chat`: a plan and a first message.
     """
-    prepare = partial(_prepare, options, session, is_resumed)
+
+    def prepare() -> tuple[Any, Any]:
+        from goose_like.cli.launch import open_session
+        from goose_like.cli.options import ProfileOptions
+
+        return open_session(options or ProfileOptions(), session=session, is_resumed=is_resumed)
+
     # A project's own settings can cause a question, which needs the terminal for itself.
     has_settings = any((folder / ".goose-like").exists() for folder in (Path.cwd(), *Path.cwd().parents))
     prepared = prepare() if has_settings or not has_prompt() else None
     return asyncio.run(_run(prepared, prepare, work))
-
-
-def _prepare(options: Any, session: str | None, is_resumed: bool) -> tuple[Any, Any]:
-    from goose_like.cli.launch import open_session
-    from goose_like.cli.options import ProfileOptions
-
-    return open_session(options or ProfileOptions(), session=session, is_resumed=is_resumed)
 
 
 async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any, Any]], work: dict[str, Any]) -> int:
@@ -47,17 +45,12 @@ async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any
             prompt = await stack.enter_async_context(Prompt(state_folder() / "history"))
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, prompt.close)
-        run_chat, close_after = await asyncio.to_thread(_import_chat)
-        if prepared is None:
-            prepared = await asyncio.to_thread(prepare)
-        choice, session = prepared
-        chat = run_chat(choice.profile, session, project=choice.project, prompt=prompt, **work)
-        return int(await close_after(chat, choice, session))
+        run_chat = await asyncio.to_thread(_import_chat)
+        choice, session = prepared if prepared else await asyncio.to_thread(prepare)
+        return int(await run_chat(choice, session, prompt=prompt, **work))
 
 
-def _import_chat() -> tuple[Any, Any]:
-    from goose_like.cli.launch import close_after
-
+def _import_chat() -> Any:
     from .loop import run_chat
 
-    return run_chat, close_after
+    return run_chat

@@ -1,6 +1,4 @@
-"""The status line: model, context, profile, branch, tokens, cost."""
-
-import time
+"""The status line: mode, model, context, profile, branch, tokens, cost."""
 
 from rich.cells import cell_len
 
@@ -9,54 +7,34 @@ from goose_like.config.profile import Profile
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.terminal.escape import escape_controls
 
-_REFRESH_S = 2.0
 
+def format_status(exchange: Exchange, profile: Profile, width: int) -> str:
+    """Return a line about an exchange with ANSI colours, without the last parts if it is too long.
 
-class StatusLine:
-    """A line about an exchange, formatted for each frame; slow values are refreshed every two seconds."""
-
-    def __init__(self, exchange: Exchange, profile: Profile) -> None:
-        self._exchange = exchange
-        self._profile = profile
-        self._refreshed_at = 0.0
-        self._branch = ""
-        self._money = ""
-
-    def format(self, width: int) -> str:
-        """Return the line with ANSI colours, without the last parts if it is too long."""
-        now = time.monotonic()
-        if now - self._refreshed_at > _REFRESH_S:
-            self._refreshed_at, self._branch, self._money = now, self._exchange.workspace.branch, self._format_cost()
-        history, model = self._exchange.history, self._exchange.models.processor
-        used = (
-            f"{history.context_tokens / model.window:.0%} of {_shorten(model.window)}"
-            if model.window
-            else _shorten(history.context_tokens)
-        )
-        usage = history.total_usage
-        parts = [
-            model.label,
-            f"context {used}",
-            self._profile.name,
-            self._branch,
-            f"{_shorten(usage.total_tokens)} tokens",
-            f"{usage.cache_read_tokens / usage.input_tokens:.0%} cached" if usage.cache_read_tokens else "",
-        ]
-        parts += [self._money, self._profile.approval if self._profile.approval != "auto" else ""]
-        line = ""
-        for part in filter(None, parts):
-            longer = f"{line} · {part}" if line else part
-            if cell_len(longer) > width - 1:
-                break
-            line = longer
-        return f"\x1b[2m{escape_controls(line)}\x1b[0m"
-
-    def _format_cost(self) -> str:
-        usage = self._exchange.history.usage
-        if not any(model_usage.total_tokens for model_usage in usage.values()):
-            return ""
-        cost = compute_cost_usd(usage)
-        return "cost unknown" if cost is None else f"${cost:.4f}" if cost else ""
+    The approval and the sandbox mode come first. They are there at any width.
+    """
+    history, model = exchange.history, exchange.models.processor
+    used, usage, cost = _shorten(history.context_tokens), history.total_usage, compute_cost_usd(history.usage)
+    if model.window:
+        used = f"{history.context_tokens / model.window:.0%} of {_shorten(model.window)}"
+    parts = (
+        model.label,
+        f"context {used}",
+        profile.name,
+        exchange.workspace.branch,
+        f"{_shorten(usage.total_tokens)} tokens",
+        f"{usage.cache_read_tokens / usage.input_tokens:.0%} cached" if usage.cache_read_tokens else "",
+        "cost unknown" if cost is None else f"${cost:.4f}" if cost else "",
+    )
+    workspace = exchange.workspace
+    mode, rest = f"{workspace.approval} · {workspace.mode}", ""
+    for part in filter(None, parts):
+        longer = f"{rest} · {part}"
+        if cell_len(mode + longer) > width - 1:
+            break
+        rest = longer
+    colour = "1;33" if workspace.approval == "yolo" or workspace.mode == "full" else "22"
+    return f"\x1b[{colour}m{mode}\x1b[0;2m{escape_controls(rest)}\x1b[0m"
 
 
 def _shorten(count: int) -> str:

@@ -1,31 +1,46 @@
-"""Changes to the person's `profiles.yaml`: in its text, so that comments and layout stay, and checked before saving."""
+"""Changes to the person's profiles: in the text of the file, so that comments and layout stay, checked before saving.
 
-import fcntl
+`profile edit` opens an editor on a copy, which replaces the file only if it has no errors.
+"""
+
 import json
 import os
 import re
+import secrets
+import shlex
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from goose_like.config.paths import config_folder
+import typer
+
+from goose_like.config.paths import config_folder, lock_folder
+from goose_like.config.profile import build_profiles_schema
 from goose_like.config.profile_loader import (
     describe_unknown_profile,
     get_profiles_file,
     list_profile_sources,
     load_profile,
 )
-from goose_like.config.profile_schema import build_profiles_schema
-from goose_like.config.yaml_source import parse_yaml
+from goose_like.config.yaml_reader import format_document
+from goose_like.config.yaml_source import YamlSource, read_yaml
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
-from goose_like.workspace.files import FileAccess
+from goose_like.terminal.interaction import has_person
+from goose_like.workspace.files import write_file
+from goose_like.workspace.programs import find_program
+from goose_like.workspace.sandbox.path_rules import resolve_path
 
 NEW_FILE = """\
 # yaml-language-server: $schema=profiles.schema.json
 # Profiles by name. All settings: goose-like help profiles
 """
 _SCHEMA_NAME = "profiles.schema.json"
+_LINE_EDITORS = ("vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg")
+"""Editors that open a file at a line with the argument `+LINE`."""
 _USE = re.compile(r"""^use:[ \t]+("[^"\n]*"|'[^'\n]*'|[^\s#"'][^\s#]*)""", re.MULTILINE)
 
 
@@ -34,19 +49,19 @@ def add_profile(name: str, base: str | None) -> Path:
     if not re.fullmatch(r"[^\W\d][\w.-]{0,63}", name) or name == "use":
         raise UsageError(f"{name!r} is not a valid profile name; use up to 64 letters, digits, '-', '_' and '.'")
     known = {source.name: source for source in reversed(list_profile_sources())}
-    if name in known and is_own_profile(known[name].file):
+    if name in known and _is_own(known[name]):
         place = known[name].locate()
         raise ProfileError(f"there is a profile {name!r} already: {place}; edit it: goose-like profile edit {name}")
     base = base or (name if name in known else "default")
     if base not in known:
         raise ProfileError(describe_unknown_profile(base, known))
-    return _change_file([f"{name}:", f"  extends: {_format_scalar(base)}"], {name: {"extends": base}})
+    return _change_file({name: {"extends": base}})
 
 
 def use_profile(name: str) -> Path:
     """Make a profile the default."""
     load_profile(name)
-    return _change_file([f"use: {_format_scalar(name)}"], {"use": name}, replaces=_USE)
+    return _change_file({"use": name}, replaces=_USE)
 
 
 def find_errors(file: Path, text: str) -> str | None:
@@ -67,13 +82,9 @@ def find_errors(file: Path, text: str) -> str | None:
 
 
 def read_profiles_file(file: Path) -> str | None:
-    """Return the text of a file with its line ends, or None if the file does not exist.
-
-    Raises:
-        ProfileError: The file cannot be read or is not text.
-    """
+    """Return the text of a file with its line ends, or None if the file does not exist."""
     try:
-        return FileAccess(config_folder(), None).read_bytes(file).decode()
+        return file.read_bytes().decode()
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -81,15 +92,19 @@ def read_profiles_file(file: Path) -> str | None:
 
 
 def replace_profiles_file(file: Path, before: str | None, text: str) -> Path:
-    """Replace the text `before` atomically and keep the file's mode; return the written file, behind any link.
-
-    Raises:
-        GooseLikeError: The file has changed meanwhile, or cannot be written.
-    """
-    with _lock_folder():
+    """Replace the text `before` atomically and keep the file's mode; return the written file, behind any link."""
+    with _lock_files():
         if read_profiles_file(file) != before:
             raise GooseLikeError(f"{file} was changed by another program; look at it and try again")
         return _write(file, text)
+
+
+def _write(file: Path, text: str) -> Path:
+    """Write a file, behind any link, and the schema that its text can name; return the written file."""
+    real = resolve_path(file)
+    write_file(resolve_path(config_folder() / _SCHEMA_NAME), format_schema().encode())
+    write_file(real, text.encode())
+    return real
 
 
 def format_schema() -> str:
@@ -97,14 +112,14 @@ def format_schema() -> str:
     return json.dumps(build_profiles_schema(), indent=2) + "\n"
 
 
-def _change_file(lines: list[str], wanted: dict[str, Any], replaces: re.Pattern[str] | None = None) -> Path:
-    """Append lines to the file, or put them where `replaces` matches; `wanted` is the data that the lines mean."""
+def _change_file(wanted: dict[str, Any], replaces: re.Pattern[str] | None = None) -> Path:
+    """Append data to the file, or put it where `replaces` matches."""
     file = get_profiles_file()
-    with _lock_folder():
+    with _lock_files():
         before = read_profiles_file(file)
         text = NEW_FILE if before is None else before
         end = "\r\n" if "\r\n" in text else "\n"
-        added = end.join(lines)
+        added = format_document(wanted).rstrip("\n").replace("\n", end)
         if replaces and replaces.search(text):
             changed = replaces.sub(lambda _: added, text, count=1)
         else:
@@ -124,38 +139,111 @@ def _change_file(lines: list[str], wanted: dict[str, Any], replaces: re.Pattern[
 def _parse(file: Path, text: str) -> dict[str, Any]:
     """Parse the text of a file of profiles, with the errors of the profile loader."""
     list_profile_sources(drafts={file: text})
-    return dict(parse_yaml(file, text))
-
-
-def _write(file: Path, text: str) -> Path:
-    access = FileAccess(config_folder(), None)
-    try:
-        access.write_bytes(access.resolve(config_folder() / _SCHEMA_NAME), format_schema().encode())
-        access.write_bytes(real := access.resolve(file), text.encode())
-    except OSError as error:
-        raise GooseLikeError(f"{file} cannot be written: {error}; make the file and its folder writable") from error
-    return real
+    return dict(read_yaml(file, {file: text}).data)
 
 
 @contextmanager
-def _lock_folder() -> Iterator[None]:
-    """Let only one process at a time change the file."""
+def _lock_files() -> Iterator[None]:
+    """Let only one process at a time change files of profiles, and explain a file that cannot be written."""
     try:
-        config_folder().mkdir(parents=True, exist_ok=True)
-        folder = os.open(config_folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with lock_folder(config_folder()):
+            yield
     except OSError as error:
-        raise GooseLikeError(f"{config_folder()} cannot be used: {error}") from error
+        raise GooseLikeError(f"{config_folder()} cannot be changed: {error}; make it and its files writable") from error
+
+
+def _is_own(source: YamlSource) -> bool:
+    return source.file.is_relative_to(config_folder())
+
+
+# --- profile edit
+
+
+def edit_profile(name: str | None) -> None:
+    """Open an editor at one of the person's own profiles, or at the start of `profiles.yaml`.
+
+    Every error names the copy with the edit, if there is one.
+    """
+    file, line = _find_profile(name)
+    editor = _find_editor()
+    before = read_profiles_file(file)
+    text = NEW_FILE if before is None else before
+    copy = config_folder() / f".edit-{secrets.token_hex(4)}.yaml"  # next to the schema, which the text can name
+    with _lock_files():
+        _write(copy, text)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
+        edited = _edit_until_valid(editor, file, copy, line)
+        if edited in (None, text):
+            print("nothing was changed")
+        else:
+            print(f"saved: {replace_profiles_file(file, before, edited)}")
+    except GooseLikeError as error:
+        if copy.is_file() and copy.read_bytes() != text.encode():
+            raise type(error)(f"{error}; your edit is in {copy}") from error
+        copy.unlink(missing_ok=True)
+        raise
+    copy.unlink(missing_ok=True)
+
+
+def _find_profile(name: str | None) -> tuple[Path, int]:
+    file = get_profiles_file()
+    try:
+        sources = list_profile_sources()
+    except ProfileError:  # profiles.yaml is broken: the person wants to repair it
+        return file, 1
+    if name is None:
+        return file, 1
+    source = next((source for source in sources if source.name == name), None)
+    if source is None:
+        raise ProfileError(describe_unknown_profile(name, [source.name for source in sources]))
+    if not _is_own(source):
+        raise ProfileError(
+            f"the profile {name!r} belongs to an installed package; extend it with a profile of your own: "
+            f"goose-like profile new {name}"
+        )
+    return source.file, read_yaml(file).find_lines((name,))[-1] if source.file == file else 1
+
+
+def _edit_until_valid(editor: list[str], file: Path, copy: Path, line: int) -> str | None:
+    """Return the text that the person wrote, or None if the person discards a text with errors."""
+    while True:
+        if code := _run_editor(editor, copy, line):
+            raise GooseLikeError(f"the editor exited with code {code}; {file} is unchanged")
+        edited = read_profiles_file(copy)
+        if edited is None or (errors := find_errors(file, edited)) is None:
+            return edited
+        if not has_person():
+            raise ProfileError(f"{errors}\n{file} is unchanged")
+        print(f"goose-like: {errors}", file=sys.stderr)
+        try:
+            if not typer.confirm("edit again? (no discards the edit)", default=True, err=True):
+                return None
+        except typer.Abort:
+            raise GooseLikeError(f"{file} is unchanged") from None
+        line = int(match[1]) if (match := re.search(r", line (\d+)", errors)) else line
+
+
+def _find_editor() -> list[str]:
+    default = next((name for name in ("editor", "nano") if find_program(name, Path.cwd())), "vi")
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or default
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    program = find_program(words[0], Path.cwd()) if words else None
+    if not program:
+        raise UsageError(f"the editor {command!r} was not found; set VISUAL or EDITOR, such as EDITOR=nano")
+    return [program, *words[1:]]
+
+
+def _run_editor(editor: list[str], file: Path, line: int) -> int:
+    """Open a file, at a line if the editor is known, and return the editor's exit code."""
+    place = [f"+{line}"] if Path(editor[0]).name in _LINE_EDITORS else []
+    # Ctrl-C belongs to the editor. A handler is not inherited by the editor, while SIG_IGN would be.
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        return subprocess.run([*editor, *place, str(file)], check=False).returncode
+    except OSError as error:
+        raise GooseLikeError(f"the editor cannot be started: {error}; set VISUAL or EDITOR") from error
     finally:
-        os.close(folder)
-
-
-def is_own_profile(file: Path) -> bool:
-    """Return whether a file of profiles is the person's own, not part of a package."""
-    return file.is_relative_to(config_folder())
-
-
-def _format_scalar(text: str) -> str:
-    return text if re.fullmatch(r"[^\W\d][\w.-]*", text) else json.dumps(text, ensure_ascii=False)
+        signal.signal(signal.SIGINT, before)

@@ -7,16 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from goose_like.cli.options import (
-    ApprovalOption,
-    ModelOption,
-    ProfileOption,
-    ProfileOptions,
-    SandboxOption,
-    SessionArgument,
-    TrustOption,
-    list_session_names,
-)
+from goose_like.cli.options import ProfileOptions, SessionArgument, add_profile_options, list_session_names
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Start, resume and manage conversations of several turns."
@@ -30,64 +21,56 @@ ArgsOption = Annotated[
 
 
 @app.command(epilog="Example: goose-like session start --profile local")
+@add_profile_options
 def start(
+    options: ProfileOptions,
     name: Annotated[str | None, typer.Argument(help="Session name [default: a short one].")] = None,
     plan: PlanOption = None,
     args: ArgsOption = None,
-    profile: ProfileOption = None,
-    model: ModelOption = None,
-    sandbox: SandboxOption = None,
-    approval: ApprovalOption = None,
-    trust: TrustOption = False,
 ) -> None:
     """Start a session. Ctrl-C stops a turn, Ctrl-D leaves."""
-    if args and not plan:
-        raise typer.BadParameter("--args needs --plan")
-    _start(name, plan, args, ProfileOptions(profile, model, sandbox, approval, trust))
+    _start(options, name, plan, args)
 
 
 @app.command("planned", epilog="Example: goose-like session planned --plan plan.md --args name=parser")
+@add_profile_options
 def start_with_plan(
+    options: ProfileOptions,
     plan: Annotated[str, typer.Option(help="File with the plan: Markdown with a list, or YAML.")],
     args: ArgsOption = None,
-    profile: ProfileOption = None,
-    model: ModelOption = None,
-    sandbox: SandboxOption = None,
-    approval: ApprovalOption = None,
-    trust: TrustOption = False,
 ) -> None:
     """Start a session with a plan."""
-    _start(None, plan, args, ProfileOptions(profile, model, sandbox, approval, trust))
+    _start(options, None, plan, args)
 
 
-def _start(name: str | None, plan: str | None, args: list[str] | None, options: ProfileOptions) -> None:
+def _start(options: ProfileOptions, name: str | None, plan: str | None, args: list[str] | None) -> None:
     from goose_like.cli.chat.startup import start_session
 
+    if args and not plan:
+        raise typer.BadParameter("--args needs --plan")
     work: dict[str, Any] = {}
     if plan:
         from goose_like.config.task_file import parse_arguments, read_task_file
+        from goose_like.core.events import Task
 
         task_file = read_task_file(plan, parse_arguments(args or []))
-        work = {"plan": task_file.tasks, "first": task_file.first_message}
+        tasks = tuple(Task(description=task) for task in task_file.tasks)
+        work = {"plan": tasks, "first": task_file.first_message}
     raise typer.Exit(start_session(options, session=name, **work))
 
 
 @app.command(epilog="Example: goose-like session resume")
+@add_profile_options
 def resume(
+    options: ProfileOptions,
     name: Annotated[
         str | None,
         typer.Argument(help="Session name [default: newest of this folder].", autocompletion=list_session_names),
     ] = None,
-    profile: ProfileOption = None,
-    model: ModelOption = None,
-    sandbox: SandboxOption = None,
-    approval: ApprovalOption = None,
-    trust: TrustOption = False,
 ) -> None:
     """Resume a session."""
     from goose_like.cli.chat.startup import start_session
 
-    options = ProfileOptions(profile, model, sandbox, approval, trust)
     raise typer.Exit(start_session(options, session=name, is_resumed=True))
 
 
@@ -134,21 +117,29 @@ def import_(
     name: Annotated[str | None, typer.Option(help="Session name [default: the exported name, if it is free].")] = None,
 ) -> None:
     """Create a session from an exported file."""
-    from .session_actions import import_session
+    from goose_like.sessions.archive import import_file
 
-    import_session(Path(file), name)
+    session = import_file(Path(file), name)
+    session.close()
+    _print_name(f"imported as {session.name!r}", session.name)
 
 
-@app.command(epilog="Example: goose-like session fork NAME --at 2")
-def fork(
+@app.command("fork", epilog="Example: goose-like session fork NAME --at 2")
+def copy(
     name: SessionArgument,
     at: Annotated[int | None, typer.Option(help="Copy only what precedes this turn [default: everything].")] = None,
     new: Annotated[str | None, typer.Option("--name", help="Name of the copy [default: a short one].")] = None,
 ) -> None:
     """Copy a session into a new one. The original can be open and stays unchanged."""
-    from .session_actions import copy_session
+    from goose_like.sessions.fork import fork
+    from goose_like.sessions.index import find_session
 
-    copy_session(name, at, new)
+    from .session_actions import print_problems
+
+    session = fork(find_session(name), at=at, name=new)
+    session.close()
+    print_problems(session.damage)
+    _print_name(f"forked {name!r} as {session.name!r}", session.name)
 
 
 @app.command(epilog="Example: goose-like session rename NAME parser")
@@ -157,7 +148,11 @@ def rename(name: SessionArgument, new: Annotated[str, typer.Argument(help="New n
     from goose_like.sessions.index import rename_session
 
     rename_session(name, new)
-    print(f"renamed {name!r} to {new!r}; resume with: goose-like session resume {shlex.quote(new)}")
+    _print_name(f"renamed {name!r} to {new!r}", new)
+
+
+def _print_name(change: str, name: str) -> None:
+    print(f"{change}; resume with: goose-like session resume {shlex.quote(name)}")
 
 
 @app.command(epilog="Example: goose-like session clear --keep 10 --yes")

@@ -1,34 +1,38 @@
-"""The work of the commands `session list`, `show`, `export`, `import`, `fork` and `clear`."""
+"""The work of the commands `session list`, `show`, `export` and `clear`."""
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from shlex import quote
 
 import typer
 
-from goose_like.core.errors import DeniedError, SessionError
+from goose_like.core.errors import DeniedError, UsageError
 from goose_like.core.events import TurnFinished, TurnStarted
 from goose_like.core.message import Usage
 from goose_like.providers.prices import compute_cost_usd
-from goose_like.sessions.archive import export_archive, import_file
+from goose_like.sessions.archive import export_archive
 from goose_like.sessions.export_html import export_html
 from goose_like.sessions.export_markdown import export_markdown
-from goose_like.sessions.fork import fork
 from goose_like.sessions.index import (
+    SessionInfo,
     count_totals,
     find_session,
     list_sessions,
     list_subagent_sessions,
     search_sessions,
+    session_errors,
 )
 from goose_like.sessions.session import delete_session
-from goose_like.sessions.transcript import Transcript, format_time
-from goose_like.terminal.escape import escape_controls, to_one_line
+from goose_like.sessions.transcript import Transcript, format_time, list_changed_files
+from goose_like.terminal.escape import escape_controls, escape_for, to_one_line
 from goose_like.terminal.interaction import has_person
 from goose_like.terminal.report_table import print_table
+from goose_like.workspace.files import write_file
 
 MAX_LISTED = 20
 _FORMATS = {".html": "html", ".htm": "html", ".json": "json"}
@@ -42,17 +46,20 @@ def print_sessions(words: Sequence[str], *, cwd: str | None, is_complete: bool) 
     sessions = search_sessions(words, cwd)
     rows = []
     for info in sessions if is_complete else islice(sessions, MAX_LISTED):
-        totals = count_totals(info)
-        tokens = sum(usage.total_tokens for usage in totals.usage.values())
-        cost = format_money(compute_cost_usd(totals.usage))
-        folder, summary = escape_controls(info.cwd), to_one_line(info.summary, 60)
-        rows.append((info.name, format_age(info.changed_at), folder, str(totals.turns), cost, f"{tokens:,}", summary))
+        turns, usage = count_totals(info)
+        tokens = sum(spent.total_tokens for spent in usage.values())
+        *start, summary = _make_row(info)
+        rows.append((*start, str(turns), format_money(compute_cost_usd(usage)), f"{tokens:,}", summary))
     empty = "no sessions yet; start one: goose-like session start"
     if words or cwd:
         empty = "no matching sessions; see all: goose-like session list --all"
     print_table(("name", "age", "folder", "turns", "cost", "tokens", "about"), rows, empty)
     if next(sessions, None):
         print(f"\nthe newest {MAX_LISTED}; see all: goose-like session list --all")
+
+
+def _make_row(info: SessionInfo) -> tuple[str, str, str, str]:
+    return info.name, format_age(info.changed_at), escape_controls(info.cwd), to_one_line(info.summary, 60)
 
 
 def format_age(time: datetime) -> str:
@@ -75,29 +82,22 @@ def delete_sessions(keep: int, *, is_confirmed: bool) -> None:
     if not old:
         print(f"there are at most {keep} sessions; nothing was deleted")
         return
-    rows = [
-        (info.name, format_age(info.changed_at), escape_controls(info.cwd), to_one_line(info.summary, 60))
-        for info in old
-    ]
-    print_table(("name", "age", "folder", "about"), rows, "")
+    print_table(("name", "age", "folder", "about"), list(map(_make_row, old)), "")
     if not is_confirmed:
-        _confirm_deletion(len(old))
+        _confirm(f"delete {'this session' if len(old) == 1 else f'these {len(old)} sessions'} permanently?")
     kept = [info for info in old if not delete_session(info)]
     print(f"deleted {len(old) - len(kept)}")
     for info in kept:
         print(f"kept, because another process has it open: {info.name}")
 
 
-def _confirm_deletion(count: int) -> None:
-    question = f"delete {'this session' if count == 1 else f'these {count} sessions'} permanently?"
+def _confirm(question: str) -> None:
     if not has_person():
         raise DeniedError(f"{question} nobody can be asked; confirm with --yes")
-    try:
-        is_confirmed = typer.confirm(question, default=False, err=True)
-    except typer.Abort:
-        is_confirmed = False
-    if not is_confirmed:
-        raise DeniedError("nothing was deleted; see the sessions: goose-like session list --all")
+    with suppress(typer.Abort):
+        if typer.confirm(question, default=False, err=True):
+            return
+    raise DeniedError("nothing was deleted; see the sessions: goose-like session list --all")
 
 
 # --- show
@@ -122,13 +122,13 @@ def print_session(name: str) -> None:
         print()
         rows = [(to_one_line(each.first_words, 60), escape_controls(str(each.file))) for each in nested]
         print_table(("delegated", "events"), rows, "")
-    paths = (path for each in (transcript, *map(Transcript.read, nested)) for path in each.changed_files)
+    paths = (path for each in (transcript, *map(Transcript.read, nested)) for path in list_changed_files(each.events))
     if changed := list(dict.fromkeys(paths)):
         print("\nfiles written by tools:")
         print(*(f"  {escape_controls(path)}" for path in changed), sep="\n")
     print()
     _print_usage(transcript)
-    _print_problems(transcript.damage)
+    print_problems(transcript.damage)
 
 
 def _list_turns(transcript: Transcript) -> list[tuple[str, str, str]]:
@@ -145,22 +145,25 @@ def _list_turns(transcript: Transcript) -> list[tuple[str, str, str]]:
 
 
 def _print_usage(transcript: Transcript) -> None:
-    def make_row(model: str, usage: Usage, cost_usd: float | None) -> list[str]:
-        counts = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
-        return [escape_controls(model), *(f"{count:,}" for count in counts), format_money(cost_usd)]
-
-    rows = [make_row(model, usage, compute_cost_usd({model: usage})) for model, usage in transcript.usage.items()]
-    if len(rows) > 1:
-        rows.append(make_row("all", transcript.history.total_usage, compute_cost_usd(transcript.usage)))
+    groups = {model: {model: usage} for model, usage in transcript.usage.items()}
+    if len(groups) > 1:
+        groups["all"] = transcript.usage
+    rows = []
+    for name, usage in groups.items():
+        total = sum(usage.values(), Usage())
+        counts = (total.input_tokens, total.cache_read_tokens, total.output_tokens)
+        cost = format_money(compute_cost_usd(usage))
+        rows.append((escape_controls(name), *(f"{count:,}" for count in counts), cost))
     print_table(("model", "tokens in", "cached", "out", "cost"), rows, "no tokens were counted")
 
 
-def _print_problems(problems: Sequence[str]) -> None:
+def print_problems(problems: Sequence[str]) -> None:
+    """Print problems, such as unreadable lines of a session, on standard error."""
     for problem in problems:
         print(f"goose-like: {escape_controls(problem)}", file=sys.stderr)
 
 
-# --- export, import, fork
+# --- export
 
 
 def export_session(name: str, form: str | None, file: Path | None) -> None:
@@ -168,17 +171,26 @@ def export_session(name: str, form: str | None, file: Path | None) -> None:
     if file is not None:
         print(write_export(name, file, form))
     else:
-        print(_export_text(name, form or "markdown"), end="")
+        print(escape_for(sys.stdout, _export_text(name, form or "markdown")), end="")
 
 
 def write_export(name: str, file: Path, form: str | None = None) -> str:
     """Write a session to a file and return a message; without `form` the file's suffix decides the format."""
     text = _export_text(name, form or _FORMATS.get(file.suffix.lower(), "markdown"))
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SessionError(f"cannot write {str(file)!r}: {error}; choose another file with -o") from None
+    with session_errors(f"cannot write {str(file)!r}", "choose another file with -o"):
+        write_file(_find_place(file), text.encode())
     return f"wrote {file}"
+
+
+def _find_place(file: Path) -> Path:
+    """Return the path to write to. Links below the current folder are refused: a command may have put them there."""
+    place, here = Path(os.path.abspath(file)), Path.cwd()
+    if not place.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(place.parent))
+    below = [place, *(parent for parent in place.parents if parent.is_relative_to(here) and parent != here)]
+    if link := next(filter(Path.is_symlink, below), None):
+        raise UsageError(f"{link} is a link, which is not followed; choose another file")
+    return place if place.is_relative_to(here) else place.parent.resolve() / place.name
 
 
 def _export_text(name: str, form: str) -> str:
@@ -186,20 +198,5 @@ def _export_text(name: str, form: str) -> str:
     if form == "json":
         return export_archive(info)
     transcript = Transcript.read(info)
-    _print_problems(transcript.damage)
+    print_problems(transcript.damage)
     return export_html(transcript) if form == "html" else export_markdown(transcript)
-
-
-def import_session(file: Path, name: str | None) -> None:
-    """Create a session from an exported file."""
-    session = import_file(file, name)
-    session.close()
-    print(f"imported as {session.name!r}; resume with: goose-like session resume {quote(session.name)}")
-
-
-def copy_session(name: str, at: int | None, new: str | None) -> None:
-    """Copy a session, up to turn `at`, into a new one."""
-    session = fork(find_session(name), at=at, name=new)
-    session.close()
-    _print_problems(session.damage)
-    print(f"forked {name!r} as {session.name!r}; resume with: goose-like session resume {quote(session.name)}")

@@ -61,7 +61,7 @@ def test_exactly_those_with_the_letters_in_their_order_are_found(paths, letters)
     assert sorted(found) == sorted(filter(has, {*paths, *(["x/"] if paths else [])}))
 
 
-async def test_what_git_ignores_is_left_out_and_new_files_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_what_git_ignores_is_left_out_and_new_files_come(tmp_path: Path):
     (tmp_path / ".git").mkdir()
     for name in ("seen.py", "built.o", ".hidden", "sub/below.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -72,7 +72,6 @@ async def test_what_git_ignores_is_left_out_and_new_files_come(tmp_path: Path, m
         found = await asyncio.to_thread(files.find_paths, "")
         assert found == [".gitignore", ".hidden", "seen.py", "sub/"]
         (tmp_path / "new.py").touch()
-        monkeypatch.setattr("goose_like.cli.chat.file_finder.FRESH_S", 0.0)
         async with asyncio.timeout(20):
             while "new.py" not in await asyncio.to_thread(files.find_paths, ""):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

@@ -21,8 +21,8 @@ class StoppingIO:
     def __init__(self):
         self.notifier, self.stopped = Notifier(), []
 
-    def show_startup(self, work):
-        asyncio.get_running_loop().call_soon(lambda: self.stopped.append(work.stop()))
+    def show_startup(self, stop):
+        asyncio.get_running_loop().call_soon(lambda: self.stopped.append(stop()))
 
 
 async def test_one_that_fails_when_it_is_stopped_leaves_nothing_of_the_stop(monkeypatch):
@@ -42,5 +42,35 @@ async def test_one_that_fails_when_it_is_stopped_leaves_nothing_of_the_stop(monk
             await talk.run(SwitchSession(Profile(toolkits=()), session), (), "")
         assert io.stopped == [True] * times
     assert asyncio.current_task().cancelling() == 0
-    assert not talk.is_start_cancelled
     session.close()
+
+
+async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(monkeypatch):
+    """The second of three starts is stopped. The loop returns to the exchange before."""
+    starts, shown, read = [], [], []
+
+    @asynccontextmanager
+    async def starts_slowly_once(profile, *_, **__):
+        starts.append(profile.name)
+        if len(starts) == 2:
+            await asyncio.sleep(60)
+        yield
+
+    async def read_lines(exchange, profile, plan, first):
+        read.append(profile.name)
+        return SwitchSession(Profile(name="other", toolkits=()), session) if len(read) == 1 else None
+
+    class Input(StoppingIO):
+        show = staticmethod(shown.append)
+
+        def show_startup(self, stop):
+            if len(starts) == 1:
+                super().show_startup(stop)
+
+    monkeypatch.setattr(chat, "build_exchange", starts_slowly_once)
+    session = Session.temporary()
+    talk = chat.ChatLoop(Input())
+    monkeypatch.setattr(talk, "_read_lines", read_lines)
+    assert await talk.run(SwitchSession(Profile(name="first", toolkits=()), session), (), "") is session
+    assert (starts, read, shown) == (["first", "other", "first"], ["first", "first"], ["the start was stopped"])
+    assert asyncio.current_task().cancelling() == 0

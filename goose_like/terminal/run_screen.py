@@ -1,8 +1,6 @@
 """Progress of a turn as plain lines with a spinner: for one-shot runs, pipes and simple terminals."""
 
 import time
-from collections.abc import Sequence
-from typing import assert_never
 
 from rich.console import Console
 from rich.status import Status as Spinner
@@ -14,8 +12,8 @@ from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
 
 from .escape import escape_controls, to_one_line
-from .renderer import PLAN_TOOL, Renderer
-from .tool_call import LIVE_LINES, RunningCall, fit_line, format_nested_event, number_calls
+from .renderer import Renderer
+from .tool_call import LIVE_LINES, RunningCall, convert_nested_event, fit_line, number_calls
 
 _STREAM_TAIL_CHARACTERS = 200
 
@@ -29,7 +27,7 @@ class Screen(Notifier):
         """Remove what moves, such as a spinner, so that something else can use the terminal."""
 
 
-class ProgressScreen(Screen):
+class RunScreen(Screen):
     """A screen that prints each event once, in order.
 
     With `shows_answer` the model's words are streamed too. A one-shot run leaves them for standard output.
@@ -43,55 +41,37 @@ class ProgressScreen(Screen):
         self._calls: dict[str, RunningCall] = {}
         self._is_cut = False
         self._stream_tail = ""
-        self._prompts: Sequence[str] = ()
 
     @override
     def notify(self, event: events.Event) -> None:
-        renderer = self.renderer
         match event:
-            case events.SessionStarted():
+            case events.SessionStarted() | events.RunFinished():
                 self.pause()
-                renderer.print_session(event)
+                self.renderer.print_event(event)
             case events.TurnStarted():
                 self._is_cut = False
-                renderer.forget_statuses()
                 self._spin("thinking")
             case events.Status(text=text):
-                self._show_status(text)
+                self._spin(text)
+                self.renderer.print_status(text)
             case events.TextDelta(text=text):
                 self._show_text(text)
-            case events.Retrying():
-                self._stream_tail = ""
-                renderer.print_retry(event)
             case events.MessageCompleted(message=message, is_cut=is_cut):
                 self._complete_message(message, is_cut)
             case events.ToolStarted(call=call):
                 self._start_call(call)
             case events.ToolProgress(call_id=call_id, text=text):
                 self._add_output(call_id, text)
-            case events.SubagentEvent(call_id=call_id, event=inner):
-                self._show_nested(call_id, inner)
+            case events.SubagentEvent():
+                self.notify(convert_nested_event(event, self.renderer.lines.get_room(5)))
             case events.ToolFinished(result=result):
                 self._finish_call(result)
-            case events.PlanUpdated(tasks=tasks):
-                renderer.print_plan(tasks)
-            case events.Logged(text=text):
-                renderer.print_log(text)
-            case events.ArtifactShown(artifact=artifact):
-                renderer.print_artifact(artifact)
-            case events.PromptsSuggested(prompts=prompts):
-                self._prompts = prompts
-            case events.Asked() | events.Answered() | events.Reminded() | events.Compacted() | events.Rewound():
-                renderer.print_event(event)
             case events.TurnFinished():
                 self._finish_turn(event)
-            case events.RunFinished():
-                self.pause()
-                renderer.print_run_end(event)
             case events.ThinkingDelta() | events.Interjected() | events.UsageRecorded() | events.StateSaved():
                 pass
             case _:
-                assert_never(event)
+                self.renderer.print_event(event)
 
     @override
     def pause(self) -> None:
@@ -102,7 +82,7 @@ class ProgressScreen(Screen):
     def _spin(self, text: str) -> None:
         """Show text behind a spinner, unless there is no terminal or a line is unfinished."""
         lines = self.renderer.lines
-        if not lines.is_terminal or lines.is_mid_line or not text:
+        if not lines.console.is_terminal or lines.is_mid_line or not text:
             return
         label = Text(to_one_line(text, lines.get_room(4)), "dim")
         if self._spinner is None:
@@ -115,10 +95,6 @@ class ProgressScreen(Screen):
         names = ", ".join(running.call.name for running in self._calls.values())
         self._spin(f"running {names}" if names else "thinking")
 
-    def _show_status(self, text: str) -> None:
-        self._spin(text)
-        self.renderer.print_status(text)
-
     def _show_text(self, text: str) -> None:
         if not self._shows_answer:
             self._stream_tail = (self._stream_tail + text)[-_STREAM_TAIL_CHARACTERS:]
@@ -128,7 +104,7 @@ class ProgressScreen(Screen):
             self.renderer.lines.write_text(escape_controls(text))
 
     def _complete_message(self, message: Message, is_cut: bool) -> None:
-        self._labels = number_calls(call.id for call in message.tool_calls if call.name != PLAN_TOOL)
+        self._labels = number_calls(message)
         self._stream_tail = ""
         self._is_cut = is_cut
         lines = self.renderer.lines
@@ -140,17 +116,8 @@ class ProgressScreen(Screen):
 
     def _start_call(self, call: ToolCall) -> None:
         running = self._calls[call.id] = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
-        if call.name != PLAN_TOOL:  # the plan itself is printed
-            self.renderer.print_call(running)
+        self.renderer.print_head(running)
         self._spin_for_calls()
-
-    def _show_nested(self, call_id: str, inner: events.Event) -> None:
-        match inner:
-            case events.Status(text=text):
-                self._show_status(text)
-            case _:
-                if line := format_nested_event(inner, self.renderer.lines.get_room(5)):
-                    self._add_output(call_id, f"{line}\n")
 
     def _add_output(self, call_id: str, text: str) -> None:
         """Print the first whole lines of a call's output; of later lines the spinner shows the count."""
@@ -179,5 +146,4 @@ class ProgressScreen(Screen):
         self.pause()
         self._calls.clear()
         self._stream_tail = ""
-        self.renderer.print_turn_end(event, self._prompts, is_answer_cut=self._is_cut and not self._shows_answer)
-        self._prompts = ()
+        self.renderer.print_turn_end(event, is_answer_cut=self._is_cut and not self._shows_answer)

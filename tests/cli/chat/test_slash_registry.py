@@ -1,4 +1,4 @@
-"""Commands as Markdown files: what they are called, what they say, and what is told of those that can't be used."""
+"""Slash commands as Markdown files: names, texts, and the sentences about files with errors."""
 
 import os
 from pathlib import Path
@@ -6,10 +6,15 @@ from pathlib import Path
 import pytest
 
 from goose_like.agent.slash_command import SlashCommand
-from goose_like.cli.chat.command_files import add_command_files, fill_arguments
+from goose_like.cli.chat.slash_registry import collect_commands, fill_arguments
 from goose_like.config.trust import ProjectConfig
+from goose_like.core import entry_points
 
 OURS = {"help": SlashCommand("help", "Show the keys.", lambda desk, words: None)}
+
+
+def list_files(commands: dict[str, SlashCommand]) -> list[str]:
+    return [name for name, command in commands.items() if command.source]
 
 
 @pytest.fixture
@@ -52,9 +57,9 @@ def test_arguments(body, words, said):
 def test_names_words_and_where_they_come_from(own, tmp_path):
     fix = own("fix.md", "---\ndescription: Mend it.\nusage: FILE\n---\n\nMend $1.\n")
     own("git/log.md", "# Say what happened\r\n\r\nof late")
-    commands, told = add_command_files(OURS, brought(tmp_path, look="Look at $ARGUMENTS"))
-    assert told == []
-    assert list(commands) == ["help", "fix", "git-log", "look"]
+    commands, report = collect_commands(OURS, brought(tmp_path, look="Look at $ARGUMENTS"))
+    assert report == []
+    assert list_files(commands) == ["fix", "git-log", "look"]
     found = commands["fix"]
     assert (found.summary, found.usage, found.source) == ("Mend it.", "FILE", str(fix))
     assert found.run(None, "a.py") == "Mend a.py."
@@ -66,18 +71,18 @@ def test_names_words_and_where_they_come_from(own, tmp_path):
 
 def test_without_trust_there_are_none_of_a_project(own):
     own("fix.md", "Mend it.")
-    assert list(add_command_files(OURS, None)[0]) == ["help", "fix"]
+    assert list_files(collect_commands(OURS, None)[0]) == ["fix"]
 
 
 def test_nobody_takes_a_name_that_is_taken(own, tmp_path):
     mine = own("fix.md", "Mend it.")
     other = own("help.md", "No help.")
     theirs = brought(tmp_path, fix="Break it.", help="No help.")
-    commands, told = add_command_files(OURS, theirs)
+    commands, report = collect_commands(OURS, theirs)
     assert commands["help"] is OURS["help"]
     assert commands["fix"].source == str(mine)
     by = "a command of a package or toolkit"
-    assert told == [
+    assert report == [
         f"skipped: {other}: the name /help is taken by {by}; rename the file",
         f"skipped: {theirs.get_path('commands/fix.md')}: the name /fix is taken by {mine}; rename the file",
         f"skipped: {theirs.get_path('commands/help.md')}: the name /help is taken by {by}; rename the file",
@@ -85,7 +90,7 @@ def test_nobody_takes_a_name_that_is_taken(own, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "report"),
     [
         ("a b.md", "x", "use only letters, digits, '-' and '_' in the file name"),
         ("bad.md", b"one\ntwo \xff", ", line 2: not UTF-8 text; save the file as UTF-8"),
@@ -95,19 +100,27 @@ def test_nobody_takes_a_name_that_is_taken(own, tmp_path):
         ("bad.md", "---\nusage: y\n", ", line 1: the front matter has no end; add a line --- after it"),
         ("bad.md", "---\nusage: y\n---\n\n", " is empty; write the message for the model"),
         ("bad.md", "", " is empty"),
-        ("bad.md", "x" * 256_001, "has more than 256,000 bytes; make it shorter"),
     ],
 )
-def test_what_can_not_be_used_is_told_and_the_others_work(own, name, text, told):
+def test_what_can_not_be_used_is_told_and_the_others_work(own, name, text, report):
     file = own(name, text)
     own("fine.md", "x")
-    commands, sentences = add_command_files({}, None)
-    assert list(commands) == ["fine"]
+    commands, sentences = collect_commands({}, None)
+    assert list_files(commands) == ["fine"]
     (sentence,) = sentences
     assert sentence.startswith(f"skipped: {file}")
-    assert told in sentence
+    assert report in sentence
 
 
 def test_what_is_no_file_is_not_waited_for(own):
     os.mkfifo(own("fine.md", "x").with_name("pipe.md"))
-    assert list(add_command_files({}, None)[0]) == ["fine"]
+    assert list_files(collect_commands({}, None)[0]) == ["fine"]
+
+
+def test_a_command_that_cannot_be_imported_is_reported_and_the_others_work(monkeypatch):
+    broken = {"broken": "no_such_package:command", "leave": "goose_like.cli.chat.slash_commands:leave"}
+    monkeypatch.setitem(entry_points.BUILTIN_ENTRY_POINTS, "goose_like.command", broken)
+    monkeypatch.setattr(entry_points, "_scan_packages", lambda path: dict.fromkeys(entry_points.GROUPS, ()))
+    commands, (report,) = collect_commands({}, None)
+    assert list(commands) == ["leave"]
+    assert report.startswith("skipped: the command 'broken' of the package 'goose-like' can't be imported: ")

@@ -4,7 +4,7 @@ import asyncio
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, assert_never
+from typing import Literal
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -18,8 +18,8 @@ from .escape import escape_controls, to_one_line
 from .input import Prompt
 from .interaction import ask_person
 from .markdown_stream import MarkdownStream
-from .renderer import PLAN_TOOL, Renderer
-from .tool_call import RunningCall, format_nested_event, number_calls
+from .renderer import Renderer
+from .tool_call import RunningCall, convert_nested_event, number_calls
 
 FRAME_S = 1 / 15
 TICK_S = 0.1
@@ -31,7 +31,7 @@ BELL_AFTER_S = 10.0
 _DOTS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
-class LiveScreen(Notifier):
+class SessionScreen(Notifier):
     """A screen around the prompt of a session, drawn at most fifteen times a second.
 
     `finished` holds the calls with their results; `/show N` takes an index into it, from 1. `get_queue` returns the
@@ -39,8 +39,10 @@ class LiveScreen(Notifier):
     """
 
     def __init__(self, prompt: Prompt, bell: Literal["bell", "osc9", "off"] = "bell") -> None:
-        self._above, self._below = _PrintBuffer(), io.StringIO()
-        self.renderer = Renderer(_make_console(self._above))
+        self._above = _PrintBuffer()
+        self.renderer = Renderer(
+            Console(file=self._above, force_terminal=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        )
         self.finished: list[tuple[ToolCall, ToolResult]] = []
         self.get_queue: Callable[[], Sequence[str]] = tuple
         self.add_to_queue: Callable[[str], None] | None = None
@@ -54,21 +56,18 @@ class LiveScreen(Notifier):
         self._turn_started_at: float | None = None
         self._is_open = False
         self._has_answer_text = False
-        self._printed_call_ids: set[str] = set()
         self._plan: Sequence[events.Task] = ()
-        self._prompts: Sequence[str] = ()
-        self._cached_below: tuple[int, int, str] = (0, 0, "")
+        self._cached_below = (0, "")
         self._frame: asyncio.TimerHandle | None = None
         self._drawn_at = 0.0
         self._loop = asyncio.get_running_loop()
 
     @override
     def notify(self, event: events.Event) -> None:
-        renderer = self.renderer
         match event:
             case events.SessionStarted():
                 self._status = ""
-                renderer.print_session(event)
+                self.renderer.print_event(event)
             case events.TurnStarted(message=message) | events.Interjected(message=message):
                 self._start_message(message)
             case events.Status(text=text):
@@ -79,7 +78,7 @@ class LiveScreen(Notifier):
                 self._add_answer_text(text)
             case events.Retrying():
                 self._answer = MarkdownStream()
-                renderer.print_retry(event)
+                self.renderer.print_event(event)
             case events.MessageCompleted(message=message, is_cut=is_cut):
                 self._complete_message(message, is_cut)
             case events.ToolStarted(call=call):
@@ -87,30 +86,28 @@ class LiveScreen(Notifier):
                 self._status = ""
             case events.ToolProgress(call_id=call_id, text=text):
                 self._add_output(call_id, text)
-            case events.SubagentEvent(call_id=call_id, event=inner):
-                self._show_nested(call_id, inner)
+            case events.SubagentEvent():
+                self.notify(convert_nested_event(event, self.renderer.lines.get_room(5)))
             case events.ToolFinished(result=result):
                 self._finish_call(result)
             case events.PlanUpdated(tasks=tasks):
-                self._update_plan(tasks)
-            case events.Logged(text=text):
-                self._print_only_call()
-                renderer.print_log(text)
-            case events.ArtifactShown(call_id=call_id, artifact=artifact):
-                self._print_call(call_id)
-                renderer.print_artifact(artifact)
-            case events.PromptsSuggested(prompts=prompts):
-                self._prompts = prompts
-            case events.Asked() | events.Answered() | events.Reminded() | events.Compacted() | events.Rewound():
-                renderer.print_event(event)
+                self._plan = tasks
+                if not any(task.is_open for task in tasks):
+                    self.renderer.print_event(event)
+            case events.Logged():
+                if len(self._calls) == 1:  # else the entry can belong to any call
+                    self.renderer.print_head(*self._calls.values())
+                self.renderer.print_event(event)
+            case events.ArtifactShown(call_id=call_id):
+                if running := self._calls.get(call_id):
+                    self.renderer.print_head(running)
+                self.renderer.print_event(event)
             case events.TurnFinished():
                 self._finish_turn(event)
-            case events.RunFinished():
-                renderer.print_run_end(event)
             case events.UsageRecorded() | events.StateSaved():
                 pass
             case _:
-                assert_never(event)
+                self.renderer.print_event(event)
         self._draw_soon()
 
     @override
@@ -129,7 +126,6 @@ class LiveScreen(Notifier):
 
     def show_startup(self) -> None:
         """Show status texts until `show_session` is called."""
-        self.renderer.lines.console.width = self._prompt.size.columns
         self._is_open = False
 
     def show_session(
@@ -152,8 +148,7 @@ class LiveScreen(Notifier):
         """Show an earlier event: calls have no start time, and their output is in their results."""
         if isinstance(event, events.ToolFinished) and (running := self._calls.get(event.result.call_id)):
             body, notes = running.split_result(event.result.output)
-            was_run = bool(notes) or not event.result.is_error
-            if running.is_command and was_run:
+            if running.is_command and (notes or not event.result.is_error):  # it was run
                 self._add_output(running.call.id, "\n".join([*body, ""]))
         self.notify(event)
         if isinstance(event, events.MessageCompleted):
@@ -181,24 +176,20 @@ class LiveScreen(Notifier):
         if not self._has_answer_text and message.text:
             self._add_answer_text(message.text)
         lines = self.renderer.lines
-        for piece in self._answer.finish(lines.console.width):
-            lines.console.print(piece, soft_wrap=False)
+        lines.console.print(self._answer.finish(lines.console.width))
         self._answer, self._has_answer_text, self._thought = MarkdownStream(), False, ""
-        self._labels = number_calls(call.id for call in message.tool_calls if call.name != PLAN_TOOL)
+        self._labels = number_calls(message)
         if is_cut:
             lines.write_line("(cut off)", "yellow")
 
     def _finish_turn(self, event: events.TurnFinished) -> None:
         for running in self._calls.values():
-            if running.call.name != PLAN_TOOL:
-                self._print_call(running.call.id)
-                for line in running.get_last_lines(TAIL_ROWS):
-                    self.renderer.print_output_line(running, line)
-        self._printed_call_ids.clear()
+            self.renderer.print_head(running)
+            for line in running.get_last_lines(TAIL_ROWS):
+                self.renderer.print_output_line(running, line)
         self._calls.clear()
         self._status = ""
-        self.renderer.print_turn_end(event, self._prompts)
-        self._prompts = ()
+        self.renderer.print_turn_end(event)
         self._print_space()
         self._ring_bell()
         self._turn_started_at = None
@@ -208,24 +199,11 @@ class LiveScreen(Notifier):
         if not self._above.is_spaced:
             self.renderer.lines.write_line("")
 
-    def _update_plan(self, tasks: Sequence[events.Task]) -> None:
-        self._plan = tasks
-        if not any(task.is_open for task in tasks):
-            self.renderer.print_plan(tasks)
-
     # --- tool calls
 
     def _add_output(self, call_id: str, text: str) -> None:
         if running := self._calls.get(call_id):
             running.add_output(text, self.renderer.lines.get_room(4 + len(running.label)))
-
-    def _show_nested(self, call_id: str, inner: events.Event) -> None:
-        match inner:
-            case events.Status(text=text):
-                self._status = escape_controls(text)
-            case _:
-                if line := format_nested_event(inner, self.renderer.lines.get_room(5)):
-                    self._add_output(call_id, f"{line}\n")
 
     def _finish_call(self, result: ToolResult) -> None:
         running = self._calls.get(result.call_id)
@@ -233,27 +211,13 @@ class LiveScreen(Notifier):
             return
         if running.rest:
             self._add_output(result.call_id, "\n")
-        if running.call.name != PLAN_TOOL:
-            self._print_call(result.call_id)
-            for line in running.head:
-                self.renderer.print_output_line(running, line)
+        self.renderer.print_head(running)
+        for line in running.head:
+            self.renderer.print_output_line(running, line)
         del self._calls[result.call_id]
         self.finished.append((running.call, result))
         self.renderer.print_result(running, result, hint=f" · /show {len(self.finished)}")
         self._status = ""
-
-    def _print_call(self, call_id: str) -> None:
-        """Print the head of a call once: before its first log entry or artifact, or when the call is over."""
-        if call_id in self._calls and call_id not in self._printed_call_ids:
-            self._printed_call_ids.add(call_id)
-            self.renderer.print_call(self._calls[call_id])
-
-    def _print_only_call(self) -> None:
-        """Print the head of the only running call: a log entry can belong to no other."""
-        if len(self._calls) == 1:
-            (running,) = self._calls.values()
-            if running.call.name != PLAN_TOOL:
-                self._print_call(running.call.id)
 
     # --- frames
 
@@ -270,12 +234,11 @@ class LiveScreen(Notifier):
         self._drawn_at = time.monotonic()
         console = self.renderer.lines.console
         console.width = self._prompt.size.columns
-        for piece in self._answer.take_final(console.width):
-            console.print(piece, soft_wrap=False)
+        console.print(self._answer.take_final(console.width))
         text = self._above.getvalue()
         self._above.seek(0)
         self._above.truncate()
-        self._cached_below = (0, 0, "")
+        self._cached_below = (0, "")
         if text:
             self._prompt.print(text)
         else:
@@ -283,34 +246,32 @@ class LiveScreen(Notifier):
         if self._turn_started_at is not None:  # the clock advances even without events
             self._frame = self._loop.call_later(TICK_S, self.draw)
 
-    def _render_below(self, width: int, height: int) -> str:
+    def _render_below(self, width: int) -> str:
         """Return the rows between the printed text and the input, rendered once per frame."""
-        if self._cached_below[:2] != (width, height):
-            console = _make_console(self._below, width)
-            for piece in self._iterate_below(width, height):
-                console.print(piece)
-            rows = self._below.getvalue().rstrip("\n").split("\n")
-            self._below.seek(0)
-            self._below.truncate()
-            self._cached_below = (width, height, "\n".join(rows[-height:] if height else ()))
-        return self._cached_below[2]
+        if self._cached_below[0] != width:
+            console = self.renderer.lines.console
+            console.width = width
+            with console.capture() as capture:
+                for piece in self._iterate_below(width):
+                    console.print(piece)
+            self._cached_below = (width, capture.get().rstrip("\n"))
+        return self._cached_below[1]
 
-    def _iterate_below(self, width: int, height: int) -> Iterator[RenderableType]:
+    def _iterate_below(self, width: int) -> Iterator[RenderableType]:
         """Yield what is in progress, from the answer down to the plan next to the input."""
-        if rows := self._answer.render_open(width, min(OPEN_ROWS, height)):
+        if rows := self._answer.render_open(width, OPEN_ROWS):
             yield rows
         for running in self._calls.values():
-            if running.call.name != PLAN_TOOL:
-                if running.call.id not in self._printed_call_ids:
-                    yield self.renderer.format_call(running)
-                for line in running.get_last_lines(TAIL_ROWS):
-                    yield Text(f"  │{running.label} {to_one_line(line, width - 6)}", "dim", no_wrap=True)
+            if not running.is_head_printed:
+                yield self.renderer.format_call(running)
+            for line in running.get_last_lines(TAIL_ROWS):
+                yield Text(f"  │{running.label} {to_one_line(line, width - 6)}", "dim")
         if self._turn_started_at is not None:
             yield self._format_activity(width, time.monotonic() - self._turn_started_at)
         elif self._status and not self._is_open:
-            yield Text(to_one_line(self._status, width - 2), "dim", no_wrap=True)
+            yield Text(to_one_line(self._status, width - 2), "dim")
         for words in self.get_queue():
-            yield Text(f"  ⏎ {to_one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan", no_wrap=True)
+            yield Text(f"  ⏎ {to_one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan")
         if any(task.is_open for task in self._plan):
             yield from self.renderer.format_plan_rows(self._plan, PLAN_ROWS)
 
@@ -322,7 +283,7 @@ class LiveScreen(Notifier):
         elif self._calls and not activity:
             activity = f"running {', '.join(running.call.name for running in self._calls.values())}"
         line = f"{dot} {to_one_line(activity or 'thinking', width - 12)} · {elapsed_s:.0f} s"
-        return Text(line, "dim", no_wrap=True)
+        return Text(line, "dim")
 
     def _ring_bell(self) -> None:
         """Call the person back after a turn that took long."""
@@ -339,9 +300,3 @@ class _PrintBuffer(io.StringIO):
         if text:
             self.is_spaced = text.endswith("\n\n") or text == "\n"
         return super().write(text)
-
-
-def _make_console(file: io.StringIO, width: int = 80) -> Console:
-    return Console(
-        file=file, width=width, force_terminal=True, highlight=False, markup=False, emoji=False, soft_wrap=True
-    )

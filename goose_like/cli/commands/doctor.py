@@ -1,0 +1,81 @@
+"""The diagnosis that `goose-like doctor` and `/doctor` show: the installation, the model in use, and the next step."""
+
+import asyncio
+import platform
+
+from rich.table import Table
+
+from goose_like import __version__
+from goose_like.config import secrets
+from goose_like.config.paths import cache_folder, config_folder, sessions_folder
+from goose_like.config.profile import ModelChoice
+from goose_like.config.profile_loader import load_profile
+from goose_like.core.entry_points import GROUPS, list_entry_points, list_other_packages
+from goose_like.core.errors import GooseLikeError
+from goose_like.providers.base import SupportsProbe
+from goose_like.providers.registry import choose_models, find_provider_class, list_provider_names, load_default_profile
+from goose_like.terminal.report_table import make_table, print_fitted
+from goose_like.workspace.sandbox.bubblewrap import describe_sandbox
+
+from .profile_actions import explain_default
+from .toolkit_actions import describe_conflicts
+
+
+def run_doctor(profile_name: str | None) -> int:
+    """Print a diagnosis; return 0 if the profile works, else the exit code of a run with it."""
+    rows, next_step, code = asyncio.run(diagnose(profile_name))
+    print_fitted(rows)
+    print(f"\nnext: {next_step}")
+    return code
+
+
+async def diagnose(profile_name: str | None) -> tuple[Table, str, int]:
+    """Return the state of the installation, the next step, and the exit code of a run with this profile."""
+    rows = make_table("part", "state")
+    rows.add_row("goose-like", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
+    rows.add_row("configuration", str(config_folder()))
+    rows.add_row("sessions", str(sessions_folder()))
+    rows.add_row("cache", str(cache_folder()))
+    rows.add_row("sandbox", describe_sandbox())
+    rows.add_row("keys", _list_keys())
+    missing = find_provider_class("local").find_setup_error(ModelChoice(model="local"))
+    rows.add_row("embedded model", str(missing or "ready"))
+    for group, description in GROUPS.items():
+        if names := list_entry_points(group):
+            rows.add_row(description, ", ".join(names))
+        for conflict in describe_conflicts(group):
+            rows.add_row("not used", conflict)
+    if packages := list_other_packages():
+        rows.add_row("other packages", f"{', '.join(packages)}: their code runs with your rights, outside the sandbox")
+    code = 0
+    try:
+        profile, source = load_profile(profile_name) if profile_name else load_default_profile()
+        reason = "" if profile_name else explain_default(profile.name)
+        rows.add_row("profile", f"{profile.name} ({source.file}){reason}")
+        processor, accelerator = choose_models(profile)
+        reason = "from the profile" if profile.processor else "from the first provider with an API key"
+        rows.add_row("model", f"{processor.model} ({reason}); accelerator {accelerator.model}")
+        next_step = 'goose-like run "what is in this folder?"'
+        if processor.provider == "local":
+            next_step += (
+                "\nfor a stronger model: set an API key (goose-like provider list) or a processor in profiles.yaml"
+            )
+        factory = find_provider_class(processor.provider)
+        if missing := factory.find_setup_error(processor):
+            next_step, code = str(missing), missing.exit_code
+        elif isinstance(factory, SupportsProbe):
+            probe = await factory.probe(processor)
+            rows.add_row("server", f"{probe.address} answers{', the key is accepted' if probe.is_key_verified else ''}")
+    except GooseLikeError as error:
+        next_step, code = str(error), error.exit_code
+    return rows, next_step, code
+
+
+def _list_keys() -> str:
+    """Return where each API key is stored, never the key."""
+    try:
+        variables = dict.fromkeys(find_provider_class(name).info.key_variable for name in list_provider_names())
+        keys = [f"{variable} ({place})" for variable in variables if (place := secrets.find_key_location(variable))]
+    except GooseLikeError as error:
+        return str(error)
+    return ", ".join(keys) or "none set"

@@ -1,0 +1,109 @@
+"""The work of the commands `profile list`, `show` and `check`."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from goose_like.agent.build import build_exchange
+from goose_like.agent.goose09 import load_toolkit
+from goose_like.agent.profile_choice import choose_profile
+from goose_like.agent.toolkit_hooks import toolkit_errors
+from goose_like.cli.launch import run_and_close
+from goose_like.config.profile import Profile
+from goose_like.config.profile_loader import (
+    find_selected_profile,
+    get_profiles_file,
+    list_profile_sources,
+    load_profile,
+)
+from goose_like.config.trust import PROFILES, is_trusted, read_project_config
+from goose_like.config.yaml_reader import format_document
+from goose_like.config.yaml_source import YamlSource
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.notifier import Notifier
+from goose_like.providers.registry import load_default_profile
+from goose_like.sdk.lint import lint_toolkit
+from goose_like.terminal.escape import to_one_line
+from goose_like.terminal.report_table import print_table
+from goose_like.workspace.permissions.policy import effective_sandbox
+
+
+def print_profiles() -> None:
+    """Print every profile with its model and file; of several profiles with one name the first is used."""
+    rows: list[tuple[str, str, str]] = []
+    for source in list_profile_sources():
+        is_overridden = source.name in (name for name, *_ in rows)
+        processor = "(overridden)" if is_overridden else _describe_processor(source.name)
+        rows.append((source.name, processor, str(source.file)))
+    print_table(("name", "processor", "file"), rows, "")
+    project = read_project_config(Path.cwd())
+    if project and PROFILES in project.files and not is_trusted(project):
+        print(f"\nskipped, not trusted: {project.get_path(PROFILES)}; to trust it: goose-like trust add")
+    default, _ = load_default_profile()
+    print(f"\nwithout --profile: {default.name}{explain_default(default.name)}")
+
+
+def _describe_processor(name: str) -> str:
+    try:
+        profile, _ = load_profile(name)
+        return profile.processor.model if profile.processor else "(depends on which API key is set)"
+    except GooseLikeError as error:
+        return f"broken: {error}"
+
+
+def explain_default(name: str) -> str:
+    """Return the reason why a profile is the default, as the end of a sentence."""
+    if find_selected_profile() == name:
+        return f", because {get_profiles_file()} has `use: {name}`"
+    return ", because no API key is set" if name == "local" else ""
+
+
+def print_profile(name: str | None = None) -> None:
+    """Print a profile with everything that it extends as YAML; without a name print the default profile."""
+    profile, source = load_profile(name) if name else load_default_profile()
+    print(f"# {profile.name}: {source.file}")
+    print(format_document(profile.model_dump(mode="json", exclude={"name"}, exclude_none=True)), end="")
+
+
+def check_profile(name: str | None = None) -> int:
+    """Print where each value comes from, then build an exchange without asking a model. Return the exit code."""
+    choice = choose_profile(name)
+    return run_and_close(_check_profile(choice.profile, choice.source), choice)
+
+
+async def _check_profile(profile: Profile, source: YamlSource) -> int:
+    rows = []
+    written = dict(_iterate_values(profile.model_dump(mode="json", exclude_unset=True)))
+    for path, value in _iterate_values(profile.model_dump(mode="json", exclude={"name"})):
+        text = "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        origin = source.locate(*path) if path in written else "default"
+        rows.append((".".join(map(str, path)), to_one_line(text, 60), origin))
+    print_table(("key", "value", "from"), rows, "")
+    print(flush=True)
+    for index, toolkit in enumerate(profile.toolkits):
+        with toolkit_errors(toolkit.name, "toolkits", index):
+            for warning in lint_toolkit(load_toolkit(toolkit.name)):
+                print(f"warning: toolkit {toolkit.name!r}: {warning}", flush=True)
+    default, _ = load_default_profile()
+    use = (
+        "by default"
+        if default.name == profile.name
+        else f"with --profile {profile.name}; the default is {default.name!r}"
+    )
+    async with build_exchange(profile, Notifier()) as exchange:
+        print(f"{profile.name}: ready")
+        print(f"  used     {use}{explain_default(default.name)}")
+        print(f"  models   {exchange.models.processor.label}, {exchange.models.accelerator.label} (accelerator)")
+        print(f"  tools    {', '.join(exchange.tools)}")
+        print(f"  sandbox  {effective_sandbox(profile.sandbox, profile.approval)}, approval {profile.approval}")
+    return 0
+
+
+def _iterate_values(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield every value except mappings and lists of mappings, with its path."""
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _iterate_values(item, (*path, key))
+    else:
+        yield path, value

@@ -1,0 +1,95 @@
+"""The work of the commands `provider ...`."""
+
+import asyncio
+import getpass
+import os
+import sys
+
+from goose_like.config import secrets
+from goose_like.config.profile import ModelChoice
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import ModelUnavailableError, UsageError
+from goose_like.providers.base import ProviderInfo, SupportsProbe
+from goose_like.providers.registry import find_provider_class, list_provider_names
+from goose_like.terminal.escape import to_one_line
+from goose_like.terminal.report_table import print_table
+
+_MAX_MODELS = 40
+
+
+def print_providers() -> None:
+    """Print every provider and what it still needs, without asking any server."""
+    rows = []
+    for name in list_provider_names():
+        factory = find_provider_class(name)
+        info = factory.info
+        missing = factory.find_setup_error(ModelChoice(model=f"{name}:{info.processor or ''}"))
+        place = secrets.find_key_location(info.key_variable)
+        state = str(missing or (f"ready, key from {place}" if place else "ready"))
+        models = ", ".join(_list_default_models(info)) or "-"
+        rows.append((name, info.summary, models, info.key_variable or "-", state))
+    print_table(("name", "description", "models", "key", "state"), rows, "")
+
+
+def _list_default_models(info: ProviderInfo) -> list[str]:
+    return list(dict.fromkeys(filter(None, (info.processor, info.accelerator))))
+
+
+def check_provider(wanted: str) -> int:
+    """Ask a provider for its list of models and print the result; `wanted` is `PROVIDER` or `PROVIDER:MODEL`."""
+    name, _, model = wanted.partition(":")
+    choice, factory = ModelChoice(model=wanted), find_provider_class(name)
+    if not isinstance(factory, SupportsProbe):
+        if missing := factory.find_setup_error(choice):
+            raise missing
+        print(f"{name}: ready; it has no server to ask")
+        return 0
+    probe = asyncio.run(factory.probe(choice))
+    print(f"{name}: {probe.address} answers")
+    variable = factory.info.key_variable
+    place = secrets.find_key_location(variable)
+    verdict = "accepted" if probe.is_key_verified else "not checked: the server lists its models without a key too"
+    print(f"  key     {f'{variable} from {place}, {verdict}' if place else 'none sent'}")
+    if probe.models is None:
+        print("  models  the server returned no list")
+        return 0
+    names = tuple(map(to_one_line, probe.models))
+    for each in [model] if model else _list_default_models(factory.info):
+        hint = did_you_mean(each, names)
+        print(f"  model   {each} is {'available' if each in probe.models else f'not in the list; {hint}'}")
+    more = f" and {len(probe.models) - _MAX_MODELS} more" if len(probe.models) > _MAX_MODELS else ""
+    print(f"  models  {', '.join(names[:_MAX_MODELS]) or 'none'}{more}")
+    return ModelUnavailableError.exit_code if model and model not in probe.models else 0
+
+
+def log_in(name: str, *, is_checked: bool) -> None:
+    """Read a key from a hidden prompt or standard input, and store it after the provider's server accepted it."""
+    variable, factory = _get_key_variable(name), find_provider_class(name)
+    typed = getpass.getpass(f"{variable} (not shown): ") if sys.stdin.isatty() else sys.stdin.readline()
+    key = typed.strip()
+    if not key:
+        raise UsageError(f"no key was given; type it, or: goose-like provider login {name} < FILE")
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError("the key contains characters that no key has; copy it again")
+    verdict = "not checked"
+    if is_checked and isinstance(factory, SupportsProbe):
+        probe = asyncio.run(factory.probe(ModelChoice(model=name), key))
+        verdict = f"{probe.address} {'accepted it' if probe.is_key_verified else 'answers, but did not check it'}"
+    print(f"{variable} is stored in {secrets.store_key(variable, key)} ({verdict})")
+    if os.environ.get(variable):
+        print(f"note: {variable} in the environment takes precedence")
+
+
+def log_out(name: str) -> None:
+    """Delete the stored key of a provider."""
+    variable = _get_key_variable(name)
+    places = secrets.delete_key(variable)
+    print(f"deleted {variable} from {' and '.join(places)}" if places else f"no {variable} is stored")
+    if place := secrets.find_key_location(variable):
+        print(f"note: {variable} is still set in {place}")
+
+
+def _get_key_variable(name: str) -> str:
+    if variable := find_provider_class(name).info.key_variable:
+        return variable
+    raise UsageError(f"provider {name!r} needs no key")

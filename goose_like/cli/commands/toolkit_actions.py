@@ -1,0 +1,88 @@
+"""The work of the commands `toolkit ...`."""
+
+import inspect
+import re
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from goose_like.agent.goose09 import load_toolkit
+from goose_like.agent.toolkit_hooks import toolkit_errors
+from goose_like.core.entry_points import (
+    get_package_name,
+    list_entry_points,
+    list_other_packages,
+    list_overridden_entry_points,
+)
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.providers.json_tool_calls import format_type
+from goose_like.sdk.lint import collect_tools, lint_toolkit
+from goose_like.terminal.report_table import print_table
+
+_NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+_MAX_CHARACTERS = 40
+
+
+def print_toolkits() -> None:
+    """Print every installed toolkit with its package."""
+    rows = []
+    for name, point in list_entry_points("goose_like.toolkit").items():
+        try:
+            description = (load_toolkit(name).__doc__ or "").strip().partition("\n")[0]
+        except GooseLikeError as error:
+            description = f"broken: {error}"
+        rows.append((name, description, get_package_name(point)))
+    print_table(("name", "description", "package"), rows, "")
+    if packages := list_other_packages():
+        print(f"\nthe code of {', '.join(packages)} runs with your rights, outside the sandbox")
+    for conflict in describe_conflicts("goose_like.toolkit"):
+        print(f"\nnot used: {conflict}")
+
+
+def describe_conflicts(group: str) -> list[str]:
+    """Return a sentence for each name that two packages offer."""
+    return [
+        f"{point.name!r} of the package {get_package_name(point)!r}, because the package {get_package_name(other)!r} "
+        "has the same name; uninstall one of them"
+        for point, other in list_overridden_entry_points(group)
+    ]
+
+
+def print_toolkit(name: str) -> None:
+    """Print a toolkit's tools as the model sees them; neither a model nor the toolkit's requirements are needed."""
+    toolkit = load_toolkit(name)
+    with toolkit_errors(name):
+        tools, warnings = collect_tools(toolkit), list(lint_toolkit(toolkit))
+    print(inspect.getdoc(toolkit) or "")
+    for tool in tools:
+        print(f"\n{tool.name}: {tool.spec.description}")
+        for field, schema in tool.spec.schema["properties"].items():
+            required = "" if field in tool.spec.schema.get("required", []) else ", optional"
+            print(f"    {field} ({format_type(schema)}{required}) {schema.get('description', '')}".rstrip())
+    if warnings:
+        print("", *(f"warning: {warning}" for warning in warnings), sep="\n")
+
+
+def write_toolkit(name: str, parent: Path) -> Path:
+    """Create the folder `parent/name` with a package from a template: a toolkit, a test without a model, a README."""
+    if not _NAME.fullmatch(name) or len(name) > _MAX_CHARACTERS:
+        raise UsageError(f"{name!r} is no valid toolkit name; use lowercase letters, digits and '-', such as my-tools")
+    if name in (toolkits := list_entry_points("goose_like.toolkit")):
+        package = get_package_name(toolkits[name])
+        raise UsageError(f"the package {package!r} already has a toolkit {name!r}; choose another name")
+    folder = parent / name
+    stem = name.replace("-", "_")
+    module, kind = f"{stem}_toolkit", "".join(map(str.capitalize, stem.split("_"))) + "Toolkit"
+    values = {"name": name, "project": f"{name.replace('_', '-')}-toolkit", "module": module, "kind": kind}
+    try:
+        folder.mkdir(parents=True)
+        for template in (files("goose_like") / "templates" / "toolkit").iterdir():
+            text = Template(template.read_text(encoding="utf-8")).substitute(values)
+            target = folder / template.name.removesuffix(".txt").replace("toolkit.py", f"{module}.py")
+            with target.open("x", encoding="utf-8") as file:
+                file.write(text)
+    except FileExistsError as error:
+        raise UsageError(f"{error.filename} already exists; choose another name or --path") from error
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror}; choose another --path") from error
+    return folder
