@@ -29,8 +29,8 @@ class CountingParser:
             value=text, diagnostics=(Diagnostic(file=file, line=1, text=self.problem),) if self.problem else ()
         )
 
-    def all(self, *files: Path, **how: bool) -> list[ParseResult[str]]:
-        return [result for _, result in self.cache.parse_files(ParseResult[str], files, self.parse, **how)]
+    def all(self, *files: Path) -> list[ParseResult[str]]:
+        return [result for _, result in self.cache.parse_files(ParseResult[str], files, self.parse)]
 
 
 @pytest.fixture
@@ -52,25 +52,22 @@ def test_a_content_is_parsed_once(parser, tmp_path):
     assert parser.count == 2
 
 
-@pytest.mark.parametrize(("is_placeless", "count"), [(True, 1), (False, 2)])
-def test_a_copy_is_another_file_unless_the_result_is_placeless(parser, tmp_path, is_placeless, count):
+def test_a_copy_is_another_file(parser, tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     parser.problem = "wrong"
     for file in (one, other):
         file.write_text("same")
-        (result,) = parser.all(file, is_placeless=is_placeless)
+        (result,) = parser.all(file)
         assert [str(each) for each in result.diagnostics] == [f"{file}:1: wrong"]
-    assert parser.count == count
+    assert parser.count == 2
 
 
 def test_a_path_that_is_no_utf8(parser, tmp_path):
     file = tmp_path / os.fsdecode(b"f\xff")
     file.write_text("one")
     parser.problem = "wrong"
-    for _ in range(2):
-        (result,) = parser.all(file, is_placeless=True)
-        assert (result.value, result.diagnostics[0].file) == ("one", file)
-    assert parser.count == 1
+    (result,) = parser.all(file)
+    assert (result.value, result.diagnostics[0].file) == ("one", file)
 
 
 def test_infinite_numbers_stay_infinite(tmp_path):

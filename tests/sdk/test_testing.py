@@ -14,13 +14,6 @@ class Asking(Toolkit):
         return await self.exchange_view.accelerator.ask("Which?")
 
 
-@pytest.mark.parametrize("kind", ["asking", ToolError])
-async def test_a_class_that_is_no_toolkit(kind):
-    with pytest.raises(TypeError, match=r"trial takes the toolkit's class, e.g. trial\(DiceToolkit\), not "):
-        async with trial(kind):
-            raise AssertionError("must not be built")
-
-
 async def test_a_question_without_answers():
     async with trial(Asking) as asking:
         with pytest.raises(ToolError, match=r'^there is no model in a trial; pass answers=\["\.\.\."\]'):

@@ -37,18 +37,17 @@ from goose_like.providers.base import Delta, Model, ModelPair, Request
 from goose_like.sessions.index import find_session, list_subagent_sessions
 from goose_like.sessions.session import Session
 from goose_like.testing import trial
-from goose_like.workspace import sandbox
-from goose_like.workspace.child import ChildWorkspace
+from goose_like.workspace.sandbox import bubblewrap
 from goose_like.workspace.workspace import Workspace
 from tests.fakes import PAUSE, FakeProvider, call, calls
 from tests.loopback import Loopback, raw
 
 NO = Answer(choice="deny", by="person")
 ONCE = Answer(choice="allow", by="person")
-SESSION = Answer(choice="allow_session", by="person")
+SESSION = Answer(choice="allow_prefix", by="person")
 
 needs_sandbox = pytest.mark.skipif(
-    sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem())
+    bubblewrap.find_sandbox_problem() is not None, reason=str(bubblewrap.find_sandbox_problem())
 )
 
 
@@ -630,9 +629,7 @@ def test_permissions_are_never_wider_than_the_parents(tmp_path_factory, parent, 
         recorder, folder = Recorder(), tmp_path_factory.getbasetemp()
         line = [Workspace(folder, mode=parent[0], approval=parent[1], notifier=recorder)]
         for mode, approval in chain:
-            line.append(
-                ChildWorkspace(line[-1], mode=mode, approval=approval, notifier=recorder, session_folder=folder / "s")
-            )
+            line.append(Workspace(folder, mode=mode, approval=approval, notifier=recorder, parent=line[-1]))
         for kind, answer in steps:
             recorder._answer = answer
             await ask_permission(line[0], recorder, kind)
@@ -647,9 +644,9 @@ def test_permissions_are_never_wider_than_the_parents(tmp_path_factory, parent, 
 async def test_an_answer_to_a_narrow_delegate_does_not_widen_its_parent(root):
     recorder = Recorder(SESSION)
     parent = Workspace(root, mode="workspace", approval="auto", notifier=recorder)
-    child = ChildWorkspace(parent, mode="workspace", approval="ask", notifier=recorder, session_folder=root / "s")
-    assert [await ask_permission(child, recorder, "network") for _ in range(2)] == ["asked", "allowed"]
-    assert await ask_permission(parent, recorder, "network") == "asked"
+    child = Workspace(root, mode="workspace", approval="ask", notifier=recorder, parent=parent)
+    assert [await ask_permission(child, recorder, "domain") for _ in range(2)] == ["asked", "allowed"]
+    assert await ask_permission(parent, recorder, "domain") == "asked"
 
 
 @needs_sandbox
@@ -667,9 +664,7 @@ def test_what_happens_is_never_more_than_the_parent_could_do(tmp_path_factory, p
             port = listener.getsockname()[1]
             async with outer:
                 theirs = await try_everything(outer, recorder, folder, port)
-                inner = ChildWorkspace(
-                    outer, mode=child[0], approval=child[1], notifier=recorder, session_folder=folder / "s"
-                )
+                inner = Workspace(outer.root, mode=child[0], approval=child[1], notifier=recorder, parent=outer)
                 async with inner:
                     ours = await try_everything(inner, recorder, folder, port)
         assert ours <= theirs

@@ -9,7 +9,8 @@ from goose_like_toolkits.openbb.rows import parse_rows
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import ArtifactShown, PromptsSuggested
 from goose_like.core.message import Message, Text, ToolResult
-from goose_like.serve.openbb.query import ClientTool, Query, UserMessage, Widget, WidgetParam
+from goose_like.serve.openbb.client_tools import choose_aliases
+from goose_like.serve.openbb.query import ClientTool, Query, UserMessage, Widget, WidgetParam, WidgetTiers
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError
 from tests.fakes import ExchangeHarness, call, calls
@@ -22,11 +23,12 @@ PRICES = Widget(
     widget_id="prices",
     params=(WidgetParam(name="symbol", current_value="AAPL"), WidgetParam(name="period", has_options_endpoint=True)),
 )
-NEWS = Widget(uuid="w-2", name="News", origin="o", widget_id="news", tier="extra")
+NEWS = Widget(uuid="w-2", name="News", origin="o", widget_id="news")
 
 
-def query(*widgets, dialect="workspace", tools=()):
-    return Query(dialect=dialect, messages=(UserMessage(text="hi"),), widgets=widgets, tools=tools)
+def query(*widgets, dialect="workspace", tools=(), extra=()):
+    tiers = WidgetTiers(primary=widgets, extra=extra)
+    return Query(dialect=dialect, messages=(UserMessage(text="hi"),), widgets=tiers, tools=choose_aliases(tools, ()))
 
 
 def build_tools(asked=None, **config):
@@ -43,8 +45,8 @@ def build_tools(asked=None, **config):
         (None, []),
         (query(), []),
         (query(PRICES.model_copy(update={"params": ()})), ["get_widget_data"]),
-        (query(PRICES, NEWS), ["get_widget_data", "get_extra_widget_data", "get_params_options"]),
-        (query(NEWS), ["get_extra_widget_data"]),
+        (query(PRICES, extra=[NEWS]), ["get_widget_data", "get_extra_widget_data", "get_params_options"]),
+        (query(extra=[NEWS]), ["get_extra_widget_data"]),
     ],
 )
 def test_what_is_offered_depends_on_the_dashboard(asked, more):
@@ -55,12 +57,12 @@ def test_what_is_offered_depends_on_the_dashboard(asked, more):
 
 def test_the_older_client_is_offered_what_it_knows():
     tool = ClientTool(name="lookup")
-    asked = query(PRICES, NEWS, dialect="copilot", tools=(tool,))
+    asked = query(PRICES, extra=[NEWS], dialect="copilot", tools=(tool,))
     assert list(build_tools(asked, functions=["save_skill"])) == ["get_widget_data", "show_table", "show_chart"]
 
 
 def test_functions_and_tools_are_picked_by_the_profile():
-    asked = query(PRICES, NEWS)
+    asked = query(PRICES, extra=[NEWS])
     tools = build_tools(asked, functions=["get_skill_content"], tools=["show_table", "get_widget_data"])
     assert list(tools) == ["show_table", "get_widget_data", "get_skill_content"]
     assert tools["get_skill_content"].spec.schema["required"] == ["slug"]
@@ -68,7 +70,7 @@ def test_functions_and_tools_are_picked_by_the_profile():
 
 
 @pytest.mark.parametrize(
-    ("config", "told", "path"),
+    ("config", "report", "path"),
     [
         (
             {"functions": ["save_skil"]},
@@ -76,14 +78,14 @@ def test_functions_and_tools_are_picked_by_the_profile():
             ("config", "functions", 0),
         ),
         ({"imagee": "x"}, "toolkit 'openbb' has no 'imagee'; did you mean 'image'?", ("config", "imagee")),
-        ({"features": "x"}, "features: Input should be a valid dictionary, not 'x'", ("config", "features")),
+        ({"features": "x"}, "features: expected a mapping, not 'x'", ("config", "features")),
         ({"query": {"dialect": "x"}}, "query.dialect: ", ("config", "query", "dialect")),
     ],
 )  # fmt: skip
-def test_a_config_that_is_wrong(config, told, path):
+def test_a_config_that_is_wrong(config, report, path):
     with pytest.raises(ProfileError) as caught:
         build_tools(**config)
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(report)
     assert caught.value.path == path
 
 
@@ -180,8 +182,8 @@ async def test_calls_are_checked_before_they_are_handed_off(tmp_path):
 )
 async def test_a_table_in_each_form_that_models_send(rows):
     async with trial(OpenBBToolkit) as openbb:
-        told = await openbb.call("show_table", name="Prices", rows=rows, description="Two days.")
-        assert told == "the person sees the table 'Prices', 2 rows of day, price"
+        report = await openbb.call("show_table", name="Prices", rows=rows, description="Two days.")
+        assert report == "the person sees the table 'Prices', 2 rows of day, price"
         (shown,) = openbb.recorder.events
         assert (shown.call_id, shown.artifact.kind, shown.artifact.description) == ("call_1", "table", "Two days.")
         assert shown.artifact.rows == ({"day": "Mon", "price": 2.5}, {"day": "Tue", "price": 3})
@@ -193,7 +195,7 @@ def test_cells_that_no_table_can_hold():
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "report"),
     [
         ([], "there are no rows"),
         ("a,b\n1,2", "the rows are text, but no JSON"),
@@ -205,9 +207,9 @@ def test_cells_that_no_table_can_hold():
         (7, "the rows are a int"),
     ],
 )
-async def test_rows_that_are_none(rows, told):
+async def test_rows_that_are_none(rows, report):
     async with trial(OpenBBToolkit) as openbb:
-        with pytest.raises(ToolError, match=told):
+        with pytest.raises(ToolError, match=report):
             await openbb.call("show_table", name="T", rows=rows)
         assert openbb.recorder.events == []
 
@@ -226,7 +228,7 @@ async def test_a_chart_has_numbers_where_it_needs_them():
 
 
 @pytest.mark.parametrize(
-    ("chart", "told"),
+    ("chart", "report"),
     [
         ({"x": "dya"}, "no row has a key 'dya'; did you mean 'day'?"),
         ({"y": ["prices"]}, "no row has a key 'prices'; did you mean 'price'?"),
@@ -241,12 +243,12 @@ async def test_a_chart_has_numbers_where_it_needs_them():
         ({"y": []}, "wrong arguments for show_chart: field 'y'"),
     ],
 )
-async def test_a_chart_that_can_not_be_drawn(chart, told):
+async def test_a_chart_that_can_not_be_drawn(chart, report):
     async with trial(OpenBBToolkit) as openbb:
         asked = {"name": "C", "kind": "line", "x": "day", "y": ["price"], "rows": POINTS} | chart
         with pytest.raises(ToolError) as caught:
             await openbb.call("show_chart", **asked)
-        assert told in str(caught.value)
+        assert report in str(caught.value)
 
 
 async def test_a_page():
@@ -263,8 +265,8 @@ async def test_prompts():
     async with trial(OpenBBToolkit) as openbb:
         await openbb.call("suggest_prompts", prompts=["Why?", " Why? ", "And\nthen?", ""])
         assert openbb.recorder.events == [PromptsSuggested(prompts=("Why?", "And then?"))]
-        for wrong, told in (([""], "0 prompts were sent; send 1 to 5"), (["x" * 201], "a prompt has 201 characters")):
-            with pytest.raises(ToolError, match=told):
+        for wrong, report in (([""], "0 prompts were sent; send 1 to 5"), (["x" * 201], "a prompt has 201 characters")):
+            with pytest.raises(ToolError, match=report):
                 await openbb.call("suggest_prompts", prompts=wrong)
 
 

@@ -16,7 +16,7 @@ from goose_like.core.notifier import Recorder
 from goose_like.sdk.parse_cache import ParseCache
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError, Workspace
-from goose_like.workspace.sandbox import find_sandbox_problem
+from goose_like.workspace.sandbox.bubblewrap import find_sandbox_problem
 
 LIBRARY = """
 LIMIT = 3
@@ -192,8 +192,8 @@ async def test_broken_syntax_and_deep_nesting(project):
 )  # fmt: skip
 def test_each_language(file, text, names):
     found = Grammars().parse(file, text.encode()).definitions
-    told = [(f"{found[one.parent].name}." if one.parent is not None else "") + one.name for one in found]
-    assert " ".join(told) == names
+    message = [(f"{found[one.parent].name}." if one.parent is not None else "") + one.name for one in found]
+    assert " ".join(message) == names
     assert all(one.text == text.splitlines()[one.line - 1] for one in found)
 
 
@@ -336,8 +336,8 @@ async def test_in_a_large_tree_words_are_searched_for_in_files(tmp_path):
         text = await context.call("map_repository", about="refund")
         assert shown(text)[1][0] == "    1 def refund(): ..."
         assert f"{note} for others]" in text
-        told = [event.text for event in context.recorder.events if isinstance(event, Status)]
-        assert "searching for refund" in told
+        message = [event.text for event in context.recorder.events if isinstance(event, Status)]
+        assert "searching for refund" in message
 
 
 async def test_two_maps_at_once_and_one_that_is_cancelled(project):

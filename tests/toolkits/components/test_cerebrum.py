@@ -281,7 +281,7 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(history, h
         (request,) = head.provider.requests
         assert valid_for_openai(json.loads(openai_wire.OpenAIEncoder().encode_request(request)))
         assert valid_for_anthropic(
-            json.loads(anthropic_wire.AnthropicEncoder({"max_tokens": 9}).encode_request(request))
+            json.loads(anthropic_wire.AnthropicEncoder().encode_request(request, {"max_tokens": 9}))
         )
 
 
@@ -378,8 +378,8 @@ async def test_calls_come_back_with_ids_of_our_own():
     ("wrong", "told"),
     [
         (call("disk_read", '{"file": "a"}'), "wrong arguments for disk_read: path is missing"),
-        (call("disk_read", '{"path": '), "the arguments are no valid JSON"),
-        (call("disk_read", "[1]"), "the arguments are list, not an object"),
+        (call("disk_read", '{"path": '), "wrong arguments for disk_read: invalid JSON"),
+        (call("disk_read", "[1]"), "wrong arguments for disk_read: input should be an object"),
         (call("disk_say", "{}"), "wrong arguments for disk_say: expected text, not None"),
         (call("disk_say", '{"param": "x", "more": 1}'), "there is no field 'more', only 'param'"),
         (call("disk_reed", "{}"), "no tool 'disk_reed'; did you mean 'disk_read'"),
@@ -544,6 +544,6 @@ async def test_the_embedded_models_form_can_say_it():
         await head.interact(DISK, content="?")
         tools = head.provider.requests[0].tools
         assert "<disk_read" in build_grammar(tools)
-        form = XmlCallFormat.for_tools(tools)
+        form = XmlCallFormat(tools)
         read = form.parse_call(form.format_call("disk_say", '{"param": "word"}'))
         assert (read.name, read.value) == ("disk_say", {"param": "word"})

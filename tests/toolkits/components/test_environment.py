@@ -20,12 +20,12 @@ from goose_like.config.trust import StoredApproval, store_approval
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import Answer, Logged, Status
 from goose_like.core.notifier import Recorder
-from goose_like.workspace import sandbox
-from goose_like.workspace.scope import SandboxScope
+from goose_like.workspace.sandbox import bubblewrap
+from goose_like.workspace.sandbox.scope import SandboxScope
 from goose_like.workspace.workspace import Workspace
 
 needs_sandbox = pytest.mark.skipif(
-    sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem())
+    bubblewrap.find_sandbox_problem() is not None, reason=str(bubblewrap.find_sandbox_problem())
 )
 ONCE = Answer(choice="allow", by="person")
 

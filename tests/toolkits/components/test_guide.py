@@ -259,7 +259,7 @@ async def test_sandbox_read_only_leaves_no_copy(tmp_path, repository):
         assert [each.name for each in made.root.iterdir()] == []
 
 
-async def test_what_install_has_read_no_session_reads_again(tmp_path, repository):
+async def test_a_session_does_not_parse_an_installed_component_again(tmp_path, repository):
     start = """
 import sys
 from pathlib import Path
@@ -268,12 +268,9 @@ from goose_like_toolkits.components.described.entry import read_entries
 print(reading.value.coordinates, "yaml" in sys.modules)
 """
     stored = next(repository.rglob("*config.yaml"))
-    elsewhere = tmp_path / "config.yaml"
-    shutil.copy(stored, elsewhere)
-    for file in (stored, elsewhere):
-        words = [sys.executable, "-c", start, str(file)]
-        read = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=True)
-        assert read.stdout == "org.example.guidebook:pizzeria:1.0.0 False\n"
+    words = [sys.executable, "-c", start, str(stored)]
+    read = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=True)
+    assert read.stdout == "org.example.guidebook:pizzeria:1.0.0 False\n"
 
 
 # --- resources

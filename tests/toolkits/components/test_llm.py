@@ -184,7 +184,7 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(entries, h
     assert has_functions or not any(message.tool_calls for message in request.messages)
     assert not any(one.role == two.role for one, two in zip(request.messages, request.messages[1:], strict=False))
     assert valid_for_openai(json.loads(openai_wire.OpenAIEncoder().encode_request(request)))
-    assert valid_for_anthropic(json.loads(anthropic_wire.AnthropicEncoder({"max_tokens": 9}).encode_request(request)))
+    assert valid_for_anthropic(json.loads(anthropic_wire.AnthropicEncoder().encode_request(request, {"max_tokens": 9})))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from goose_like_toolkits.developer import DeveloperToolkit
 
 from goose_like.agent.tool_call import CallOutcome, call_tool
 from goose_like.agent.view import ExchangeView
-from goose_like.config.profile import Limits, SandboxMode
+from goose_like.config.profile import Limits, SandboxMode, WorkspaceSettings
 from goose_like.core.events import Answer, Logged, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
@@ -60,7 +61,8 @@ class DeveloperHarness:
         return outcome.output
 
     async def shell(self, command: str, **arguments: Any) -> str:
-        return await self.call_ok("shell", command=command, **arguments)
+        answer = await self.call_ok("shell", command=command, **arguments)
+        return re.sub(r"^/\S+/bash: ", "bash: ", answer, flags=re.MULTILINE)  # without a sandbox, bash has a full path
 
     @property
     def shown(self) -> str:
@@ -81,13 +83,18 @@ async def wait_until(is_so: Callable[[], object]) -> None:
 
 @asynccontextmanager
 async def open_developer(
-    folder: Path, mode: SandboxMode = "workspace", *, answer: Answer = Answer(), **kwargs: Any
+    folder: Path,
+    mode: SandboxMode = "workspace",
+    *,
+    answer: Answer = Answer(),
+    settings: WorkspaceSettings | None = None,
+    **kwargs: Any,
 ) -> AsyncIterator[DeveloperHarness]:
     root = folder / "project"
     root.mkdir(exist_ok=True)
     recorder, session = Recorder(answer), Session(folder / "session", "n", History())
-    where = Workspace(root, mode=mode, approval="auto", notifier=recorder, session_folder=session.folder)
-    async with where as workspace:
+    options: dict[str, Any] = {"session_folder": session.folder, "settings": settings}
+    async with Workspace(root, mode=mode, approval="auto", notifier=recorder, **options) as workspace:
         made = DeveloperHarness(workspace.root, session, workspace, recorder, **kwargs)
         yield made
         await made.toolkit.close()

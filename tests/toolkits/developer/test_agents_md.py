@@ -16,6 +16,7 @@ from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Request
 from goose_like.providers.openai_wire import OpenAIEncoder
+from goose_like.workspace.workspace import Workspace
 from tests.toolkits.developer.developer_harness import open_developer, wait_until
 
 
@@ -82,8 +83,8 @@ async def test_hints_are_told_once_after_the_session_has_started(project, script
         assert f"Hints from {project}/AGENTS.md:\nUse tabs." in exchange.system
         await exchange.reply("hello")
     assert isinstance(recorder.events[0], SessionStarted)
-    told = [event for event in recorder.events if "hints from" in getattr(event, "text", "")]
-    assert [event.text for event in told] == [f"hints from {project}/AGENTS.md"]
+    report = [event for event in recorder.events if "hints from" in getattr(event, "text", "")]
+    assert [event.text for event in report] == [f"hints from {project}/AGENTS.md"]
 
 
 async def test_hints_are_not_told_of_a_session_that_is_over(tmp_path):
@@ -128,6 +129,15 @@ def test_a_link_out_of_the_repository_is_no_hint(home, tmp_path):
     (tmp_path / "repository/other.md").write_text("fine")
     (tmp_path / "repository/.goosehints").symlink_to("other.md")
     assert [hint.text for hint in load_hints(tmp_path / "repository")] == ["fine"]
+
+
+def test_an_ignored_file_is_no_hint(tmp_path):
+    (tmp_path / ".gooseignore").write_text(".env\n.goosehints\n")
+    for name in (".env", ".goosehints"):
+        (tmp_path / name).write_text("open sesame")
+    (tmp_path / "AGENTS.md").symlink_to(".env")
+    workspace = Workspace(tmp_path, mode="full", approval="auto", notifier=Recorder())
+    assert load_hints(tmp_path, workspace.is_ignored) == []
 
 
 def test_long_hints_are_cut_and_say_so(tmp_path):

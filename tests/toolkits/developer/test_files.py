@@ -54,7 +54,7 @@ async def test_a_long_file_is_read_in_parts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "report"),
     [
         (b"", "[f: empty]"),
         (b"\xef\xbb\xbfa\n", "[f: 1 line]\na"),
@@ -63,9 +63,9 @@ async def test_a_long_file_is_read_in_parts(tmp_path):
         (b"caf\xe9\n", "[f: 1 line, latin-1]\ncaf\u00e9"),
     ],
 )
-async def test_encodings_are_read_and_told(here: DeveloperHarness, data, told):
+async def test_encodings_are_read_and_told(here: DeveloperHarness, data, report):
     (here.root / "f").write_bytes(data)
-    assert await here.call_ok("read_file", path="f") == told
+    assert await here.call_ok("read_file", path="f") == report
 
 
 @pytest.mark.parametrize("data", [b"\x7fELF\0\1", b"\x89PNM\r\n\x1a\n\xff", b"\xff\xfe\0"])
@@ -86,7 +86,7 @@ async def test_binary_is_told_as_such(here: DeveloperHarness, data):
         ({"path": "src/main.py/x"}, "there is no file"),
         ({"path": ""}, "path is empty"),
         ({"path": "a\0b"}, "not a path"),
-        ({"path": "\ud800"}, "not a path"),
+        ({"path": "\ud800"}, "invalid JSON"),
         ({"path": "~nobody-here/x"}, "can't be a path"),
         ({"path": "x" * 300}, "File name too long"),
         ({"path": "loop"}, "symbolic links"),
@@ -222,7 +222,7 @@ async def test_mode_and_link_are_kept(here: DeveloperHarness):
         ("folder", "x", "is a folder"),
         ("file/x", "x", "no folder"),
         ("", "x", "path is empty"),
-        ("half", "a\ud800", "half a character"),
+        ("half", "a\ud800", "invalid JSON"),
         ("link-to-secret", "x", "hidden"),
         ("link-out", "x", "outside the workspace"),
     ],

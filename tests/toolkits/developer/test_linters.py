@@ -34,7 +34,7 @@ async def write(made: DeveloperHarness, path: str, content: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("path", "content", "told"),
+    ("path", "content", "report"),
     [
         ("a.py", "x = (\n", ", but line 1 does not parse: '(' was never closed"),
         ("a.toml", "a = 1\nb = [\n", ", but line 3 does not parse: Invalid value"),
@@ -54,15 +54,15 @@ async def write(made: DeveloperHarness, path: str, content: str) -> str:
         ("a.txt", "if (", ""),
     ],
 )
-async def test_what_is_wrong_is_told(here: DeveloperHarness, path, content, told):
-    assert await write(here, path, content) == told
+async def test_what_is_wrong_is_told(here: DeveloperHarness, path, content, report):
+    assert await write(here, path, content) == report
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 async def test_javascript(tmp_path):
     async with open_developer(tmp_path) as made:
-        told = await write(made, "a.js", "let a = 1;\nlet b = ;\n")
-        assert told == "\n[new findings of node:]\na.js:2: SyntaxError: Unexpected token ';'"
+        report = await write(made, "a.js", "let a = 1;\nlet b = ;\n")
+        assert report == "\n[new findings of node:]\na.js:2: SyntaxError: Unexpected token ';'"
         assert await write(made, "b.js", "import a from './a.js';\nexport const b = a;\n") == ""
 
 
@@ -103,11 +103,11 @@ async def test_a_file_that_parses_again_has_no_new_faults_by_that(here: Develope
 
 
 async def test_of_many_faults_some_are_told(here: DeveloperHarness):
-    told = (await write(here, "a.py", "".join(f"print(x{number})\n" for number in range(30)))).splitlines()
-    assert len(told) == 13
-    assert told[-1] == "[... and 20 more]"
-    told = Findings(None, "x", ("y" * 5000,)).describe_new(Findings())
-    assert len(told) < 400
+    report = (await write(here, "a.py", "".join(f"print(x{number})\n" for number in range(30)))).splitlines()
+    assert len(report) == 13
+    assert report[-1] == "[... and 20 more]"
+    report = Findings(None, "x", ("y" * 5000,)).describe_new(Findings())
+    assert len(report) < 400
 
 
 async def test_a_check_runs_once_for_what_a_file_holds(tmp_path):
@@ -147,9 +147,9 @@ async def test_what_is_not_there_is_told_only_to_who_asked_for_it(tmp_path, monk
         assert await write(made, "a.rb", "puts 1\n") == ""
         assert await write(made, "a.txt", "x") == ""
         assert await write(made, "b.txt", "x") == ""
-        told = [text for text in made.logged if "no-such-check" in text]
-    assert len(told) == 1
-    assert told[0].startswith("no-such-check checks nothing: can't start the command: ")
+        report = [text for text in made.logged if "no-such-check" in text]
+    assert len(report) == 1
+    assert report[0].startswith("no-such-check checks nothing: can't start the command: ")
 
 
 async def test_a_check_runs_in_the_sandbox_and_asks_nobody(tmp_path):

@@ -220,7 +220,7 @@ async def test_a_closed_input_is_told(here: DeveloperHarness):
 
 async def test_half_a_character_can_not_be_written(free: DeveloperHarness):
     await start(free, "cat")
-    assert "half a character" in await free.call_error("write_to_process", id="p1", text="\ud800")
+    assert "invalid JSON" in await free.call_error("write_to_process", id="p1", text="\ud800")
 
 
 # --- a command past its time limit

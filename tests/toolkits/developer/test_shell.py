@@ -1,6 +1,8 @@
 """The shell: commands behave as if typed into one bash, never hang, and use bounded memory."""
 
 import asyncio
+import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -89,7 +91,7 @@ async def test_however_a_command_ends(here: DeveloperHarness, command, answer):
 async def test_a_command_that_leaves_no_state_keeps_the_old_and_is_told(here: DeveloperHarness, command):
     await here.shell("export KEPT=1")
     assert await here.shell(command) == (
-        "bye\n[cd and export did not last: exec, an EXIT trap, a kill or 100 kB of variables prevent it]"
+        "bye\n[cd and export did not last: exec, an EXIT trap, a kill, network, 100 kB of variables prevent it]"
     )
     assert await here.shell("pwd; echo $KEPT") == f"{here.root}\n1"
 
@@ -153,7 +155,7 @@ async def test_a_link_in_the_place_of_the_state_brings_no_secret(confined_toolki
         ({"command": ""}, "the command is empty"),
         ({"command": " \n"}, "the command is empty"),
         ({"command": "echo a\0b"}, "NUL"),
-        ({"command": "echo \ud800"}, "half a character"),
+        ({"command": "echo \ud800"}, "invalid JSON"),
         ({"command": "true", "timeout_s": 0}, "timeout_s is in seconds"),
         ({"command": "true", "timeout_s": -1}, "timeout_s is in seconds"),
         ({"command": "true", "timeout_s": 1e300}, "at most 3600"),
@@ -294,10 +296,36 @@ async def test_network_is_asked_for_and_a_refusal_told(confined_toolkit: Develop
     assert confined_toolkit.recorder.questions[0].subject == "true"
 
 
-async def test_network_that_was_allowed_shares_folder_and_variables(tmp_path):
+async def test_nothing_of_earlier_commands_changes_one_with_network(tmp_path):
+    tricks = r"""mkdir -p sub bin; printf '#!/bin/sh\necho planted\n' >bin/curl; chmod +x bin/curl; cd sub
+        curl() { echo planted; }; alias ls="echo planted"; export -f curl
+        export A=1 PATH="$PWD/../bin:$PATH" BASH_ENV=x"""
+    race = "while sleep 0.01; do for f in /tmp/.shell-*; do echo 'echo planted' >$f; done; done 2>/dev/null &"
     async with open_developer(tmp_path, answer=Answer(choice="allow", by="person")) as made:
-        await made.shell("cd /usr; export A=1", access="network")
-        assert await made.shell("pwd; echo $A") == "/usr\n1"
+        await made.shell(tricks)
+        await made.shell(race)
+        answer = await made.shell('type curl; pwd; echo "A=$A"; ls; cd /usr; export A=2', access="network")
+        assert answer.split("\n")[:3] == [f"curl is {shutil.which('curl')}", f"{made.workspace.root}/sub", "A="]
+        assert "planted" not in answer
+        assert made.recorder.questions[0].subject.startswith(f"cd {made.workspace.root}/sub && type curl")
+
+
+async def test_a_program_in_the_workspace_does_not_shadow_one_with_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{tmp_path}/project/bin:.:{os.environ['PATH']}")
+    plant = r"mkdir -p bin; printf '#!/bin/sh\necho planted\n' | tee bin/curl >curl; chmod +x curl bin/curl"
+    async with open_developer(tmp_path, answer=Answer(choice="allow", by="person")) as made:
+        assert await made.shell(f"{plant}; curl") == "planted"
+        assert "planted" not in await made.shell("type curl; curl --version", access="network")
+
+
+async def test_a_command_with_network_leaves_nothing_behind(tmp_path):
+    async with open_developer(tmp_path, answer=Answer(choice="allow", by="person")) as made:
+        left = "while sleep 0.02; do date +%N >/tmp/alive; done"
+        await made.shell(f"env -i setsid bash -c '{left}' >/dev/null 2>&1 & sleep 0.2", access="network")
+        assert (
+            await made.shell("sleep 0.1; cp /tmp/alive /tmp/was; sleep 0.3; cmp /tmp/alive /tmp/was && echo dead")
+            == "dead"
+        )
 
 
 async def test_without_a_sandbox_nothing_is_said_of_one(tmp_path):
@@ -317,3 +345,8 @@ async def test_output_survives_the_death_of_the_sandbox(tmp_path):
         answer = await made.call_error("shell", command="echo before; sleep 0.2; kill -9 $PPID; sleep 100")
         assert answer.startswith("before")
         assert await made.shell("echo after") == "after"
+
+
+async def test_the_model_reads_which_limit_a_command_met(confined_toolkit: DeveloperHarness):
+    answer = await confined_toolkit.shell("echo 'x: Too many open files'; false")
+    assert "`resources: {open_files: ...}` in the profile" in answer

@@ -10,8 +10,8 @@ from goose_like.core.errors import CredentialError, ProfileError
 from goose_like.core.events import UsageRecorded
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.core.output_limit import LimitedOutput
 from goose_like.providers.base import Model, ModelPair
+from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.sessions.session import Session
 from tests.fakes import PAUSE, FakeProvider
 from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, wait_until
@@ -30,18 +30,18 @@ async def ends_after(made: DeveloperHarness, questions: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "report"),
     [
         ("INPUT: asks for a password", "waits for input, which can't come (asks for a password)"),
         ("**Server** - listens on 80\nmore", "is one that never ends by itself (listens on 80)"),
         ("STUCK", "is stuck"),
     ],
 )
-async def test_a_command_that_is_stuck_is_stopped(tmp_path, said, told):
+async def test_a_command_that_is_stuck_is_stopped(tmp_path, said, report):
     async with open_developer(tmp_path, tools=["shell"], asks_when_silent=0.2, answers=[said]) as made:
         answer = await made.call_error("shell", command=HANGS)
         assert answer.startswith("Password:\n[stopped: it printed nothing for ")
-        assert f" s, and a fast model thinks that it {told}; give what it waits for" in answer
+        assert f" s, and a fast model thinks that it {report}; give what it waits for" in answer
         await wait_until(lambda: not is_held(made.root / "held"))
         assert await made.shell("echo alive") == "alive"
 

@@ -10,10 +10,11 @@ from ipaddress import ip_address
 
 import pytest
 from goose_like_toolkits.developer import web as module
-from goose_like_toolkits.developer.address_filter import is_public
 
+from goose_like.config.profile import NetworkChoice, PermissionLists, WorkspaceSettings
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Answer
+from goose_like.workspace.network.address_filter import is_public
 from tests.loopback import Loopback, Response, raw
 from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer
 
@@ -155,14 +156,25 @@ async def test_redirects_are_shown(here: DeveloperHarness):
     base = server.url
     assert answer.startswith(f"[redirected from {base}/a]\n[redirected from {base}/b]\n[{base}/c?d: 200 ")
     assert here.logged == [f"{base}/a redirects to {base}/b", f"{base}/b redirects to {base}/c?d"]
-    assert [question.subject for question in here.recorder.questions] == [f"{base}/a"]
+    assert [(question.subject, question.text) for question in here.recorder.questions] == [
+        (base.removeprefix("http://"), f"fetch {base}/a")
+    ]
 
 
 async def test_a_redirect_to_another_host_is_asked_about(here: DeveloperHarness):
     async with serving(HTML) as other, serving(to(f"http://localhost:{other.port}/")) as server:
         await fetch(here, f"{server.url}/")
     asked = [question.subject for question in here.recorder.questions]
-    assert asked == [f"{server.url}/", f"http://localhost:{other.port}/"]
+    assert asked == [server.url.removeprefix("http://"), f"localhost:{other.port}"]
+
+
+async def test_a_listed_host_is_fetched_unasked_unless_a_rule_denies_it(tmp_path):
+    for rules, is_denied in ((PermissionLists(), False), (PermissionLists(deny=("domain:127.*",)), True)):
+        settings = WorkspaceSettings(network=NetworkChoice(allow=("127.0.0.1:*",)), permissions=rules)
+        async with open_developer(tmp_path, private_addresses=True, settings=settings) as made, serving(HTML) as server:
+            outcome = await made.outcome("fetch_web_content", url=server.url)
+            assert ("a rule forbids it" in outcome.output) == is_denied
+            assert made.recorder.questions == []
 
 
 async def test_too_many_redirects(here: DeveloperHarness):
@@ -299,7 +311,7 @@ async def test_a_refusal_reaches_nobody(tmp_path):
     async with open_developer(tmp_path, private_addresses=True) as made, serving(HTML) as server:
         assert f"not allowed: fetch {server.url}" in await made.call_error("fetch_web_content", url=server.url)
         assert server.requests == []
-        assert [question.kind for question in made.recorder.questions] == ["network"]
+        assert [(question.kind, question.prefix) for question in made.recorder.questions] == [("domain", "this host")]
 
 
 @pytest.mark.parametrize(

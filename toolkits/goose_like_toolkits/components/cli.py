@@ -248,7 +248,7 @@ def _wanted(
     pip_params: str,
     arguments: list[str],
     profile: str | None,
-    sandbox: str | None,
+    sandbox: SandboxOption,
 ) -> Any:
     from goose_like_toolkits.components.commands.running import Wanted
     from goose_like_toolkits.components.repositories.sources import meant

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError
-from goose_like.workspace.process import Process
-from goose_like.workspace.scope import SandboxScope
+from goose_like.workspace.processes.process import Process
+from goose_like.workspace.sandbox.scope import SandboxScope
 from goose_like_toolkits.components.described.arguments import Checked
 from goose_like_toolkits.components.described.kinds import Parameter
 from goose_like_toolkits.components.environments.environment import Environment

@@ -14,7 +14,7 @@ from typing import Any
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError
-from goose_like.workspace.process import Process, describe_exit
+from goose_like.workspace.processes.process import Process, describe_exit
 
 Message = dict[str, Any]
 Answer = Callable[[str, Message], Awaitable[Any]]

@@ -108,7 +108,7 @@ class DelegateToolkit(Toolkit):
         return self._profiles[name or next(iter(self._profiles))]
 
     def _narrow_profile(self, profile: Profile) -> Profile:
-        """Remove permissions that the same toolkit does not have here; ChildWorkspace limits commands and files."""
+        """Remove permissions that the same toolkit does not have here; the workspace limits commands and files."""
         toolkits = tuple(choice for each in profile.toolkits if (choice := self._narrow_toolkit(each)))
         is_same = profile.sandbox == self.profile.sandbox  # then the user has answered if this machine has no sandbox
         sandbox = self.workspace.mode if is_same else profile.sandbox

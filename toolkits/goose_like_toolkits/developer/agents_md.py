@@ -1,6 +1,6 @@
 """Hints for agents from AGENTS.md and .goosehints, by the project and by the user."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,14 +20,16 @@ class HintFile:
     is_cut: bool
 
 
-def load_hints(cwd: Path) -> list[HintFile]:
+def load_hints(cwd: Path, is_ignored: Callable[[Path], bool] = lambda _: False) -> list[HintFile]:
     """Load the user's hints, then the project's from the repository root down to `cwd`.
 
-    The nearest file comes last, where a model gives it the most weight. A long file is cut with a note.
+    The nearest file comes last, where a model gives it the most weight. A long file is cut with a note. A
+    project's file is left out if it is ignored, or a link to an ignored file.
     """
     found: list[HintFile] = []
     room = MAX_BYTES
-    for file in (*_find_user_files(), *_find_project_files(cwd)):
+    project_files = (file for file in _find_project_files(cwd) if not is_ignored(file))
+    for file in (*_find_user_files(), *project_files):
         try:
             with file.open("rb") as stream:
                 data = stream.read(MAX_FILE_BYTES + 1)

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import detect_media_type
+from goose_like.core.masking import mask_text
 from goose_like.core.message import FrozenModel
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
 
@@ -64,7 +65,7 @@ class FileTools:
             return ImageResult(data, path, f"[{path}: an image, {len(data):,} bytes]")
         if text is None:
             raise ToolError(f"{path} is binary, {len(data):,} bytes; look at it in the shell (file, strings, xxd)")
-        lines = split_lines(text.shown)
+        lines = split_lines(mask_text(text.shown))  # whole: a part of a key would not be recognized
         if start_line < 1 or (end_line is not None and end_line < start_line):
             raise ToolError("lines count from 1, and end_line is not before start_line")
         if start_line > max(len(lines), 1):

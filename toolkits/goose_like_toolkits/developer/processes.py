@@ -8,9 +8,9 @@ from io import FileIO
 from itertools import count
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.output_limit import LimitedOutput, append_notes
+from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace.process import Process, describe_exit
+from goose_like.workspace.processes.process import Process, describe_exit
 
 from .shell import MAX_OUTPUT_BYTES, STOP_GRACE_S, Shell
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.output_limit import LimitedOutput, append_notes
 from goose_like.sdk.live_output import LiveOutput
+from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace.policy import Access
-from goose_like.workspace.process import Process, describe_exit
+from goose_like.workspace.permissions.policy import Access
+from goose_like.workspace.processes.process import Process, describe_exit
 
 from .stuck_check import StuckCheck
 
@@ -73,6 +73,9 @@ class Shell:
     ) -> tuple[Process, Path]:
         """Start a command with the shell's folder and variables.
 
+        A command with network access takes over the folder only, and leaves no state. No variable, function or file of
+        an earlier command changes it, so that the question shows the person all that will run.
+
         Args:
             command: the command.
             access: its rights.
@@ -87,6 +90,15 @@ class Shell:
             GooseLikeError: the command cannot be started or was not allowed.
         """
         size_bytes = _check_command(command)
+        folder = self.state.cwd
+        if access == "network" and not self._workspace.has_network:
+            if size_bytes > MAX_ARGUMENT_BYTES:
+                raise ToolError("this is too long for a command with network; write it as a script, and run the script")
+            argv = ["bash", "-c", command]
+            process = await self._workspace.spawn(
+                argv, cwd=folder, access=access, stdin=stdin, subject=command, folder=folder
+            )
+            return process, Path(os.devnull)
         start, end, script = held.enter_context(_new_files(self._workspace.tmp))
         _create_file(start, _build_prologue(self.state, self._workspace.root, self._workspace.path_in_sandbox(end)))
         argv = ["bash", "-c", command]
@@ -94,7 +106,8 @@ class Shell:
             _create_file(script, command)
             argv = ["bash", self._workspace.path_in_sandbox(script)]
         env = {"BASH_ENV": self._workspace.path_in_sandbox(start)}
-        return await self._workspace.spawn(argv, env=env, access=access, stdin=stdin, subject=command), end
+        process = await self._workspace.spawn(argv, env=env, access=access, stdin=stdin, subject=command, folder=folder)
+        return process, end
 
     async def run(
         self, command: str, timeout_s: float, access: Access, output: LimitedOutput, hand_over: HandOver | None = None
@@ -130,7 +143,7 @@ class Shell:
         text = output.format_for_model()
         notes = [
             *([describe_exit(code)] if code else []),
-            *(self._advise(text, access) if code or why_stopped else []),
+            *(self._advise(text, access, code or 0) if code or why_stopped else []),
             *self._update_state(before, state, command),
             *_find_emptied(full),
             *await self._workspace.inspect_changes(),
@@ -152,7 +165,10 @@ class Shell:
         live = LiveOutput(self._show)
         try:
             async with asyncio.timeout(timeout_s) as limit:
-                with self._stuck_check.watch(command, output, limit) as silence:
+                with (
+                    self._workspace.pause_for_questions(limit),
+                    self._stuck_check.watch(command, output, limit) as silence,
+                ):
                     while chunk := await process.read():
                         silence.reset()
                         output.write(chunk)
@@ -199,7 +215,7 @@ class Shell:
         """
         if after is None:
             if _LASTING.search(command):
-                yield "cd and export did not last: exec, an EXIT trap, a kill or 100 kB of variables prevent it"
+                yield "cd and export did not last: exec, an EXIT trap, a kill, network, 100 kB of variables prevent it"
             return
         if after.exports != before.exports:
             self.state = replace(self.state, exports=after.exports)
@@ -209,11 +225,12 @@ class Shell:
         if after.jobs:
             yield f"in the background, process {', '.join(after.jobs)} keeps running unseen until you kill it"
 
-    def _advise(self, text: str, access: Access) -> Iterator[str]:
-        if self._workspace.mode == "full":
+    def _advise(self, text: str, access: Access, code: int) -> Iterator[str]:
+        if access == "full" or self._workspace.mode == "full":
             return
+        yield from self._workspace.explain_limits(code, text)
         if access == "workspace" and self._workspace.can_ask_for_network and _NO_NETWORK.search(text):
-            yield 'the sandbox has no network; if the task needs it, call shell with access="network"'
+            yield 'the sandbox has a proxy for HTTP(S) and no other network; for that call shell with access="network"'
         if not _READ_ONLY.search(text):
             return
         if self._workspace.mode == "read-only":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from goose_like.core.errors import GooseLikeError, ProfileError
-from goose_like.core.output_limit import LimitedOutput
+from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import ExchangeView, Notifier
 
 FIRST_CHECK_S = 20.0
@@ -88,7 +88,7 @@ class StuckCheck:
             question = (
                 f"The command:\n{command[:MAX_COMMAND_CHARS]}\n\n"
                 f"It has printed nothing for {silence.duration_s:.0f} s. "
-                f"The end of its output:\n{output.tail(TAIL_BYTES) or '(none so far)'}"
+                f"The end of its output:\n{output.get_tail(TAIL_BYTES) or '(none so far)'}"
             )
             try:
                 answer = await self._model.ask(question, system=_SYSTEM, purpose="stuck command")
@@ -97,7 +97,8 @@ class StuckCheck:
                     self._notifier.log(f"silent commands are not checked: {error}")
                 self._has_failed = True
                 return
-            if (found := _ANSWER.match(answer)) and output.size_bytes == size_bytes:
+            is_waiting = limit.when() is None  # for the person's answer to a question
+            if (found := _ANSWER.match(answer)) and output.size_bytes == size_bytes and not is_waiting:
                 why = f" ({found[2][:MAX_REASON_CHARS]})" if found[2] else ""
                 silence.verdict = (
                     f"printed nothing for {silence.duration_s:.0f} s, and a fast model thinks that it "

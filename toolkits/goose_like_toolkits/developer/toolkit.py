@@ -13,8 +13,8 @@ from typing_extensions import override
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import PlanUpdated, StateSaved, Task
-from goose_like.core.output_limit import LimitedOutput
 from goose_like.core.tool import current_call
+from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import ImageResult, Notifier, Requirements, Toolkit, tool
 
 from .agents_md import load_hints
@@ -68,7 +68,8 @@ class DeveloperToolkit(Toolkit):
         guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").splitlines()
         fitting = [line for line in guidance if self._has_tools(*re.findall(r"`(\w+)`", line))]
         sections = [self.workspace.rules_text, "\n".join(fitting)] if self.config.get("guidance", True) else []
-        found = load_hints(self.workspace.root) if self.config.get("hints", True) else []
+        is_wanted = self.config.get("hints", True)
+        found = load_hints(self.workspace.root, self.workspace.is_ignored) if is_wanted else []
         if found:
             # The prompt is built before the session starts, so log this right after the start.
             text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
@@ -114,7 +115,7 @@ class DeveloperToolkit(Toolkit):
         Args:
             command: `... > log 2>&1 &` runs it in the background
             timeout_s: in seconds
-            access: "network" asks for the internet
+            access: "network" asks for more than HTTP(S)
         """
         hand_over = self._processes.adopt if self._has_tools("view_process_output", "cancel_process") else None
         cwd = self._shell.state.cwd

@@ -12,14 +12,15 @@ from typing import Any
 
 from goose_like import __version__
 from goose_like.toolkit import ExchangeView, Notifier, ToolError, Workspace
+from goose_like.workspace.network.address_filter import Address, is_public, resolve_host
 
-from .address_filter import Address, is_public, resolve_host
 from .page_search import search_page
 from .text import TextFile
 
 MAX_BYTES = 5_000_000
 MAX_REDIRECTS = 5
 TIMEOUT_S = 30.0
+_PORTS = {"http": 80, "https": 443}
 SHOWN_BYTES = 4_000
 
 _HTML = re.compile(r"text/html|application/xhtml\+xml")
@@ -158,8 +159,9 @@ class WebFetcher:
                 raise ToolError("no user and password in a URL: pages are fetched as a stranger; leave them out")
             if trail:
                 self._notifier.log(f"{trail[-1]} redirects to {target}")
-            if not trail or target.host != trail[-1].host:
-                await self._workspace.require_permission("network", str(target), f"fetch {target}")
+            if not trail or target.netloc != trail[-1].netloc:
+                port = target.port or _PORTS[target.scheme]
+                await self._workspace.hosts.require_for_tool(target.host, port, f"fetch {target}")
             try:
                 async with asyncio.timeout(TIMEOUT_S):
                     page = await self._request(target)
@@ -179,7 +181,7 @@ class WebFetcher:
         import httpx2
 
         error: Exception | None = None
-        for address in await self._resolve_host(url.host, url.port or {"http": 80, "https": 443}[url.scheme]):
+        for address in await self._resolve_host(url.host, url.port or _PORTS[url.scheme]):
             # One client per request, so that no cookie or connection passes from one host to another.
             verify = httpx2.create_ssl_context()
             async with httpx2.AsyncClient(verify=verify, trust_env=False, timeout=TIMEOUT_S) as client:

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
@@ -39,11 +40,10 @@ def parse_config(config: Mapping[str, Any]) -> OpenBBConfig:
         parsed = OpenBBConfig.model_validate(config)
     except ValidationError as error:
         detail = error.errors()[0]
-        key = str(detail["loc"][0])
+        text = describe_field_error(detail, "the config of 'openbb'")
         if detail["type"] == "extra_forbidden":
-            text = f"toolkit 'openbb' has no {key!r}; {did_you_mean(key, set(OpenBBConfig.model_fields) - {'query'})}"
-        else:
-            text = f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}, not {detail['input']!r}"
+            key, known = str(detail["loc"][0]), OpenBBConfig.model_fields.keys() - {"query"}
+            text = f"toolkit 'openbb' has no {key!r}; {did_you_mean(key, known)}"
         raise ProfileError(text, ("config", *detail["loc"])) from error
     for index, name in enumerate(parsed.functions):
         if name not in FUNCTIONS:

@@ -5,7 +5,6 @@ from typing import Any
 
 from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec
-from goose_like.serve.openbb.client_tools import name_client_tools
 from goose_like.serve.openbb.query import Query
 
 Check = Callable[[str, dict[str, Any]], None]
@@ -54,8 +53,8 @@ def build_function_tools(names: tuple[str, ...], check: Check) -> list[Tool]:
 def build_client_tools(query: Query, check: Check) -> list[Tool]:
     """Build tools for the client's own tools; invalid schemas are repaired."""
     return [
-        _build_remote_tool(name, tool.description, sanitize_schema(tool.input_schema), check)
-        for name, tool in name_client_tools(query).items()
+        _build_remote_tool(tool.alias, tool.description, sanitize_schema(tool.input_schema), check)
+        for tool in query.tools
     ]
 
 

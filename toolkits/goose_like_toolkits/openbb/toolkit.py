@@ -68,17 +68,16 @@ class OpenBBToolkit(Toolkit):
 
     def _list_useful_tools(self) -> Iterator[str]:
         """List the tools that make sense for the dashboard and the client of this request."""
-        query = self._config.query
-        tiers = {widget.tier for widget in query.widgets} if query else set()
-        if tiers - {"extra"}:
-            yield "get_widget_data"
-        if query and query.dialect == "copilot":
-            yield from ("show_table", "show_chart")  # as Markdown; this dialect has no pages and no suggestions
-            return
-        if "extra" in tiers:
-            yield "get_extra_widget_data"
-        if query and any(param.has_options_endpoint for widget in query.widgets for param in widget.params):
-            yield "get_params_options"
+        if query := self._config.query:
+            if query.widgets.primary or query.widgets.secondary:
+                yield "get_widget_data"
+            if query.dialect == "copilot":
+                yield from ("show_table", "show_chart")  # as Markdown; this dialect has no pages and no suggestions
+                return
+            if query.widgets.extra:
+                yield "get_extra_widget_data"
+            if any(param.has_options_endpoint for widget in query.all_widgets for param in widget.params):
+                yield "get_params_options"
         yield from ("show_table", "show_chart", "show_html", "suggest_prompts")
 
     def _check(self, name: str, arguments: dict[str, Any]) -> None:

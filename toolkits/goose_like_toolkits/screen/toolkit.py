@@ -1,11 +1,12 @@
 """The class of the toolkit `screen`, which takes screenshots with the first program that is installed."""
 
 import os
-import shutil
+from pathlib import Path
 
 from typing_extensions import override
 
 from goose_like.toolkit import ImageResult, ToolError, Toolkit, tool
+from goose_like.workspace.programs import build_safe_path, find_program
 
 _PROGRAMS = {
     "grim": ("WAYLAND_DISPLAY", ()),
@@ -32,7 +33,7 @@ class ScreenToolkit(Toolkit):
     @tool(exclusive=True)
     async def take_screenshot(self) -> ImageResult:
         """Take a picture of the whole screen and look at it; the person may be asked first."""
-        program, arguments = _find_program()
+        program, arguments = _find_program(self.workspace.root)
         self.session.outputs.mkdir(parents=True, exist_ok=True)
         count = len(list(self.session.outputs.glob("screenshot-*.png")))
         file = self.session.outputs / f"screenshot-{count + 1}.png"
@@ -40,7 +41,10 @@ class ScreenToolkit(Toolkit):
             [program, *arguments, str(file)],
             access="full",  # a sandbox has no screen
             writes=False,
-            env={name: os.environ[name] for name in _DISPLAY_VARIABLES if name in os.environ},
+            env={
+                "PATH": build_safe_path(self.workspace.root),
+                **{name: os.environ[name] for name in _DISPLAY_VARIABLES if name in os.environ},
+            },
             subject="a picture of your screen, for the model to see",
         )
         output = b""
@@ -54,9 +58,9 @@ class ScreenToolkit(Toolkit):
         return ImageResult(file.read_bytes(), str(file))
 
 
-def _find_program() -> tuple[str, tuple[str, ...]]:
+def _find_program(root: Path) -> tuple[str, tuple[str, ...]]:
     for program, (variable, arguments) in _PROGRAMS.items():
-        if (variable is None or os.environ.get(variable)) and (path := shutil.which(program)):
+        if (variable is None or os.environ.get(variable)) and (path := find_program(program, root)):
             return path, arguments
     raise ToolError(
         "no picture of the screen can be taken here: there is no screen, or none of grim (Wayland), gnome-screenshot, "

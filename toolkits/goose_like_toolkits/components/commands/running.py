@@ -10,7 +10,7 @@ from typing import Literal
 from goose_like.agent.journal import Journal
 from goose_like.agent.view import ExchangeView
 from goose_like.cli.launch import run_and_close, settle_profile
-from goose_like.cli.options import ProfileOptions
+from goose_like.cli.options import ProfileOptions, SandboxOption
 from goose_like.cli.run import StdoutWriter, run_until_stopped
 from goose_like.config.profile import Profile
 from goose_like.core.errors import CredentialError, UsageError
@@ -51,7 +51,7 @@ class Wanted:
     roots: tuple[Path, ...] = ()
     arguments: tuple[str, ...] = ()
     profile: str | None = None
-    sandbox: str | None = None
+    sandbox: SandboxOption = None
 
 
 def build(wanted: Wanted) -> int:

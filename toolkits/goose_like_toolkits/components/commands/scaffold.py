@@ -77,7 +77,8 @@ def _written(type_name: str, name: str, parent: Path, group: str) -> list[Path]:
     try:
         (folder / CONFIG_FOLDER).mkdir(parents=True)
         for path, text in texts.items():
-            (folder / path).write_text(text, encoding="utf-8")
+            with (folder / path).open("x", encoding="utf-8") as file:
+                file.write(text)
     except OSError as error:
         raise UsageError(f"{folder} can't be written: {error.strerror}; choose another --path") from error
     return [folder / path for path in texts]

@@ -1,4 +1,4 @@
-"""Entry: what a session's start needs of a config.yaml; each that was ever read is kept by its content."""
+"""The part of a config.yaml that the start of a session needs, cached by path and content."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -16,7 +16,7 @@ from .prompt import Prompt
 
 
 class Offer(FrozenModel):
-    """A command as a model is told of it."""
+    """A command as the model sees it."""
 
     name: str
     description: str
@@ -46,16 +46,16 @@ class Entry(FrozenModel):
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """What of its data others may override."""
+        """Return the part of the data that others may override."""
         return self.data.get("config") or {}
 
     def name(self, config: Mapping[str, Any]) -> str:
-        """What its user calls it, by its effective configuration: `name` there, `name` beside it, or the title."""
+        """Return the name for users: `name` of the effective configuration, `name` of the data, or the title."""
         return next((str(name) for name in (config.get("name"), self.data.get("name")) if name), self.title)
 
 
 def read_entry(file: Path) -> ParseResult[Entry]:
-    """What a config.yaml says, in short; never raises. There is no value if any fault is more than a remark."""
+    """Read a config.yaml and never raise. Errors leave the result without a value."""
     from .definition import read_definition  # with PyYAML, of which a start needs nothing where no file has changed
     from .kinds import schema
 
@@ -85,6 +85,6 @@ def read_entry(file: Path) -> ParseResult[Entry]:
 
 
 def read_entries(files: Iterable[Path]) -> dict[Path, ParseResult[Entry]]:
-    """As `read_entry`, of several, and from the cache where such files were read before, wherever they lay."""
+    """Read several files like `read_entry`, from the cache where their content was parsed before."""
     with pause_gc(), closing(ParseCache(cache_folder() / "components.sqlite")) as store:
-        return dict(store.parse_files(ParseResult[Entry], files, read_entry, is_placeless=True))
+        return dict(store.parse_files(ParseResult[Entry], files, read_entry))

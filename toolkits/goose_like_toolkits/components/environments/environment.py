@@ -13,8 +13,8 @@ from pathlib import Path
 from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
-from goose_like.workspace.policy import Access
-from goose_like.workspace.scope import SandboxScope
+from goose_like.workspace.permissions.policy import Access
+from goose_like.workspace.sandbox.scope import SandboxScope
 from goose_like.workspace.workspace import Workspace
 
 from .installed import Installed, site_of

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from goose_like.agent.build import describe_start
-from goose_like.agent.compaction.threshold import Truncate
+from goose_like.agent.compaction.moderators import Truncate
 from goose_like.agent.exchange import CUT_ANSWER_ERROR, Exchange
 from goose_like.agent.journal import Journal
 from goose_like.agent.limits import TurnLimits
 from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
+from goose_like.agent.toolkit_hooks import ToolkitHooks
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits
 from goose_like.core.events import TurnFinished
@@ -116,7 +117,7 @@ class Brain:
     ) -> Exchange:
         journal = Journal(self._session.detach(history), relay)
         tools = calls.tools(history)
-        journal.emit(describe_start("", journal.session, self._workspace, models, tools))
+        journal.emit(describe_start(None, journal.session, self._workspace, models, tools))
         return Exchange(
             models=models,
             moderator=Truncate({}),
@@ -126,6 +127,7 @@ class Brain:
             limits=TurnLimits(limits, journal.session),
             retry_policy=self._patience,
             workspace=self._workspace,
+            hooks=ToolkitHooks(journal),
         )
 
     def _response(self, read: _Asked, exchange: Exchange, calls: PluginCalls, end: TurnFinished) -> dict[str, Any]:

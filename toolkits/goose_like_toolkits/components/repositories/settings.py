@@ -1,6 +1,5 @@
 """Settings: which local repository and which remote ones, as `~/.concopilot/settings.yaml` says it."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -8,8 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
-from goose_like.config.yaml_source import YamlSource, describe_validation_error, read_yaml
-from goose_like.core.entry_points import did_you_mean
+from goose_like.config.yaml_source import read_yaml, validate
 from goose_like.core.errors import UsageError
 from goose_like.core.message import FrozenModel, Utf8Text
 
@@ -117,18 +115,10 @@ def read_settings(file: Path | None = None) -> Settings:
         return _settled(_File())
     if chosen.is_dir():
         raise UsageError(f"{chosen} is a folder; name the file in it with --settings")
-    source = YamlSource(chosen.name, chosen, read_yaml(chosen))
-    try:
-        return _settled(_File.model_validate(source.data))
-    except ValidationError as error:
-        raise UsageError(describe_validation_error(error, source, _near, "the settings")) from error
+    source = read_yaml(chosen)
+    return _settled(validate(_File, source.data, source, "the settings"))
 
 
 def _settled(read: _File) -> Settings:
     local = Path(read.local_repo_path).expanduser() if read.local_repo_path else home() / "repository"
     return Settings(local=local, remotes=read.repos or (RemoteAddress(url=PUBLIC),))
-
-
-def _near(path: Sequence[str | int]) -> str:
-    kinds: dict[int, type[FrozenModel]] = {1: _File, 3: RemoteAddress}
-    return did_you_mean(str(path[-1]), kinds.get(len(path), Policy).model_fields)

@@ -1,15 +1,13 @@
 """Where components are written: folders with a `.config`, and where their packages are imported from."""
 
-import fcntl
 import json
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from goose_like.config.paths import state_folder
+from goose_like.config.paths import lock_folder, replace_private_file, state_folder
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like_toolkits.components.described.coordinates import FORM, Coordinates, parse
 
@@ -180,22 +178,15 @@ def known_packages() -> dict[str, Package]:
 
 def remember_packages(packages: Mapping[str, Package], forgotten: Iterable[str] = ()) -> None:
     """Keeps these packages by coordinates, and forgets those of others; another process waits meanwhile."""
-    place = state_folder()
+    file = state_folder() / _PACKAGES
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with lock_folder(state_folder()):
             kept = {
                 coordinates: {"folder": str(package.folder), "root": str(package.root)}
                 for coordinates, package in {**known_packages(), **packages}.items()
             }
             for coordinates in forgotten:
                 kept.pop(coordinates, None)
-            made = place / f".{_PACKAGES}.{secrets.token_hex(6)}"
-            made.write_text(json.dumps(kept, indent=1, sort_keys=True), encoding="utf-8")
-            made.replace(place / _PACKAGES)
-        finally:
-            os.close(lock)
+            replace_private_file(file, json.dumps(kept, indent=1, sort_keys=True))
     except OSError as error:
-        raise GooseLikeError(f"{place / _PACKAGES} can't be written: {error.strerror}; is the folder yours?") from error
+        raise GooseLikeError(f"{file} can't be written: {error.strerror}; is the folder yours?") from error
