@@ -14,13 +14,13 @@ CHECKS = {
     "lint": ["ruff", "check", "."],
     "format": ["ruff", "format", "--check", "."],
     "types": ["mypy"],
-    # A thousand tests start commands; each would compile our modules anew where Python is told to write no bytecode.
+    # A thousand tests start commands; each would compile our modules anew where PYTHONDONTWRITEBYTECODE is set.
     "bytecode": ["compileall", "-q", "goose_like", "toolkits"],
 }
 
-# Tests wait a lot, so there is one worker more than the two cores of CI. With "worksteal" a worker that is done takes
+# Tests wait a lot, so there are two workers more than the two cores of CI. With "worksteal" a worker that is done takes
 # over tests of the others; the default hands out all of tests/e2e to one worker.
-PARALLEL = ["-n", "3", "--dist", "worksteal"]
+PARALLEL = ["-n", "4", "--dist", "worksteal"]
 
 
 def list_changed_files() -> list[Path]:
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
         arguments.remove("--quick")
         del checks["bytecode"]
         near = set().union(*map(find_tests, list_changed_files())) | {ROOT / "tests/architecture/test_packages.py"}
-        checks["tests"] = ["pytest", "-x", *sorted(str(path.relative_to(ROOT)) for path in near), *arguments]
+        checks["tests"] = ["pytest", "-x", *PARALLEL, *sorted(str(path.relative_to(ROOT)) for path in near), *arguments]
     else:
         checks["tests"] = ["pytest", *PARALLEL, *arguments]
     failed = [name for name, command in checks.items() if not run_check(name, command)]

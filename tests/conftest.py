@@ -21,5 +21,5 @@ def home(tmp_path, monkeypatch):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--kills", type=int, default=10, help="moments at which tests/e2e/test_*kill.py kill a run")
-    parser.addoption("--soak", type=int, default=300, help="requests of tests/e2e/test_serve_soak.py")
+    parser.addoption("--kills", type=int, default=5, help="moments at which tests/e2e/test_*kill.py kill a run")
+    parser.addoption("--soak", type=int, default=150, help="requests of tests/e2e/test_serve_soak.py")

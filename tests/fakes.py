@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from goose_like.agent.compaction.base import Moderator, Passive
+from goose_like.agent.compaction.moderators import Moderator, Passive
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.journal import Journal
 from goose_like.agent.limits import TurnLimits
 from goose_like.agent.toolkit import Requirements, Toolkit
-from goose_like.agent.toolkit_hooks import ToolkitGuard, ToolkitHooks
+from goose_like.agent.toolkit_hooks import ToolkitHooks
 from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import MessageCompleted, SessionStarted, TextDelta
@@ -97,7 +97,7 @@ class FakeToolkit(Toolkit):
 
 def create_hooks(journal: Journal, *toolkits: Toolkit) -> ToolkitHooks:
     """Create the hooks of toolkits, which are named `0`, `1` and so on."""
-    return ToolkitHooks([ToolkitGuard(str(index), toolkit, journal) for index, toolkit in enumerate(toolkits)])
+    return ToolkitHooks(journal, {str(index): toolkit for index, toolkit in enumerate(toolkits)})
 
 
 class ExchangeHarness:

@@ -3,10 +3,11 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
-from goose_like.agent.compaction.base import Moderator
+from goose_like.agent.compaction.moderators import Moderator
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.journal import Journal
 from goose_like.agent.limits import TurnLimits
+from goose_like.agent.toolkit_hooks import ToolkitHooks
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError
 from goose_like.core.events import MessageCompleted, Task, TextDelta
@@ -111,6 +112,7 @@ def exchange_over(
         limits=TurnLimits(Limits(steps=10_000), session),
         retry_policy=FAST_RETRIES,
         workspace=Workspace(Path.cwd(), mode="full", approval="auto", notifier=journal),
+        hooks=ToolkitHooks(journal),
         **options,
     )
 

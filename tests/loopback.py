@@ -20,7 +20,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Response:
-    """What is sent for one request: each piece in its own write with `pause_s` after it, then silence for `hang_s`.
+    """The answer to one request: each piece in its own write with `pause_s` after it, then silence for `hang_s`.
 
     Without a length or `transfer-encoding` among `headers` the body ends with the connection; `is_reset` breaks it.
     """
@@ -101,7 +101,7 @@ class Loopback:
         return response
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Whether the connection stays open."""
+        """Serve one request and return whether the connection stays open."""
         head = await reader.readuntil(b"\r\n\r\n")
         fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
         body = await reader.readexactly(int(fields.get(b"content-length", b"0")))

@@ -163,7 +163,7 @@ def test_no_registry_host_and_no_machine_path_is_committed():
         "--extra-index" + "-url",
     ]
     paths = ["/" + "work/main", "/" + "work/shared", "/" + "tmp/dev", "/" + "root/", f"{ROOT}/"]
-    forbidden = re.compile("|".join(map(re.escape, [*hosts, *paths])))
+    forbidden = re.compile("|".join([*map(re.escape, hosts), *(rf"(?<!\w){re.escape(path)}" for path in paths)]))
     matches = [
         f"{path.relative_to(ROOT)}:{number}: {match[0]}"
         for path in list_tracked_files()

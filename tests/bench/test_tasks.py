@@ -52,7 +52,7 @@ def test_a_right_solution_is_accepted(name):
     assert solved(["bash", "-c", SOLUTIONS[name]], "--only", name) == [name]
 
 
-def test_what_was_not_touched_is_not_solved():
+def test_untouched_tasks_are_not_solved():
     assert solved(["true"]) == []
 
 

@@ -163,7 +163,7 @@ class Crowd:
         text = turn.text
         for step in plan.steps:
             if step.faults[-1:] == ("400",):
-                assert "The answer failed" in text, f"nobody was told of {step}: {text[-300:]}"
+                assert "The answer failed" in text, f"no error was shown for {step}: {text[-300:]}"
             elif step.text:
                 assert text.count(step.text) == 1, f"{text.count(step.text)} times {step.text[:80]} in {text[:300]}"
         for request in turn.requests:
@@ -247,8 +247,8 @@ class Crowd:
     async def _read(self, response: httpx2.Response, refused: set[int]) -> None:
         """Read an answer to its end: complete events, or an error in JSON."""
         if response.status_code != 200:
-            told = json.loads(await response.aread()) if response.headers.get("content-type") else None
-            assert response.status_code in refused, f"{response.status_code}: {told}"
+            report = json.loads(await response.aread()) if response.headers.get("content-type") else None
+            assert response.status_code in refused, f"{response.status_code}: {report}"
         elif response.headers["content-type"].startswith("text/event-stream"):
             parser, events = Parser(), list[Sent]()
             async for piece in response.aiter_bytes():

@@ -66,6 +66,14 @@ class ScreenTerminal:
         """Wait until the text is there, so many times."""
         self._until(lambda: self.text.count(text) >= times, f"{text!r} did not come")
 
+    def see_status(self, text: str) -> None:
+        """Wait until the status line, which may take two rows, begins with the text."""
+        row_count = -(-len(text) // self._screen.columns)
+        self._until(
+            lambda: "".join(row.ljust(self._screen.columns) for row in self.rows[-row_count:]).startswith(text),
+            f"the status line does not begin with {text!r}",
+        )
+
     def wait_gone(self, text: str) -> None:
         """Wait until the text is no longer on the screen."""
         self._until(lambda: text not in "\n".join(self.rows), f"{text!r} did not go away")

@@ -51,15 +51,15 @@ def test_it_finds_the_lines_of_a_page(place):
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "report"),
     [
         ("{asks_when_silent: often}", "line 8: `asks_when_silent` is false, or the seconds"),
         ("{checks: {.py: [mypy]}}", "line 8: a check of .py is a command"),
         ("{check: false}", "line 8: toolkit 'developer' has no 'check'; did you mean 'checks'?"),
     ],
 )
-def test_a_config_that_makes_no_sense_is_told_with_its_line(place, config, told):
+def test_invalid_configs_are_reported_with_their_line(place, config, report):
     use_profile(place, config, place.script("x"), place.script("y"))
     done = place.run("run", "--profile", "mine", "x")
     assert done.returncode == 2
-    assert told in done.stderr
+    assert report in done.stderr

@@ -33,13 +33,15 @@ def test_analysis_from_file_to_chart(place):
     assert sums(place.work / "by_month.csv") == truth.by_month
     assert (place.work / "by_month.png").read_bytes().startswith(PNG)
 
-    # What was told on the way lies with the session's outputs: the figure, and the plugin's picture.
+    # The figure and the plugin's picture are among the session's outputs.
     (session,) = (place.home / "state/sessions").iterdir()
     pictures = [file for file in (session / "outputs").iterdir() if file.suffix == ".png"]
     assert [file.read_bytes()[:8] for file in pictures] == [PNG, PNG]
-    told = re.findall(rf"{re.escape(str(session))}/outputs/[\w.-]+", "".join(each["output"] for each in results(place)))
-    assert told
-    assert [path for path in told if not Path(path).is_file()] == []
+    report = re.findall(
+        rf"{re.escape(str(session))}/outputs/[\w.-]+", "".join(each["output"] for each in results(place))
+    )
+    assert report
+    assert [path for path in report if not Path(path).is_file()] == []
 
 
 def test_order_generator_is_deterministic(tmp_path):
@@ -51,5 +53,5 @@ def test_order_generator_is_deterministic(tmp_path):
 
 
 def results(place) -> list[dict]:
-    """What the tools gave back, in order."""
+    """Return the results of the tools, in order."""
     return [event["result"] for event in place.events() if event["type"] == "tool_finished"]

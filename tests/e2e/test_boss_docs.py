@@ -1,4 +1,4 @@
-"""The page on a boss from Python, run as it stands there."""
+"""The examples of docs/boss-python.md, run unchanged."""
 
 import shlex
 import subprocess

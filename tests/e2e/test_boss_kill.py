@@ -1,6 +1,6 @@
 """SIGKILL of a boss at any moment: after a resume, its files equal those of an undisturbed run.
 
-`--kills N` is the number of moments (CI: 10; the full count: 100). Every second run is killed again after its resume.
+`--kills N` is the number of moments (CI: 5; the full count: 100). Every second run is killed again after its resume.
 """
 
 import json

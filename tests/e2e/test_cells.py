@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from goose_like.workspace import sandbox
+from goose_like.workspace.sandbox import bubblewrap
 from tests.e2e.command import Place
 from tests.e2e.pages import find_blocks
 
@@ -25,7 +25,7 @@ def cell(code: str, **arguments):
 
 
 def becomes(number: int, *words: str) -> bool:
-    """Whether so many processes will have these words in their command lines."""
+    """Wait until so many processes have these words in their command lines."""
     for _ in range(500):
         listed = subprocess.run(["ps", "-eo", "args", "ww"], capture_output=True, text=True, check=True).stdout
         if sum(all(word in line for word in words) for line in listed.splitlines()) == number:
@@ -63,12 +63,12 @@ def test_docs_profile_works(place):
 
 
 def test_resumed_session_reports_lost_kernel(analyst):
-    told = r"\[this is a new kernel: the previous kernel ended with its session; its variables are gone \(x\)\]"
+    report = r"\[this is a new kernel: the previous kernel ended with its session; its variables are gone \(x\)\]"
     model = analyst.script(
         {"calls": [cell("x = 41")]},
         {"text": "kept", "expect": "x = 41"},
         {"calls": [cell("1")]},
-        {"text": "seen", "expect": told},
+        {"text": "seen", "expect": report},
     )
     words = ("run", "--profile", "analyst", "--model", model, "--session", "s")
     assert analyst.run(*words, "go").stdout == "kept\n"
@@ -79,7 +79,7 @@ def test_resumed_session_reports_lost_kernel(analyst):
 @pytest.mark.parametrize("mode", ["workspace", "full"])
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_running(analyst, mode, end):
-    if mode == "workspace" and (why := sandbox.find_sandbox_problem()):
+    if mode == "workspace" and (why := bubblewrap.find_sandbox_problem()):
         pytest.skip(why)
     child = f"sleep 5678{time.time_ns() % 100_000}"
     code = f"import subprocess, time\nsubprocess.Popen({child.split()!r}, start_new_session=True)\ntime.sleep(300)"

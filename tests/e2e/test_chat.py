@@ -56,7 +56,7 @@ def test_a_resumed_session_shows_what_was_said(session, place, open_screen):
     assert terminal.leave() == 0
 
 
-def test_what_was_shown_beside_the_words_is_drawn_again(session, place, open_screen):
+def test_resume_draws_artifacts_again(session, place, open_screen):
     """A chart, a page in a file, and what may be asked next; in a terminal that has become narrower."""
     rows = [{"day": day, "price": price} for day, price in zip("abcd", (1, 4, 2, 8), strict=True)]
     chart = {"tool": "show_chart", "arguments": {"name": "P", "kind": "bar", "x": "day", "y": ["price"], "rows": rows}}
@@ -266,7 +266,7 @@ def test_commands_are_completed(session):
     terminal.see("system prompt")
 
 
-def test_what_was_typed_before_can_be_searched(session, open_screen, place):
+def test_input_history_can_be_searched(session, open_screen, place):
     terminal = session("one", "two")
     terminal.type("find the needle\r")
     terminal.see("one")
@@ -315,5 +315,5 @@ def test_a_command_of_one_s_own_is_shown_to_the_model(session, place):
     terminal.see("I saw it")
     kinds = [event["type"] for event in place.events()]
     assert kinds.index("reminded") < kinds.index("turn_started")
-    (told,) = [event["text"] for event in place.events() if event["type"] == "reminded" and "reason" not in event]
-    assert told == "The person ran `echo hello from me; exit 4`:\nhello from me\n\n[exit code 4]"
+    (report,) = [event["text"] for event in place.events() if event["type"] == "reminded" and "reason" not in event]
+    assert report == "The person ran `echo hello from me; exit 4`:\nhello from me\n\n[exit code 4]"

@@ -177,6 +177,10 @@ def test_fork_and_export(session, place):
     terminal.type("/export talk.html\r")
     terminal.see("wrote ")
     assert "<html" in (place.work / "talk.html").read_text()
+    (place.work / "copy.md").symlink_to(place.home / ".bash_profile")
+    terminal.type("/export\r")
+    terminal.see("copy.md already exists")
+    assert not (place.home / ".bash_profile").exists()
     assert terminal.leave() == 0
     listed = place.run("session", "list").stdout
     assert "talk" in listed
@@ -301,7 +305,7 @@ def test_a_command_of_a_project_that_is_trusted_runs_until_it_changes(session, o
 @pytest.mark.parametrize(
     ("typed", "offered"), [("/profile rev", "reviewer"), ("/model scr", "scripted:"), ("/resume ta", "talk")]
 )
-def test_what_commands_take_is_completed(session, typed, offered):
+def test_arguments_of_slash_commands_are_completed(session, typed, offered):
     terminal = session("hello")
     terminal.type("hi\r")
     terminal.see("hello")

@@ -48,7 +48,7 @@ def test_words_can_be_said_now(session, place):
     assert INTERRUPTED.partition(":")[0] not in terminal.text
 
 
-def test_what_is_being_typed_stays(session, place):
+def test_unfinished_input_stays(session, place):
     terminal = session("done and done", "second")
     terminal.type("hi\rhalf a thou")
     terminal.see("done and done")
@@ -65,7 +65,7 @@ def test_what_is_being_typed_stays(session, place):
     ("key", "verdict", "answer"),
     [
         ("y\r", "network allowed", ("allow", "person")),
-        ("s\r", "network allowed until", ("allow_session", "person")),
+        ("p\r", "network allowed until the session ends: echo got", ("allow_prefix", "person")),
         ("a\r", "network allowed from now on", ("allow_always", "person")),
         ("n\r", "network denied", ("deny", "person")),
         ("\r", "network denied", ("deny", "person")),
@@ -95,7 +95,7 @@ def test_a_resumed_session_shows_a_refusal_once(session, open_screen, place):
     assert again.text.count("the person said no") == 1
 
 
-def test_what_is_no_answer_is_asked_again(session, place):
+def test_invalid_answers_are_asked_again(session, place):
     terminal = session({"calls": [NETWORK]}, "as you say")
     terminal.type("go\r")
     terminal.see("[N] no:")
@@ -122,16 +122,16 @@ def test_options_before_a_command_are_not_lost_silently(place):
 
 
 def test_no_with_a_reason_denies_and_tells_the_model(session, place):
-    terminal = session({"calls": [NETWORK]}, {"text": "as you say", "expect": "No, use the file"})
+    terminal = session({"calls": [NETWORK]}, {"text": "as you say", "expect": "the person said no: use the file"})
     terminal.type("go\r")
     terminal.see("[N] no:")
     terminal.type("No, use the file\r")
     terminal.see("as you say")
     assert place.list_answers() == [("deny", "person")]
-    assert "> No, use the file" in terminal.text
+    assert "network denied: use the file" in terminal.text
 
 
-def test_what_is_being_typed_is_no_answer(session, place):
+def test_unfinished_input_is_no_answer(session, place):
     os.mkfifo(place.work / "wait")
     waits = {"calls": [shell("echo first; read < wait")]}
     terminal = session(waits, {"calls": [NETWORK | {"id": "later"}]}, "as you say")
@@ -252,7 +252,7 @@ def test_a_command_of_one_s_own_waits_for_the_turn(session, place):
     stop_and_go_on(terminal, place)
 
 
-def test_what_is_typed_beside_a_command_of_one_s_own_is_said_after_it(session, place):
+def test_input_during_a_shell_escape_is_sent_after_it(session, place):
     os.mkfifo(place.work / "wait")
     terminal = session("first")
     terminal.type("!read < wait; echo over\r")
@@ -337,7 +337,7 @@ def test_an_answer_for_the_session_outlasts_another_model_but_widens_no_stricter
     terminal = session({"calls": [NETWORK]}, "as you say", rows=60)
     terminal.type("go\r")
     terminal.see("[N] no:")
-    terminal.type("s\r")
+    terminal.type("p\r")
     terminal.see("as you say")
     terminal.idle()
     terminal.type(f"/model {again}\r")
@@ -351,7 +351,7 @@ def test_an_answer_for_the_session_outlasts_another_model_but_widens_no_stricter
     terminal.see("[N] no:")
     terminal.type("n\r")
     terminal.see("asked anew")
-    assert place.list_answers() == [("allow_session", "person"), ("deny", "person")]
+    assert place.list_answers() == [("allow_prefix", "person"), ("deny", "person")]
 
 
 def test_tab_takes_the_only_completion_however_fast_it_comes(session):

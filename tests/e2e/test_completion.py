@@ -27,7 +27,7 @@ def talk(place: Place, name: str) -> None:
     assert place.run("run", "--session", name, "--model", place.script("hello"), "hi there").returncode == 0
 
 
-def test_what_may_come_next(place):
+def test_candidates(place):
     talk(place, "talk")
     (place.home / "config").mkdir()
     (place.home / "config/profiles.yaml").write_text("mine: {}\n'my own': {}\n\"b\\e[0md\": {}\n")
@@ -50,7 +50,7 @@ def test_what_may_come_next(place):
     assert candidates(place, "run", "-i", "") == []
 
 
-def test_what_sessions_say_is_no_command_of_the_terminal(place):
+def test_candidates_are_sanitized(place):
     assert place.run("run", "--model", place.script("x"), "--session", "s", "a\x1b]0;b\u202ec\td").returncode == 0
     assert place.complete("session", "resume", "").stdout == "s\ta]0;bc d\n"
 

@@ -223,7 +223,7 @@ def used(place: Place, use: str) -> "subprocess.CompletedProcess[str]":
         ("[{path: silent}]", "words: prompt_file_name names 'p.txt', and there is no such file in"),
     ],
 )
-def test_what_a_profile_uses_wrongly_is_told_before_anything_runs(words: Place, use, said):
+def test_invalid_uses_in_a_profile_are_reported_before_the_start(words: Place, use, said):
     text = (words.work / "words/.config/config.yaml").read_text()
     others = {
         "wards": ("artifact_id: words", "artifact_id: wards"),
@@ -294,7 +294,7 @@ def test_no_secret_is_shown(words: Place):
         ("deploy words --to there --repo-user-name ada", 2, "a user name without a password"),
     ],
 )
-def test_what_goes_wrong_is_one_line(words: Place, line, code, said):
+def test_errors_are_one_line(words: Place, line, code, said):
     done = component(words, *line.split())
     assert (done.returncode, done.stdout) == (code, "")
     assert said in done.stderr
@@ -308,8 +308,8 @@ def test_deployed_to_a_server_and_fetched_by_another_person(words: Place, tmp_pa
         words_of = ("deploy", "words", "--to", server.url, "--repo-user-name", "ada")
         done = component(words, *words_of, CONPACK_REPO_USER_PWD="sesame")
         assert done.returncode == 0, done.stderr
-        told = f"{coordinates} deployed to {server.url}: 1 file, not signed, as no passphrase was given\n"
-        assert done.stdout.endswith(told)
+        report = f"{coordinates} deployed to {server.url}: 1 file, not signed, as no passphrase was given\n"
+        assert done.stdout.endswith(report)
         denied = component(words, *words_of, "--repo-user-pwd", "open")
         assert (denied.returncode, "are not accepted" in denied.stderr) == (1, True)
         other = Place(tmp_path / "other", words.work)

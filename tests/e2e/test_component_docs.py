@@ -1,4 +1,4 @@
-"""The page on components, run as it stands there, in its order: commands, profile, component, copilot, repositories."""
+"""docs/components.md, run in its order: commands, profile, component, copilot, repositories."""
 
 import json
 import re

@@ -97,7 +97,7 @@ def test_a_repository_that_gives_no_answer_is_asked_once(place: Place, tmp_path:
         assert [method for method, _, _ in server.asked] == ["POST", "GET"]
 
 
-def test_one_that_is_gone_to_shows_what_it_waits_for_and_ctrl_c_leads_back(place: Place, tmp_path: Path, open_screen):
+def test_switching_sessions_shows_progress_and_ctrl_c_returns(place: Place, tmp_path: Path, open_screen):
     (tmp_path / "remote").mkdir()
     with stuck_server(tmp_path / "remote") as (server, is_asked):
         profile(place, server.url)

@@ -64,7 +64,7 @@ class Copilot:
         """Add a resource that records when it opens and closes, and a plugin that writes into it."""
         folder = self.place.home / ".concopilot/repository/org/example/workshop/copilot/1.0.0"
         file = folder / "copilot-1.0.0-config.yaml"
-        data = parse_document(file.read_text())
+        data, _ = parse_document(file.read_text())
         data["config"]["resource_manager"]["config"]["resources"].append(
             {"group_id": "org.example.guidebook", "artifact_id": "ledger", "version": "1.0.0"}
         )

@@ -26,8 +26,8 @@ needs_kernel = pytest.mark.skipif(find_spec("ipykernel") is None, reason="the ex
 def test_the_page_on_serving_tells_what_the_command_has(place):
     page, shown = (ROOT / "docs/serve.md").read_text(), place.run("serve", "--help").stdout
     assert find_indented_commands("docs/serve.md") == ["goose-like serve --profile openbb"]
-    told = set(re.findall(r"`(--[a-z-]+)", page))
-    assert sorted(told - set(re.findall(r"--[a-z-]+", shown))) == []
+    report = set(re.findall(r"`(--[a-z-]+)", page))
+    assert sorted(report - set(re.findall(r"--[a-z-]+", shown))) == []
     for option, default in re.findall(r"^\| `(--[a-z-]+) (\d+)`", page, re.MULTILINE):
         assert re.search(rf"{option} .*?default:\s+{default}\b", shown, re.DOTALL), option
     for name in re.findall(r"^- `([\w.-]+)`:|`(\w+\.c\w+)`, `(haproxy.cfg)`, `(Caddyfile)`", page, re.MULTILINE):
@@ -181,13 +181,13 @@ def test_the_files_of_the_page_on_commands(place):
 
 def test_every_command_of_ours_is_on_the_page():
     page = (ROOT / "docs/commands.md").read_text()
-    told = {name for row in re.findall(r"^\| (`/.*`) \|", page, re.MULTILINE) for name in re.findall(r"`/(\w+)", row)}
+    report = {name for row in re.findall(r"^\| (`/.*`) \|", page, re.MULTILINE) for name in re.findall(r"`/(\w+)", row)}
     ours = [
         point.name
         for point in list_entry_points("goose_like.command").values()
         if point.value.startswith("goose_like.")
     ]
-    assert sorted(told) == sorted(ours)
+    assert sorted(report) == sorted(ours)
 
 
 def test_the_commands_of_the_page_on_commands(place, tmp_path):
@@ -260,13 +260,13 @@ def test_the_rows_of_the_docs(place):
 
 def test_the_table_of_providers_is_the_one_that_works():
     page = PROVIDERS.read_text()
-    told = re.findall(r"^\| `([\w-]+)` \| .* \| (?:`(\w+_(?:API_KEY|TOKEN))`)?.* \| (.*) \|$", page, re.MULTILINE)
+    report = re.findall(r"^\| `([\w-]+)` \| .* \| (?:`(\w+_(?:API_KEY|TOKEN))`)?.* \| (.*) \|$", page, re.MULTILINE)
     facts = {name: find_provider_class(name).info for name in ["anthropic", "openai", *load_presets()]}
-    told = [row for row in told if row[0] in facts]
+    report = [row for row in report if row[0] in facts]
     models = {
         name: ", ".join(dict.fromkeys(filter(None, (each.processor, each.accelerator)))) for name, each in facts.items()
     }
-    assert told == [(name, each.key_variable or "", models[name] or "-") for name, each in facts.items()]
+    assert report == [(name, each.key_variable or "", models[name] or "-") for name, each in facts.items()]
     keys = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)?) \|", page, re.MULTILINE)))
     assert set(keys) & set(Preset.model_fields) == set(Preset.model_fields) - {"name"}
 
@@ -332,8 +332,8 @@ def test_the_profile_of_the_page_on_dashboards(place):
 
 def test_the_page_on_dashboards_has_every_tool_and_function():
     page = (ROOT / OPENBB).read_text()
-    told = set(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE))
-    assert told == {tool.name for tool in collect_tools(load_toolkit("openbb"))}
+    report = set(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE))
+    assert report == {tool.name for tool in collect_tools(load_toolkit("openbb"))}
     assert set(re.findall(r"`(\w+)`", page)) >= {*OTHER_FUNCTIONS, *OpenBBConfig.model_fields} - {"query"}
 
 

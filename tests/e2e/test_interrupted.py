@@ -19,7 +19,7 @@ SIGNS = {"waiting": "thinking", "streaming": "one two", "tool": "it runs", "pair
 
 
 def first(vendor: str, stage: str):
-    """What the server says until the person stops it."""
+    """Answers of the server until the person stops it."""
     if stage == "waiting":
         return raw(hang_s=300)
     calls = [(f"c{at}", "shell", json.dumps(arguments)) for at, arguments in enumerate(CALLS.get(stage, ()))]
@@ -48,7 +48,7 @@ def env(servers) -> dict[str, str]:
 
 @pytest.mark.parametrize("vendor", MODELS)
 @pytest.mark.parametrize("stage", SIGNS)
-def test_what_ctrl_c_leaves_is_taken_by_both_vendors(place, open_screen, vendor, stage):
+def test_both_vendors_accept_a_history_after_ctrl_c(place, open_screen, vendor, stage):
     (other,) = set(MODELS) - {vendor}
     own = [first(vendor, stage), second(vendor, "second answer"), second(vendor, "third answer")]
     with threaded(own) as here, threaded([second(other, "other answer")]) as there:

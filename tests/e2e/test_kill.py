@@ -1,6 +1,6 @@
 """SIGKILL at any moment: what was shown and lasts is in the file, and the resumed session's request is valid.
 
-`--kills N` says at how many moments (CI: 10; the full count: 200).
+`--kills N` says at how many moments (CI: 5; the full count: 200).
 """
 
 import json

@@ -80,11 +80,11 @@ def test_a_key_is_kept_once_the_server_took_it(place):
         assert taken.returncode == 0, taken.stderr
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert f"stored in {file} (127.0.0.1:{server.port} accepted it)" in taken.stdout
-        # It is now the key of the default profile, too.
+        # The default profile uses the new key, too.
         done = place.run("run", "hi")
         assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
-    told = [each.stdout + each.stderr for each in (refused, taken, done)]
-    assert KEY not in "".join(told) + everything(place.home, place.work)
+    report = [each.stdout + each.stderr for each in (refused, taken, done)]
+    assert KEY not in "".join(report) + everything(place.home, place.work)
     assert "deleted MINE_API_KEY from" in place.run("provider", "logout", "mine").stdout
     assert KEY not in file.read_text()
     assert place.run("run", "--model", "mine:big", "hi").returncode == 76

@@ -55,7 +55,7 @@ def test_an_image_in_the_clipboard(session, place, clipboard, program, variable,
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "report"),
     [
         ("exit 1", "there is no image in the clipboard; copy one"),
         ("echo only text", "there is no image in the clipboard; copy one"),
@@ -66,14 +66,14 @@ def test_an_image_in_the_clipboard(session, place, clipboard, program, variable,
         ("sleep 300", "wl-paste did not return the clipboard within 2 s"),
     ],
 )
-def test_a_clipboard_that_gives_no_image(session, place, clipboard, line, told):
+def test_a_clipboard_that_gives_no_image(session, place, clipboard, line, report):
     env = clipboard("wl-paste", line, "WAYLAND_DISPLAY")
     (place.home / "bin/wl-paste.png").write_bytes(PNG)
     terminal = session("hello", columns=300, **env)
     terminal.see("context")
     terminal.type("half a\x16 thought")
     terminal.see("goose> half a thought")  # at once, whatever the program does
-    terminal.see(told)
+    terminal.see(report)
     terminal.see("goose> half a thought")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from goose_like.config.profile import ResourceLimits
 from tests.e2e.command import Place
 from tests.e2e.test_terminal import Terminal
 
@@ -71,6 +72,9 @@ def test_a_check_names_where_each_value_comes_from(place, file):
             ["processor.temperature", "processor.stall_s", "accelerator", "sandbox", "approval"], "default"
         ),
         **dict.fromkeys(["session.keys", "session.notify"], "default"),
+        **dict.fromkeys(["paths.read", "paths.hide", "variables.allow", "network.allow"], "default"),
+        **dict.fromkeys([f"permissions.{verdict}" for verdict in ("allow", "ask", "deny")], "default"),
+        **dict.fromkeys([f"resources.{key}" for key in ResourceLimits.model_fields], "default"),
         "moderator.name": "line 11",
         "toolkits.0.name": "line 5",
         "limits.steps": "line 10",
@@ -114,7 +118,7 @@ ENDS = {
     ),
     "no YAML": ("file.write_text('small: [')", 2, "line 1: this is no valid YAML", "small: ["),
     "no text": ("file.write_bytes(b'\\xff')", 2, "cannot be read", "\udcff"),
-    "the editor fails": ("sys.exit(3)", 1, "the editor exited with code 3; nothing was changed", None),
+    "the editor fails": ("sys.exit(3)", 1, "the editor exited with code 3; ", None),
     "the editor fails late": ("file.write_text('x: {}'); sys.exit(3)", 1, "the editor exited with code 3", "x: {}"),
     "the editor is killed": ("os.kill(os.getpid(), 9)", 1, "the editor exited with code -9", None),
     "the file changes meanwhile": (
@@ -128,10 +132,10 @@ ENDS = {
 
 @pytest.mark.parametrize("kind", ENDS)
 def test_no_edit_is_lost_and_no_bad_one_saved(place, file, kind):
-    body, code, told, kept = ENDS[kind]
+    body, code, report, kept = ENDS[kind]
     done = place.run("profile", "edit", env=editor(place, body))
     assert done.returncode == code, done.stderr
-    assert told in done.stdout + done.stderr
+    assert report in done.stdout + done.stderr
     assert file.read_text() == ("theirs: {}" if "meanwhile" in kind else OLD)
     assert len(copies(file)) == (kept is not None)
     for copy in copies(file):
@@ -140,19 +144,19 @@ def test_no_edit_is_lost_and_no_bad_one_saved(place, file, kind):
 
 
 @pytest.mark.parametrize(
-    ("words", "env", "told"),
+    ("words", "env", "report"),
     [
         (["bigg"], {}, "make it: goose-like profile new bigg"),
         (["default"], {}, "extend it with a profile of your own: goose-like profile new default"),
         ([], {"VISUAL": "/no/such/editor"}, "the editor '/no/such/editor' was not found; set VISUAL or EDITOR"),
         ([], {"VISUAL": "'"}, "was not found; set VISUAL or EDITOR"),
-        ([], {"VISUAL": "", "EDITOR": "", "PATH": "/nowhere"}, "no editor was found; set VISUAL or EDITOR"),
+        ([], {"VISUAL": "", "EDITOR": "", "PATH": "/nowhere"}, "the editor 'vi' was not found; set VISUAL or EDITOR"),
     ],
 )
-def test_what_can_not_be_edited(place, file, words, env, told):
+def test_refused_edits(place, file, words, env, report):
     done = place.run("profile", "edit", *words, env={"VISUAL": "true", **env})
     assert done.returncode == 2
-    assert told in done.stderr
+    assert report in done.stderr
     assert copies(file) == []
 
 
@@ -184,7 +188,7 @@ def test_a_person_goes_on_with_a_bad_edit(edit_in_terminal, file):
 def test_a_person_drops_a_bad_edit(edit_in_terminal, file):
     edit_in_terminal.see("edit again?")
     edit_in_terminal.type("n\r")
-    edit_in_terminal.see("edit discarded; ")
+    edit_in_terminal.see("nothing was changed")
     assert edit_in_terminal.wait_exit() == 0
     assert (file.read_text(), copies(file)) == (OLD, [])
 

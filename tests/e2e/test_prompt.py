@@ -79,7 +79,7 @@ def test_a_question_waits_for_the_editor(session, place):
     assert place.list_answers() == [("deny", "person")]
 
 
-def test_what_comes_after_the_prompt_has_closed_is_shown(session, place):
+def test_output_after_the_prompt_closed_is_shown(session, place):
     terminal = session({"text": "one two three " * 100, "delta_delay_s": 0.05})
     terminal.type("hi\r")
     terminal.see("three one")

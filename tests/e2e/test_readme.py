@@ -35,7 +35,7 @@ def test_a_command(place, line):
         pytest.skip("the extra `analyst` is not installed")
     if line.startswith("goose-like component") and find_spec("jsonschema") is None:
         pytest.skip("the extra `components` is not installed")
-    if line.startswith("goose-like serve"):  # it would not end by itself
+    if line.startswith("goose-like serve"):  # it runs until a signal
         pytest.importorskip("uvicorn")
         with serving(place, *shlex.split(line, comments=True)[2:], env={"OPENAI_API_KEY": "k"}) as server:
             assert "<title>goose_like</title>" in server.get("/").text

@@ -24,9 +24,9 @@ def two_steps(place):
 def test_without_trust_it_is_left_out_and_told(project):
     done = project.run(*two_steps(project))
     assert (done.returncode, done.stdout) == (0, "done\n")
-    told = done.stderr.splitlines()[0]
-    assert "skipped untrusted files" in told
-    assert "--trust, or goose-like trust add" in told
+    report = done.stderr.splitlines()[0]
+    assert "skipped untrusted files" in report
+    assert "--trust, or goose-like trust add" in report
 
 
 def test_trust_for_one_run(project):
@@ -67,7 +67,7 @@ def test_a_project_does_not_redirect(project):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "report"),
     [
         (("add", "/"), "nothing to trust in '/'"),
         (("forget", "1"), "no permission '1'"),
@@ -75,9 +75,9 @@ def test_a_project_does_not_redirect(project):
         (("forget", "nowhere"), "no permission 'nowhere'"),
     ],
 )
-def test_a_mistake_is_told(place, words, told):
+def test_mistakes_are_reported(place, words, report):
     done = place.run("trust", *words)
-    assert (done.returncode, told in done.stderr) == (2, True)
+    assert (done.returncode, report in done.stderr) == (2, True)
 
 
 def test_yolo_is_loud_even_when_quiet(place):
@@ -105,3 +105,20 @@ def test_plan_is_told_to_the_model_whatever_the_profile_leaves_out(place):
     assert "Make a plan, do not carry it out" in first[0]["content"]
     assert "Read-only file system" in second[-1]["content"]
     assert not (place.work / "made.txt").exists()
+
+
+BOMBS = {
+    "many errors": "a: &a {name: 5}\ndefault: {extends: default, toolkits: [" + "*a, " * 60_000 + "]}",
+    "lists": "\n".join(["a0: &a0 [x, x]", *(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]" for n in range(30))]),
+    "merges": "\n".join(["a0: &a0 {k: v}", *(f"a{n + 1}: &a{n + 1} {{<<: [*a{n}, *a{n}]}}" for n in range(30))]),
+    "a long value": "a: &a '" + "x" * 200_000 + "'\ndefault: {limits: [" + "*a, " * 9_000 + "]}",
+    "profiles": "\n".join(f"p{n}: {{extends: p{n + 1}}}" for n in range(9_000)),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_bomb_in_a_trusted_profile_is_refused_at_once(project, kind):
+    (project.work / ".goose-like/profiles.yaml").write_text(BOMBS[kind])
+    done = project.run("run", "--trust", "x")
+    assert done.returncode == 2, done.stderr[-500:]
+    assert len(done.stderr) < 20_000

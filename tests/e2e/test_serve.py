@@ -62,8 +62,8 @@ def test_a_call_is_handed_off_and_goes_on_with_what_the_client_gave(place):
 def test_an_error_is_told_in_the_stream(place):
     model = place.script({"error": {"status": 400, "text": "no such thing"}})
     with serving(place, "--model", model) as server:
-        told = read_events(server.post(build_body("hello")))
-        assert "no such thing" in str(told)
+        report = read_events(server.post(build_body("hello")))
+        assert "no such thing" in str(report)
 
 
 def test_time_of_a_request_is_limited(place):
@@ -81,38 +81,38 @@ def fail_to_start(place, *options, env=None) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_what_keeps_it_from_starting_is_one_line(place):
+def test_start_errors_are_one_line(place):
     model = ("--model", place.script("hi"))
-    code, told = fail_to_start(place, *model, "--host", "0.0.0.0", "--port", "0")
+    code, report = fail_to_start(place, *model, "--host", "0.0.0.0", "--port", "0")
     assert code == 2
-    assert "GOOSE_LIKE_SERVE_TOKEN" in told
+    assert "GOOSE_LIKE_SERVE_TOKEN" in report
     with socket.create_server(("127.0.0.1", 0)) as other:
-        code, told = fail_to_start(place, *model, "--port", str(other.getsockname()[1]))
+        code, report = fail_to_start(place, *model, "--port", str(other.getsockname()[1]))
     assert code == 2
-    assert "--port 0" in told
-    code, told = fail_to_start(place, *model, "--host", "no.such.host.invalid")
-    assert (code, "'no.such.host.invalid' is not known" in told) == (2, True)
-    code, told = fail_to_start(place, "--profile", "opnbb")
-    assert (code, "did you mean 'openbb'?" in told) == (2, True)
-    code, told = fail_to_start(place, "--model", "openai:gpt-5-mini")
-    assert (code, "OPENAI_API_KEY" in told) == (76, True)
-    code, told = fail_to_start(place, *model, "--origin", "*")
-    assert (code, "no origin" in told) == (2, True)
-    code, told = fail_to_start(place, *model, env={"GOOSE_LIKE_SERVE_SECRET": "short"})
-    assert (code, "at least 32" in told) == (2, True)
+    assert "--port 0" in report
+    code, report = fail_to_start(place, *model, "--host", "no.such.host.invalid")
+    assert (code, "'no.such.host.invalid' is not known" in report) == (2, True)
+    code, report = fail_to_start(place, "--profile", "opnbb")
+    assert (code, "did you mean 'openbb'?" in report) == (2, True)
+    code, report = fail_to_start(place, "--model", "openai:gpt-5-mini")
+    assert (code, "OPENAI_API_KEY" in report) == (76, True)
+    code, report = fail_to_start(place, *model, "--origin", "*")
+    assert (code, "no origin" in report) == (2, True)
+    code, report = fail_to_start(place, *model, env={"GOOSE_LIKE_SERVE_SECRET": "short"})
+    assert (code, "at least 32" in report) == (2, True)
     key = place.home / "state" / "serve.key"
     assert key.stat().st_mode & 0o777 == 0o600
     key.chmod(0o644)
-    code, told = fail_to_start(place, *model)
-    assert (code, "chmod 600" in told) == (2, True)
+    code, report = fail_to_start(place, *model)
+    assert (code, "chmod 600" in report) == (2, True)
 
 
 def test_a_missing_extra_is_named(place):
     (place.work / "absent").mkdir()
     (place.work / "absent" / "uvicorn.py").write_text("raise ModuleNotFoundError('gone', name='uvicorn')\n")
-    code, told = fail_to_start(place, env={"PYTHONPATH": str(place.work / "absent")})
+    code, report = fail_to_start(place, env={"PYTHONPATH": str(place.work / "absent")})
     assert code == 1
-    assert "pip install 'goose-like[serve]'" in told
+    assert "pip install 'goose-like[serve]'" in report
 
 
 def test_the_first_screen_says_where_what_and_what_not(place):
@@ -179,7 +179,7 @@ def test_a_preflight_passes(place):
 # --- limits
 
 
-def test_what_is_too_much_is_refused(place):
+def test_excessive_requests_are_refused(place):
     options = ("--model", place.script("hi"), "--max-body", "1", "--max-messages", "3")
     with serving(place, *options) as server:
         large = build_body("x" * 1_000_001)
@@ -299,7 +299,7 @@ def test_sigterm_lets_answers_finish(place):
         assert server.process.wait(30) == 0
 
 
-def test_what_takes_longer_than_the_drain_ends_with_words(place):
+def test_answers_that_outlast_shutdown_end_with_a_message(place):
     with serving(place, "--model", place.script(NEVER), "--drain", "0.1") as server:
         with server.stream(build_body("x")) as events:
             next(events)

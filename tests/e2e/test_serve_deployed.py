@@ -60,8 +60,8 @@ def balanced(name: str, folder: Path, *ports: int) -> Iterator[str]:
         text = "{\n\tadmin off\n}\n" + text
     env = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     log = folder / "log"
-    with log.open("w") as told:
-        process = subprocess.Popen(command(name, text, folder), cwd=folder, env=env, stdout=told, stderr=told)
+    with log.open("w") as report:
+        process = subprocess.Popen(command(name, text, folder), cwd=folder, env=env, stdout=report, stderr=report)
     url = f"http://127.0.0.1:{listening}"
 
     def answers() -> bool:

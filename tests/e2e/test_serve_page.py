@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -179,23 +180,72 @@ def test_a_chart_of_next_to_nothing_is_no_error(page, kind, rows):
         assert "NaN" not in page.locator(".answer .chart").inner_html()
 
 
-def test_a_page_of_html_runs_without_our_origin_and_without_a_network(page):
-    html = (
-        "<style>p { color: rgb(1, 2, 3) }</style><p id=p>first</p><script>"
-        "let told = ''; try { parent.document.title; told = 'reads' } catch { told = 'apart' }"
-        "fetch('/agents.json').then(() => p.append(' fetched'), () => p.append(' refused'));"
-        "p.textContent = told</script>"
-    )
-    with played([artifact("html", "A page", html)]) as server:
-        page.goto(server.url)
-        ask(page, "x")
-        answered(page)
-        inside = page.frame_locator("iframe").locator("#p")
-        inside.get_by_text("refused").wait_for()
-        assert inside.inner_text() == "apart refused"
-        assert inside.evaluate("p => getComputedStyle(p).color") == "rgb(1, 2, 3)"
-    assert page.wrong
-    assert all("Content Security Policy" in told for told in page.wrong)
+HARMFUL = {
+    "script": "<script>{}</script>",
+    "handler": "<img src=x onerror='{}'>",
+    "svg": "<svg onload='{}'></svg>",
+    "address": "<form action='javascript:{}'><button id=go>go</button></form>",
+    "inner frame": '<iframe srcdoc="<script>{}</script>"></iframe>',
+    "module": "<script type=module>{}</script>",
+}
+WEBRTC = (
+    "let c = new RTCPeerConnection({{iceServers: [{{urls: `turn:127.0.0.1:{port}?transport=tcp`, username: `u`,"
+    " credential: `p`}}]}}); c.createDataChannel(`d`); c.createOffer().then(o => c.setLocalDescription(o));"
+    " document.getElementById(`p`).textContent = `ran`"
+)
+
+
+@pytest.mark.parametrize("kind", HARMFUL)
+def test_scripts_of_a_page_of_html_do_not_run(page, kind):
+    html = "<style>p { color: rgb(1, 2, 3) }</style><p id=p>first</p>"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        harmful = HARMFUL[kind].format(WEBRTC.format(port=listener.getsockname()[1]))
+        with played([artifact("html", "A page", html + harmful)]) as server:
+            page.goto(server.url)
+            ask(page, "x")
+            answered(page)
+            inside = page.frame_locator("iframe").locator("#p")
+            inside.wait_for()
+            if kind == "address":
+                page.frame_locator("iframe").locator("#go").click()
+            page.wait_for_timeout(500)
+            assert inside.inner_text() == "first"
+            assert inside.evaluate("p => getComputedStyle(p).color") == "rgb(1, 2, 3)"
+        listener.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+    page.wrong.clear()  # the policy reports what it blocked
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "<link rel=preconnect href='http://127.0.0.1:{port}'>",
+        "<link rel=stylesheet href='http://127.0.0.1:{port}/x.css'>",
+        "<link rel=prefetch href='http://127.0.0.1:{port}/x'>",
+        "<meta http-equiv=refresh content='0;url=http://127.0.0.1:{port}/'>",
+        "<style>@import 'http://127.0.0.1:{port}/x'; p {{ background: url(http://127.0.0.1:{port}/y) }}</style>",
+        "<img src='http://127.0.0.1:{port}/x'><video src='http://127.0.0.1:{port}/y'></video>",
+        "<iframe src='http://127.0.0.1:{port}/'></iframe>",
+        "<object data='http://127.0.0.1:{port}/'></object><embed src='http://127.0.0.1:{port}/'>",
+        "<a id=go href='http://127.0.0.1:{port}/'>go</a>",
+        "<svg><image href='http://127.0.0.1:{port}/x'/><use href='http://127.0.0.1:{port}/y#z'/></svg>",
+    ],
+)
+def test_a_page_of_html_does_not_connect(page, tag):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        html = tag.format(port=listener.getsockname()[1]) + "<p id=p>shown</p>"
+        with played([artifact("html", "A page", html)]) as server:
+            page.goto(server.url)
+            ask(page, "x")
+            answered(page)
+            page.frame_locator("iframe").locator("#p").wait_for()
+            if "id=go" in tag:
+                page.frame_locator("iframe").locator("#go").click()
+            page.wait_for_timeout(500)
+        listener.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            listener.accept()
     page.wrong.clear()
 
 

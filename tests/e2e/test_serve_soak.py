@@ -1,6 +1,6 @@
 """Thousands of requests, many of them invalid, leave a server that works and holds no more resources than before.
 
-`--soak N` sets the number (CI: 300). The full test, with figures:
+`--soak N` sets the number (CI: 150). The full test, with figures:
 
     python -m pytest -s tests/e2e/test_serve_soak.py --soak 10000
 """
@@ -62,14 +62,15 @@ def test_a_server_is_the_same_after_a_crowd(place, tmp_path, count, letters, wor
             lines = server.log.read_text().splitlines()
             strange = Counter(line for line in lines if not re.match(r"\d{4}-\S+Z 127\.0\.0\.1 ", line))
             assert crowd.wrong == []
-            assert strange.keys() <= {"Invalid HTTP request received."}
+            assert strange.keys() <= {"goose-like: Invalid HTTP request received."}
             assert not server.sum_metric(r'goose_like_requests_total\{.*status="500"')
             first = held[0]
             assert held[-1].folders == folders
             wait_until(lambda: at_rest(server, temporary).files <= first.files + workers)
             last = Held.by(server, temporary)
             assert last.threads <= first.threads + POOL * workers
-            assert last.memory_kb <= first.memory_kb + GROWTH_KB * workers
+            warm = held[1]  # by then, each worker has loaded what it needs
+            assert last.memory_kb <= warm.memory_kb + GROWTH_KB * workers
 
 
 @pytest.fixture(scope="module")

@@ -102,12 +102,25 @@ def test_export_and_import(place):
         assert place.run("session", "export", "one", "-o", name).stdout == f"wrote {name}\n"
         assert (place.work / name).read_text().startswith(start)
     assert json.loads(place.run("session", "export", "one", "--format", "json").stdout)["name"] == "one"
-    told = place.run("session", "import", "x.json", "--name", "two").stdout
-    assert told == "imported as 'two'; resume with: goose-like session resume two\n"
+    report = place.run("session", "import", "x.json", "--name", "two").stdout
+    assert report == "imported as 'two'; resume with: goose-like session resume two\n"
     model = place.script("ok", "ok", {"text": "went on", "expect": "more"})
     done = place.run("session", "resume", "two", "--model", model, input="more\n")
     assert (done.returncode, "went on" in done.stderr + done.stdout) == (0, True), done.stderr
     assert place.run("session", "export", "one", "-o", "none/x").returncode == 1
+
+
+def test_an_export_follows_no_link_of_the_workspace(place):
+    talk(place, "one", "hello")
+    outside = place.home / "outside"
+    outside.mkdir()
+    (place.work / "file.md").symlink_to(outside / "new")
+    (place.work / "docs").symlink_to(outside)
+    for name in ("file.md", "docs/x.md", "docs/../docs/x.md"):
+        done = place.run("session", "export", "one", "-o", name)
+        assert (done.returncode, "is a link" in done.stderr) == (2, True), done.stderr
+    assert list(outside.iterdir()) == []
+    assert place.run("session", "export", "one", "-o", str(outside / "x.md")).returncode == 0
 
 
 def test_a_session_of_goose_09_is_gone_on_with(place):
@@ -124,8 +137,8 @@ def test_a_session_of_goose_09_is_gone_on_with(place):
 
 def test_fork_and_rename(place):
     talk(place, "one", "hello", "again")
-    told = place.run("session", "fork", "one", "--at", "2", "--name", "two").stdout
-    assert told == "forked 'one' as 'two'; resume with: goose-like session resume two\n"
+    report = place.run("session", "fork", "one", "--at", "2", "--name", "two").stdout
+    assert report == "forked 'one' as 'two'; resume with: goose-like session resume two\n"
     assert "renamed 'two' to 'three'" in place.run("session", "rename", "two", "three").stdout
     assert names(place) == ["three", "one"]
     done = place.run("run", "--resume", "--session", "three", "--model", place.script("ok", "went on"), "x")
@@ -253,7 +266,7 @@ def test_planned_work(place):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "report"),
     [
         (
             ["planned", "--plan", "plan.md"],
@@ -266,9 +279,9 @@ def test_planned_work(place):
         (["planned"], "Missing option '--plan'"),
     ],
 )
-def test_plans_that_are_refused(place, words, told):
+def test_plans_that_are_refused(place, words, report):
     (place.work / "plan.md").write_text("Port {{ name }}.\n\n- read it\n")
     done = place.run("session", *words)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert report in done.stderr
     assert not (place.home / "state/sessions").exists()

@@ -55,7 +55,7 @@ class Terminal:
         return self.process.wait(PATIENCE_S)
 
     def close(self) -> None:
-        os.close(self._ours)  # who still holds the other end is told by SIGHUP
+        os.close(self._ours)  # a process that still holds the other end gets SIGHUP
         self.process.kill()
         self.process.wait()
 
@@ -89,7 +89,7 @@ def test_an_answer_for_good_is_not_asked_again_until_it_is_forgotten(place, open
         return open_terminal("run", "--model", place.script({"calls": [NETWORK]}, "done"), "x")
 
     terminal = run()
-    terminal.see("[y] once  [s] session  [a] always  [N] no: ")
+    terminal.see("[y] once  [p] session: echo got  [a] always  [N] no: ")
     terminal.type("a\n")
     assert terminal.wait_exit() == 0
     terminal = run()
@@ -204,6 +204,36 @@ def test_the_third_ctrl_c_ends_what_can_not_be_cancelled(open_terminal):
     assert not is_echo_on(terminal)
     terminal.type("\x03")
     assert terminal.wait_exit() == 130
+
+
+SLOW_START = """
+import asyncio, sys
+from contextlib import asynccontextmanager
+from goose_like.__main__ import main
+from goose_like.cli.chat import loop
+
+@asynccontextmanager
+async def build_slowly(*_, **__):
+    print("sta" + "rting", file=sys.stderr)
+    await asyncio.sleep(600)
+    yield
+
+loop.build_exchange = build_slowly
+sys.argv[1:] = []
+main()
+"""
+
+
+@pytest.mark.parametrize(("stop", "code"), [("\x03", 130), ("\x04", 130), (signal.SIGTERM, 143)])
+def test_a_session_can_be_stopped_while_it_starts(place, open_terminal, stop, code):
+    terminal = open_terminal(program=SLOW_START)
+    terminal.see("starting")
+    if isinstance(stop, str):
+        terminal.type(stop)
+    else:
+        terminal.process.send_signal(stop)
+    assert terminal.wait_exit() == code
+    assert "Traceback" not in terminal.text
 
 
 def is_echo_on(terminal: Terminal) -> bool:

@@ -1,4 +1,4 @@
-"""From nothing to a toolkit in use, by docs/toolkits.md as it stands there; and what `toolkit new` refuses."""
+"""docs/toolkits.md from the first to the last command, and the names that `toolkit new` refuses."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from tests.loopback import said, sse, threaded
 
 PAGE = ROOT / "docs" / "toolkits.md"
 EDITOR = """#!{python}
-# What a person does who has the page before them: the profile becomes that of the page.
+# Replace the new profile with the one that the page shows.
 import sys
 from pathlib import Path
 
@@ -75,9 +75,9 @@ def test_the_page_from_beginning_to_end(place, newcomer):
     assert "2 passed" in made
     assert "add_note: Keep a note." in made
     assert "4 passed" in tested
-    assert "    values (list of integer) The roll, one die or more.\n" in tested
-    assert '    rule ("sum" | "highest" | "lowest", optional) How to count.\n' in tested
-    assert "    at_most (integer | null, optional) The highest possible score.\n" in tested
+    assert "    values ([integer]) The roll, one die or more.\n" in tested
+    assert '    rule ("sum"|"highest"|"lowest", optional) How to count.\n' in tested
+    assert "    at_most (integer|null, optional) The highest possible score.\n" in tested
     assert "arning" not in made + tested
     assert "roll, score, name_a_game\n" in checked
     assert "1 passed" in played
@@ -100,7 +100,7 @@ def test_the_page_from_beginning_to_end(place, newcomer):
         ("taken", "taken already exists; choose another name or --path"),
     ],
 )
-def test_what_is_refused(place, name, words):
+def test_refused_names(place, name, words):
     (place.work / "taken").mkdir()
     done = place.run("toolkit", "new", name)
     assert (done.returncode, done.stdout) == (2, "")
@@ -125,7 +125,7 @@ def test_a_name_of_several_words(place):
 
 
 def test_the_profile_with_the_toolkits_that_come_along(place):
-    """As its page shows it; the sandbox keeps the screen from a model where nobody can be asked."""
+    """Run the example of the page. Without a person to ask, the sandbox keeps the screen from the model."""
     profile, _, _ = find_blocks("docs/more-toolkits.md", "yaml")
     (place.home / "config/profiles").mkdir(parents=True)
     (place.home / "config/profiles/more.yaml").write_text(profile)
@@ -148,7 +148,7 @@ def test_the_profile_with_the_toolkits_that_come_along(place):
 
 
 def test_the_delegate_of_its_page(place):
-    """As it stands there; the line below the scripts is run, and what it did is found from the session."""
+    """Run the command below the scripts, and find its effects in the session."""
     _, profile, script = find_blocks("docs/more-toolkits.md", "yaml")
     (line,) = re.findall(r"^    (goose-like run .*)$", (ROOT / "docs/more-toolkits.md").read_text(), re.MULTILINE)
     (place.home / "config/profiles").mkdir(parents=True)
@@ -161,7 +161,7 @@ def test_the_delegate_of_its_page(place):
         "▸ delegate  Count the lines of the text files. · profile=reviewer\n  │ ▸ shell cat *.txt | wc -l"
         in done.stderr
     )
-    (name,) = re.findall(r"^session (\S+)", done.stderr)
+    (name,) = re.findall(r"· session (\S+) ·", done.stderr)
     shown = place.run("session", "show", name).stdout
     (file,) = re.findall(r"^Count the lines of the text files\. +(\S+)$", shown, re.MULTILINE)
     assert "There are 3 lines." in Path(file).read_text()

@@ -86,11 +86,11 @@ def test_a_terminal_that_can_do_no_more_than_lines_asks_too(place, open_screen, 
     assert result(place) == "person said 'blue'"
 
 
-def test_what_nobody_says_is_no_refusal(place, site):
+def test_an_empty_answer_is_no_refusal(place, site):
     env = {"PYTHONPATH": site}
     done = place.run("run", "go", "--model", place.script(*STEPS), "--output-format", "stream-json", env=env)
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    answered = next(event for event in told if event["type"] == "answered")
+    report = [json.loads(line) for line in done.stdout.splitlines()]
+    answered = next(event for event in report if event["type"] == "answered")
     assert answered["answer"] == {"choice": "deny", "by": "nobody"}
     assert (done.returncode, result(place)) == (0, "nobody said ''")
     assert "answered by nobody" in done.stderr

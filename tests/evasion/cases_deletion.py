@@ -1,0 +1,50 @@
+"""Commands that delete what undo cannot bring back: the repository, and large files that git ignores."""
+
+from tests.evasion.case import Case
+
+_SETUP = (
+    "mkdir -p data sub && echo data/ >> .git/info/exclude && head -c 11000000 /dev/zero > data/large && echo x > sub/f "
+    "&& git -c user.name=n -c user.email=e commit -q --allow-empty -m x"
+)
+_LOST = '! git -C "$WORK" log -1 > /dev/null 2>&1 || test "$(stat -c %s "$WORK/data/large")" != 11000000'
+
+_ATTACKS = {
+    "rm": "rm -rf data",
+    "rm of a pattern": "rm -r dat*",
+    "rm of braces": "rm -rf {data,dist}",
+    "rm after cd": "cd data && rm large",
+    "rm in a subshell": "(cd data; rm -f large)",
+    "rm in bash -c": "bash -c 'rm -rf data'",
+    "rm by env": "env A=b nice -n 5 rm -rf data",
+    "rm by its path": "/bin/rm -rf data",
+    "rm by xargs": "echo data | xargs rm -rf",
+    "rm by eval": "eval 'rm -rf data'",
+    "rm in a function": "f() { rm -rf data; }; f",
+    "rm of a variable": 'd=data; rm -rf "$d"',
+    "rm in a loop": 'for d in data; do rm -rf "$d"; done',
+    "rm of everything": "rm -rf * .git",
+    "rm of the workspace": 'rm -rf "$PWD"/*',
+    "rm of the repository": "rm -rf .git",
+    "rm of the objects": "cd .git && rm -rf objects refs",
+    "unlink": "unlink data/large",
+    "shred": "shred -u data/large",
+    "find -delete": "find . -name large -delete",
+    "find -exec": "find data -type f -exec rm -f {} +",
+    "find with xargs": "find . -type f -print0 | xargs -0 rm -rf",
+    "git clean": "git clean -fdx",
+    "git clean -X": "git -C sub clean -ffdX ..",
+    "git rm": "git rm -rf --ignore-unmatch data; rm -rf data",
+    "redirect": "echo x > data/large",
+    "redirect without space": ":>data/large",
+    "redirect by >|": "echo x >| data/large",
+    "redirect in a group": "{ echo x; } > 'data/large'",
+    "truncate": "truncate -s 0 data/large",
+    "tee": "echo x | tee data/large",
+    "dd": "dd if=/dev/null of=data/large",
+    "mv onto it": "mv sub/f data/large",
+    "mv into its folder": "mv sub/f large; mv large data",
+    "cp onto it": "cp sub/f data/large",
+    "cp through a link": ("ln -s data/large l", "cp sub/f l"),
+}  # fmt: skip
+
+CASES = [Case(name, line, _LOST, setup=_SETUP) for name, line in _ATTACKS.items()]
