@@ -13,7 +13,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from goose_like.agent.compaction.base import Passive
+from goose_like.agent.compaction.moderators import Passive
 from goose_like.core.history import History
 from goose_like.providers.base import Request
 from goose_like.providers.openai_wire import OpenAIEncoder

@@ -19,9 +19,7 @@ from pathlib import Path
 from run import agent_command, median_ms, script_command
 from server import Recording, record
 
-from goose_like.agent.compaction.base import Moderator, Passive
-from goose_like.agent.compaction.synopsis import Synopsis
-from goose_like.agent.compaction.threshold import Summarize, Truncate
+from goose_like.agent.compaction.moderators import Moderator, Passive, Summarize, Synopsis, Truncate
 from goose_like.core.events import Compacted, PlanUpdated
 from goose_like.core.history import History
 from goose_like.sessions.session import Session

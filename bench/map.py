@@ -43,7 +43,7 @@ def make_class(chance: random.Random, number: int) -> str:
     name, *words = chance.choices(WORDS, k=9)
     methods = "".join(
         f"\n    def {word}_{name}(self, {word}: str, limit: int = {number}) -> str:\n"
-        f'        """What the {word} of the {name} gives."""\n'
+        f'        """Return the {word} of the {name}."""\n'
         f"        return {name}_{number}_$({word}, [limit] * {number})\n"
         for word in words[:4]
     )

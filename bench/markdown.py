@@ -92,11 +92,10 @@ def print_markdown(frames: list[list[str]]) -> list[float]:
             stream.feed(delta)
         out.control(Control((ControlType.CURSOR_UP, drawn), (ControlType.ERASE_IN_LINE, 2)))
         final, end = stream.take_final(WIDTH), stream.render_open(WIDTH, LIVE_ROWS)
-        out.print(*final, end)
+        out.print(final, end, soft_wrap=True)
         drawn = len(end)
         taken.append(time.process_time() - before)
-    for rows in stream.finish(WIDTH):
-        out.print(rows)
+    out.print(stream.finish(WIDTH))
     return taken
 
 

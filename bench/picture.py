@@ -74,7 +74,7 @@ def main() -> None:
                 pass
             save_picture(out, f"$ goose-like run {shlex.quote(task)}", terminal.screen)
         case ["session", name, out]:
-            data: dict[str, Any] = parse_document(Path(name).read_text())
+            data, _ = parse_document(Path(name).read_text())
             files = {"model.yaml": format_document(data["model"]), **data.get("files", {})}
             command = data.get("command", [])
             words = [*(command or ["session", "start"]), "--model", "scripted:model.yaml"]
