@@ -135,6 +135,8 @@ class Exchange:
                 return events.TurnFinished(reason="error", detail=CUT_ANSWER_ERROR, exit_code=1)
             if not self.reminders.add_before_finish():
                 break
+        for note in await self.workspace.inspect_changes(timeout_s=None):  # the person may run git next
+            self.journal.log(note)
         return self._describe_stop()
 
     def _record_prompt(self) -> None:

@@ -325,13 +325,14 @@ class Workspace(FileAccess):
         is_denied = "Permission denied" in output or "Operation not permitted" in output
         return [*found, *([bubblewrap.LANDLOCK_ADVICE] if is_denied and self._mechanism.is_landlocked else [])]
 
-    async def inspect_changes(self, timeout_s: float | None = 0.005) -> list[str]:
+    async def inspect_changes(self, timeout_s: float | None = 0.5) -> list[str]:
         """Ask about hooks and settings that a command left for git or a shell, and disable what is refused.
 
         The hosts that were refused to the commands are reported too.
 
-        Call this after each command, and give the model the sentences. A scan that takes longer than `timeout_s` (some
-        thousand folders) continues, and the next call judges its result. At the end, anything left is disabled.
+        Call this after each command, and give the model the sentences. A scan that takes longer than `timeout_s` (a
+        huge workspace) continues, and the next call judges its result. The exchange makes a last call in each turn,
+        without a time limit. When the session ends, anything left is disabled.
         """
         require = partial(self.require_permission, "repository")
         found = await self._audit.inspect(require, timeout_s) if self._audit else []
