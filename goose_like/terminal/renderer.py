@@ -34,8 +34,8 @@ _VERDICTS = {
 _ENDS = {"budget": "stopped at", "step_limit": "stopped at", "stop": ""}
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 _BAR = re.compile(r" [█░]+ *\d+%")
-_LEFT_OUT = re.compile(r"\(([\d,]+) lines\) left out here; (.+?)(?:: search it| \.\.\.\])")
-"""The note in a shortened result: how many lines were left out, and which file has all of them."""
+_LEFT_OUT = re.compile(r"\[\.\.\. (?:([\d,]+) lines )?\(?[\d,]+ bytes\)? left out here; (.+?)(?:: search it| \.\.\.\])")
+"""The note in a shortened result: how many lines were left out, and which file has them."""
 
 
 PrintableEvent = (
@@ -193,7 +193,8 @@ class Renderer:
         """
         body, notes = running.split_result(result.output)
         long = _LEFT_OUT.search(result.output)
-        total = int(long[1].replace(",", "")) if long else len(body) if running.is_command else 0
+        total = len(body) if long or running.is_command else 0
+        total += int(long[1].replace(",", "")) - 1 if long and long[1] else 0
         hidden = max(total, running.line_count) - LIVE_LINES - len(running.tail)
         if running.tail and hidden > 0:
             self.print_output_line(running, f"… {hidden:,} more line{'s' * (hidden > 1)}{hint}")

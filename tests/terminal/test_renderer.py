@@ -256,7 +256,7 @@ def test_a_few_lines_more_are_all_shown():
 
 def test_where_all_of_it_is():
     live = "\n[...]\n" + "".join(f"{n}\n" for n in range(90, 101))
-    note = "[... 9,000 of 9,500 bytes (5,000 lines) left out here; all of it is in /s/out.txt: search it with rg ...]"
+    note = "[... 4,998 lines (9,000 bytes) left out here; all of it is in /s/out.txt: search it with rg ...]"
     shown = draw(*run_call(f"1\n{note}\n100", live)).splitlines()
     assert shown[-3:] == ["  │ … 4,987 more lines", "  │ 100", "  ✓ all of it is in /s/out.txt · T"]
 
