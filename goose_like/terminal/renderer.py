@@ -31,7 +31,7 @@ _VERDICTS = {
     "allow_always": "allowed from now on",
     "deny": "denied",
 }
-_ENDS = {"budget": "stopped at", "step_limit": "stopped at", "stop": ""}
+_ENDS = {"budget": "stopped:", "step_limit": "stopped at", "stop": ""}
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 _BAR = re.compile(r" [█░]+ *\d+%")
 _LEFT_OUT = re.compile(r"\[\.\.\. (?:([\d,]+) lines )?\(?[\d,]+ bytes\)? left out here; (.+?)(?:: search it| \.\.\.\])")

@@ -377,6 +377,7 @@ def test_a_turn_of_a_session():
         (TurnFinished(reason="stop", detail="denied, as nobody could be asked", exit_code=6), "■ denied, as nobody"),
         (TurnFinished(reason="cancelled"), "■ cancelled"),
         (TurnFinished(reason="step_limit", detail="the limit of 3 steps"), "■ stopped at the limit of 3 steps"),
+        (TurnFinished(reason="budget", detail="30 of 20 tokens are used"), "■ stopped: 30 of 20 tokens are used"),
         (TurnFinished(reason="error", detail="no key"), "■ error no key"),
     ],
 )
