@@ -19,11 +19,12 @@ async def limit_answer(response: httpx2.Response) -> None:
     """Bound the size of an answer, also after decompression. Use it as a hook of a client.
 
     Raises:
-        ModelUnavailableError: the server redirects to another one, which must not get the conversation.
+        ModelUnavailableError: the server redirects to another one, which must not get the conversation, or elsewhere
+            without the conversation.
         BrokenStreamError: the compression is unknown. A later read raises it for an answer that is too large.
     """
     if response.has_redirect_location:
-        _check_redirect(response.request.url, response.request.url.join(response.headers["location"]))
+        _check_redirect(response)
     encoding = response.headers.pop("content-encoding", "identity").lower()
     if encoding not in ("identity", "gzip", "deflate"):
         raise BrokenStreamError(f"the server sent an answer compressed as {encoding[:20]!r}", is_retryable=False)
@@ -32,13 +33,22 @@ async def limit_answer(response: httpx2.Response) -> None:
         response.stream = _LimitedStream(response.stream, limit_bytes, is_compressed=encoding != "identity")
 
 
-def _check_redirect(source: httpx2.URL, target: httpx2.URL) -> None:
+def _check_redirect(response: httpx2.Response) -> None:
+    source = response.request.url
+    target = source.join(response.headers["location"])
     is_upgrade = (source.scheme, target.scheme, source.port, target.port) == ("http", "https", None, None)
     is_same = (source.scheme, source.port) == (target.scheme, target.port)
     if source.host != target.host or not (is_same or is_upgrade):
         address = f"{target.scheme}://{target.netloc.decode(errors='replace').rpartition('@')[2]}"
         raise ModelUnavailableError(
             f"the server redirects to {address}, which did not get the conversation; if you trust it, set base_url",
+            is_retryable=False,
+        )
+    # HTTP clients then send a GET without the body.
+    if response.request.method == "POST" and response.status_code in (301, 302, 303):
+        raise ModelUnavailableError(
+            f"the server moved to {target.copy_with(query=None, userinfo=b'')} (HTTP {response.status_code}); "
+            "set base_url to the new address",
             is_retryable=False,
         )
 

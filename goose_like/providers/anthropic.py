@@ -3,8 +3,7 @@
 import json
 import os
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavail
 
 from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, get_error_status
 from .base import ProviderInfo, Request
+from .event_stream import StreamEvent
 from .sdk_provider import SdkProvider
 from .wire import clip
 
@@ -64,15 +64,14 @@ class AnthropicProvider(SdkProvider):
         # Without a key the SDK would look for another credential, even for servers that need none.
         return self._sdk.AsyncAnthropic(api_key=self._key or "none", base_url=self._url.geturl(), **options)
 
-    async def _iterate_events(self, stream: Any, request: Request) -> AsyncGenerator[Any, None]:
-        # The SDK's own iteration hides pings. They count as activity: only pings arrive while the model writes a long
-        # argument.
-        async with aclosing(stream.raw_events(stream.response)) as events:
-            async for event in events:
-                data = json.loads(event.data) if event.data else None
-                if event.event == "error" or (isinstance(data, dict) and data.get("type") == "error"):
-                    raise self._build_refusal(request.model, get_error_status(data), data, stream.response.headers)
-                yield data
+    def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
+        data = event.value
+        if event.name and isinstance(data, dict) and "type" not in data:
+            data = {"type": event.name, **data}
+        kind = data.get("type") if isinstance(data, dict) else "no object"
+        if "error" in (event.name, kind):
+            raise self._build_refusal(model, get_error_status(data), data, headers)
+        return None if kind in (None, "ping") else data
 
     def _create_parser(self) -> AnthropicStreamParser:
         return AnthropicStreamParser()

@@ -15,12 +15,14 @@ from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 
 from .base import Delta, Request
+from .text_markup import ThinkSplitter, split_unopened_thinking
 from .wire import (
     MessageEncoder,
     complete_answer,
     encode_image,
     encode_json,
     expect,
+    read_count,
     sanitize_arguments,
     sanitize_tool_name,
 )
@@ -134,6 +136,9 @@ _DELTAS = {
 }
 """The kind of block that each kind of delta extends, and the key of the delta's text."""
 
+_SIGNS = (("tool_use", "name"), ("thinking", "thinking"), ("text", "text"))
+"""Kinds of blocks, and a key that only one kind has, for servers that leave the type out."""
+
 _SHOWN: dict[str, type[TextDelta | ThinkingDelta]] = {"text": TextDelta, "thinking": ThinkingDelta}
 
 _ENDS = frozenset({"end_turn", "stop_sequence", "tool_use"})
@@ -169,10 +174,15 @@ class AnthropicStreamParser:
     _usage: dict[str, int] = field(default_factory=dict)
     _stop: str = ""
     _refusal: Mapping[str, Any] = field(default_factory=dict)
-    _has_ended: bool = False
+    _splitter: ThinkSplitter = field(default_factory=ThinkSplitter)
+
+    @property
+    def has_ended(self) -> bool:
+        """See `StreamParser.has_ended`."""
+        return bool(self._stop)
 
     def feed(self, event: object) -> list[Delta]:
-        """Take an event and return the deltas to show.
+        """Take an event, or a whole answer of a server that does not stream; return the deltas to show.
 
         Raises:
             BrokenStreamError: The event has a wrong type or comes in a wrong order.
@@ -186,12 +196,14 @@ class AnthropicStreamParser:
             case "content_block_delta":
                 return self._extend_block(event)
             case "message_delta":
-                delta = expect(dict, event.get("delta"), "delta")
-                self._stop = expect(str, delta.get("stop_reason"), "stop_reason") or self._stop
-                self._refusal = expect(dict, delta.get("stop_details"), "stop_details")
-                self._update_usage(event.get("usage"))
+                self._finish(event.get("usage"), expect(dict, event.get("delta"), "delta"))
             case "message_stop":
-                self._has_ended = True
+                self._stop = self._stop or "end_turn"
+            case "message":
+                blocks = expect(list, event.get("content"), "content")
+                deltas = [delta for block in blocks for delta in self._start_block({"content_block": block})]
+                self._finish(event.get("usage"), {"stop_reason": "end_turn"} | event)
+                return deltas
         return []
 
     def build_message(self) -> MessageCompleted:
@@ -201,15 +213,15 @@ class AnthropicStreamParser:
             BrokenStreamError: The stream broke off or has no content.
             ProviderError: The model declined to answer.
         """
-        if not (self._has_ended and self._stop):
-            missing = "its stop reason" if self._has_ended else "message_stop"
-            raise BrokenStreamError(f"the answer ended without {missing}; it may be incomplete")
+        if not self._stop:
+            raise BrokenStreamError("the answer ended without a stop reason; it may be incomplete")
         if self._stop == "refusal":
             reasons = [expect(str, self._refusal.get(key), key) for key in ("category", "explanation")]
             text = ": ".join(["the model declined to answer", *filter(None, reasons)])
             raise ProviderError(f"{text}; say it in other words, or choose another model")
         if self._stop not in _ENDS | _CUTS:
             raise BrokenStreamError(f"the answer has a stop reason that is not known ({self._stop!r})")
+        self._end_text()
         parts = [part for _, block in sorted(self._blocks.items()) for part in _build_parts(block)]
         read = self._usage.get("cache_read_input_tokens", 0)
         written = self._usage.get("cache_creation_input_tokens", 0)
@@ -222,37 +234,65 @@ class AnthropicStreamParser:
         return complete_answer(parts, usage, self._stop in _CUTS)
 
     def _start_block(self, event: Mapping[str, Any]) -> list[Delta]:
-        index = expect(int, event.get("index"), "index")
+        index = len(self._blocks) if event.get("index") is None else expect(int, event["index"], "index")
         start = expect(dict, event.get("content_block"), "content_block")
         if index in self._blocks:
             raise BrokenStreamError(f"the stream began block {index} twice")
-        block = self._blocks[index] = _Block(expect(str, start.get("type"), "type"), start)
+        self._end_text()
+        kind = expect(str, start.get("type"), "type") or next((kind for kind, key in _SIGNS if key in start), "")
+        if not kind:
+            raise BrokenStreamError(f"the stream began block {index} without a type")
+        block = self._blocks[index] = _Block(kind, start)
         block.append("signature", expect(str, start.get("signature"), "signature"))
-        return block.append(block.kind, expect(str, start.get(block.kind), block.kind)) if block.kind in _SHOWN else []
+        if block.kind not in _SHOWN:
+            return []
+        return self._append(block, block.kind, expect(str, start.get(block.kind), block.kind))
 
     def _extend_block(self, event: Mapping[str, Any]) -> list[Delta]:
-        index, delta = expect(int, event.get("index"), "index"), expect(dict, event.get("delta"), "delta")
+        delta, last = expect(dict, event.get("delta"), "delta"), next(reversed(self._blocks), 0)
+        index = last if event.get("index") is None else expect(int, event["index"], "index")
         block = self._blocks.get(index)
         if block is None:
             raise BrokenStreamError(f"the stream continues block {index}, which it never began")
-        kind, key = _DELTAS.get(expect(str, delta.get("type"), "type"), ("", ""))
+        type_ = expect(str, delta.get("type"), "type")
+        type_ = type_ or next((name for name, (_, key) in _DELTAS.items() if key in delta), "no type")
+        kind, key = _DELTAS.get(type_, ("", ""))
+        if kind != block.kind and (kind or type_ == "no type"):
+            raise BrokenStreamError(f"the stream has {type_!r} within a block of {block.kind!r}")
         if not kind:
             return []
-        if kind != block.kind:
-            raise BrokenStreamError(f"the stream has {delta['type']!r} within a block of {block.kind!r}")
-        return block.append(key, expect(str, delta.get(key), key))
+        return self._append(block, key, expect(str, delta.get(key), key))
+
+    def _append(self, block: _Block, key: str, piece: str) -> list[Delta]:
+        if key != "text":
+            return block.append(key, piece)
+        return [delta for kind, part in self._splitter.feed(piece) for delta in block.append(kind, part)]
+
+    def _end_text(self) -> None:
+        """Append the held piece to the newest block of text."""
+        for kind, piece in self._splitter.flush():
+            last = next(block for block in reversed(self._blocks.values()) if block.kind == "text")
+            last.append(kind, piece)
+
+    def _finish(self, usage: object, delta: Mapping[str, Any]) -> None:
+        self._update_usage(usage)
+        self._refusal = expect(dict, delta.get("stop_details"), "stop_details")
+        self._stop = expect(str, delta.get("stop_reason"), "stop_reason") or self._stop
 
     def _update_usage(self, usage: object) -> None:
         """Replace the counts by later ones, because each count is the total so far."""
-        counts = expect(dict, usage, "usage")
+        counts = usage if isinstance(usage, Mapping) else {}
         keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        self._usage |= {key: expect(int, counts[key], key) for key in keys if counts.get(key) is not None}
+        self._usage |= {key: read_count(counts[key]) for key in keys if counts.get(key) is not None}
 
 
 def _build_parts(block: _Block) -> Iterator[Part]:
     match block.kind:
         case "text":
-            if text := block.join("text"):
+            unopened, text = split_unopened_thinking(block.join("text"))
+            if thinking := block.join("thinking") + unopened:
+                yield Thinking(text=thinking)
+            if text:
                 yield Text(text=text)
         case "thinking":
             thinking, signature = block.join("thinking"), block.join("signature")

@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError
@@ -72,6 +72,23 @@ class ProbeResult:
     is_key_verified: bool
 
 
+class StreamParser(Protocol):
+    """A parser that turns the events of an answer into deltas and, at the end, into the message."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the server has announced the end. All text and calls have arrived, even if the connection breaks."""
+        ...
+
+    def feed(self, event: Any, /) -> list[Delta]:
+        """Take an event and return the deltas to show."""
+        ...
+
+    def build_message(self) -> MessageCompleted:
+        """Build the message after the last event."""
+        ...
+
+
 class Provider(Protocol):
     """A client of one vendor. Importing its module must be cheap."""
 
@@ -87,8 +104,8 @@ class Provider(Protocol):
     def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield deltas as they arrive, then exactly one `MessageCompleted`, then end.
 
-        Never complete an answer without a finish reason or from a broken connection. Do not retry. Keep no state
-        between requests except caches. Stop the request when the caller closes the generator.
+        Never complete an answer whose end the server did not announce. Do not retry. Keep no state between requests
+        except caches. Stop the request when the caller closes the generator.
 
         Raises:
             ProviderError: No complete answer arrived. The subclass gives the reason.

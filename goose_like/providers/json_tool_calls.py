@@ -223,7 +223,12 @@ class TextCallParser:
     _text: str = ""
     _shown: str = ""
 
-    def feed(self, chunk: Mapping[str, Any]) -> list[Delta]:
+    @property
+    def has_ended(self) -> bool:
+        """See `StreamParser.has_ended`."""
+        return self._wire.has_ended
+
+    def feed(self, chunk: Mapping[str, Any] | str) -> list[Delta]:
         """Take a chunk and return the deltas to show: the text of a final answer, nothing of a tool call.
 
         Raises:

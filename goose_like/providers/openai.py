@@ -2,17 +2,18 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError
 
-from .base import Embeddings, ProviderInfo, Request
+from .base import Embeddings, ProviderInfo, Request, StreamParser
+from .event_stream import StreamEvent
 from .openai_wire import OpenAIEncoder, OpenAIStreamParser, apply_strict_roles, parse_embeddings
 from .presets import Preset, expand_variables
-from .sdk_provider import SdkProvider, StreamParser
+from .sdk_provider import SdkProvider
 from .wire import clip
 
 OPENAI_HOST = "api.openai.com"
@@ -100,8 +101,14 @@ class OpenAIProvider(SdkProvider):
         )
 
     def _build_post_options(self, body: bytes) -> dict[str, Any]:
-        # In the mode "events" an error inside the stream arrives as a chunk, not as an exception of the SDK.
-        return {"content": body, "options": {"headers": self._build_headers(), "stream_mode": "events"}}
+        return {"content": body, "options": {"headers": self._build_headers()}}
+
+    def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
+        value = event.value
+        if event.name == "error" and not (isinstance(value, dict) and "error" in value):
+            return {"error": value}
+        is_empty = isinstance(value, dict) and not value.keys() & {"choices", "usage", "error"}
+        return None if is_empty else value
 
     def _create_parser(self) -> StreamParser:
         if self._choice.tools == "constrained":

@@ -15,6 +15,8 @@ from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, Usage
 
 from .base import Delta, Embeddings, Request
+from .event_stream import DONE
+from .text_markup import Kind, ThinkSplitter, split_unopened_thinking
 from .wire import (
     MessageEncoder,
     build_stream_error,
@@ -23,6 +25,7 @@ from .wire import (
     encode_json,
     expect,
     is_json_object,
+    read_count,
     sanitize_arguments,
     sanitize_tool_name,
 )
@@ -150,6 +153,8 @@ _IMAGE_REQUEST = Message.assistant("Show me.")
 
 # --- answers
 
+_DELTAS: dict[Kind, type[TextDelta | ThinkingDelta]] = {"text": TextDelta, "thinking": ThinkingDelta}
+
 
 @dataclass(slots=True)
 class _Call:
@@ -165,30 +170,42 @@ class OpenAIStreamParser:
     """A parser of the chunks of one answer."""
 
     _pieces: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _splitter: ThinkSplitter = field(default_factory=ThinkSplitter)
     _half: dict[str, str] = field(default_factory=dict)
     _calls: list[_Call] = field(default_factory=list)
     _by_index: dict[int, _Call] = field(default_factory=dict)
     _usage: Usage = field(default_factory=Usage)
     _finish: str = ""
 
-    def feed(self, chunk: Mapping[str, Any]) -> list[Delta]:
-        """Take a chunk and return the deltas to show.
+    @property
+    def has_ended(self) -> bool:
+        """See `StreamParser.has_ended`."""
+        return bool(self._finish)
+
+    def feed(self, chunk: Mapping[str, Any] | str) -> list[Delta]:
+        """Take a chunk, `DONE`, or a whole answer of a server that does not stream; return the deltas to show.
 
         Raises:
             BrokenStreamError: The chunk reports an error or has a value of a wrong type.
             ContextLengthError: The chunk reports that the request was too long.
         """
+        if chunk == DONE:
+            self._finish = self._finish or "stop"
+            return []
         chunk = expect(dict, chunk, "a chunk")
         if chunk.get("error"):
             raise build_stream_error(chunk["error"])
         if chunk.get("usage") is not None:
-            self._usage = _parse_usage(expect(dict, chunk["usage"], "usage"))
+            self._usage = _parse_usage(chunk["usage"])
         choices = expect(list, chunk.get("choices"), "choices")
         if not choices:
             return []
         choice = expect(dict, choices[0], "a choice")
+        finish = expect(str, choice.get("finish_reason"), "finish_reason")
         delta = expect(dict, choice.get("delta"), "delta")
-        self._finish = expect(str, choice.get("finish_reason"), "finish_reason") or self._finish
+        if not delta and not self._pieces and not self._calls:  # MiniMax repeats the whole message at the end
+            delta = expect(dict, choice.get("message"), "message")
+            finish = finish or ("stop" if delta else "")
         for item in expect(list, delta.get("tool_calls"), "tool_calls"):
             self._take_call(expect(dict, item, "a tool call"))
         if delta.get("function_call"):  # the older form, with at most one call
@@ -196,10 +213,10 @@ class OpenAIStreamParser:
         # DeepSeek, llama-server and vLLM use `reasoning_content`, OpenRouter and Groq `reasoning`, some use both.
         thinking = _join_texts(delta.get("reasoning_content") or delta.get("reasoning"), "reasoning")
         text = _join_texts(delta.get("content"), "content") + _join_texts(delta.get("refusal"), "refusal")
-        pieces = (("thinking", ThinkingDelta, thinking), ("text", TextDelta, text))
-        return [
-            delta_type(text=shown) for kind, delta_type, piece in pieces if (shown := self._take_piece(kind, piece))
-        ]
+        pieces: list[tuple[Kind, str]] = [("thinking", thinking)] if thinking else []
+        pieces += self._splitter.feed(text) if text else []
+        self._finish = finish or self._finish
+        return [_DELTAS[kind](text=shown) for kind, piece in pieces if (shown := self._take_piece(kind, piece))]
 
     def build_message(self) -> MessageCompleted:
         """Build the message after the last chunk.
@@ -217,16 +234,19 @@ class OpenAIStreamParser:
                 "the server's content filter stopped the answer; say it in other words, or choose another model"
             )
         is_cut = self._finish in ("length", "max_tokens")
+        for kind, piece in self._splitter.flush():
+            self._pieces[kind].append(piece)
+        unopened, text = split_unopened_thinking("".join(self._pieces["text"]))
         parts: list[Part] = []
-        if thinking := "".join(self._pieces["thinking"]):
+        if thinking := "".join(self._pieces["thinking"]) + unopened:
             parts.append(Thinking(text=thinking))
-        if text := "".join(self._pieces["text"]):
+        if text:
             parts.append(Text(text=text))
         calls = [call for call in self._calls if call.name or not is_cut]  # drop a call that was cut before its name
         parts += [ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in calls]
         return complete_answer(parts, self._usage, is_cut)
 
-    def _take_piece(self, kind: str, piece: str) -> str:
+    def _take_piece(self, kind: Kind, piece: str) -> str:
         """Keep a piece and return the text to show, without half a character at its end: some servers split pairs."""
         self._pieces[kind].append(piece)
         piece = self._half.pop(kind, "") + piece
@@ -236,15 +256,15 @@ class OpenAIStreamParser:
 
     def _take_call(self, item: Mapping[str, Any]) -> None:
         function = expect(dict, item.get("function"), "function")
-        index = item.get("index")
-        if index is not None:
-            expect(int, index, "index")
+        index = None if item.get("index") is None else expect(int, item["index"], "index")
         id_, name = expect(str, item.get("id"), "id"), expect(str, function.get("name"), "name")
         arguments = function.get("arguments")
         if isinstance(arguments, Mapping):  # as in Ollama's own API
             arguments = json.dumps(arguments)
         arguments = expect(str, arguments, "arguments")
         call = self._find_continued_call(index, id_, name, arguments)
+        if call is not None and id_ and (call.id, call.name, call.arguments) == (id_, name, arguments):
+            return  # the same delta twice
         if call is None:
             call = _Call(id_, name)
             self._calls.append(call)
@@ -267,7 +287,8 @@ class OpenAIStreamParser:
         if not name:
             return call
         has_other_id = bool(id_ and call.id) and id_ != call.id
-        is_complete = arguments.strip() != "" and is_json_object(call.arguments)
+        is_same = bool(id_) and (call.id, call.name, call.arguments) == (id_, name, arguments)
+        is_complete = arguments.strip() != "" and is_json_object(call.arguments) and not is_same
         return None if has_other_id or is_complete or not name.startswith(call.name) else call
 
 
@@ -285,16 +306,18 @@ def parse_embeddings(answer: object, text_count: int) -> Embeddings:
         raise BrokenStreamError(f"{len(vectors)} vectors came for {text_count} texts, or some are empty")
     if not all(isinstance(number, int | float) for vector in vectors for number in vector):
         raise BrokenStreamError("a vector holds something else than numbers")
-    return Embeddings(vectors, _parse_usage(expect(dict, whole.get("usage"), "usage")))
+    return Embeddings(vectors, _parse_usage(whole.get("usage")))
 
 
-def _parse_usage(sent: Mapping[str, Any]) -> Usage:
-    details = expect(dict, sent.get("prompt_tokens_details"), "prompt_tokens_details")
+def _parse_usage(sent: object) -> Usage:
+    counts = sent if isinstance(sent, Mapping) else {}
+    details = counts.get("prompt_tokens_details")
+    details = details if isinstance(details, Mapping) else {}
     return Usage(
-        input_tokens=expect(int, sent.get("prompt_tokens"), "prompt_tokens"),
-        output_tokens=expect(int, sent.get("completion_tokens"), "completion_tokens"),
-        cache_read_tokens=expect(int, details.get("cached_tokens"), "cached_tokens"),
-        cache_write_tokens=expect(int, details.get("cache_write_tokens"), "cache_write_tokens"),
+        input_tokens=read_count(counts.get("prompt_tokens")),
+        output_tokens=read_count(counts.get("completion_tokens")),
+        cache_read_tokens=read_count(details.get("cached_tokens")),
+        cache_write_tokens=read_count(details.get("cache_write_tokens")),
     )
 
 

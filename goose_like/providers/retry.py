@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying
@@ -16,7 +17,7 @@ from .base import Delta, Provider, Request
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Limits of retries. A pause requested by the server counts up to `max_wait_s`."""
+    """Limits of retries. A pause requested by the server is kept, or ends the retries if it exceeds the deadline."""
 
     max_attempts: int = 6
     first_wait_s: float = 0.5
@@ -26,7 +27,7 @@ class RetryPolicy:
     def compute_wait_s(self, attempt: int, requested_s: float | None) -> float:
         """Compute the pause after an attempt, counted from 1."""
         if requested_s is not None:
-            return min(max(requested_s, 0.0), self.max_wait_s)
+            return max(requested_s, 0.0)
         return min(self.first_wait_s * 2.0 ** (attempt - 1), self.max_wait_s) * random.uniform(0.75, 1.25)
 
 
@@ -56,6 +57,17 @@ async def stream_with_retries(
             wait_s = policy.compute_wait_s(attempt, error.retry_after_s)
             is_late = time.monotonic() - started + wait_s > policy.deadline_s
             if not error.is_retryable or attempt >= policy.max_attempts or is_late:
+                if error.is_retryable and error.retry_after_s:
+                    error.args = (f"{error}; the server asks to wait {_describe_wait(error.retry_after_s)}",)
                 raise
             yield Retrying(text=str(error), wait_s=round(wait_s, 2))
             await asyncio.sleep(wait_s)
+
+
+def _describe_wait(wait_s: float) -> str:
+    """Describe a pause and its end, such as `until 16:05 (60 min)`, with the day if the pause is long."""
+    end = datetime.now() + timedelta(seconds=wait_s)
+    text = (
+        f"{wait_s:.0f} s" if wait_s < 120 else f"{wait_s / 60:.0f} min" if wait_s < 7200 else f"{wait_s / 3600:.0f} h"
+    )
+    return f"until {end:{'%H:%M' if wait_s < 43_200 else '%Y-%m-%d %H:%M'}} ({text})"

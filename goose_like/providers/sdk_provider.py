@@ -6,10 +6,12 @@ the whole history on each call.
 
 import asyncio
 import math
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from importlib import import_module
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from goose_like.config.profile import ModelChoice
@@ -22,25 +24,20 @@ from goose_like.core.errors import (
     ProfileError,
     ProviderError,
 )
-from goose_like.core.events import MessageCompleted
+from goose_like.core.events import TextDelta
 from goose_like.core.gc_pause import pause_gc
 
-from .base import Delta, ProbeResult, ProviderInfo, Request, SupportsProbe
+from .base import Delta, ProbeResult, ProviderInfo, Request, StreamParser, SupportsProbe
+from .event_stream import DONE, EventDecoder, StreamEvent
+from .text_markup import TaggedCallParser
 from .wire import build_status_error, clip
 
 _PROBE_LIMIT_S = 5.0
+_DRAIN_LIMIT_S = 0.1
+_YEAR_S = 366 * 86_400.0
 
-
-class StreamParser(Protocol):
-    """A parser that turns the events of an answer into deltas and, at the end, into the message."""
-
-    def feed(self, event: Any, /) -> list[Delta]:
-        """Take an event and return the deltas to show."""
-        ...
-
-    def build_message(self) -> MessageCompleted:
-        """Build the message after the last event."""
-        ...
+_KEEP_ALIVE_FACTOR = 30
+"""Longest time with nothing but keep-alives, in units of `stall_s`."""
 
 
 class SdkProvider:
@@ -86,9 +83,13 @@ class SdkProvider:
     def _build_post_options(self, body: bytes) -> dict[str, Any]:
         return {"content": body}
 
-    def _iterate_events(self, stream: Any, request: Request) -> AsyncIterator[Any]:
-        """Iterate over the decoded events of the SDK's stream. The iterator has an `aclose`."""
-        return cast(AsyncIterator[Any], stream)
+    def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
+        """Return the value for the parser, or None for a keep-alive. `headers` are the answer's.
+
+        Raises:
+            ProviderError: The event reports an error that the parser does not know.
+        """
+        raise NotImplementedError
 
     def _create_parser(self) -> StreamParser:
         raise NotImplementedError
@@ -120,12 +121,22 @@ class SdkProvider:
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Send a request and stream its answer; see `Provider.stream`."""
         with self._add_location_to_errors():
-            parser = self._create_parser()
-            async with aclosing(self._stream_events(request)) as events:
-                async for event in events:
-                    for delta in parser.feed(event):
-                        yield delta
-            yield parser.build_message()
+            parser, shown = self._create_parser(), 0
+            if request.tools and self._choice.tools != "constrained":
+                parser = TaggedCallParser.create(parser, request.tools)
+            try:
+                async with aclosing(self._stream_events(request)) as events:
+                    async for event in events:
+                        for delta in parser.feed(event):
+                            shown += len(delta.text) if isinstance(delta, TextDelta) else 0
+                            yield delta
+            except BrokenStreamError:
+                if not parser.has_ended:
+                    raise
+            done = parser.build_message()
+            if rest := done.message.text[shown:]:  # held back, as it looked like the start of markup
+                yield TextDelta(text=rest)
+            yield done
 
     async def close(self) -> None:
         """Close the connections."""
@@ -185,6 +196,10 @@ class SdkProvider:
         except self._sdk.APIConnectionError as error:
             if isinstance(error.__cause__, ProviderError):  # raised by `limit_answer`
                 raise error.__cause__ from None
+            if type(error.__cause__).__name__ == "TooManyRedirects":
+                raise ModelUnavailableError(
+                    f"the server redirects without end; correct {self.url_settings}", is_retryable=False
+                ) from error
             port = self._url.port or (443 if self._url.scheme == "https" else 80)
             raise ModelUnavailableError(
                 f"no answer from {self._url.hostname}:{port} ({_describe_cause(error)}); "
@@ -201,34 +216,42 @@ class SdkProvider:
         await self._connect()
         import httpx2
 
-        sdk, stall_s, body = self._sdk, self._choice.stall_s, self._encode_body(request)
+        body, stall_s = self._encode_body(request), self._choice.stall_s
         with self._convert_sdk_errors(request.model):
-            stream = await self._post(body)
-        has_begun = False
-        events: Any = self._iterate_events(stream, request)
+            response = (await self._post(body)).response
+        has_begun, is_over, decoder = False, False, EventDecoder()
+        pieces, clock = response.aiter_bytes(), asyncio.get_running_loop().time
+        last_event_s = clock()
         try:
-            while True:
-                try:
-                    # No `async for`: its generator would outlive this one when this one is closed early.
-                    # The SDK's timeout applies to single bytes, so a server that only sends `: ping` never hits it.
-                    async with asyncio.timeout(stall_s):
-                        event = await anext(events)
-                except StopAsyncIteration:
-                    break
-                # The SDK does not convert the errors of its JSON and UTF-8 decoders.
-                except (ValueError, RecursionError) as error:
-                    raise BrokenStreamError(f"the stream is no valid JSON ({clip(str(error), 80)})") from error
-                has_begun = True
-                yield event
-        except (sdk.APITimeoutError, httpx2.TimeoutException, TimeoutError) as error:
+            while not is_over:
+                # Each byte ends the client's time limit, also of a comment (`: ping`) while the model thinks.
+                # No `async for`: its generator would outlive this one when this one is closed early.
+                async with asyncio.timeout_at(last_event_s + stall_s * _KEEP_ALIVE_FACTOR):
+                    piece = await anext(pieces, None)
+                is_over = piece is None
+                for event in decoder.finish() if piece is None else decoder.feed(piece):
+                    value = self._check_event(event, request.model, response.headers)
+                    if value is None:
+                        continue
+                    has_begun, last_event_s = True, clock()
+                    yield value
+                    if value == DONE or (isinstance(value, dict) and value.get("type") == "message_stop"):
+                        is_over = True
+                        break
+            if piece is not None:
+                await _drain(pieces)
+        except httpx2.TimeoutException as error:
             raise BrokenStreamError(f"the stream stalled: nothing came for {stall_s:g} s (`stall_s`)") from error
-        except (sdk.APIConnectionError, httpx2.HTTPError) as error:
+        except TimeoutError as error:
+            silence = f"only keep-alives came for {stall_s * _KEEP_ALIVE_FACTOR:g} s"
+            raise BrokenStreamError(f"the stream stalled: {silence} ({_KEEP_ALIVE_FACTOR} x `stall_s`)") from error
+        except httpx2.HTTPError as error:
             raise BrokenStreamError(f"the connection broke within the answer ({_describe_cause(error)})") from error
         finally:
-            await events.aclose()
-            await stream.close()
+            await pieces.aclose()
+            await response.aclose()
         if not has_begun:
-            kind = clip(stream.response.headers.get("content-type", "nothing"), 60)
+            kind = clip(response.headers.get("content-type", "nothing"), 60)
             raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
 
     async def _post(self, body: bytes) -> Any:
@@ -254,6 +277,7 @@ class SdkProvider:
             verify=await certificates,
             timeout=httpx2.Timeout(self._choice.stall_s, connect=10),
             follow_redirects=self.follows_redirects,
+            max_redirects=5,
             headers=HEADERS,
             event_hooks={"response": [limit_answer]},
         )
@@ -316,16 +340,25 @@ def _describe_cause(error: BaseException | None) -> str:
     return clip(text, 120)
 
 
-def parse_retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Parse the pause that a server asks for: `retry-after-ms`, or `retry-after` in seconds, not as a date.
+async def _drain(pieces: AsyncIterator[bytes]) -> None:
+    """Read the end of a body, so that the connection can be used again."""
+    with suppress(Exception):  # the answer is complete
+        async with asyncio.timeout(_DRAIN_LIMIT_S):
+            async for _ in pieces:
+                pass
 
-    Return None for a missing or useless value. Source: RFC 9110, 10.2.3.
+
+def parse_retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Parse the pause that a server asks for: `retry-after-ms`, or `retry-after` in seconds or as a date.
+
+    Return None for a missing or useless value, at most a year. Source: RFC 9110, 10.2.3.
     """
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
+        with suppress(ValueError):
             wait_s = float(headers.get(name, "")) * unit_s
-        except ValueError:
-            continue
-        if math.isfinite(wait_s) and wait_s >= 0:
-            return wait_s
+            if math.isfinite(wait_s) and wait_s >= 0:
+                return min(wait_s, _YEAR_S)
+    with suppress(ValueError, OverflowError):
+        wait_s = parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
+        return min(wait_s, _YEAR_S) if wait_s > 0 else None
     return None

@@ -91,16 +91,29 @@ _EXPECTED = {dict: "an object", list: "a list", str: "a string", int: "a number"
 
 
 def expect(kind: type[T], value: object, name: str) -> T:
-    """Return the value called `name`, which must be of this JSON type. Null counts as an empty value.
+    """Return the value called `name` as this JSON type. Null counts as an empty value, `5.0` and `"5"` as numbers.
 
     Raises:
-        BrokenStreamError: The value has another type.
+        BrokenStreamError: The value cannot be read as this type.
     """
     if value is None:
         return kind()
-    if not isinstance(value, kind) or isinstance(value, bool):
+    found = value
+    if kind is str and type(value) is int:
+        found = str(value)
+    elif kind is int and re.fullmatch(r"-?\d{1,15}(\.0)?", str(value)):
+        found = int(float(str(value)))
+    if not isinstance(found, kind) or isinstance(found, bool):
         raise BrokenStreamError(f"the stream has {clip(repr(value), 80)} as {name} where {_EXPECTED[kind]} belongs")
-    return value
+    return found
+
+
+def read_count(value: object) -> int:
+    """Read a number of tokens. It is 0 if it cannot be read: no answer should fail for it."""
+    try:
+        return max(0, round(float(value)))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def complete_answer(parts: Sequence[Part], usage: Usage, is_cut: bool) -> MessageCompleted:

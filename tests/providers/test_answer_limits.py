@@ -63,3 +63,12 @@ async def test_a_redirect_within_the_server_is_followed(vendor: Vendor) -> None:
     here = Response(307, {"location": f"{vendor.path}/", "content-length": "0"})
     async with Loopback([here, vendor.answer("hello")]) as server:
         assert get_text(await vendor.ask(server.base_url)) == "hello"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+async def test_a_redirect_that_drops_the_body_is_an_error(vendor: Vendor, status: int) -> None:
+    here = Response(status, {"location": "/moved?token=1", "content-length": "0"})
+    async with Loopback([here, vendor.answer("lost")]) as server:
+        with pytest.raises(ModelUnavailableError, match=rf"the server moved to http://127.0.0.1:{server.port}/moved "):
+            await vendor.ask(server.base_url)
+        assert len(server.requests) == 1

@@ -136,7 +136,8 @@ async def test_complete_streams(response: Response, expected: str) -> None:
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
         ({"retry-after-ms": "x", "retry-after": "7"}, 7.0),
-        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 366 * 86_400.0),
+        ({"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, None),
         ({}, None),
     ],
 )

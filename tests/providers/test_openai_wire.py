@@ -179,6 +179,9 @@ def test_text_thinking_and_usage() -> None:
         {"prompt_tokens": 4, "completion_tokens": None},
         {"prompt_tokens": 4, "prompt_tokens_details": None},
         {"prompt_tokens": 4, "prompt_tokens_details": {}},
+        {"prompt_tokens": 4.0, "completion_tokens": float("nan")},
+        {"prompt_tokens": "4", "completion_tokens": -1},
+        {"prompt_tokens": 4, "completion_tokens": {}, "prompt_tokens_details": 5},
     ],
 )
 def test_usage_with_holes(sent: Any) -> None:
@@ -354,15 +357,13 @@ def test_junk_anywhere_is_an_answer_or_one_of_our_errors(graft: Any, at: int, te
         {"choices": {}},
         {"choices": [5]},
         chunk([]),
-        chunk({"content": 5}),
+        chunk({"content": 5.5}),
         chunk({"tool_calls": {}}),
         chunk({"tool_calls": [5]}),
-        chunk({"tool_calls": [item("0")]}),
+        chunk({"tool_calls": [item("first")]}),
         chunk({"tool_calls": [item(True)]}),
         chunk({"tool_calls": [{"function": "f"}]}),
-        {"choices": [{"finish_reason": 5}]},
-        {"usage": 5},
-        {"usage": {"prompt_tokens": "5"}},
+        {"choices": [{"finish_reason": True}]},
         chunk({"reasoning": {"a": 1}}),
     ],
 )

@@ -5,8 +5,10 @@ import gzip
 import re
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from email.utils import formatdate
 
 import pytest
 
@@ -15,7 +17,7 @@ from goose_like.core.errors import CredentialError, ModelUnavailableError, Profi
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta
 from goose_like.providers.base import Delta
 from tests.loopback import Loopback, Response, raw, refusal, threaded
-from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, QUICK_RETRIES, REQUEST, Vendor, get_text, set_keys_only
+from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, REQUEST, Vendor, get_text, set_keys_only
 from tests.providers.wire_faults import FAULTS, Fault
 
 
@@ -103,7 +105,6 @@ async def test_a_fault_then_an_answer(vendor: Vendor) -> None:
     ("value", "wait_s"),
     [
         ("0.005", 0.005),
-        ("86400", QUICK_RETRIES.max_wait_s),
         *((senseless, None) for senseless in ("soon", "-5", "nan", "inf", "1e999", "", "Thu, 99 Foo 2026", "\xff")),
     ],
 )
@@ -115,6 +116,41 @@ async def test_retry_after(vendor: Vendor, value: str, wait_s: float | None) -> 
     (waited,) = [delta.wait_s for delta in deltas if isinstance(delta, Retrying)]
     # Without a valid request of the server the pause is the policy's, one millisecond.
     assert waited == (round(wait_s, 2) if wait_s else 0.0)
+
+
+@pytest.mark.parametrize(("status", "exit_code"), [(429, 75), (503, 77)])
+@pytest.mark.parametrize("is_date", [False, True])
+async def test_a_long_pause_ends_at_once(vendor: Vendor, status: int, exit_code: int, is_date: bool) -> None:
+    value = formatdate(time.time() + 3600, usegmt=True) if is_date else "3600"
+    async with Loopback([refusal(status, headers={"retry-after": value})]) as server:
+        with pytest.raises(ProviderError, match=r"the server asks to wait until [\d:-]+ \((60|59) min\)$") as caught:
+            await vendor.ask(server.base_url)
+        assert len(server.requests) == 1
+    assert caught.value.exit_code == exit_code
+
+
+async def test_a_redirect_loop_ends_at_once(vendor: Vendor) -> None:
+    here = Response(307, {"location": vendor.path, "content-length": "0"})
+    async with Loopback([here]) as server:
+        with pytest.raises(ModelUnavailableError, match="redirects without end; correct base_url") as caught:
+            await vendor.ask(server.base_url)
+        assert len(server.requests) <= 6
+    assert not caught.value.is_retryable
+
+
+async def test_keep_alives_are_life(vendor: Vendor) -> None:
+    pings = [b": still here\n\n", b'event: ping\ndata: {"type": "ping"}\n\n'] * 5
+    async with Loopback([raw(*pings, vendor.whole("hello"), pause_s=0.1)]) as server:
+        assert get_text(await vendor.ask(server.base_url, stall_s=0.3)) == "hello"
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("ping", [b": still here\n\n", b'event: ping\ndata: {"type": "ping"}\n\n'])
+async def test_keep_alives_without_end_stall(vendor: Vendor, ping: bytes) -> None:
+    async with Loopback([raw(*[ping] * 1000, pause_s=0.02), vendor.answer("hello")]) as server:
+        deltas = await vendor.ask(server.base_url, stall_s=0.05)
+    assert get_text(deltas) == "hello"
+    assert [delta.text for delta in deltas if isinstance(delta, Retrying) and "only keep-alives" in delta.text]
 
 
 async def test_errors_hide_secrets_and_clip_long_texts(vendor: Vendor) -> None:

@@ -116,7 +116,7 @@ ANTHROPIC = Vendor(
     done=b"",
     stop="end_turn",
     cut="max_tokens",
-    unfinished="message_stop",
+    unfinished="stop reason",
 )
 
 
