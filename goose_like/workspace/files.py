@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
@@ -84,15 +85,21 @@ class FileAccess:
             DeniedError: the file is ignored, a secret, or in the home folder and not named by the person.
             GooseLikeError: the path is a folder, a device or a pipe, or the file is larger than `limit_bytes`.
         """
+        with self.open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if limit_bytes is not None and size > limit_bytes:
+                excess = f"{path} has {size:,} bytes, more than {limit_bytes:,}"
+                raise GooseLikeError(f"{excess}; take a smaller one, or look at a part of it")
+            return file.read()
+
+    @contextmanager
+    def open_file(self, path: str | Path) -> Iterator[BinaryIO]:
+        """Open a file to read a part of it. Raise like `read_bytes`."""
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
         with self._open_visible(path, os.O_NONBLOCK | os.O_NOCTTY) as descriptor:
-            status = os.fstat(descriptor)
-            _require_regular_file(path, status.st_mode)
-            if limit_bytes is not None and status.st_size > limit_bytes:
-                excess = f"{path} has {status.st_size:,} bytes, more than {limit_bytes:,}"
-                raise GooseLikeError(f"{excess}; take a smaller one, or look at a part of it")
+            _require_regular_file(path, os.fstat(descriptor).st_mode)
             with open(descriptor, "rb", closefd=False) as file:
-                return file.read()
+                yield file
 
     def list_folder(self, path: str | Path) -> list[str]:
         """List the names in a folder, sorted. Names of folders end with a slash. Raise like `read_bytes`."""

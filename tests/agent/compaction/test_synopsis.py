@@ -53,7 +53,7 @@ async def test_files_in_use_are_shown_as_they_are_now(project, tmp_path):
     assert "File " in states[0]
     assert "one = 1" in states[0]
     assert "one = 2" in states[1]
-    assert "it has changed since you read it" in results[2]
+    assert "a.py had changed since you read it" in results[2]
     assert "two = 2" in states[3]
     last = states[3]
     assert last.startswith("[The state of the work")

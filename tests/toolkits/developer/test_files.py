@@ -5,9 +5,10 @@ import os
 import stat
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 import pytest
+from goose_like_toolkits.developer.file_part import read_part
 from goose_like_toolkits.developer.text import TextFile, normalize_newlines, split_lines
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -91,7 +92,7 @@ async def test_binary_is_told_as_such(here: DeveloperHarness, data):
         ({"path": "x" * 300}, "File name too long"),
         ({"path": "loop"}, "symbolic links"),
         ({"path": "pipe"}, "no file"),
-        ({"path": "huge"}, "more than 5,000,000"),
+        ({"path": "huge", "start_line": 3_000_000}, "huge has only 2,500,001 lines"),
         ({"path": "src/main.py", "start_line": 0}, "lines count from 1"),
         ({"path": "src/main.py", "start_line": 2, "end_line": 1}, "not before start_line"),
         ({"path": "src/main.py", "start_line": 2}, "has only 1 line"),
@@ -112,12 +113,71 @@ async def test_what_can_not_be_read_is_told(here: DeveloperHarness, arguments, w
     assert "root:" not in answer
 
 
-async def test_files_and_shell_agree_on_here_and_on_tmp(here: DeveloperHarness):
-    await here.shell("mkdir sub; cd sub; echo one > a; echo two > /tmp/b")
-    assert await here.call_ok("read_file", path="a") == "[a: 1 line]\none"
+async def test_paths_start_at_the_root_wherever_the_shell_is(here: DeveloperHarness):
+    await here.shell("mkdir -p sub/lib; cd sub; echo one > a; echo two > /tmp/b; echo top > ../top")
+    hint = "sub/a exists: paths start at the workspace root, not in the shell's folder"
+    assert await here.call_error("read_file", path="a") == f"there is no file 'a'; {hint}"
+    assert hint in await here.call_error("patch_file", path="a", patches=[patch("one", "1")])
+    assert await here.call_ok("write_file", path="a", content="new\n") == f"created a (+1 -0 lines, {hint})"
+    assert await here.call_ok("read_file", path="a") == "[a: 1 line]\nnew"
+    assert await here.call_ok("read_file", path="top") == "[top: 1 line]\ntop"
+    assert await here.call_ok("write_file", path="sub/b", content="new\n") == "created sub/b (+1 -0 lines)"
+    assert "exists" not in await here.call_error("read_file", path="missing")
     assert await here.call_ok("read_file", path="/tmp/b") == "[/tmp/b: 1 line]\ntwo"
     await here.call_ok("write_file", path="/tmp/c", content="three\n")
     assert await here.shell("cat /tmp/c") == "three"
+
+
+async def test_a_part_of_a_large_file(here: DeveloperHarness):
+    (here.root / "log").write_text("".join(f"line {number} é\n" for number in range(1, 600_001)))
+    facts = "[log: 8,888,895 bytes, here"
+    assert await here.call_ok("read_file", path="log", start_line=300_000, end_line=300_002) == (
+        f"{facts} 300000 to 300002]\nline 300000 é\nline 300001 é\nline 300002 é"
+    )
+    assert await here.call_ok("read_file", path="log", start_line=599_999) == (
+        f"{facts} 599999 to 600000]\nline 599999 é\nline 600000 é"
+    )
+    first = await here.call_ok("read_file", path="log")
+    last = int(first.splitlines()[-1].split()[1])
+    assert first.startswith(f"{facts} 1 to {last}, go on with start_line={last + 1}]\nline 1 é\n")
+    assert len(first.encode()) < 16_000
+    assert "has only 600,000 lines" in await here.call_error("read_file", path="log", start_line=600_001)
+    for tool, arguments in {"write_file": {"content": "x"}, "patch_file": {"patches": [patch("a", "b")]}}.items():
+        assert "change it with a program in the shell" in await here.call_error(tool, path="log", **arguments)
+
+
+@given(
+    lines=st.lists(st.integers(0, 90), min_size=1, max_size=40),
+    start=st.integers(1, 40),
+    count=st.integers(1, 40) | st.none(),
+    is_ended=st.booleans(),
+)
+def test_any_part_of_a_large_file(lines: list[int], start: int, count: int | None, is_ended: bool):
+    texts = [f"{number}{'ü' * size}" for number, size in enumerate(lines, 1)]
+    assume(start <= len(texts))
+    end = count and start + count - 1
+    with NamedTemporaryFile() as file:
+        file.write(("\n".join(texts) + "\n" * is_ended).encode())
+        file.seek(0)
+        facts, *shown = read_part(file, "f", start, end, 400).splitlines()
+    wanted = texts[start - 1 : end]
+    assert shown == wanted[: len(shown)]
+    assert (f"go on with start_line={start + len(shown)}" in facts) == (len(shown) < len(wanted))
+
+
+async def test_a_large_file_with_endless_lines_keys_or_no_text(here: DeveloperHarness):
+    key = "-----BEGIN PRIVATE KEY-----\n" + f"{'A1b2' * 16}\n" * 20 + "-----END PRIVATE KEY-----\n"
+    filler = "x" * 99 + "\n"
+    (here.root / "keys").write_text(filler * 30_000 + key + filler * 30_000)
+    assert "A1b2" not in await here.call_ok("read_file", path="keys", start_line=30_005, end_line=30_010)
+    (here.root / "line").write_text("ü" * 3_000_000)
+    answer = await here.call_ok("read_file", path="line")
+    assert answer.startswith("[line: 6,000,000 bytes, here 1 to 1, go on with start_line=2, line 1 is too long")
+    assert answer.splitlines()[1].strip("ü") == ""
+    (here.root / "latin").write_bytes(b"caf\xe9\n" * 1_100_000)
+    assert (await here.call_ok("read_file", path="latin", start_line=7, end_line=7)).endswith("7 to 7]\ncaf\u00e9")
+    (here.root / "zero").write_bytes(bytes(6_000_000))
+    assert "zero is binary, 6,000,000 bytes" in await here.call_error("read_file", path="zero", start_line=1)
 
 
 # --- write_file
@@ -168,10 +228,51 @@ async def test_what_changed_since_is_not_written_over(here: DeveloperHarness):
     answer = await here.call_error("write_file", path="a", content="three\n")
     assert "it has changed since you read it" in answer
     assert "one\ntwo" in answer
-    await here.shell("echo more >> a")
-    assert "has changed" in await here.call_error("patch_file", path="a", patches=[patch("one", "1")])
-    assert (here.root / "a").read_text() == "one\ntwo\nmore\n"
-    await here.call_ok("patch_file", path="a", patches=[patch("one", "1")])
+
+
+async def test_a_patch_of_a_changed_file_is_applied_where_it_is_unique(here: DeveloperHarness):
+    await here.call_ok("write_file", path="a", content="one\ntwo\n")
+    await here.shell("echo more >> a; sed -i s/two/three/ a")
+    answer = await here.call_error("patch_file", path="a", patches=[patch("one", "1"), patch("two\n", "2\n")])
+    assert "patch 2 of 2: `before` is not in the file" in answer
+    assert (here.root / "a").read_text() == "one\nthree\nmore\n"
+    answer = await here.call_ok("patch_file", path="a", patches=[patch("one", "1")])
+    assert answer == "saved a (+1 -1 lines, it had changed since you read it)"
+    assert (here.root / "a").read_text() == "1\nthree\nmore\n"
+    assert "you have not read it" in await here.call_error("write_file", path="a", content="four\n")
+
+
+async def test_a_refused_patch_shows_its_lines_and_not_the_start_of_a_huge_file(here: DeveloperHarness):
+    names = [f"{number * 2_654_435_761 % 2**32:x}" for number in range(12_000)]
+    (here.root / "a.py").write_text("".join(f"def function_{name}(): return 1\n" for name in names))
+    await here.call_ok("read_file", path="a.py")
+    await here.shell(f"sed -i 's/{names[10_000]}.*/{names[10_000]}(): return 2/' a.py")
+    answer = await here.call_error("patch_file", path="a.py", patches=[patch(f"{names[10_000]}(): return 1", "x")])
+    assert f"line 10001:\ndef function_{names[10_000]}(): return 2\n" in answer
+    assert len(answer) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("old", "before", "new"),
+    [
+        ("a \nb\t\nc\n", "a\nb\nc\n", "X\n"),
+        ("a\nb\nc\n", "a  \nb\t\nc", "X\n"),
+        ("a\r\nb \r\nc\r\n", "a\nb\n", "X\nc\r\n"),
+        ("one = 1  \ntwo\n", "= 1\ntwo", "one X\n"),
+        ("a \nb\na \nb\n", "a\nb\n", "occurs 2 times, at lines 1, 3"),
+        ("a \nb\n", "a\n  b\n", "with other whitespace it is"),
+    ],
+)
+async def test_whitespace_at_line_ends_may_differ(here: DeveloperHarness, old, before, new):
+    (here.root / "f").write_bytes(old.encode())
+    after = "X\n" if before.endswith("\n") else "X"
+    if "occurs" in new or "other" in new:
+        assert new in await here.call_error("patch_file", path="f", patches=[patch(before, after)])
+        assert (here.root / "f").read_bytes() == old.encode()
+    else:
+        answer = await here.call_ok("patch_file", path="f", patches=[patch(before, after)])
+        assert "whitespace at line ends differed" in answer
+        assert (here.root / "f").read_bytes().replace(b"\r", b"") == new.replace("\r", "").encode()
 
 
 async def test_an_empty_file_or_the_same_text_needs_no_reading(here: DeveloperHarness):

@@ -1,7 +1,9 @@
 """File tools: read, write and patch text, and track the content that the model has seen."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher, get_close_matches, unified_diff
 from hashlib import sha256
@@ -15,8 +17,9 @@ from goose_like.core.masking import mask_text
 from goose_like.core.message import FrozenModel
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
 
+from .file_part import read_part
 from .linters import Linters
-from .text import TextFile, normalize_newlines, split_lines
+from .text import TextFile, normalize_newlines, split_lines, take_fitting
 
 MAX_FILE_BYTES = 5_000_000
 MAX_WORDS = 30
@@ -43,7 +46,7 @@ class FileTools:
     def __init__(
         self, workspace: Workspace, notifier: Notifier, get_cwd: Callable[[], str], max_bytes: int, linters: Linters
     ) -> None:
-        """Create the tools. `get_cwd` returns the folder that relative paths start from."""
+        """Create the tools. `get_cwd` returns the shell's folder, which messages about wrong paths mention."""
         self._workspace = workspace
         self._notifier = notifier
         self._linters = linters
@@ -59,6 +62,11 @@ class FileTools:
         Lines have no numbers: a model would copy these into its patches, and they cost a tenth of the tokens.
         """
         real = self.resolve(path)
+        if start_line < 1 or (end_line is not None and end_line < start_line):
+            raise ToolError("lines count from 1, and end_line is not before start_line")
+        if _is_large(real):
+            with _tool_errors(path), self._workspace.open_file(real) as file:
+                return read_part(file, path, start_line, end_line, self._max_bytes)
         data = self._load(path, real)
         text = TextFile.decode(data)
         if text is None and detect_media_type(data):
@@ -66,15 +74,13 @@ class FileTools:
         if text is None:
             raise ToolError(f"{path} is binary, {len(data):,} bytes; look at it in the shell (file, strings, xxd)")
         lines = split_lines(mask_text(text.shown))  # whole: a part of a key would not be recognized
-        if start_line < 1 or (end_line is not None and end_line < start_line):
-            raise ToolError("lines count from 1, and end_line is not before start_line")
         if start_line > max(len(lines), 1):
             raise ToolError(f"{path} has only {len(lines)} lines")
         self.known[real] = sha256(data).digest()
         if not lines:
             return f"[{path}: empty]"
         wanted = lines[start_line - 1 : end_line]
-        shown = _take_fitting(wanted, self._max_bytes)
+        shown = take_fitting(wanted, self._max_bytes)
         facts = [f"{len(lines)} lines" if len(lines) > 1 else "1 line"]
         last = start_line + len(shown) - 1
         if len(shown) < len(lines):
@@ -114,7 +120,7 @@ class FileTools:
         real = self.resolve(path)
         data = self._read_bytes(path, real)
         if data is None:
-            return await self._save(path, real, None, TextFile(content))
+            return await self._save(path, real, None, TextFile(content), list(filter(None, [self._find_in_cwd(path)])))
         old = TextFile.decode(data)
         if old is None:
             raise ToolError(f"{path} is binary; delete it in the shell first if a text is to take its place")
@@ -138,26 +144,46 @@ class FileTools:
             raise ToolError(f"{path} is binary and can't be patched; use a program in the shell")
         if not patches:
             raise ToolError("patches is empty; give at least one {before, after}")
-        # `before` proves that the model knows this place, so the file may be unread, but not outdated.
-        self._require_known(path, real, data, must_be_read=False)
+        # `before` proves that the model knows this place, so the rest of the file may be unread or outdated.
+        known = self.known.get(real)
+        is_outdated = known not in (None, sha256(data).digest())
+        notes = ["it had changed since you read it"] if is_outdated else []
         new = old
         for number, patch in enumerate(patches, 1):
             prefix = f"patch {number} of {len(patches)}: " if len(patches) > 1 else ""
             try:
-                new = _apply_patch(new, normalize_newlines(patch.before), normalize_newlines(patch.after))
+                new, note = _apply_patch(new, normalize_newlines(patch.before), normalize_newlines(patch.after))
             except ToolError as error:
-                raise ToolError(f"{prefix}{error}. {path} was not changed") from error
-        return await self._save(path, real, old, new)
+                end = f"nothing was written: {path} had changed since you read it"
+                end = end if is_outdated else f"{path} was not changed"
+                raise ToolError(f"{prefix}{error}. {end}") from error
+            notes += [prefix + note] if note else []
+        answer = await self._save(path, real, old, new, notes)
+        if known != sha256(data).digest():
+            self.known.pop(real, None)  # the model has not seen the rest
+        return answer
 
     def resolve(self, path: str) -> Path:
-        """Resolve a path through all links. Relative paths start in the shell's folder."""
+        """Resolve a path through all links. Relative paths start at the root of the workspace."""
         if not path.strip():
             raise ToolError("path is empty")
         with _tool_errors(path):
-            return self._workspace.resolve(Path(self._get_cwd(), Path(path).expanduser()))
+            return self._workspace.resolve(Path(path).expanduser())
+
+    def _find_in_cwd(self, path: str) -> str:
+        """Describe the file that the path would name if it started in the shell's folder."""
+        root, here = self._workspace.root, Path(self._get_cwd())
+        with suppress(GooseLikeError, OSError, ValueError, RuntimeError):
+            real = self._workspace.resolve(here / Path(path).expanduser())
+            if here != root and real != self.resolve(path) and os.path.lexists(real):
+                name = real.relative_to(root) if real.is_relative_to(root) else real
+                return f"{name} exists: paths start at the workspace root, not in the shell's folder"
+        return ""
 
     def _read_bytes(self, path: str, real: Path) -> bytes | None:
         """Return the content of a file, or None if there is no file."""
+        if _is_large(real):
+            raise ToolError(f"{path} has more than {MAX_FILE_BYTES:,} bytes; change it with a program in the shell")
         with _tool_errors(path):
             try:
                 return self._workspace.read_bytes(real, MAX_FILE_BYTES)
@@ -167,7 +193,8 @@ class FileTools:
     def _load(self, path: str, real: Path) -> bytes:
         data = self._read_bytes(path, real)
         if data is None:
-            raise ToolError(f"there is no file {path!r}{_suggest_names(real)}")
+            near = self._find_in_cwd(path)
+            raise ToolError(f"there is no file {path!r}{f'; {near}' if near else _suggest_names(real)}")
         return data
 
     def _require_known(self, path: str, real: Path, data: bytes, *, must_be_read: bool) -> None:
@@ -183,7 +210,7 @@ class FileTools:
         text = f"not written yet, as {why}. Its content follows; now write the new content"
         raise ToolError(f"{text}:\n{self.read(path, 1, None)}")
 
-    async def _save(self, path: str, real: Path, old: TextFile | None, new: TextFile) -> str:
+    async def _save(self, path: str, real: Path, old: TextFile | None, new: TextFile, notes: Sequence[str] = ()) -> str:
         data = new.encode()
         before = await self._linters.check_file(real, old.shown if old else None)
         with _tool_errors(path):
@@ -192,13 +219,14 @@ class FileTools:
         self.known[real] = sha256(data).digest()
         diff, change = _summarize_change(path, split_lines(old.shown) if old else [], split_lines(new.shown))
         self._notifier.log(diff)
-        note = "" if old is None or old.encoding == new.encoding else ", now as UTF-8"
+        facts = [change, *(["now as UTF-8"] if old and old.encoding != new.encoding else []), *notes]
         findings = await self._linters.check_file(real, new.shown)
-        return f"{'created' if old is None else 'saved'} {path} ({change}{note}){findings.describe_new(before)}"
+        action = "created" if old is None else "saved"
+        return f"{action} {path} ({', '.join(facts)}){findings.describe_new(before)}"
 
 
-def _apply_patch(text: TextFile, before: str, after: str) -> TextFile:
-    """Replace the only occurrence of `before`.
+def _apply_patch(text: TextFile, before: str, after: str) -> tuple[TextFile, str]:
+    """Replace the only occurrence of `before`, and return a note if whitespace at line ends differs.
 
     Raises:
         ToolError: there is none, or more than one; the message shows similar lines.
@@ -207,19 +235,30 @@ def _apply_patch(text: TextFile, before: str, after: str) -> TextFile:
         raise ToolError("`before` is empty; give the lines to replace, or use write_file for a new file")
     if before == after:
         raise ToolError("`before` and `after` are the same; nothing would change")
-    shown = text.shown
-    starts = [shown.find(before)]
-    while starts[-1] >= 0:
-        starts.append(shown.find(before, starts[-1] + 1))
-    match starts[:-1]:
-        case [start]:
-            return text.with_part(start, start + len(before), after)
+    shown, note = text.shown, ""
+    places = _find_places(shown, re.escape(before))
+    if not places and before.strip():
+        places, note = _find_places(shown, _build_loose_pattern(before)), "whitespace at line ends differed"
+    match places:
+        case [(start, end)]:
+            return text.with_part(start, end, after), note
         case []:
             raise ToolError(f"`before` is not in the file{_describe_similar(before, shown)}")
-        case found:
-            at = ", ".join(str(shown.count("\n", 0, start) + 1) for start in found[:10])
-            more = ", ..." if len(found) > 10 else ""
-            raise ToolError(f"`before` occurs {len(found)} times, at lines {at}{more}; add lines around it")
+        case _:
+            at = ", ".join(str(shown.count("\n", 0, start) + 1) for start, _ in places[:10])
+            more = ", ..." if len(places) > 10 else ""
+            raise ToolError(f"`before` occurs {len(places)} times, at lines {at}{more}; add lines around it")
+
+
+def _find_places(shown: str, pattern: str) -> list[tuple[int, int]]:
+    """Find all matches, overlapping ones too."""
+    return [found.span(1) for found in re.finditer(f"(?=({pattern}))", shown)]
+
+
+def _build_loose_pattern(before: str) -> str:
+    """Build a pattern that matches any spaces and tabs at the ends of lines."""
+    lines = (re.escape(line.rstrip(" \t")) for line in before.split("\n"))
+    return "[ \t]*\n".join(lines) + ("[ \t]*(?=\n|\\Z)" if before[-1] in " \t" else "")
 
 
 def _describe_similar(before: str, shown: str) -> str:
@@ -259,19 +298,15 @@ def _summarize_change(path: str, old: list[str], new: list[str]) -> tuple[str, s
     added = sum(line.startswith("+") for line in diff[2:])
     removed = sum(line.startswith("-") for line in diff[2:])
     change = f"+{added} -{removed} lines"
-    short = _take_fitting(diff[:MAX_DIFF_LINES], MAX_DIFF_BYTES)
+    short = take_fitting(diff[:MAX_DIFF_LINES], MAX_DIFF_BYTES)
     cut = [f"... {len(diff) - len(short)} more lines of this diff"] if len(short) < len(diff) else []
     return "\n".join([*short, *cut]) or f"{path}: only the end of the file or its newlines changed", change
 
 
-def _take_fitting(wanted: list[str], limit_bytes: int) -> list[str]:
-    """Take as many lines from the start as fit. If not even the first line fits, cut it."""
-    room = limit_bytes
-    for index, line in enumerate(wanted):
-        room -= len(line.encode(errors="replace")) + 1
-        if room < 0:
-            return wanted[:index] or [line.encode(errors="replace")[:limit_bytes].decode(errors="ignore")]
-    return wanted
+def _is_large(real: Path) -> bool:
+    with suppress(OSError):
+        return real.is_file() and real.stat().st_size > MAX_FILE_BYTES
+    return False
 
 
 def _suggest_names(real: Path) -> str:

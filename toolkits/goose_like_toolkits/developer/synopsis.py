@@ -62,7 +62,7 @@ class SynopsisToolkit(DeveloperToolkit):
 
     @tool
     def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | ImageResult:
-        """Read a text file, or some of its lines. A file read whole stays in the state with its current content."""
+        """Read a text file, or some of its lines. A whole file stays in the state. Paths start at the root."""
         shown = self._files.read(path, start_line, end_line)
         is_part = (start_line, end_line) != (1, None) or "go on with start_line" in str(shown).split("\n", 1)[0]
         if isinstance(shown, ImageResult) or is_part or len(shown) > self._get_file_room():
@@ -72,14 +72,14 @@ class SynopsisToolkit(DeveloperToolkit):
 
     @tool
     async def write_file(self, path: str, content: str) -> str:
-        """Create a file, or replace all of one that you have read."""
+        """Create a file, or replace all of one that you have read. Paths start at the workspace root."""
         answer = await self._files.write(path, content)
         self._use(path)
         return answer
 
     @tool
     async def patch_file(self, path: str, patches: list[Patch]) -> str:
-        """Replace parts of a file that you have read, one after the other, all or none."""
+        """Replace parts of a file, one after the other, all or none. Paths start at the workspace root."""
         answer = await self._files.patch(path, patches)
         self._use(path)
         return answer

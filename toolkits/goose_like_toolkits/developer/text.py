@@ -84,3 +84,13 @@ def split_lines(text: str) -> list[str]:
     r"""Split into lines as editors and `rg -n` do: at \n only, without an empty line at the end."""
     parts = text.split("\n")
     return parts[:-1] if parts[-1] == "" else parts
+
+
+def take_fitting(wanted: list[str], limit_bytes: int) -> list[str]:
+    """Take as many lines from the start as fit. If not even the first line fits, cut it."""
+    room = limit_bytes
+    for index, line in enumerate(wanted):
+        room -= len(line.encode(errors="replace")) + 1
+        if room < 0:
+            return wanted[:index] or [line.encode(errors="replace")[:limit_bytes].decode(errors="ignore")]
+    return wanted

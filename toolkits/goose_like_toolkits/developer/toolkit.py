@@ -34,7 +34,7 @@ _CONFIG = frozenset(
 
 
 class DeveloperToolkit(Toolkit):
-    """The tools of a developer. Relative paths of all tools start in the shell's folder."""
+    """The tools of a developer. Paths of file tools start at the root of the workspace, wherever the shell is."""
 
     own_config: frozenset[str] = frozenset()
     """Config keys of a subclass, in addition to `_CONFIG`."""
@@ -157,17 +157,17 @@ class DeveloperToolkit(Toolkit):
 
     @tool
     def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | ImageResult:
-        """Read a text file, or some of its lines."""
+        """Read a text file, or some of its lines. Paths start at the workspace root."""
         return self._files.read(path, start_line, end_line)
 
     @tool
     async def write_file(self, path: str, content: str) -> str:
-        """Create a file, or replace all of one that you have read."""
+        """Create a file, or replace all of one that you have read. Paths start at the workspace root."""
         return await self._files.write(path, content)
 
     @tool
     async def patch_file(self, path: str, patches: list[Patch]) -> str:
-        """Replace parts of a file, one after the other, all or none."""
+        """Replace parts of a file, one after the other, all or none. Paths start at the workspace root."""
         return await self._files.patch(path, patches)
 
     @tool(time_limit_s=None)
