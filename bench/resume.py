@@ -24,7 +24,7 @@ from goose_like.core.events import (
     ToolFinished,
     TurnFinished,
     TurnStarted,
-    durable_event_adapter,
+    saved_event_adapter,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
 from goose_like.sessions.session import Session
@@ -78,7 +78,7 @@ def main(rounds: int, *, is_profiled: bool) -> None:
             ],
             "read, pydantic's models": lambda: (
                 file.read_bytes(),
-                [durable_event_adapter.validate_json(line) for line in lines],
+                [saved_event_adapter.validate_json(line) for line in lines],
             ),
             "Session.resume": lambda: resume_session("long"),
         }

@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from typing import get_args
 
 from typing_extensions import override
 
 from goose_like.config.secrets import register_keys
+from goose_like.core.errors import SessionError
 from goose_like.core.events import (
     Answer,
     Answered,
@@ -21,6 +24,7 @@ from goose_like.core.events import (
     Status,
     SubagentEvent,
     TextDelta,
+    TextShown,
     ThinkingDelta,
     ToolFinished,
     ToolProgress,
@@ -37,11 +41,25 @@ Delta = TextDelta | ThinkingDelta | ToolProgress
 _ANSWER_STREAMS = frozenset({"text_delta", "thinking_delta"})
 _DURABLE = get_args(DurableEvent)
 
+SAVE_BYTES = 1_024
+SAVE_INTERVAL_S = 1.0
+_WHOLE_BYTES = 8 * SAVE_BYTES
+"""Output of a call that is saved as it is shown. Then the newest text is saved once per interval."""
+
+
+@dataclass(slots=True)
+class _ShownText:
+    """Text of an unfinished answer or call that people have seen. The session file has all but the `unsaved` end."""
+
+    unsaved: str = ""
+    saved_bytes: int = 0
+
 
 class Journal(Notifier):
     """A notifier that records events before it shows them. The toolkits and the exchange share one journal.
 
-    Secrets are masked first, so that the model, the session file and the front-end receive the same text.
+    Secrets are masked first, so that the model, the session file and the front-end receive the same text. Text of an
+    unfinished answer or call is in the file within a second or a kilobyte, so that a killed process loses little.
 
     Create it on the event loop; `notify` works from any thread. The first event is `session_started`: events of
     toolkits that are still being built wait for it, except `status` events, which would be useless later.
@@ -55,6 +73,8 @@ class Journal(Notifier):
         self._early: list[Event] | None = []
         self._is_closed = False
         self._streams: dict[str, tuple[Delta, MaskedText]] = {}  # by id of the tool call, or type of the event
+        self._shown: dict[str, _ShownText] = {}  # by id of the tool call; the answer's id is empty
+        self._save_timer: asyncio.TimerHandle | None = None
         self._host_questions: set[asyncio.Task[object]] = set()
         register_keys()
         if logging.lastResort:
@@ -80,21 +100,29 @@ class Journal(Notifier):
         match event:
             case MessageCompleted():
                 self._end_streams(*_ANSWER_STREAMS)
+                self._shown.pop("", None)
             case ToolFinished(result=result):
                 self._end_streams(result.call_id)
+                self._shown.pop(result.call_id, None)
             case TurnFinished():
                 self._end_streams(*self._streams)
+                self._save_shown_texts()  # an interrupted call has them in its result
+                self._shown.clear()
                 for task in self._host_questions:
                     task.cancel()
             case Retrying():
                 for key in _ANSWER_STREAMS:
                     self._streams.pop(key, None)
+                if (void := self._shown.pop("", None)) and void.saved_bytes:
+                    self._save_text("", "")
         # The journal of a subagent has masked the events of the subagent.
         self._emit_masked(event if isinstance(event, SubagentEvent) else mask_value(event))
 
     def _emit_masked(self, event: Event) -> None:
         if isinstance(event, _DURABLE):
             self.session.record(event)
+        elif isinstance(event, TextDelta | ToolProgress):
+            self._keep_shown_text(event.text, event.call_id if isinstance(event, ToolProgress) else "")
         try:
             self._front_end.notify(event)
         except Exception:
@@ -107,6 +135,8 @@ class Journal(Notifier):
     def close(self) -> None:
         """Ignore all later events of toolkits: one of their threads may outlive the exchange."""
         self._is_closed = True
+        if self._save_timer:
+            self._save_timer.cancel()
 
     @override
     def notify(self, event: Event) -> None:
@@ -155,6 +185,35 @@ class Journal(Notifier):
         for event, masked in [self._streams.pop(key) for key in keys if key in self._streams]:
             if text := masked.close():
                 self._emit_masked(event.model_copy(update={"text": text}))
+
+    def _keep_shown_text(self, text: str, call_id: str) -> None:
+        """Save the text now if it completes a kilobyte, else within a second."""
+        shown = self._shown.setdefault(call_id, _ShownText())
+        shown.unsaved += text
+        if shown.saved_bytes < _WHOLE_BYTES or not call_id:
+            if len(shown.unsaved.encode()) >= SAVE_BYTES:
+                self._save_shown_text(call_id, shown)
+        elif len(shown.unsaved) > 2 * SAVE_BYTES:
+            shown.unsaved = "\n[...]\n" + shown.unsaved[-SAVE_BYTES:].partition("\n")[2]
+        if shown.unsaved and self._save_timer is None:
+            self._save_timer = self._loop.call_later(SAVE_INTERVAL_S, self._save_shown_texts)
+
+    def _save_shown_texts(self) -> None:
+        if self._save_timer:
+            self._save_timer.cancel()
+            self._save_timer = None
+        for call_id, shown in self._shown.items():
+            if shown.unsaved:
+                self._save_shown_text(call_id, shown)
+
+    def _save_shown_text(self, call_id: str, shown: _ShownText) -> None:
+        self._save_text(call_id, shown.unsaved)
+        shown.saved_bytes += len(shown.unsaved)
+        shown.unsaved = ""
+
+    def _save_text(self, call_id: str, text: str) -> None:
+        with suppress(SessionError):  # a full disk will refuse the finished text, too, which ends the turn
+            self.session.record(TextShown(text=text, call_id=call_id))
 
     def _emit_unless_late(self, event: Event) -> None:
         """Emit an event, unless its tool call already has a result."""

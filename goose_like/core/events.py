@@ -258,6 +258,17 @@ class TurnFinished(FrozenModel):
     exit_code: int = 0
 
 
+class TextShown(FrozenModel):
+    """Text that people saw of an unfinished answer, or of the unfinished call `call_id`. No front-end receives it.
+
+    The finished message or result replaces it in the session file. An empty text voids the earlier ones.
+    """
+
+    type: Literal["text_shown"] = "text_shown"
+    text: Utf8Text
+    call_id: Utf8Text = Field(default="", exclude_if=operator.not_)
+
+
 # --- ephemeral events
 
 
@@ -346,8 +357,9 @@ EphemeralEvent = (
     Status | TextDelta | ThinkingDelta | Retrying | ToolStarted | ToolProgress | SubagentEvent | RunFinished
 )
 Event = DurableEvent | EphemeralEvent
+SavedEvent = DurableEvent | TextShown
 
-durable_event_adapter: TypeAdapter[DurableEvent] = TypeAdapter(
-    Annotated[DurableEvent, Field(discriminator="type")], config=ConfigDict(defer_build=True)
+saved_event_adapter: TypeAdapter[SavedEvent] = TypeAdapter(
+    Annotated[SavedEvent, Field(discriminator="type")], config=ConfigDict(defer_build=True)
 )
-"""Reads one durable event from JSON. Each event writes itself with `model_dump_json`."""
+"""Reads one event of a session file from JSON. Each event writes itself with `model_dump_json`."""

@@ -1,7 +1,7 @@
-"""The state of a session as a fold over its events: messages, plan, usage, and the repair of cut-off calls."""
+"""The state of a session as a fold over its events: messages, plan, usage, and the repair of what was cut off."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Self, assert_never
 
@@ -15,7 +15,10 @@ PROMPT_STATE_KEY = "prompt"
 
 INTERRUPTED = "interrupted: this call was cut off before it gave a result; what it had done until then may stand"
 
+_CUT_NOTE = "[Your previous answer was cut off before its end.]"
+
 _IMAGE_TOKENS = 1_500
+_SHOWN_CHARACTERS = 4_000
 
 
 def estimate_tokens(message: Message) -> int:
@@ -58,6 +61,7 @@ class History:
     call_ids: set[str] = field(default_factory=set)
     failures: dict[tuple[str, str], int] = field(default_factory=dict)
     repeated_step_count: int = 0
+    is_answer_cut: bool = False
     is_in_turn: bool = False
     has_final_result: bool = False
     measured_count: int = 0
@@ -75,16 +79,32 @@ class History:
     _reminders: list[str] = field(default_factory=list)
     _pending_replacements: dict[str, str] = field(default_factory=dict)
     _last_step: tuple[tuple[str, str, str, bool, tuple[Image, ...]], ...] = ()
+    _shown: dict[str, str] = field(default_factory=dict)  # by id of the call; the answer's id is empty
+    _repairs: list[events.DurableEvent] = field(default_factory=list, compare=False)
 
     @classmethod
-    def replay(cls, saved_events: Iterable[events.DurableEvent], *, is_resumed: bool = False) -> Self:
-        """Fold events into a new history and close open calls. A resumed turn keeps its open calls."""
+    def replay(cls, saved_events: Iterable[events.SavedEvent]) -> Self:
+        """Fold events into a new history and close it."""
         history = cls()
-        for event in saved_events:
-            history.apply(event)
-        if not (is_resumed and history.is_in_turn):
-            history.close_open_calls()
+        deque(history.restore(saved_events), maxlen=0)
         return history
+
+    def restore(
+        self, saved_events: Iterable[events.SavedEvent], *, is_resumed: bool = False
+    ) -> Iterator[events.DurableEvent]:
+        """Fold saved events, then close the history unless a turn is resumed. Yield the events for people.
+
+        In place of shown text, these contain the cut answers and interrupted calls.
+        """
+        for event in saved_events:
+            self.apply(event)
+            yield from self._repairs
+            if not isinstance(event, events.TextShown):
+                yield event
+        if not (is_resumed and self.is_in_turn):
+            self._repairs.clear()
+            self.close()
+            yield from self._repairs
 
     @property
     def turn_step_count(self) -> int:
@@ -140,30 +160,33 @@ class History:
         kept = (message.strip_thinking(replacements) for message in self.messages[self._find_start(event.kept_count) :])
         return [*summary, *kept, *suffix]
 
-    def apply(self, event: events.DurableEvent) -> None:
+    def apply(self, event: events.SavedEvent) -> None:
         """Fold one event into the state. This never raises: a damaged file with events in any order must resume."""
+        self._repairs.clear()
         match event:  # the most frequent first: this loop replays long sessions
             case events.TurnStarted(message=message):
                 self._start_turn(message)
-            case events.MessageCompleted(message=message, usage=usage):
-                self._add_answer(message, usage)
+            case events.MessageCompleted():
+                self._add_answer(event)
             case events.ToolFinished(result=result):
                 self._add_result(result)
             case events.TurnFinished():
                 self.last_turn, self.is_in_turn = event, False
-                self.close_open_calls()
+                self.close()
             case events.SessionStarted(is_resumed=is_resumed):
-                if not is_resumed:
-                    self.close_open_calls()
+                if not is_resumed or self._shown.get(""):
+                    self.close()
+                if is_resumed and self.is_answer_cut:  # the turn goes on without a message of the user
+                    self.messages.append(Message.user(_CUT_NOTE))
+                    self.is_answer_cut = False
                 self.header = event
             case events.PlanUpdated(tasks=tasks):
                 self.plan, self.steps_since_plan, self.is_reminded_of_open_tasks = tasks, 0, False
             case events.Reminded():
                 self._add_reminder(event)
             case events.Interjected(message=message):
-                self.close_open_calls()
-                self.user_message_indexes.append(len(self.messages))
-                self.messages.append(message)
+                self.close()
+                self._add_user_message(message)
             case events.Answered(question=question, answer=answer):
                 if answer.by == "nobody" and question.kind != "text":  # a missing free-text answer is no refusal
                     self.unanswered_questions.append(question)
@@ -177,6 +200,11 @@ class History:
                 self.state[toolkit] = value
                 if toolkit == PROMPT_STATE_KEY:
                     self._strip_thinking()
+            case events.TextShown(text=text, call_id=call_id):
+                # An answer never follows an answer: such a text is what a killed process did not cut off the file.
+                if self.is_open(call_id) if call_id else self.messages and self.messages[-1].role != "assistant":
+                    shown = self._shown.get(call_id, "") + text if text else ""
+                    self._shown[call_id] = shown[-_SHOWN_CHARACTERS:] if call_id else shown
             case events.Logged() | events.Asked() | events.ArtifactShown() | events.PromptsSuggested():
                 pass  # only shown
             case _:
@@ -186,18 +214,29 @@ class History:
         """Return whether this call still waits for its result."""
         return call_id in self.open_calls and call_id not in self._results
 
-    def close_open_calls(self) -> None:
-        """Answer every open call with an error that says it was interrupted.
+    def close(self) -> None:
+        """Complete what was cut off: the answer with the text that was shown, and every open call with an error.
 
         Cancelling, crashing and resuming share this repair. Calls that were handed off to a client stay open as long
         as their turn is the last one.
         """
-        if self.last_turn and self.last_turn.reason == "handed_off":
+        if text := self._shown.pop("", ""):
+            answer = events.MessageCompleted(message=Message.assistant(text), is_cut=True)
+            self._repairs.append(answer)
+            self._add_answer(answer)
+        if not self.open_calls or (self.last_turn and self.last_turn.reason == "handed_off"):
             return
-        if self.open_calls:
-            for call_id in self.open_calls:
-                self._results.setdefault(call_id, ToolResult(call_id=call_id, output=INTERRUPTED, is_error=True))
-            self._finish_calls()
+        for call_id in self.open_calls:
+            if call_id not in self._results:
+                self._results[call_id] = self.interrupt_call(call_id)
+                self._repairs.append(events.ToolFinished(result=self._results[call_id]))
+        self._finish_calls()
+
+    def interrupt_call(self, call_id: str) -> ToolResult:
+        """Create the result of an interrupted call, with the end of the text that the call had shown."""
+        shown = self._shown.get(call_id)
+        output = f"{INTERRUPTED}. It had shown:\n{shown}" if shown else INTERRUPTED
+        return ToolResult(call_id=call_id, output=output, is_error=True)
 
     def _start_turn(self, message: Message) -> None:
         for result in message.tool_results:
@@ -205,7 +244,7 @@ class History:
                 self._results[result.call_id] = result
         self._turn_token_counts, self.unanswered_questions, self.last_turn, self.failures = {}, [], None, {}
         self.is_in_turn, self.has_final_result = True, False
-        self.close_open_calls()
+        self.close()
         self.repeated_step_count, self._last_step = 0, ()
         if self._pending_replacements:
             self.replacements = self._pending_replacements | self.replacements  # those of a compaction stay
@@ -215,13 +254,22 @@ class History:
         self.turns.append(Turn(self.turn_count, len(self.messages)))
         parts = tuple(part for part in message.parts if isinstance(part, Text | Image))
         if parts:
-            self.user_message_indexes.append(len(self.messages))
-            self.messages.append(message if parts == message.parts else Message(role="user", parts=parts))
+            self._add_user_message(message if parts == message.parts else Message(role="user", parts=parts))
 
-    def _add_answer(self, message: Message, usage: Usage) -> None:
-        self.close_open_calls()
+    def _add_user_message(self, message: Message) -> None:
+        if self.is_answer_cut:
+            self.is_answer_cut = False
+            message = Message(role="user", parts=(*message.parts, Text(text=f"\n\n{_CUT_NOTE}")))
+        self.user_message_indexes.append(len(self.messages))
+        self.messages.append(message)
+
+    def _add_answer(self, event: events.MessageCompleted) -> None:
+        message, usage = event.message, event.usage
+        self._shown.pop("", None)
+        self.close()
         self.messages.append(message)
         self.open_calls = {call.id: call for call in message.tool_calls}
+        self.is_answer_cut = event.is_cut and not self.open_calls
         self.call_ids.update(self.open_calls)
         self.steps_since_plan += 1
         tokens = usage.total_tokens if usage.input_tokens else self.context_tokens
@@ -252,7 +300,7 @@ class History:
         self.repeated_step_count = self.repeated_step_count + 1 if step == self._last_step else 1
         self._last_step = step
         self.messages.append(Message(role="tool", parts=results))
-        self.open_calls, self._results = {}, {}
+        self.open_calls, self._results, self._shown = {}, {}, {}
         self._flush_reminders()
 
     def _add_reminder(self, event: events.Reminded) -> None:
@@ -269,7 +317,7 @@ class History:
         self._reminders.clear()
 
     def _compact(self, event: events.Compacted) -> None:
-        self.close_open_calls()
+        self.close()
         self.summary = Message.user(event.summary) if event.summary else None
         self.replacements |= event.replacements
         self.facts = self.facts if event.is_routine else {}
@@ -280,7 +328,8 @@ class History:
 
     def _rewind(self, message_count: int) -> None:
         self.last_turn, self.facts, self.is_in_turn = None, {}, False
-        self.close_open_calls()
+        self.close()
+        self.is_answer_cut = False
         del self.messages[message_count:]
         while self.messages and self.messages[-1].tool_calls:
             del self.messages[-1]  # keep no call without its result

@@ -14,13 +14,13 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
 from goose_like.agent.build import build_exchange
+from goose_like.agent.channel import Channel
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Event, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.images import save_image
 from goose_like.core.message import Message, Usage
-from goose_like.core.notifier import Channel
 from goose_like.sessions.session import Session
 
 from .middleware import RequestRecord

@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from goose_like.config.secrets import register_keys
 from goose_like.core.errors import GooseLikeError, SessionError
-from goose_like.core.events import DurableEvent, SessionStarted, durable_event_adapter
+from goose_like.core.events import SavedEvent, SessionStarted, saved_event_adapter
 from goose_like.core.masking import mask_bytes, mask_value
 
 from .fork import SessionFiles, read_files
@@ -74,7 +74,7 @@ def import_file(file: Path, name: str | None = None) -> Session:
     return session
 
 
-def _mask_line(line: bytes, event: DurableEvent) -> bytes:
+def _mask_line(line: bytes, event: SavedEvent) -> bytes:
     masked = mask_value(event)
     _, key, at = line.rpartition(b',"at":"')
     return line if masked is event else masked.model_dump_json()[:-1].encode() + (key + at or b"}")
@@ -83,7 +83,7 @@ def _mask_line(line: bytes, event: DurableEvent) -> bytes:
 def _format_record(number: int, record: dict[str, JsonValue]) -> bytes:
     try:
         at = datetime.fromisoformat(str(record.pop("at", "")))
-        event = durable_event_adapter.validate_python(record)
+        event = saved_event_adapter.validate_python(record)
         if isinstance(event, SessionStarted):  # the file may be somebody else's: it may only restrict the session
             sandbox = event.sandbox if event.sandbox == "read-only" else ""
             approval = event.approval if event.approval in ("plan", "ask") else ""

@@ -17,7 +17,7 @@ from typing import Literal
 from goose_like.config.paths import sessions_folder
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import SessionError, UsageError
-from goose_like.core.events import DurableEvent, Interjected, SessionStarted, TurnStarted
+from goose_like.core.events import Interjected, SavedEvent, SessionStarted, TurnStarted
 from goose_like.core.message import Usage
 
 from .jsonl import parse_line
@@ -215,7 +215,7 @@ def _iterate_lines(file: Path, *kinds: str) -> Iterator[tuple[str, bytes]]:
             yield found[2].decode(), found[1]
 
 
-def _try_parse(line: bytes) -> DurableEvent | None:
+def _try_parse(line: bytes) -> SavedEvent | None:
     try:
         return parse_line(line)
     except ValueError:

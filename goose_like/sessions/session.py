@@ -2,7 +2,8 @@
 
 Layout of `sessions/<id>/`:
 
-- `events.jsonl`: one durable event per line, with an added time `at` (RFC 3339 in UTC)
+- `events.jsonl`: one event per line, with an added time `at` (RFC 3339 in UTC). A finished text replaces its
+  `text_shown` lines at the end of the file; all other lines are only appended
 - `outputs/`: tool output that was too long for a model
 - `assets/`: values that toolkits keep
 - `undo/`: former contents of files
@@ -31,7 +32,7 @@ from typing import Self
 
 from goose_like.config.paths import sessions_folder
 from goose_like.core.errors import SessionError
-from goose_like.core.events import DurableEvent, TurnStarted
+from goose_like.core.events import DurableEvent, MessageCompleted, SavedEvent, TextShown, ToolFinished, TurnStarted
 from goose_like.core.gc_pause import pause_gc
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
@@ -76,6 +77,7 @@ class Session:
         self._is_empty = False
         self._descriptor = -1
         self._is_recorded = True
+        self._shown_lines: list[tuple[str, bytes]] = []  # the `text_shown` lines at the end, each with its call id
 
     @property
     def name(self) -> str:
@@ -172,14 +174,15 @@ class Session:
 
     def _replay(self, *, keep_open_turn: bool) -> None:
         with pause_gc():
-            self.history = History.replay(self.read_events(), is_resumed=keep_open_turn)
+            self.history = History()
+            self.recent.extend(self.history.restore(self.read_events(), is_resumed=keep_open_turn))
         self.has_open_turn = keep_open_turn and self.history.is_in_turn
 
     def _open(self, *, is_new: bool) -> None:
         hint = "make that folder writable or point GOOSE_LIKE_HOME elsewhere"
         with session_errors("the session can't be written", hint):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if is_new else 0)
+            flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if is_new else 0)
             self._descriptor = os.open(self.file, flags, 0o600)
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,7 +196,7 @@ class Session:
             with suppress(OSError):  # on a full disk, the lock holds all the same
                 (self.folder / "holder").write_text(f"{os.getpid()}\n")
 
-    def read_events(self) -> Iterator[DurableEvent]:
+    def read_events(self) -> Iterator[SavedEvent]:
         """Read the events in the file. Cut off a torn last line, and note unreadable lines in `damage`."""
         data = self.file.read_bytes()
         end = data.rfind(b"\n") + 1
@@ -201,7 +204,6 @@ class Session:
             os.ftruncate(self._descriptor, end)
             self.damage.append(f"{self.file}: the last line was torn and is left out")
         for _, event in read_lines(data[:end], self.file, self.damage):
-            self.recent.append(event)
             yield event
 
     def detach(self, history: History) -> "Session":
@@ -210,7 +212,7 @@ class Session:
         session._is_recorded = False
         return session
 
-    def record(self, event: DurableEvent) -> None:
+    def record(self, event: SavedEvent) -> None:
         """Fold one event into the history, then write it to the file.
 
         Raises:
@@ -220,13 +222,21 @@ class Session:
         if self._is_recorded:
             self.append(event)
 
-    def append(self, event: DurableEvent) -> None:
-        """Write one event, completely or not at all.
+    def append(self, event: SavedEvent) -> None:
+        """Write one event, completely or not at all. A finished text replaces its `text_shown` lines.
 
         Raises:
             SessionError: the disk is full or gone, or the session is closed.
         """
-        self._write(format_line(event, datetime.now(UTC)))
+        line = format_line(event, datetime.now(UTC))
+        kept = [shown for shown in self._shown_lines if not _is_replaced(shown[0], event)]
+        if len(kept) == len(self._shown_lines):
+            self._write(line)
+        else:
+            replaced_bytes = sum(len(shown) for _, shown in self._shown_lines)
+            self._write(b"".join(shown for _, shown in kept) + line, replaced_bytes)
+        # Lines before another event stay in the file, because replacing them would risk that event.
+        self._shown_lines = [*kept, (event.call_id, line)] if isinstance(event, TextShown) else []
         self._is_empty = self._is_empty and not isinstance(event, TurnStarted)
 
     def copy_from(
@@ -253,14 +263,20 @@ class Session:
             self.close()
             raise
 
-    def _write(self, lines: bytes) -> None:
+    def _write(self, lines: bytes, replaced_bytes: int = 0) -> None:
+        """Write lines over the last bytes of the file. It is one system call, so a kill loses no text."""
         with session_errors(f"the session file {self.file} can't be written"):
-            before = os.fstat(self._descriptor).st_size
+            size = os.fstat(self._descriptor).st_size
+            start = size - replaced_bytes
+            before = os.pread(self._descriptor, replaced_bytes, start) if replaced_bytes else b""
             try:
-                if os.write(self._descriptor, lines) != len(lines):
+                if os.pwrite(self._descriptor, lines, start) != len(lines):
                     raise OSError("no space left on the device")
+                if len(lines) < replaced_bytes:
+                    os.ftruncate(self._descriptor, start + len(lines))
             except OSError:
-                os.ftruncate(self._descriptor, before)
+                os.pwrite(self._descriptor, before, start)
+                os.ftruncate(self._descriptor, size)
                 raise
 
     def close(self) -> None:
@@ -271,6 +287,18 @@ class Session:
             self._descriptor = -1
         if not self.is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _is_replaced(call_id: str, event: SavedEvent) -> bool:
+    """Return whether an event replaces the shown text of a call, or of the answer if the id is empty."""
+    match event:
+        case MessageCompleted():
+            return not call_id
+        case ToolFinished(result=result):
+            return call_id == result.call_id
+        case TextShown(text=""):
+            return call_id == event.call_id
+    return False
 
 
 def _make_short_name(taken: set[str]) -> str:

@@ -21,6 +21,7 @@ from goose_like.core.events import (
     PromptsSuggested,
     Reminded,
     Rewound,
+    SavedEvent,
     SessionStarted,
     StateSaved,
     ToolFinished,
@@ -76,8 +77,9 @@ class Transcript:
         """Read a whole session, which may be open in a process. Secrets that its file still holds are masked."""
         register_keys()
         damage: list[str] = []
-        events = [mask_value(event) for _, event in read_lines(info.file.read_bytes(), info.file, damage)]
-        return cls(info, History.replay(events), events, damage)
+        history = History()
+        saved_events = (mask_value(event) for _, event in read_lines(info.file.read_bytes(), info.file, damage))
+        return cls(info, history, list(history.restore(saved_events)), damage)
 
     @property
     def usage(self) -> dict[str, Usage]:
@@ -102,7 +104,7 @@ class Transcript:
             yield from _describe_event(event, turn, results)
 
 
-def list_changed_files(events: Sequence[DurableEvent]) -> list[str]:
+def list_changed_files(events: Sequence[SavedEvent]) -> list[str]:
     """List the files that tools wrote, each once, as the model named them. Changes by commands are unknown."""
     done = {event.result.call_id for event in events if isinstance(event, ToolFinished) and not event.result.is_error}
     calls = (call for event in events if isinstance(event, MessageCompleted) for call in event.message.tool_calls)

@@ -16,7 +16,7 @@ def create_harness(tmp_path):
 
     yield make
     for each in harnesses:
-        each.exchange.history.close_open_calls()
+        each.exchange.history.close()
         assert is_well_formed(each.messages)
         if each.session._descriptor >= 0:
             assert each.replay() == each.exchange.history

@@ -23,7 +23,11 @@ async def test_cancelling_keeps_the_streamed_text(create_harness):
     assert b.events_of(MessageCompleted) == [MessageCompleted(message=Message.assistant("Once upon"), is_cut=True)]
     assert b.provider.streams_closed == 1
     await b.exchange.reply("Go on.")
-    assert [message.text for message in b.provider.requests[1].messages] == ["Hi.", "Once upon", "Go on."]
+    assert [message.text for message in b.provider.requests[1].messages] == [
+        "Hi.",
+        "Once upon",
+        "Go on.\n\n[Your previous answer was cut off before its end.]",
+    ]
 
 
 async def test_an_error_keeps_the_partial_text(create_harness):

@@ -61,7 +61,12 @@ async def test_steering_cuts_a_stream(create_harness):
     assert b.exchange.inbox.steer()
     assert not b.exchange.inbox.steer()
     assert await turn == TurnFinished(reason="stop")
-    assert [message.text for message in b.messages] == ["go", "so I will", "stop that", "as you wish"]
+    assert [message.text for message in b.messages] == [
+        "go",
+        "so I will",
+        "stop that\n\n[Your previous answer was cut off before its end.]",
+        "as you wish",
+    ]
     assert [event.is_cut for event in b.events_of(MessageCompleted)] == [True, False]
     assert b.provider.streams_closed == 2
 

@@ -4,30 +4,216 @@ import asyncio
 import json
 import logging
 import threading
+from itertools import pairwise
+from typing import get_args
 
 import pytest
 
+from goose_like.agent.journal import SAVE_BYTES
 from goose_like.core.errors import SessionError
 from goose_like.core.events import (
+    Answer,
+    Answered,
+    Asked,
+    DurableEvent,
     Logged,
     MessageCompleted,
     Question,
+    Retrying,
     TextDelta,
+    TextShown,
     ThinkingDelta,
     ToolFinished,
     ToolProgress,
     TurnFinished,
     TurnStarted,
 )
+from goose_like.core.history import INTERRUPTED
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier, Recorder
 from goose_like.core.tool import current_call, make_tool, tool
-from tests.agent.loop import (
-    create_asking_tool,
-    echo,
-    list_types,
-)
-from tests.fakes import call, calls
+from goose_like.sessions.jsonl import parse_line
+from tests.agent.loop import cancel_after, create_asking_tool, echo, list_types
+from tests.fakes import PAUSE, call, calls
+
+
+def read_file(b):
+    return [parse_line(line) for line in b.session.file.read_bytes().splitlines()]
+
+
+async def wait_for_file(b, text):
+    """Wait until the session file has a text."""
+    async with asyncio.timeout(30):
+        while text not in b.session.file.read_text():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+class FileReader(Recorder):
+    """A front-end that notes which events it received before the session file had them."""
+
+    def __init__(self):
+        super().__init__(Answer(choice="allow", by="person"))
+        self.too_early = []
+        self.unsaved_bytes = 0
+
+    def notify(self, event):
+        super().notify(event)
+        saved = [] if len(self.events) == 1 else read_file(self.harness)
+        if isinstance(event, get_args(DurableEvent)) and saved and event not in saved:
+            self.too_early.append(event)
+        if isinstance(event, TextDelta):
+            shown = "".join(each.text for each in self.events if isinstance(each, TextDelta))
+            kept = "".join(each.text for each in saved if isinstance(each, TextShown))
+            assert shown.startswith(kept)
+            self.unsaved_bytes = max(self.unsaved_bytes, len(shown) - len(kept))
+
+
+async def test_an_event_is_in_the_file_before_it_is_shown(create_harness):
+    front = FileReader()
+    script = [[TextDelta(text="Hm. "), calls(call("reach"), call("echo", '{"text": "x"}', id="b"))], "Done."]
+    b = front.harness = create_harness(script, echo, front=front)
+    b.exchange.tools["reach"] = create_asking_tool(b)
+    await b.exchange.reply("Hi.")
+    b.journal.log("said")
+    assert front.too_early == []
+    assert {"turn_started", "asked", "answered", "tool_finished", "logged"} <= {*list_types(front.events)}
+
+
+async def test_all_but_a_kilobyte_of_the_shown_text_is_in_the_file(create_harness):
+    front = FileReader()
+    pieces = [f"word {number} " for number in range(1000)]
+    b = front.harness = create_harness([[*(TextDelta(text=text) for text in pieces), "".join(pieces)]], front=front)
+    await b.exchange.reply("Hi.")
+    assert 0 < front.unsaved_bytes < SAVE_BYTES
+    assert not any(isinstance(event, TextShown) for event in read_file(b))
+
+
+async def test_shown_text_is_in_the_file_soon(create_harness):
+    async def slow():
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text="line 1\n"))
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text="line 2\n"))
+        await wait_for_file(b, "line 2")
+        raise asyncio.CancelledError
+
+    b = create_harness([[TextDelta(text="One "), TextDelta(text="moment"), PAUSE], calls(call("slow")), "Done."], slow)
+    task = asyncio.create_task(b.exchange.reply("Hi."))
+    await wait_for_file(b, '{"type":"text_shown","text":"One moment"')
+    task.cancel()
+    await asyncio.wait([task])
+    assert not any(isinstance(event, TextShown) for event in read_file(b))
+    await b.exchange.reply("Go on.")
+
+
+async def test_a_finished_text_leaves_no_trace_in_the_file(create_harness):
+    text = "All is well. " * 1_000
+
+    def speak():
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text="x\n" * 9_000))
+
+    sizes = []
+    for words in ([], [TextDelta(text=text[:7_000]), TextDelta(text=text[7_000:])]):
+        b = create_harness([[*words, calls(call("speak"), text=text)], [*words, text]], speak)
+        await b.exchange.reply("Hi.")
+        sizes.append(b.session.file.stat().st_size)
+    assert sizes[0] == sizes[1]
+
+
+async def test_a_retry_voids_the_shown_text(create_harness):
+    b = create_harness([])
+    b.journal.emit(TurnStarted(message=Message.user("Hi.")))
+    b.journal.emit(TextDelta(text="void " * 1_000))
+    b.journal.emit(Retrying(text="broken", wait_s=0))
+    b.journal.emit(TextDelta(text="kept " * 1_000))
+    assert "void" not in b.session.file.read_text()
+    answer = b.replay().messages[-1].text
+    assert answer == ("kept " * 1_000)[: len(answer)] != ""
+    b.journal.emit(MessageCompleted(message=Message.assistant("kept")))
+    b.journal.emit(TurnFinished(reason="stop"))
+
+
+async def test_shown_text_stays_when_another_event_follows(create_harness):
+    def parallel(name: str):
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text=f"{name} shows\n" * 200))
+        b.journal.log(f"{name} logs")
+        return f"{name} returns"
+
+    wanted = [call("parallel", json.dumps({"name": name}), id=name) for name in ("a", "b")]
+    b = create_harness([calls(*wanted), "Done."], parallel)
+    await b.exchange.reply("Hi.")
+    assert b.outputs == ["a returns", "b returns"]
+    assert b.replay() == b.exchange.history
+    assert [event.text for event in read_file(b) if isinstance(event, Logged)] == ["a logs", "b logs"]
+
+
+async def test_an_interrupted_call_has_its_shown_lines(create_harness):
+    async def slow():
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text="line 1\nline 2\n"))
+        await asyncio.Event().wait()
+
+    b = create_harness([calls(call("slow")), "Done."], slow)
+    await cancel_after(b, ToolProgress)
+    assert b.outputs == [f"{INTERRUPTED}. It had shown:\nline 1\nline 2\n"]
+
+
+async def test_a_flood_of_shown_output_does_not_fill_the_file(create_harness):
+    b = create_harness([])
+    b.journal.emit(TurnStarted(message=Message.user("Hi.")))
+    b.journal.emit(MessageCompleted(message=calls(call("flood"))))
+    for _ in range(1_000):
+        b.journal.emit(ToolProgress(call_id="c1", text="y" * 4_000))
+    assert b.session.file.stat().st_size < 20 * SAVE_BYTES
+    b.journal.emit(ToolProgress(call_id="c1", text="the end\n"))
+    b.journal.emit(TurnFinished(reason="cancelled"))
+    assert b.outputs[0].endswith("the end\n")
+    assert b.session.file.stat().st_size < 20 * SAVE_BYTES
+
+
+async def test_a_full_disk_for_shown_text_does_not_stop_the_answer(create_harness):
+    b = create_harness([[TextDelta(text="x" * 5_000), "x" * 5_000]])
+    append = b.session.append
+
+    def refuse_shown_text(event):
+        if isinstance(event, TextShown):
+            raise SessionError("no space; free some")
+        append(event)
+
+    b.session.append = refuse_shown_text
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+
+
+async def test_one_question_at_a_time(create_harness):
+    class Front(Notifier):
+        asked = ()
+        most = 0
+
+        async def ask(self, question):
+            self.asked += (question.subject,)
+            self.open = getattr(self, "open", 0) + 1
+            self.most = max(self.most, self.open)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            self.open -= 1
+            return Answer(choice="allow", by="person")
+
+    front = Front()
+    b = create_harness([], front=front)
+    questions = [Question(kind="command", subject=name, text="run?") for name in "abc"]
+    await asyncio.gather(*map(b.journal.ask, questions))
+    assert (front.asked, front.most) == (("a", "b", "c"), 1)
+    saved = [event for event in read_file(b) if isinstance(event, Asked | Answered)]
+    for asked, answered in list(pairwise(saved))[::2]:
+        assert (type(asked), type(answered)) == (Asked, Answered)
+        assert asked.question == answered.question
+
+
+async def test_an_answered_question_is_saved_without_its_detail(create_harness):
+    b = create_harness([])
+    question = Question(kind="change", subject="a.py", text="write?", detail="+ a long diff\n" * 100)
+    await b.journal.ask(question)
+    asked, answered = [event for event in read_file(b) if isinstance(event, Asked | Answered)]
+    assert asked.question == question
+    assert answered.question == question.model_copy(update={"detail": ""})
+    assert [event for event in b.recorder.events if isinstance(event, Answered)] == [answered]
 
 
 async def test_a_failing_front_end_is_detached(create_harness, caplog):

@@ -80,6 +80,8 @@ PINNED = [
         e.TurnFinished(reason="budget", detail="d", exit_code=5),
         '{"type":"turn_finished","reason":"budget","detail":"d","exit_code":5}',
     ),
+    (e.TextShown(text="x"), '{"type":"text_shown","text":"x"}'),
+    (e.TextShown(text="x", call_id="c1"), '{"type":"text_shown","text":"x","call_id":"c1"}'),
     (e.Status(text="x"), '{"type":"status","text":"x"}'),
     (e.TextDelta(text="x"), '{"type":"text_delta","text":"x"}'),
     (e.ThinkingDelta(text="x"), '{"type":"thinking_delta","text":"x"}'),
@@ -102,11 +104,11 @@ def test_json(event, text):
     assert event.model_dump_json() == text
     assert type(event).model_validate_json(text) == event
     assert next(iter(json.loads(text))) == "type"
-    if isinstance(event, e.DurableEvent):
-        assert e.durable_event_adapter.validate_json(text) == event
+    if isinstance(event, e.SavedEvent):
+        assert e.saved_event_adapter.validate_json(text) == event
     else:
         with pytest.raises(ValueError, match="union_tag_invalid"):
-            e.durable_event_adapter.validate_json(text)
+            e.saved_event_adapter.validate_json(text)
 
 
 def test_an_answer_without_text_has_no_text_field():
@@ -116,13 +118,12 @@ def test_an_answer_without_text_has_no_text_field():
 
 
 def test_every_event_is_pinned():
-    assert {type(event) for event, _ in PINNED} == {*get_args(e.DurableEvent), *get_args(e.EphemeralEvent)}
-    assert len({event.type for event, _ in PINNED}) == len(PINNED)
+    assert {type(event) for event, _ in PINNED} == {*get_args(e.SavedEvent), *get_args(e.EphemeralEvent)}
 
 
 def test_unknown_fields_are_refused_and_values_are_frozen():
     with pytest.raises(ValueError, match="extra_forbidden"):
-        e.durable_event_adapter.validate_json('{"type":"logged","text":"x","colour":"red"}')
+        e.saved_event_adapter.validate_json('{"type":"logged","text":"x","colour":"red"}')
     with pytest.raises(ValueError, match="frozen"):
         e.Logged(text="x").text = "y"
 

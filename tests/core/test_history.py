@@ -17,11 +17,12 @@ from goose_like.core.events import (
     Rewound,
     StateSaved,
     Task,
+    TextShown,
     ToolFinished,
     TurnFinished,
     TurnStarted,
     UsageRecorded,
-    durable_event_adapter,
+    saved_event_adapter,
 )
 from goose_like.core.history import INTERRUPTED, PROMPT_STATE_KEY, History
 from goose_like.core.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
@@ -43,6 +44,7 @@ def turn(draw, number):
                 Answered(question=Question(kind="text", subject="s", text="t"), answer=Answer()),
                 Reminded(text="from a toolkit"),
                 Interjected(message=Message.user("wait")),
+                TextShown(text="shown", call_id=f"{number}.0.0"),
             ]
         ),
         max_size=2,
@@ -54,7 +56,9 @@ def turn(draw, number):
             events.append(Compacted(summary=f"summary {step}", kept_count=draw(st.integers(0, 3))))
         ids = [f"{number}.{step}.{index}" for index in range(draw(st.integers(0, 3)))]
         message = Message.assistant("m", [ToolCall(id=id, name="t", arguments="{}") for id in ids])
-        events.append(MessageCompleted(message=message, usage=Usage(input_tokens=draw(st.integers(0, 2)))))
+        events += draw(st.lists(st.sampled_from([TextShown(text="m"), TextShown(text="")]), max_size=3))
+        usage = Usage(input_tokens=draw(st.integers(0, 2)))
+        events.append(MessageCompleted(message=message, usage=usage, is_cut=draw(st.booleans())))
         for id in draw(st.permutations(ids)):
             events += draw(beside)
             if draw(st.integers(0, 9)):  # else the turn is cancelled in this call
@@ -88,7 +92,7 @@ def fold(events):
 
 @given(conversation())
 def test_replay_equals_live(events):
-    recorded = [durable_event_adapter.validate_json(event.model_dump_json()) for event in events]
+    recorded = [saved_event_adapter.validate_json(event.model_dump_json()) for event in events]
     assert History.replay(recorded) == fold(events)
     assert is_well_formed(fold(events).messages)
 
@@ -107,6 +111,24 @@ def test_cut_anywhere(events, data):
     assert (
         History.replay([*cut, HEADER, TurnStarted(message=Message.user("on")), TurnFinished(reason="stop")]) == resumed
     )
+
+
+@given(conversation())
+def test_the_file_may_lack_shown_text_that_was_finished(events):
+    live = fold(events)
+    live.close()
+    finished: set[str] = set()
+    kept = []
+    for event in reversed(events):  # as the session file has them: without the text that a later event has whole
+        if isinstance(event, MessageCompleted):
+            finished.add("")
+        elif isinstance(event, ToolFinished):
+            finished.add(event.result.call_id)
+        elif isinstance(event, TurnStarted):
+            finished.discard("")
+        if not (isinstance(event, TextShown) and event.call_id in finished):
+            kept.insert(0, event)
+    assert History.replay(kept) == live
 
 
 @given(conversation(), st.data())
@@ -144,6 +166,60 @@ def test_cut_off_calls_are_answered():
     history = History.replay([*START, call_tools("a", "b"), finish_call("b")])
     first, second = history.messages[-1].tool_results
     assert (first.output, first.is_error, second.output) == (INTERRUPTED, True, "ok")
+
+
+CUT_NOTE = "\n\n[Your previous answer was cut off before its end.]"
+
+
+@pytest.mark.parametrize("end", [[], [HEADER], [TurnFinished(reason="error")]], ids=["end", "restart", "error"])
+def test_the_shown_text_of_an_answer_becomes_a_cut_answer(end):
+    shown = [TextShown(text="void"), TextShown(text=""), TextShown(text="Once "), TextShown(text="upon")]
+    history = History()
+    restored = [*history.restore([*START, *shown, *end])]
+    cut = MessageCompleted(message=Message.assistant("Once upon"), is_cut=True)
+    assert restored == [*START, cut, *end]
+    assert [message.text for message in history.messages] == ["go", "Once upon"]
+    assert history == History.replay([*START, cut, *end])
+    for text in ("on", "and on"):
+        history.apply(TurnStarted(message=Message.user(text)))
+    assert [message.text for message in history.messages[2:]] == [f"on{CUT_NOTE}", "and on"]
+    assert history.messages[2].first_text == "on"
+
+
+def test_a_resumed_turn_knows_that_its_answer_was_cut_off():
+    resumed = HEADER.model_copy(update={"is_resumed": True})
+    history = fold([*START, TextShown(text="Once"), resumed, resumed])
+    assert [(message.role, message.text) for message in history.messages] == [
+        ("user", "go"),
+        ("assistant", "Once"),
+        ("user", CUT_NOTE.strip()),
+    ]
+    assert history.user_message_indexes == [0]
+
+
+def test_an_answer_never_follows_an_answer():
+    """A process that is killed while it replaces shown text can leave a part of it behind the answer."""
+    done = MessageCompleted(message=Message.assistant("Once upon"))
+    assert [message.text for message in History.replay([*START, done, TextShown(text="upon")]).messages] == [
+        "go",
+        "Once upon",
+    ]
+    events = [*START, call_tools("a"), finish_call("a"), TextShown(text="x", call_id="a")]
+    assert History.replay(events) == History.replay(events[:-1])
+
+
+def test_an_interrupted_call_has_the_text_that_it_had_shown():
+    shown = [TextShown(text="one\n", call_id="a"), TextShown(text="x" * 9_000 + "two\n", call_id="a")]
+    events = [*START, call_tools("a", "b"), *shown]
+    history = History()
+    *_, first, second = history.restore(events)
+    assert first.result.output.startswith(f"{INTERRUPTED}. It had shown:\nxxx")
+    assert first.result.output.endswith("xtwo\n")
+    assert len(first.result.output) < 5_000
+    assert second.result.output == INTERRUPTED
+    assert list(history.messages[-1].tool_results) == [first.result, second.result]
+    cancelled = TurnFinished(reason="cancelled")
+    assert History.replay([*events, cancelled]).messages == fold([*events, cancelled]).messages == history.messages
 
 
 def test_handed_off_calls_stay_open_over_a_restart():
@@ -213,6 +289,13 @@ def test_thinking_is_kept_only_after_the_same_text(event):
 def test_the_context_reuses_message_objects():
     history = fold([*START, thought("a"), HEADER])
     assert all(one is other for one, other in zip(history.context, history.context, strict=True))
+
+
+def test_the_size_of_a_context_is_estimated_anew_after_a_summary():
+    measured = MessageCompleted(message=Message.assistant("m" * 400), usage=Usage(input_tokens=90_000))
+    events = [*START, measured, TurnFinished(reason="stop")]
+    assert fold(events).context_tokens == 90_000
+    assert fold([*events, Compacted(summary="short", kept_count=1)]).context_tokens < 400
 
 
 def test_compacted():

@@ -14,7 +14,7 @@ from goose_like.core.events import (
     ToolFinished,
     TurnFinished,
     TurnStarted,
-    durable_event_adapter,
+    saved_event_adapter,
 )
 from goose_like.core.history import History, estimate_tokens
 from goose_like.core.images import MAX_IMAGE_BYTES, check_image, detect_media_type, save_image
@@ -226,5 +226,5 @@ async def test_over_the_real_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_sessions_with_images_are_replayed() -> None:
     event = TurnStarted(message=Message(role="user", parts=(Text(text="see"), IMAGE)))
-    read = durable_event_adapter.validate_json(event.model_dump_json())
+    read = saved_event_adapter.validate_json(event.model_dump_json())
     assert History.replay([read]).messages[0].images == (IMAGE,)

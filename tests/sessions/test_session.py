@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from goose_like.core.errors import SessionError, UsageError
-from goose_like.core.events import Logged, TurnFinished, TurnStarted
-from goose_like.core.message import Message
+from goose_like.core.events import Logged, MessageCompleted, TextShown, ToolFinished, TurnFinished, TurnStarted
+from goose_like.core.history import INTERRUPTED
+from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.sessions.index import find_session, list_sessions, rename_session
 from goose_like.sessions.session import Session, delete_session
 from tests.sessions.session_files import make_header, write_session
@@ -62,6 +63,49 @@ def test_the_last_events_are_there_to_be_drawn_again():
     assert len(resumed.recent) == 300
     assert resumed.recent[-2].message.text == "199"
     assert resumed.recent[-1] == TurnFinished(reason="stop")
+
+
+CALLS = MessageCompleted(
+    message=Message.assistant("", [ToolCall(id=id, name="shell", arguments="{}") for id in ("a", "b")])
+)
+
+
+def kill_after(*events, lines=None):
+    """Write a session whose process is killed after these events, and resume it. `lines` replaces its lines."""
+    session = Session.create("one")
+    for event in (make_header("one"), TurnStarted(message=Message.user("go")), *events):
+        session.append(event)
+    os.close(session._descriptor)
+    if lines:
+        session.file.write_bytes(lines(session.file.read_bytes()))
+    return Session.resume("one")
+
+
+def test_a_finished_text_replaces_only_its_own_shown_text():
+    shown = [TextShown(text=f"{id} shows\n", call_id=id) for id in "aba"]
+    resumed = kill_after(CALLS, *shown, ToolFinished(result=ToolResult(call_id="a", output="done")))
+    assert [result.output for result in resumed.history.messages[-1].tool_results] == [
+        "done",
+        f"{INTERRUPTED}. It had shown:\nb shows\n",
+    ]
+    assert resumed.file.read_text().count("text_shown") == 1
+    assert [event.type for event in resumed.recent][-2:] == ["tool_finished", "tool_finished"]
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_a_kill_while_shown_text_is_replaced_loses_nothing(size):
+    """The answer is in the file, but the rest of the shown text is not yet cut off."""
+    shown = [TextShown(text=letter * 200) for letter in "abcd"]
+    answer = MessageCompleted(message=Message.assistant("x" * size))
+    with_text: list[bytes] = []
+    kill_after(*shown, lines=lambda data: with_text.append(data) or data).close()
+    delete_session(find_session("one"))
+
+    def keep_rest(data):
+        return data + with_text[0][len(data) :]
+
+    resumed = kill_after(*shown, answer, lines=keep_rest)
+    assert [message.text for message in resumed.history.messages] == ["go", "x" * size]
 
 
 def test_torn_last_line_is_cut_off():
@@ -208,6 +252,11 @@ def test_full_disk(tmpfs, monkeypatch):
     with pytest.raises(SessionError, match=r"can't be written: .*free some space"):  # noqa: PT012
         for _ in range(100):
             session.append(Logged(text="x" * 5000))
+    session.append(TextShown(text="shown"))
+    before = session.file.read_bytes()
+    with pytest.raises(SessionError, match="can't be written"):
+        session.append(MessageCompleted(message=Message.assistant("x" * 5000)))
+    assert session.file.read_bytes() == before
     session.append(Logged(text="small"))  # what still fits is written; no line is half there
     session.close()
     lines = session.file.read_bytes().splitlines(keepends=True)

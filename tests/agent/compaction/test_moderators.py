@@ -414,7 +414,7 @@ async def test_a_crash_between_any_two_events(session, name, tmp_path):
     for count, event in enumerate(events, 1):
         live.apply(event)
         stopped = copy.deepcopy(live)
-        stopped.close_open_calls()
+        stopped.close()
         folder = tmp_path / f"cut{count}"
         folder.mkdir()
         (folder / "events.jsonl").write_bytes(b"".join(lines[:count]))

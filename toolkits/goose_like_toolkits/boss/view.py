@@ -192,7 +192,7 @@ class BossScreen(Screen):
             running.add_output("\n", _MAX_COLUMNS)
         body, notes = running.split_result(result.output)
         is_failure = is_failed(result, notes) or any(map(_UNFINISHED.match, body[:1]))
-        if result.output != INTERRUPTED:
+        if not result.output.startswith(INTERRUPTED):
             work.actions += 1
             work.log.append(LogEntry(work.actions, running.call, result, 0).line)
         if running.call.name == PLAN_TOOL and not is_failure and self._is_drawn:

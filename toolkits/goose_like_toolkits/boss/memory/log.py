@@ -33,7 +33,7 @@ def list_entries(history: History) -> Iterator[LogEntry]:
     for place, message in enumerate(history.messages):
         calls = history.messages[place - 1].tool_calls if message.role == "tool" else ()
         for call, result in zip(calls, message.tool_results, strict=False):
-            if result.output != INTERRUPTED:
+            if not result.output.startswith(INTERRUPTED):
                 number += 1
                 yield LogEntry(number, call, result, place)
 
