@@ -10,9 +10,9 @@ from goose_like.agent.compaction.moderators import Moderator
 from goose_like.agent.compaction.summary import saves_enough, summarize_history
 from goose_like.core import events
 from goose_like.core.errors import ContextLengthError, DeniedError, GooseLikeError
-from goose_like.core.history import INTERRUPTED, PROMPT_STATE_KEY, History
+from goose_like.core.history import PROMPT_STATE_KEY, History
 from goose_like.core.masking import mask_value
-from goose_like.core.message import Message, ToolResult, replace_images
+from goose_like.core.message import Message, replace_images
 from goose_like.core.tool import Tool
 from goose_like.providers.base import ModelPair, Request
 from goose_like.providers.retry import RetryPolicy
@@ -177,8 +177,7 @@ class Exchange:
         resumable = [call for call in open_calls if call.name in self.tools and self.tools[call.name].options.resumable]
         for call in open_calls:
             if call not in resumable:
-                interrupted = ToolResult(call_id=call.id, output=INTERRUPTED, is_error=True)
-                self.journal.emit(events.ToolFinished(result=interrupted))
+                self.journal.emit(events.ToolFinished(result=self.history.interrupt_call(call.id)))
         await run_tools(resumable, self.tools, self.journal, self.limits)
         return await self._run_steps()
 
