@@ -51,8 +51,8 @@ class FileAccess:
         """Check whether an editor, shell or agent runs what a file says."""
         raise NotImplementedError
 
-    def _accept_change(self, place: Path) -> None:
-        """Accept a file that was written with permission."""
+    def _accept_change(self, place: Path, data: bytes) -> None:
+        """Accept the content of a file that was written with permission."""
         raise NotImplementedError
 
     def resolve(self, path: str | Path) -> Path:
@@ -118,7 +118,7 @@ class FileAccess:
         await self._require_write(place, rule, data)
         await self.announce_change(place, ())
         write_file(place, data)
-        self._accept_change(place)
+        self._accept_change(place, data)
         return place
 
     async def update_own_file(self, path: str | Path, update: ContentUpdate, *, at_end: bool = False) -> bool:
@@ -140,7 +140,7 @@ class FileAccess:
             append_to_file(place, data[len(old) :])
         else:
             write_file(place, data)
-        self._accept_change(place)
+        self._accept_change(place, data)
         return True
 
     def _get_rule(self, place: Path) -> Rule:

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-_PREFIX = "goose-like-tmp-"
+PREFIX = "goose-like-tmp-"
 _UNLOCKED_S = 60
 """Time after which a folder must be locked by its session. A younger one may be about to be locked."""
 
@@ -17,13 +17,13 @@ class PrivateTmp:
     """A temporary folder that is locked for as long as its session lives."""
 
     def __init__(self) -> None:
-        self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX)))
+        self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
         self._lock = _lock_folder(self.path)
 
     def remove(self) -> None:
         """Remove the folder, and the folders that killed sessions left beside it. Then release the lock."""
         shutil.rmtree(self.path, ignore_errors=True)
-        for folder in self.path.parent.glob(f"{_PREFIX}*"):
+        for folder in self.path.parent.glob(f"{PREFIX}*"):
             with suppress(OSError):
                 status = folder.lstat()
                 is_new = time.time() - status.st_ctime < _UNLOCKED_S

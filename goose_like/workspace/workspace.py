@@ -173,7 +173,6 @@ class Workspace(FileAccess):
                 is_clean = False
             for sentence in findings:
                 self._notifier.log(sentence)
-            await self._spawners.close()
             await asyncio.to_thread(audit.close, is_clean=is_clean)
         if self._private_tmp is not None:
             await asyncio.to_thread(self._private_tmp.remove)
@@ -336,10 +335,15 @@ class Workspace(FileAccess):
         """
         require = partial(self.require_permission, "repository")
         found = await self._audit.inspect(require, timeout_s) if self._audit else []
+        self._log_warnings()
         return [*found, *self.hosts.take_refusals()]
 
+    def _log_warnings(self) -> None:
+        for sentence in self._audit.take_warnings() if self._audit else ():
+            self._notifier.log(sentence)
+
     def _request_spawner(self, access: Access, scope: SandboxScope | None = None) -> asyncio.Task[SpawnerClient]:
-        losses = self._audit.staging.losses if self._audit else 0
+        losses = self._audit.mount_losses if self._audit else 0
         return self._spawners.request(access, scope, mount_losses=losses)
 
     async def _start_spawner(self, access: Access, scope: SandboxScope | None) -> SpawnerClient:
@@ -400,17 +404,16 @@ class Workspace(FileAccess):
             if self.mode != "full" and self._frozen_rules is None:
                 _ = self.tmp  # create the folder here, not in two threads at once
                 self._frozen_rules, self._audit = await asyncio.to_thread(self._start_audit)
-                for sentence in self._audit.take_warnings() if self._audit else ():
-                    self._notifier.log(sentence)
+                self._log_warnings()
 
     @override
     def _is_start_file(self, place: Path) -> bool:
         return self._audit is not None and self._audit.is_start_file(place)
 
     @override
-    def _accept_change(self, place: Path) -> None:
+    def _accept_change(self, place: Path, data: bytes) -> None:
         if self._audit:
-            self._audit.accept_file(place)
+            self._audit.accept_file(place, data)
 
     def _start_audit(self) -> tuple[Rules, RepositoryAudit | None]:
         if self.mode == "read-only" or self._permissions.decide("repository") == "allow":
@@ -419,7 +422,7 @@ class Workspace(FileAccess):
             return self._draw_rules(self._parent._audit.protected), self._parent._audit
         if self._is_inside(config := resolve_path(config_folder())):
             config.mkdir(parents=True, exist_ok=True)  # otherwise a command could create it, with answers inside
-        audit = RepositoryAudit(self.root, self._commit_folders, self.run_internal)
+        audit = RepositoryAudit(self.root, self._commit_folders)
         rules = self._draw_rules(audit.protected)
         audit.watch(rules)
         return rules, audit

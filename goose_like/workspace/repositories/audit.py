@@ -1,200 +1,92 @@
 """Audit of the workspace: what commands left for git, editors and shells, and what would run outside the sandbox."""
 
 import asyncio
-import os
-import re
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-from goose_like.config.paths import state_folder
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.workspace.sandbox.path_rules import Rules, resolve_path
 
 from . import git
-from .audit_record import AcceptedState, AuditRecord, Marks
-from .file_copy import FileCopy, FileEdit, FilePins, format_edits, open_closed_folder, read_copy
-from .git import RunCommand
+from .audit_record import AcceptedState, AuditRecord
+from .file_copy import AcceptedFiles, FileEdit, FilePins, format_edits, read_copy
+from .scanner import RepositoryScanner
 from .staging import StagedFolder, Staging
-from .start_files import StartFiles, list_start_files, revert_files
+from .start_files import list_start_files, list_watched_paths
 
-_MAX_FOLDERS = 50_000
-_MAX_PINS = 200
-_MAX_TOPS = 30
-_CLOCK_TICK_NS = 50_000_000
-_EXEC = re.compile(rb"^\s*(x|exec)\b", re.M)
+_MAX_PINS = 300
 
 Require = Callable[[str, str, Callable[[], str]], Awaitable[object]]
 """Asks for permission with a subject, a text and the detail; raises DeniedError if it is refused."""
 
 
-class _Listing(NamedTuple):
-    """The content of a folder when its change time was `changed_ns`; 0 if a later change may not show."""
-
-    changed_ns: int
-    below: list[str]
-    repositories: list[str]  # those directly in this folder
-
-
-class RepositoryScanner:
-    """Finds every repository below some folders, including bare ones and pointers. A repeated scan is cheap.
-
-    Git enters folders that cannot be listed. The first scan leaves them as they are. Later scans open them, because
-    only a command can have closed them. If a killed session recorded those that were `closed`, the first scan does so.
-    """
-
-    def __init__(self, roots: Iterable[Path], closed: Iterable[str] | None = None) -> None:
-        self.roots = [root for root in roots if root.is_dir()]
-        self.is_complete = True
-        self.closed = set(closed or ())
-        """Folders that git can enter, and that could not be searched."""
-        self._listings: dict[str, _Listing] = {}
-        self._is_first = closed is None
-
-    def scan(self) -> dict[Path, Marks]:
-        """Return each repository (its git folder, or the file or link in its place) with its marks.
-
-        No folder is skipped, not even `node_modules`, because a command could hide a repository there.
-        """
-        found: dict[Path, Marks] = {}
-        pending, known = [str(root) for root in self.roots], self._listings
-        self._listings = {}
-        while pending and len(self._listings) < _MAX_FOLDERS:
-            path = pending.pop()
-            if path not in self._listings and (listing := self._list(path, known.get(path))):
-                self._listings[path] = listing
-                pending += listing.below
-                found |= {repository: _read_marks(repository) for repository in map(Path, listing.repositories)}
-        self.is_complete = not pending
-        self._is_first = False
-        return found
-
-    def _list(self, path: str, known: _Listing | None) -> _Listing | None:
-        try:
-            return _list_folder(path, known)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError:
-            is_known = self._is_first or path in self.closed
-            if not is_known and open_closed_folder(path):
-                return self._list(path, None)
-            if os.access(path, os.X_OK):
-                self.closed.add(path)
-            return None
-
-
-def _list_folder(path: str, known: _Listing | None) -> _Listing:
-    """List a folder, or return the known listing if the folder cannot have changed since."""
-    changed_ns = os.lstat(path).st_ctime_ns
-    if known and known.changed_ns == changed_ns:
-        return known
-    # A change within the clock tick after a listing would not show, so such a listing is not reused.
-    is_lasting = time.time_ns() - changed_ns > _CLOCK_TICK_NS
-    with os.scandir(path) as entries:
-        kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-    # Names alone decide, since git follows links. A worktree's folder borrows `objects` and `refs` from the one above.
-    names = kinds.keys()
-    is_git = {"HEAD", "commondir"} <= names or ({"objects", "refs"} <= names and bool({"HEAD", "worktrees"} & names))
-    repositories = [path] * is_git + [f"{path}/.git"] * (".git" in names)
-    below = [f"{path}/{name}" for name, is_folder in kinds.items() if is_folder]
-    return _Listing(changed_ns if is_lasting else 0, below, repositories)
-
-
-def _read_marks(repository: Path) -> Marks:
-    marks: Marks = {}
-    for path in (*git.list_decisive_files(repository), repository / git.REBASE_TODO):
-        with suppress(OSError):
-            status = path.lstat()
-            marks[path] = status.st_ino, status.st_ctime_ns
-            if path != repository:  # the target of a link to a whole repository changes with every commit
-                status = path.stat()
-                marks[path] += status.st_ino, status.st_ctime_ns
-    return marks
-
-
 @dataclass(frozen=True, slots=True)
-class _Finding:
-    """A change that commands left: what is dangerous about it, and what follows from the answer."""
+class _Change:
+    """A changed file, the place to name in the question, its dangers in words, and what follows from the answer."""
 
-    place: Path
+    where: Path
+    edit: FileEdit
     dangers: list[str]
-    edits: list[FileEdit]
     accept: Callable[[], None]
-    refuse: Callable[[], Awaitable[None]]
-
-
-class _Survey(NamedTuple):
-    """All that changed since the last survey."""
-
-    repositories: dict[Path, Marks]
-    start_files: dict[Path, list[FileEdit]]
-    staged: list[tuple[StagedFolder, list[FileEdit], list[FileEdit]]]
+    refuse: Callable[[], None]
 
 
 class RepositoryAudit:
     """Protects the repositories of a workspace, remembers what was accepted, and asks about changes.
 
     `protected` lists the paths that commands must not change. Instead of some, `staging` gives them copies to change.
-    Files of new repositories are renamed inside the sandbox, so a link that a command puts in the way leads nowhere.
     """
 
-    def __init__(self, root: Path, folders: Iterable[Path], run: RunCommand) -> None:
+    def __init__(self, root: Path, folders: Iterable[Path]) -> None:
         """Survey the workspace and other git folders. Accept all but what a killed session may have left."""
         self._root = root
-        self._run = run
         self._lock = asyncio.Lock()
-        self._task: asyncio.Task[_Survey] | None = None
+        self._search: asyncio.Task[list[Path]] | None = None
         self._record = AuditRecord(root)
         former = self._record.former
         self._scanner = RepositoryScanner((root, *folders), former.closed if former else None)
-        found = self._scanner.scan()
-        self._warnings = self._describe_gaps()
-        self._has_warned = bool(self._warnings)
-        self._accepted = {path: self._recall_marks(path, marks) for path, marks in found.items()}
-        own = [path for path, marks in found.items() if self._accepted[path] == marks]
+        self._repositories = self._scanner.scan()
+        self._accepted = AcceptedFiles()
+        own = [repository for repository in self._repositories if self._recall(repository)]
         self.staging = Staging()
         self.protected = self._protect(own)
-        self._pins = FilePins(self.protected[:_MAX_PINS])
+        mounted = [*self.staging.mounts, *self.staging.links]
+        self._pins = FilePins(dict.fromkeys((*mounted, *self.protected[:_MAX_PINS])))
+        self._lost: set[Path] = set()
+        self.mount_losses = 0
+        """How many times mounts of `staging` were lost, so that new commands need a new sandbox."""
         self._tops = {root, *(path.parent for path in own if path.name == ".git")}
-        self._start_files = StartFiles(())
+        self._watched: list[Path] = []
+        self._warnings: list[str] = []
+        self._gaps: set[str] = set()
+        self._warn_of_gaps()
 
     def take_warnings(self) -> list[str]:
-        """Return sentences for the person about what the first survey could not see, once."""
+        """Return sentences for the person about what the surveys could not see or undo, once."""
         warnings, self._warnings = self._warnings, []
         return warnings
 
     def watch(self, rules: Rules) -> None:
         """Watch start files that commands can write, and paths of rules that do not exist. Save the record."""
-        former = self._record.former
-        own_state = resolve_path(state_folder())  # another session may create it at any time
-        absent = [
-            path
-            for path, rule in rules.table.items()
-            if rule in ("protected", "hidden") and path != own_state and not os.path.lexists(path)
-        ]
-        absent = [path for path in absent if any(path.is_relative_to(root) for root in self._scanner.roots)]
-        tops = sorted(self._tops, key=lambda path: len(path.parts))[:_MAX_TOPS]
-        names = {path for top in tops for path in list_start_files(top)}
-        targets = {resolve_path(path) for path in names if os.path.lexists(path) or path.parent.is_symlink()}
-        names = targets | {path.parent if path.parent.is_symlink() else path for path in names}
-        watched = [*absent, *(path for path in sorted(names) if rules.get_rule(path) == "write")]
-        self._start_files = StartFiles(watched, former.start_files if former else None)
-        unreadable = self._start_files.find_unreadable()
-        self._warnings += [f"{path} has so much content that changes there are not noticed" for path in unreadable]
+        self._watched = list_watched_paths(self._tops, rules, self._scanner.roots)
+        for place in self._watched:
+            self._recall(place, list_start_files(place))
+            if place.is_dir() and place in self._accepted.places.get(place, ()):
+                self._warnings.append(f"{place} has so much content that changes there are not noticed")
         self._save()
 
     def is_start_file(self, path: Path) -> bool:
         """Check whether a program runs what a file says, so that the person is asked before it is written."""
-        return self._start_files.find_path(path) is not None
+        return self._find_watched(path) is not None
 
-    def accept_file(self, path: Path) -> None:
-        """Accept a file as it is now, if it is a start file, because the person allowed to write it."""
-        if place := self._start_files.find_path(path):
-            self._start_files.accept(place, [FileEdit(path, None, read_copy(path))])
+    def accept_file(self, path: Path, data: bytes) -> None:
+        """Accept a start file with this content, because the person allowed to write it."""
+        place, copy = self._find_watched(path), read_copy(path)
+        if place and copy and copy.data == data:  # else a command was faster
+            self._accepted.accept(place, FileEdit(path, None, copy))
             self._save()
 
     def close(self, *, is_clean: bool) -> None:
@@ -206,30 +98,42 @@ class RepositoryAudit:
     async def inspect(self, require: Require, timeout_s: float | None = None) -> list[str]:
         """Find what changed since the last call, undo what `require` refuses, and return sentences for the model.
 
-        A survey that takes longer than `timeout_s` continues in its thread, and the next call judges its result.
+        A search for new repositories that takes longer than `timeout_s` continues in its thread, and the next call
+        judges what it found.
         """
         notes: list[str] = []
         async with self._lock:
             is_fresh = False
-            while not is_fresh:  # a survey of an earlier call is followed by a new one
-                is_fresh = self._task is None
-                self._task = self._task or asyncio.create_task(asyncio.to_thread(self._survey))
-                await asyncio.wait({self._task}, timeout=timeout_s)
-                if not self._task.done():
+            while not is_fresh:  # a search of an earlier call is followed by a new one
+                is_fresh = self._search is None
+                self._search = self._search or asyncio.create_task(asyncio.to_thread(self._scanner.scan))
+                await asyncio.wait({self._search}, timeout=timeout_s)
+                if self._search.done():
+                    search, self._search = self._search, None
+                    self._repositories = search.result()
+                    self._warn_of_gaps()
+                notes += await self._settle(self._survey(), require)
+                if self._search:
                     break
-                survey, self._task = self._task.result(), None
-                notes += await self._judge(survey, require)
         return notes
 
     # --- at the start
 
-    def _recall_marks(self, repository: Path, marks: Marks) -> Marks:
-        """Return the marks to accept: of now, or as recorded for files that a killed session could change."""
-        if (former := self._record.former) is None:
-            return marks
-        old = former.repositories.get(repository, {})
-        covered = {path for path in marks if any(path.is_relative_to(one) for one in former.covered)}
-        return {path: marks[path] if path in covered else old.get(path, ()) for path in marks}
+    def _recall(self, place: Path, files: Iterable[Path] | None = None) -> bool:
+        """Accept the files of a place as they are, or as recorded if a killed session could change them.
+
+        Return False if they were changed.
+        """
+        files = git.list_decisive_files(place) if files is None else files
+        former = self._record.former
+        if former and place in former.places:
+            self._accepted.places[place] = dict(former.places[place])
+        edits = self._accepted.find_edits(place, files)
+        covered = former.covered if former else (Path("/"),)
+        own = [edit for edit in edits if any(map(edit.path.is_relative_to, covered))]
+        for edit in own:
+            self._accepted.accept(place, edit)
+        return own == edits
 
     def _protect(self, repositories: list[Path]) -> list[Path]:
         """Find the hooks and settings of repositories and of the person's git configuration, and stage them."""
@@ -240,187 +144,123 @@ class RepositoryAudit:
         tops = (self._root, *repositories)
         protected = [path for path in referenced if not any(one.is_relative_to(path) for one in tops)]
         for path in protected:
-            if path.is_dir() and any(path.is_relative_to(root) for root in self._scanner.roots):
-                self.staging.add(path)
+            if path.is_dir() and self._is_inside(path):
+                self._recall(path, list_start_files(path))
+                self.staging.add(path, (), path, self._accepted.places.get(path, {}))
         for repository in repositories:
-            protected += git.list_decisive_files(repository)
-            hooks = repository / "hooks"
-            if not git.is_pointer(repository):
-                with suppress(OSError):
-                    if (repository / "objects").is_dir():
-                        hooks.mkdir(exist_ok=True)  # otherwise a command could create it
-                protected.append(hooks)
-                if hooks.is_dir() and not hooks.is_symlink() and resolve_path(hooks) == hooks:
-                    self.staging.add(hooks, git.list_settings_files(repository))
-        return protected
+            if git.is_pointer(repository):
+                protected.append(repository)
+                continue
+            hooks, files = repository / "hooks", self._accepted.places.get(repository, {})
+            protected += [path for path in files if path.parent in (repository, repository / "info")]
+            with suppress(OSError):
+                if (repository / "objects").is_dir():
+                    hooks.mkdir(exist_ok=True)  # otherwise a command could create it
+            protected += [hooks] if hooks.exists() else []
+            if hooks.is_dir() and resolve_path(hooks) == hooks:
+                self.staging.add(hooks, git.list_settings_files(repository), repository, files)
+        return list(dict.fromkeys(one for path in protected for one in (path, resolve_path(path))))
 
     def _save(self) -> None:
-        accepted = self._accepted, self._start_files.accepted
-        self._record.write(AcceptedState(*accepted, self.protected, sorted(self._scanner.closed)))
+        self._record.write(AcceptedState(self._accepted.places, self.protected, sorted(self._scanner.closed)))
 
-    def _describe_gaps(self) -> list[str]:
-        gaps = []
-        if not self._scanner.is_complete:
-            gaps.append("the workspace has so many folders that not all were searched for git repositories")
-        if closed := sorted(self._scanner.closed):
-            gaps.append(f"git repositories in {closed[0]} were not searched: the folder cannot be listed")
-        return gaps
+    # --- at each survey
 
-    # --- judging
-
-    def _survey(self) -> _Survey:
-        staged = [(folder, *folder.find_edits()) for folder in self.staging.folders.values()]
-        return _Survey(self._scanner.scan(), self._start_files.find_edits(), staged)
-
-    async def _judge(self, survey: _Survey, require: Require) -> list[str]:
-        notes: list[str] = []
-        if not self._has_warned and (notes := self._describe_gaps()):
-            self._has_warned = True
-        found = survey.repositories
-        findings = []
-        for repository, marks in found.items():
-            accepted = self._accepted.get(repository, {})
-            changed = {path for path, mark in marks.items() if accepted.get(path) != mark}
-            changed = {path for path in changed if not self._is_covered(path)}
-            if changed and (finding := self._judge_repository(repository, changed, found, accepted)):
-                findings.append(finding)
-        findings += [self._judge_start_files(path, edits) for path, edits in survey.start_files.items()]
-        for folder, edits, real_edits in survey.staged:
-            if edits:
-                apply = partial(folder.apply, edits)
-                findings.append(self._judge_staged(folder, edits, apply, folder.reset))
-            if real_edits:
-                adopt, revert = partial(folder.adopt, real_edits), partial(folder.revert, real_edits)
-                findings.append(self._judge_staged(folder, real_edits, adopt, revert))
-        notes += await self._settle(findings, require)
-        self._accepted = found
-        return notes
+    def _survey(self) -> list[_Change]:
+        """Find all changes that commands can have made. Accept the others, which are the person's."""
+        for path in (*self.staging.mounts, *self.staging.links):
+            if self._pins.has_moved(path):
+                self._pins.renew(path)
+                self._lost.add(path)
+                self.mount_losses += 1
+        others = [*self._watched, *(path for path, staged in self.staging.folders.items() if staged.place == path)]
+        files = {place: git.list_decisive_files(place) for place in self._repositories}
+        files |= {place: list_start_files(place) for place in others}
+        changes = []
+        for place, paths in files.items():
+            for edit in self._accepted.find_edits(place, paths):
+                if self._is_covered(edit.path):
+                    self._accepted.accept(place, edit)
+                else:
+                    changes.append(self._judge(place, edit))
+        self._update_copies()
+        real = {change.edit.path for change in changes}
+        return changes + [
+            self._judge_copy(folder, edit)
+            for folder in self.staging.folders.values()
+            for edit in folder.find_edits()
+            if edit.path not in real
+        ]
 
     def _is_covered(self, path: Path) -> bool:
-        """Check that commands cannot have changed a path, or that its staged folder is judged instead."""
-        above = [one for one in self.protected if path.is_relative_to(one)]
-        staged = self.staging.folders.values()
-        is_staged = any(path.is_relative_to(one.folder) or path in one.settings for one in staged)
-        # A file that was replaced from outside has lost its mount.
-        return is_staged or not all(map(self._pins.has_moved, above))
+        """Check that commands cannot have changed a path. A file that was replaced from outside has lost its mount."""
+        above = (one for one in self.protected if path.is_relative_to(one))
+        return any(one not in self._lost and not self._pins.has_moved(one) for one in above)
 
-    async def _settle(self, findings: list[_Finding], require: Require) -> list[str]:
-        """Ask one question about all dangerous findings, and do what follows from the answer."""
-        dangerous = [finding for finding in findings if finding.dangers]
+    def _judge(self, place: Path, edit: FileEdit) -> _Change:
+        roots, accept, revert = self._scanner.roots, partial(self._accepted.accept, place, edit), self._accepted.revert
+        if place not in self._repositories:
+            return _Change(place.parent, edit, [place.name], accept, partial(revert, place, edit, edit.old, roots))
+        old = git.drop_dangerous_settings(place, edit, roots)
+        dangers = git.list_dangers(place, edit, roots)
+        where = place.parent if edit.path == place else place
+        return _Change(where, edit, dangers, accept, partial(revert, place, edit, old, roots))
+
+    def _judge_copy(self, folder: StagedFolder, edit: FileEdit) -> _Change:
+        def accept() -> None:
+            folder.apply(edit)
+            self._accepted.accept(folder.place, edit)
+
+        where = folder.folder.parent
+        if edit.new is None or folder.place == folder.folder:
+            name = f"{edit.path.relative_to(where)}{'' if edit.new else ' (removed)'}"
+            return _Change(where, edit, [name], accept, folder.reset)
+        return _Change(where, edit, git.list_dangers(folder.place, edit, self._scanner.roots), accept, folder.reset)
+
+    async def _settle(self, changes: list[_Change], require: Require) -> list[str]:
+        """Ask one question about all dangerous changes, and do what follows from the answer."""
+        dangerous = [change for change in changes if change.dangers]
         refusal, notes = "", []
         if dangerous:
-            places = (f"{', '.join(finding.dangers)} in {finding.place}" for finding in dangerous)
-            text = f"let git, editors or shells run what a command changed: {'; '.join(places)}"
-            subject = str(dangerous[0].place if len(dangerous) == 1 else self._root)
+            dangers: dict[Path, dict[str, None]] = {}
+            for change in dangerous:
+                dangers.setdefault(change.where, {}).update(dict.fromkeys(change.dangers))
+            places = "; ".join(f"{', '.join(names)} in {where}" for where, names in dangers.items())
+            text = f"let git, editors or shells run what a command changed: {places}"
+            subject = str(dangerous[0].where if len(dangers) == 1 else self._root)
             try:
-                await require(subject, text, lambda: format_edits(edit for one in dangerous for edit in one.edits))
+                await require(subject, text, lambda: format_edits(change.edit for change in dangerous))
             except DeniedError as error:
                 refusal = str(error)
-        for finding in findings:
+        for change in changes:
             try:
-                if finding.dangers and refusal:
-                    await finding.refuse()
+                if change.dangers and refusal:
+                    change.refuse()
                 else:
-                    finding.accept()
+                    change.accept()
             except (OSError, GooseLikeError) as error:
-                notes.append(f"{finding.place}: {error}")
+                notes.append(f"{change.edit.path} may be active: {error}; look at it before you run git or an editor")
+        self._update_copies()
+        self._warnings += notes
         if dangerous and not refusal:
             self._save()
         if refusal and not notes:
-            refusal += ". It was disabled: changes were undone, and files of new repositories renamed to NAME.refused"
+            refusal += ". It was disabled: the changes were undone"
         return [refusal, *notes] if refusal else notes
 
-    def _judge_start_files(self, path: Path, edits: list[FileEdit]) -> _Finding:
-        async def refuse() -> None:
-            revert_files(edits)
+    def _update_copies(self) -> None:
+        for folder in self.staging.folders.values():
+            folder.update(self._accepted.places.get(folder.place, {}))
 
-        return _Finding(path.parent, [path.name], edits, partial(self._start_files.accept, path, edits), refuse)
+    def _find_watched(self, path: Path) -> Path | None:
+        return next((place for place in (path, *path.parents) if place in self._watched), None)
 
-    def _judge_staged(
-        self, folder: StagedFolder, edits: list[FileEdit], accept: Callable[[], None], undo: Callable[[], None]
-    ) -> _Finding:
-        dangers = []
-        for edit in edits:
-            if edit.path not in folder.settings:
-                dangers.append(f"hook {edit.path.relative_to(folder.folder)}")
-            elif edit.new is None:
-                dangers.append(f"{edit.path.name} (removed)")
-            else:
-                dangers += self._list_dangerous_keys(edit.new, edit.old, folder.folder.parent)
+    def _is_inside(self, path: Path) -> bool:
+        return any(map(path.is_relative_to, self._scanner.roots))
 
-        async def refuse() -> None:
-            undo()
-
-        return _Finding(folder.folder.parent, dangers, edits, accept, refuse)
-
-    def _judge_repository(
-        self, repository: Path, changed: set[Path], found: dict[Path, Marks], accepted: Marks
-    ) -> _Finding | None:
-        """Judge the changes of a repository that commands can write to, a new one for example."""
-        foreign = git.find_foreign_pointer(repository, self._scanner.roots)
-        to_run = {path: f"hook {path.name}" for path in git.list_hooks(repository) if path in changed}
-        if foreign in changed:
-            to_run[foreign] = f"{foreign.name} (leads elsewhere)"
-        if (attributes := repository / "info/attributes") in changed:
-            to_run[attributes] = "info/attributes"
-        todo = repository / git.REBASE_TODO
-        if todo in changed and ((copy := read_copy(resolve_path(todo))) is None or _EXEC.search(copy.data or b"x")):
-            to_run[todo] = "git-rebase-todo (exec)"
-        files = [file for file in git.list_settings_files(repository) if file in changed]
-        keys = {file: names for file in files if (names := self._list_dangerous_keys_of(file, repository))}
-        dangers = [*to_run.values(), *(name for names in keys.values() for name in names)]
-        if not dangers:
-            return None
-
-        async def refuse() -> None:
-            found[repository] = accepted  # judged again next time
-            for path in to_run:
-                await self._set_aside(path)
-            for file, names in keys.items():
-                await self._unset_keys(file, names, repository)
-
-        edits = [FileEdit(path, None, read_copy(path)) for path in (*to_run, *keys)]
-        return _Finding(repository, dangers, edits, lambda: None, refuse)
-
-    def _list_dangerous_keys_of(self, file: Path, repository: Path) -> list[str]:
-        target = resolve_path(file)
-        is_inside = any(target.is_relative_to(root) for root in self._scanner.roots)
-        return self._list_dangerous_keys(read_copy(target) if is_inside else None, None, repository)
-
-    def _list_dangerous_keys(self, new: FileCopy | None, old: FileCopy | None, repository: Path) -> list[str]:
-        """List the new or changed keys of a settings file that are not known to be harmless."""
-        pairs = git.read_settings(new.data) if new else None
-        if pairs is None:
-            return ["settings (unreadable)"]
-        before = (git.read_settings(old.data) if old else None) or set()
-        keys = {key for key, value in pairs - before if not self._is_harmless(key, value, repository)}
-        return sorted(f"setting {key}" for key in keys)
-
-    def _is_harmless(self, key: str, value: str, repository: Path) -> bool:
-        if key == "core.worktree":  # a submodule's, which stays inside the workspace
-            return any(resolve_path(repository / value).is_relative_to(root) for root in self._scanner.roots)
-        return git.is_harmless_key(key)
-
-    # --- renaming
-
-    async def _unset_keys(self, file: Path, keys: list[str], repository: Path) -> None:
-        await self._run(["cp", "-PT", "--", str(file), _find_free_name(file)])
-        for key in keys:
-            await self._run(["git", "config", "--file", str(file), "--unset-all", key.removeprefix("setting ")])
-        if self._list_dangerous_keys_of(file, repository):
-            await self._set_aside(file)
-
-    async def _set_aside(self, path: Path) -> str:
-        """Rename a file and return its new name. Raise GooseLikeError if the file is still there."""
-        free = _find_free_name(path)
-        await self._run(["chmod", "u+rwx", "--", str(path.parent)])
-        await self._run(["mv", "-nT", "--", str(path), free])
-        if os.path.lexists(path):  # noqa: ASYNC240 - one system call
-            raise GooseLikeError(f"{path} could NOT be disabled: remove it before git or a shell runs there")
-        return os.path.basename(free)
-
-
-def _find_free_name(path: Path) -> str:
-    """Return PATH.refused, or PATH with the first free number."""
-    names = (f"{path}{number}.refused" for number in ("", *range(2, 1000)))
-    return next(name for name in names if not os.path.lexists(name))
+    def _warn_of_gaps(self) -> None:
+        """Warn once if repositories may be missing."""
+        gaps = set() if self._scanner.is_complete else {"the workspace has too many folders for a complete search"}
+        gaps |= {f"{path} cannot be listed" for path in sorted(self._scanner.closed)[:1]}
+        self._warnings += [f"git repositories were not searched everywhere: {gap}" for gap in gaps - self._gaps]
+        self._gaps |= gaps

@@ -1,8 +1,8 @@
 """Copies of small files in memory: read what a command left without trust, compare it, and write it back."""
 
 import os
-import secrets
 import stat
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +16,11 @@ from goose_like.workspace.files import open_folder, replace_file, temporary_name
 
 _MAX_FILES = 500
 _MAX_BYTES = 1_000_000
+_MAX_BYTES_TOGETHER = 5_000_000
+_CLOCK_TICK_NS = 50_000_000
+
+Mark = tuple[int, int, int]
+"""Device, inode and change time of a file or folder."""
 
 
 class FileCopy(NamedTuple):
@@ -23,6 +28,8 @@ class FileCopy(NamedTuple):
 
     mode: int
     data: bytes | None
+    changed_ns: int = 0
+    """The change time of a file without `data`, since another content must not look equal."""
 
     def describe(self) -> str:
         """Describe in words a file that has no diff; empty for an ordinary one."""
@@ -33,8 +40,6 @@ class FileCopy(NamedTuple):
 
 FileCopies = dict[Path, FileCopy]
 
-NameFilter = Callable[[str], bool]
-
 
 class FileEdit(NamedTuple):
     """A file before and after a change; None where there is no file."""
@@ -44,14 +49,72 @@ class FileEdit(NamedTuple):
     new: FileCopy | None
 
 
+class AcceptedFiles:
+    """The files that the person accepted, by the place that they belong to, such as a repository."""
+
+    def __init__(self) -> None:
+        self.places: dict[Path, FileCopies] = {}
+        self._marks: dict[Path, Mark] = {}
+        """Files that were seen as accepted. Such a file is not read again."""
+
+    def find_edits(self, place: Path, files: Iterable[Path]) -> list[FileEdit]:
+        """Compare the accepted files of a place, and the files that are there now, with the file system."""
+        accepted = self.places.get(place, {})
+        edits = (self._compare(path, accepted.get(path)) for path in sorted({*files, *accepted}))
+        return [edit for edit in edits if edit]
+
+    def _compare(self, path: Path, old: FileCopy | None) -> FileEdit | None:
+        mark = read_mark(path)  # before the content, so that a change in between shows the next time
+        if mark and mark == self._marks.get(path):
+            return None
+        if (new := read_copy(path)) != old:
+            return FileEdit(path, old, new)
+        if mark:
+            self._marks[path] = mark
+        return None
+
+    def accept(self, place: Path, edit: FileEdit) -> None:
+        """Accept a file of a place as it was read."""
+        self._marks.pop(edit.path, None)
+        files = self.places.setdefault(place, {})
+        files.pop(edit.path, None)
+        if edit.new:
+            files[edit.path] = edit.new
+
+    def revert(self, place: Path, edit: FileEdit, to: FileCopy | None, roots: Iterable[Path]) -> None:
+        """Give a file other content, and keep the refused content in goose_like's state: a person may have written it.
+
+        A link that a command put in the place of a folder below `roots` is removed. Raise OSError or GooseLikeError if
+        the file cannot be written.
+        """
+        if edit.new and edit.new.data is not None:
+            kept = state_folder() / "refused" / temporary_name(edit.path.name)[1:]
+            kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            kept.write_bytes(edit.new.data)
+        for above in reversed(edit.path.parents):
+            if above.is_symlink() and any(root in above.parents for root in roots):
+                write_copy(above, None)
+        write_copy(edit.path, to)
+        if edit.new and stat.S_ISDIR(edit.new.mode):  # it was renamed with everything below
+            for path, copy in self.places.get(place, {}).items():
+                if edit.path in path.parents:
+                    write_copy(path, copy)
+
+
 class FilePins:
     """Keeps files open, so that no other file can get their inode numbers, and a replaced file shows."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._descriptors: dict[Path, int] = {}
         for path in paths:
-            with suppress(OSError):
-                self._descriptors[path] = os.open(path, PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self.renew(path)
+
+    def renew(self, path: Path) -> None:
+        """Keep the file that has the place of a file now."""
+        if (descriptor := self._descriptors.pop(path, None)) is not None:
+            os.close(descriptor)
+        with suppress(OSError):
+            self._descriptors[path] = os.open(path, PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
     def has_moved(self, path: Path) -> bool:
         """Check whether another file, or none, has the place of a file. An unknown file has moved."""
@@ -67,29 +130,47 @@ class FilePins:
             os.close(self._descriptors.popitem()[1])
 
 
-def list_files(place: Path, is_wanted: NameFilter = bool, *, opens: bool = False) -> list[str]:
+def read_mark(path: str | Path) -> Mark | None:
+    """Read the mark by which a later change shows; None if there is no file, or if a change would not show.
+
+    A second change within one tick of the file system's clock does not show.
+    """
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    is_lasting = time.time_ns() - status.st_ctime_ns > _CLOCK_TICK_NS
+    return (status.st_dev, status.st_ino, status.st_ctime_ns) if is_lasting else None
+
+
+def list_files(place: Path, is_wanted: Callable[[str], bool] = bool, *, opens: bool = False) -> list[Path]:
     """List a file, or all files and links below a folder. A folder that cannot be listed is in the list itself.
 
     With `opens`, the owner's rights to such a folder are restored first. Raise GooseLikeError if there are more than
-    500 files.
+    500 files, or 5 MB.
     """
     found: list[str] = []
-    pending = [str(place)]
+    pending, size_bytes = [str(place)], 0
     if os.path.islink(place):
-        return pending
+        return [place]
     while pending:
         path = pending.pop()
         try:
             with os.scandir(path) as entries:
                 for entry in filter(lambda entry: is_wanted(entry.name), entries):
-                    (pending if entry.is_dir(follow_symlinks=False) else found).append(entry.path)
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                    else:
+                        found.append(entry.path)
+                        with suppress(OSError):  # it was just removed
+                            size_bytes += entry.stat(follow_symlinks=False).st_size
         except (FileNotFoundError, NotADirectoryError):
             found += [path] if os.path.lexists(path) else []
         except OSError:
             (pending if opens and open_closed_folder(path) else found).append(path)
-        if len(found) > _MAX_FILES:
-            raise GooseLikeError(f"{place} has more than {_MAX_FILES} files")
-    return found
+        if len(found) > _MAX_FILES or size_bytes > _MAX_BYTES_TOGETHER:
+            raise GooseLikeError(f"{place} has more than {_MAX_FILES} files or {_MAX_BYTES_TOGETHER:,} bytes")
+    return list(map(Path, found))
 
 
 def open_closed_folder(path: str) -> bool:
@@ -106,32 +187,25 @@ def _open_rights(folder: int) -> None:
         set_mode(folder, stat.S_IMODE(mode) | 0o700)
 
 
-def read_marks(paths: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Read the marks by which a change of these files shows."""
-    marks: dict[str, tuple[int, ...]] = {}
-    for path in paths:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            status = os.lstat(path)
-            marks[path] = status.st_ino, status.st_ctime_ns
-    return marks
-
-
 def read_copy(path: str | Path) -> FileCopy | None:
     """Read a file or link at a real path without following links; None if there is none."""
+    unknown = FileCopy(0, None)
     try:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
             return FileCopy(status.st_mode, os.fsencode(os.readlink(path)))
+        unknown = FileCopy(status.st_mode, None, 0 if stat.S_ISDIR(status.st_mode) else status.st_ctime_ns)
         if not stat.S_ISREG(status.st_mode):
-            return FileCopy(status.st_mode, None)
+            return unknown
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             mode, data = os.fstat(file.fileno()).st_mode, file.read(_MAX_BYTES + 1)
             is_here = read_descriptor_path(file.fileno()) == str(path)  # no folder became a link
-        return FileCopy(mode, data if is_here and stat.S_ISREG(mode) and len(data) <= _MAX_BYTES else None)
+        is_known = is_here and stat.S_ISREG(mode) and len(data) <= _MAX_BYTES
+        return FileCopy(mode, data) if is_known else unknown
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return FileCopy(0, None)
+        return unknown
 
 
 def find_edits(old: Mapping[Path, FileCopy], new: Mapping[Path, FileCopy]) -> list[FileEdit]:
@@ -152,14 +226,6 @@ def _format_edit(edit: FileEdit) -> str:
     executable = " executable" if new.mode & 0o111 and not old.mode & 0o111 else ""
     before = old.data if stat.S_ISREG(old.mode) else None
     return f"{edit.path}:{executable}\n{format_diff(before, new.data or b'')}".rstrip("\n")
-
-
-def keep_refused(edit: FileEdit) -> None:
-    """Keep the new content of a file before it is reverted, because a person may have written it."""
-    if edit.new and edit.new.data is not None:
-        kept = state_folder() / "refused" / f"{edit.path.name}.{secrets.token_hex(4)}"
-        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        kept.write_bytes(edit.new.data)
 
 
 def write_copy(path: Path, copy: FileCopy | None, *, in_place: bool = False) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import re
 import stat
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,12 +16,14 @@ from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.sandbox.path_rules import resolve_path
 
-SETTINGS = ("config", "config.worktree")
-_POINTERS = ("commondir", "gitdir")
-"""Files that lead git to the settings of another folder. A worktree has both."""
+from .file_copy import FileCopy, FileEdit, list_files
 
-REBASE_TODO = "rebase-merge/git-rebase-todo"
-"""The steps of a stopped rebase. `git rebase --continue` runs its `exec` lines."""
+SETTINGS = ("config", "config.worktree")
+_COMMON = "commondir"  # leads git from the folder of a worktree to the settings
+_BACK = "gitdir"  # leads from there to the worktree
+_ATTRIBUTES = "info/attributes"
+_REBASE_TODO = "rebase-merge/git-rebase-todo"  # `git rebase --continue` runs its `exec` lines
+_EXEC = re.compile(rb"^\s*(x|exec)\b", re.M)
 
 # The lines of a settings file that we read, stricter than git. Any other line makes the file unreadable.
 _SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\][ \t]*(?:[#;].*)?')
@@ -75,10 +77,9 @@ def find_commit_folders(root: Path) -> tuple[Path, ...]:
             target = _read_pointer(git) if stat.S_ISREG(mode) else None
             if target is None or not (target / "HEAD").is_file():
                 return ()
-            if (target / "commondir").is_file():
-                common = target.parent.parent
-                is_known = resolve_path(_read_text(target / "gitdir")) == resolve_path(git)
-                is_known = is_known and find_foreign_pointer(target, ()) is None
+            if (target / _COMMON).is_file():
+                common, is_known = target.parent.parent, _leads_home(target, _read_text(target / _COMMON))
+                is_known = is_known and resolve_path(_read_text(target / _BACK)) == resolve_path(git)
                 return (common,) if is_known and _is_git_folder(common) else ()
             above = find_commit_folders(folder.parent) if folder != folder.parent else ()
             return (target,) if any(target.is_relative_to(one / "modules") for one in above) else ()
@@ -95,52 +96,34 @@ def _is_git_folder(path: Path) -> bool:
 
 def is_pointer(git: Path) -> bool:
     """Check for a file or link in the place of a git folder."""
-    return git.is_symlink() or not git.is_dir()
+    return os.path.islink(git) or not os.path.isdir(git)  # unlike Path, without errors
 
 
 def _read_pointer(git: Path) -> Path | None:
-    """Follow a `.git` file or link exactly as git does (`read_gitfile_gently` in its setup.c)."""
+    """Follow a `.git` file as git does."""
     with suppress(OSError, ValueError):
-        if git.is_dir():
-            return resolve_path(git)
-        text = _read_text(git)
-        if text.startswith("gitdir: "):
-            return resolve_path(git.parent / text.removeprefix("gitdir: "))
+        return _resolve_pointer(git, _read_text(git))
     return None
+
+
+def _resolve_pointer(git: Path, text: str) -> Path | None:
+    """Resolve the content of a `.git` file exactly as git does (`read_gitfile_gently` in its setup.c)."""
+    return resolve_path(git.parent / text.removeprefix("gitdir: ")) if text.startswith("gitdir: ") else None
+
+
+def _leads_home(git: Path, text: str) -> bool:
+    """Check that the `commondir` of a worktree leads to its own repository, and nowhere else."""
+    return git.parent.name == "worktrees" and resolve_path(git / text) == git.parent.parent
 
 
 def _read_text(path: Path) -> str:
     """Read a pointer or settings without blocking, because the path may be a pipe."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        return os.fsdecode(file.read(1 << 20) or b"").rstrip("\r\n").split("\0")[0]
+        return _clean_text(file.read(1 << 20))
 
 
-def find_foreign_pointer(git: Path, roots: Iterable[Path]) -> Path | None:
-    """Find the pointer through which git would leave the scanned folders: a `.git` file or link, or a `commondir`.
-
-    A `commondir` may lead from a worktree's folder to its own repository, and nowhere else.
-    """
-    if is_pointer(git):
-        target = _read_pointer(git)
-        return git if target and not any(target.is_relative_to(root) for root in roots) else None
-    pointer = git / "commondir"
-    with suppress(OSError, ValueError):
-        common = resolve_path(git / _read_text(pointer))
-        return None if git.parent.name == "worktrees" and common == git.parent.parent else pointer
-    return None
-
-
-def list_hooks(git: Path) -> list[Path]:
-    """List the files that git would run from `hooks`, or the folder itself if it is a link or cannot be listed."""
-    folder = git / "hooks"
-    if folder.is_symlink():
-        return [folder]
-    try:
-        return sorted(folder / name for name in os.listdir(folder) if is_hook_name(name))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError:  # git needs no right to list it
-        return [folder]
+def _clean_text(data: bytes | None) -> str:
+    return os.fsdecode(data or b"").rstrip("\r\n").split("\0")[0]
 
 
 def is_hook_name(name: str) -> bool:
@@ -154,29 +137,97 @@ def list_settings_files(git: Path) -> list[Path]:
 
 
 def list_decisive_files(git: Path) -> list[Path]:
-    """List the files that decide what git runs in a repository: hooks, settings, attributes and pointers."""
+    """List the files that decide what git runs in a repository: hooks, settings and others, and targets of links."""
     if is_pointer(git):
-        return [git]
-    others = (git / name for name in (*_POINTERS, "info/attributes"))
-    return [*list_hooks(git), *list_settings_files(git), *filter(os.path.lexists, others)]
+        files = [git]
+    else:
+        others = [git / name for name in (_COMMON, _BACK, _ATTRIBUTES, _REBASE_TODO)]
+        files = [*_list_hooks(git / "hooks"), *list_settings_files(git), *filter(os.path.lexists, others)]
+    # A link to a whole repository has no target here, since that is listed as well.
+    targets = [resolve_path(path) for path in files if os.path.islink(path) and (path != git or os.path.isfile(path))]
+    return [*files, *(file for target in targets for file in _list_hooks(target))]
 
 
-def read_settings(data: bytes | None) -> set[tuple[str, str]] | None:
+def _list_hooks(folder: Path) -> list[Path]:
+    try:
+        return list_files(folder, is_hook_name)
+    except GooseLikeError:  # too many
+        return [folder]
+
+
+def list_dangers(git: Path, edit: FileEdit, roots: Collection[Path]) -> list[str]:
+    """List in words what git would run outside the sandbox, or where it would go, after a change of a decisive file.
+
+    `roots` are the folders in which all repositories are known. The removal of a file is no danger.
+    """
+    path, new = edit.path, edit.new
+    if new is None or path == git / _BACK:
+        return []
+    try:
+        name = str(path.relative_to(git))
+    except ValueError:  # the target of a link
+        return [path.name]
+    text = _clean_text(new.data)
+    if name == ".":
+        target = resolve_path(git.parent / text) if stat.S_ISLNK(new.mode) else _resolve_pointer(git, text)
+        is_known = new.data is not None and (target is None or _is_inside(target, roots))
+        return [] if is_known else [f"{path.name} (leads elsewhere)"]
+    if name == _COMMON:
+        return [] if stat.S_ISREG(new.mode) and _leads_home(git, text) else [f"{name} (leads elsewhere)"]
+    if name == _REBASE_TODO:
+        has_exec = not stat.S_ISREG(new.mode) or new.data is None or _EXEC.search(new.data)
+        return ["git-rebase-todo (exec)"] if has_exec else []
+    if name in SETTINGS:
+        pairs, before = read_settings(new), read_settings(edit.old) or set()
+        if pairs is None:
+            return [f"{name} (unreadable)"]
+        return sorted({f"setting {key}" for key, value in pairs - before if not _is_harmless(git, key, value, roots)})
+    return [name if name == _ATTRIBUTES else f"hook {name.removeprefix('hooks/')}"]
+
+
+def _is_inside(path: Path, roots: Collection[Path]) -> bool:
+    return any(map(path.is_relative_to, roots))
+
+
+def _is_harmless(git: Path, key: str, value: str, roots: Collection[Path]) -> bool:
+    if key == "core.worktree":  # a submodule's, which stays inside the workspace
+        return _is_inside(resolve_path(git / value), roots)
+    return is_harmless_key(key)
+
+
+def drop_dangerous_settings(git: Path, edit: FileEdit, roots: Collection[Path]) -> FileCopy | None:
+    """Return new settings without the lines of dangerous keys. Return the old file if the new one has other dangers."""
+    if edit.path.parent != git or edit.path.name not in SETTINGS or not edit.new or read_settings(edit.new) is None:
+        return edit.old
+    lines = os.fsdecode(edit.new.data or b"").split("\n")
+    is_harmless = [_is_harmless(git, *entry, roots) if entry else True for entry in _parse_lines(lines)]
+    text = "\n".join(line for line, is_kept in zip(lines, is_harmless, strict=True) if is_kept)
+    return edit.new._replace(data=os.fsencode(text))
+
+
+def read_settings(copy: FileCopy | None) -> set[tuple[str, str]] | None:
     """Read the keys and values of a settings file. Return None if git may read the file in another way."""
-    if data is None or _CONTROLS.search(text := os.fsdecode(data)):
+    if copy is None or not stat.S_ISREG(copy.mode) or copy.data is None:
         return None
-    section, pairs = "", set()
-    for line in (line.strip(" \t") for line in text.split("\n")):
-        if not line or line[0] in "#;":
-            continue
+    text = os.fsdecode(copy.data)
+    try:
+        return None if _CONTROLS.search(text) else set(filter(None, _parse_lines(text.split("\n"))))
+    except ValueError:
+        return None
+
+
+def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, str] | None]:
+    """Yield key and value of each line of a settings file; None for another line. Raise ValueError for an odd one."""
+    section = ""
+    for line in (line.strip(" \t") for line in lines):
         header, entry = _SECTION.fullmatch(line), _ENTRY.fullmatch(line)
-        if header:
-            section = ".".join(filter(None, header.groups()))
+        if not line or line[0] in "#;" or header:
+            section = re.sub(r"\\(.)", r"\1", ".".join(filter(None, header.groups()))) if header else section
+            yield None
         elif entry and section and not line.endswith("\\"):
-            pairs.add((f"{section}.{entry[1]}".lower(), (entry[2] or "").strip()))
+            yield f"{section}.{entry[1]}".lower(), (entry[2] or "").strip()
         else:
-            return None
-    return pairs
+            raise ValueError(line)
 
 
 def find_referenced_paths(configs: Iterable[Path], tops: Iterable[Path]) -> set[Path]:

@@ -7,109 +7,70 @@ A mount is lost when somebody outside replaces what it covers, for example with 
 again.
 """
 
-import os
 import shutil
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from tempfile import mkdtemp
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.private_tmp import PrivateTmp
 
 from . import git
-from .file_copy import (
-    FileCopies,
-    FileCopy,
-    FileEdit,
-    FilePins,
-    find_edits,
-    keep_refused,
-    list_files,
-    read_copy,
-    read_marks,
-    write_copy,
-)
+from .file_copy import AcceptedFiles, FileCopies, FileCopy, FileEdit, find_edits, list_files, write_copy
 
-_MAX_STAGED = 100  # each needs an open file for each of its settings files
+_MAX_STAGED = 100
 
 
 class StagedFolder:
-    """A folder of hooks, and the settings of its repository, with the copies that commands see."""
+    """A folder of hooks, and the settings of its repository, with the copies that commands see.
 
-    def __init__(self, folder: Path, settings: Iterable[Path], copy: Path) -> None:
-        """Copy the files. Raise GooseLikeError if there are too many, or if one cannot be copied."""
+    `place` is the repository, or the folder of hooks itself if it belongs to none.
+    """
+
+    def __init__(self, folder: Path, settings: Iterable[Path], place: Path, copy: Path) -> None:
         self.folder = folder
-        self.settings = tuple(settings)
+        self.settings = {path.name: path for path in settings}
+        self.place = place
         self.copy = copy
-        self.losses = 0
-        """How many times mounts were lost."""
-        self._pins = FilePins((folder, *self.settings))
-        self._base: FileCopies = {}
-        self._marks: object = None
-        self._is_wanted = git.is_hook_name if self.settings else bool
-        copy.mkdir()
-        self.find_edits()
-        if any(one.data is None for one in self._base.values()):
-            raise GooseLikeError(f"{folder} holds a file that can't be copied")
+        self._files = AcceptedFiles()
 
-    def find_edits(self) -> tuple[list[FileEdit], list[FileEdit]]:
-        """Find the changes of the copies, and those of the real files that commands may have made.
+    def has_file(self, path: Path) -> bool:
+        """Check whether a real file belongs to the folder or its settings."""
+        return path.is_relative_to(self.folder) or path in self.settings.values()
 
-        Commands can have changed the real files once mounts are lost. Before that, the person's changes are copied.
-        """
-        if any(map(self._pins.has_moved, (self.folder, *self.settings))):
-            self.losses += 1
-            self._pins.close()
-            self._pins = FilePins(filter(os.path.lexists, (self.folder, *self.settings)))
+    def update(self, real: FileCopies) -> None:
+        """Copy the real files of the place that changed. Raise GooseLikeError if one cannot be copied."""
+        wanted = {self._to_copy(path): copy for path, copy in real.items() if self.has_file(path)}
+        edits = find_edits(self._files.places.get(self.copy, {}), wanted)
+        for edit in edits:
+            self._files.accept(self.copy, edit)
         try:
-            marks = self._read_real_marks(), read_marks(list_files(self.copy, opens=True))
-        except GooseLikeError:  # too many files
-            return [FileEdit(self.folder, None, FileCopy(0, None))], []
-        if marks == self._marks:
-            return [], []
-        hooks = map(Path, list_files(self.folder, self._is_wanted))
-        real = {path: copy for path in (*hooks, *self.settings) if (copy := read_copy(path))}
-        real_edits = find_edits(self._base, real)
-        edits = find_edits(self._base, self._read_staged()) if self._marks else []
-        edits = [one for one in edits if one.path not in {edit.path for edit in real_edits}]
-        self._marks = (None, None) if edits or real_edits else marks
-        if real_edits and not self.losses:
-            self.adopt(real_edits)
-            real_edits = []
-        return edits, real_edits
+            for edit in edits:
+                write_copy(edit.path, edit.new)
+        except (OSError, GooseLikeError):  # a command put something in the way
+            self.reset()
 
-    def _read_real_marks(self) -> dict[str, tuple[int, ...]]:
-        return read_marks([str(self.folder), *map(str, self._base), *map(str, self.settings)])
+    def find_edits(self) -> list[FileEdit]:
+        """Find the changes of the copies, as changes of the real files."""
+        is_wanted = git.is_hook_name if self.settings else bool
+        try:
+            files = list_files(self.copy, opens=True)
+        except GooseLikeError:  # too many
+            return [FileEdit(self.folder, None, FileCopy(0, None))]
+        wanted = [path for path in files if is_wanted(path.name) or self._is_settings(path)]
+        edits = self._files.find_edits(self.copy, wanted)
+        return [edit._replace(path=self._to_real(edit.path)) for edit in edits]
 
-    def adopt(self, edits: Iterable[FileEdit]) -> None:
-        """Copy changes of the real files."""
-        self._remember(edits)
-        for edit in edits:
-            self._write_staged(edit.path, edit.new)
-
-    def apply(self, edits: Iterable[FileEdit]) -> None:
-        """Make changes of the copies real. Raise GooseLikeError for a link or a file that cannot be read."""
-        for edit in edits:
-            if edit.new and (not stat.S_ISREG(edit.new.mode) or edit.new.data is None):
-                self.reset()
-                raise GooseLikeError(f"{edit.path} is no ordinary file, so it was not taken over")
-            write_copy(edit.path, edit.new, in_place=edit.path in self.settings)  # another file would lose the mount
-            self._remember([edit])
-
-    def revert(self, edits: Iterable[FileEdit]) -> None:
-        """Undo changes of the real files."""
-        for edit in edits:
-            keep_refused(edit)
-            write_copy(edit.path, edit.old, in_place=True)
-
-    def close(self) -> None:
-        """Release the real files."""
-        self._pins.close()
-
-    def _remember(self, edits: Iterable[FileEdit]) -> None:
-        for edit in edits:
-            self._base.pop(edit.path, None)
-            self._base |= {edit.path: edit.new} if edit.new else {}
+    def apply(self, edit: FileEdit) -> None:
+        """Make a change of a copy real. Raise GooseLikeError for a link or a file that cannot be read."""
+        if edit.new and (not stat.S_ISREG(edit.new.mode) or edit.new.data is None):
+            self.reset()
+            raise GooseLikeError(f"{edit.path} is no ordinary file, so it was not taken over")
+        is_settings = edit.path in self.settings.values()
+        write_copy(edit.path, edit.new, in_place=is_settings)  # another file would lose the mount
+        self._files.accept(self.copy, edit._replace(path=self._to_copy(edit.path)))
 
     def reset(self) -> None:
         """Undo all changes in the copies."""
@@ -118,21 +79,17 @@ class StagedFolder:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
-        for path, copy in self._base.items():
-            self._write_staged(path, copy)
+        for path, copy in self._files.places.get(self.copy, {}).items():
+            write_copy(path, copy)
 
-    def _read_staged(self) -> FileCopies:
-        found = {}
-        for path in map(Path, list_files(self.copy, opens=True)):
-            inside = path.relative_to(self.copy)
-            is_settings = self.folder.parent / inside in self.settings
-            if (is_settings or self._is_wanted(path.name)) and (copy := read_copy(path)):
-                found[self.folder.parent / inside if is_settings else self.folder / inside] = copy
-        return found
+    def _is_settings(self, copy: Path) -> bool:
+        return copy.parent == self.copy and copy.name in self.settings
 
-    def _write_staged(self, path: Path, copy: FileCopy | None) -> None:
-        is_settings = path in self.settings
-        write_copy(self.copy / (path.name if is_settings else path.relative_to(self.folder)), copy)
+    def _to_copy(self, path: Path) -> Path:
+        return self.copy / (path.name if path in self.settings.values() else path.relative_to(self.folder))
+
+    def _to_real(self, copy: Path) -> Path:
+        return self.settings[copy.name] if self._is_settings(copy) else self.folder / copy.relative_to(self.copy)
 
 
 class Staging:
@@ -142,15 +99,14 @@ class Staging:
         self.folders: dict[Path, StagedFolder] = {}
         self._tmp = PrivateTmp()
 
-    def add(self, folder: Path, settings: Iterable[Path] = ()) -> None:
+    def add(self, folder: Path, settings: Iterable[Path], place: Path, real: FileCopies) -> None:
         """Stage a folder of hooks. One that cannot be copied, and those above 100, stay read-only in the sandbox."""
-        if len(self.folders) >= _MAX_STAGED:
-            return
-        own = [path for path in settings if not os.path.islink(path)]
-        try:
-            self.folders[folder] = StagedFolder(folder, own, self._tmp.path / str(len(self.folders)))
-        except (OSError, GooseLikeError):
-            return
+        if len(self.folders) < _MAX_STAGED:
+            own = [path for path in settings if not path.is_symlink()]
+            staged = StagedFolder(folder, own, place, Path(mkdtemp(dir=self._tmp.path)))
+            with suppress(OSError, GooseLikeError):
+                staged.update(real)
+                self.folders[folder] = staged
 
     @property
     def mounts(self) -> Mapping[Path, Path]:
@@ -158,17 +114,10 @@ class Staging:
         return {folder: staged.copy for folder, staged in self.folders.items()}
 
     @property
-    def losses(self) -> int:
-        """How many times mounts were lost, so that new commands need a new sandbox."""
-        return sum(staged.losses for staged in self.folders.values())
-
-    @property
     def links(self) -> list[Path]:
         """The settings files over which the sandbox mounts a link to `hooks/NAME`."""
-        return [path for staged in self.folders.values() for path in staged.settings]
+        return [path for staged in self.folders.values() for path in staged.settings.values()]
 
     def close(self) -> None:
         """Remove the copies."""
-        for staged in self.folders.values():
-            staged.close()
         self._tmp.remove()

@@ -12,20 +12,20 @@ from errno import EAFNOSUPPORT, ENOSYS, EPERM
 
 _X86_64 = {
     "ioctl": 16, "socket": 41, "socketpair": 53, "clone": 56, "ptrace": 101, "pivot_root": 155,
-    "mount": 165, "umount2": 166, "add_key": 248, "request_key": 249, "keyctl": 250,
+    "syslog": 103, "mount": 165, "umount2": 166, "add_key": 248, "request_key": 249, "keyctl": 250,
     "unshare": 272, "perf_event_open": 298, "setns": 308, "process_vm_readv": 310,
     "process_vm_writev": 311, "kcmp": 312, "bpf": 321, "userfaultfd": 323,
 }  # fmt: skip
 _AARCH64 = {
     "ioctl": 29, "socket": 198, "socketpair": 199, "clone": 220, "ptrace": 117, "pivot_root": 41,
-    "mount": 40, "umount2": 39, "add_key": 217, "request_key": 218, "keyctl": 219,
+    "syslog": 116, "mount": 40, "umount2": 39, "add_key": 217, "request_key": 218, "keyctl": 219,
     "unshare": 97, "perf_event_open": 241, "setns": 268, "process_vm_readv": 270,
     "process_vm_writev": 271, "kcmp": 272, "bpf": 280, "userfaultfd": 282,
 }  # fmt: skip
 _EVERYWHERE = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
     "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "pidfd_getfd": 438,
-    "mount_setattr": 442,
+    "mount_setattr": 442, "open_tree_attr": 467,
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
 """Audit architecture and the numbers of system calls by the machine's name in uname(2)."""

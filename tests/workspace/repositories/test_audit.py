@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from goose_like.core.events import Answer
-from goose_like.workspace.repositories import audit
+from goose_like.workspace.repositories import scanner
 from goose_like.workspace.repositories.git import is_hook_name
 from tests.workspace.workspace_harness import GIT, ONCE, create_confined, needs_sandbox, run_script
 
@@ -258,7 +258,46 @@ async def test_steps_of_a_rebase_are_shown(root: Path, project: Path) -> None:
         await run_script(workspace, f"echo exec evil > {todo}", cwd=project)
         assert await workspace.inspect_changes(None) != []
     assert "+exec evil" in recorder.questions[0].detail
-    assert not (project / todo).exists()
+    assert (project / todo).read_text() == "pick abc\n"
+
+
+@needs_sandbox
+async def test_the_target_of_a_linked_hook_is_asked_about(root: Path, project: Path) -> None:
+    (project / "scripts").mkdir()
+    (project / "scripts/check").write_text("mine")
+    (project / ".git/hooks/pre-commit").symlink_to("../../scripts/check")
+    workspace, recorder = create_confined(root)
+    async with workspace:
+        await run_script(workspace, "echo evil > scripts/check", cwd=project)
+        assert "disabled" in str(await workspace.inspect_changes(None))
+        assert await workspace.inspect_changes(None) == []
+    assert "+evil" in recorder.questions[0].detail
+    assert (project / "scripts/check").read_text() == "mine"
+    assert (project / ".git/hooks/pre-commit").is_symlink()
+
+
+@needs_sandbox
+async def test_links_to_the_private_folder_are_removed(root: Path) -> None:
+    workspace, recorder = create_confined(root)
+    async with workspace:
+        await run_script(workspace, "git init -q /tmp/r; git -C /tmp/r config core.fsmonitor evil")
+        await run_script(workspace, f"ln -s {workspace.tmp}/r direct; ln -s ..{workspace.tmp} above; ln -s /tmp/r own")
+        assert "disabled" in str(await workspace.inspect_changes(None))
+        assert os.listdir(root) == ["own"]
+    assert "above (leads elsewhere)" in recorder.questions[0].text
+
+
+@needs_sandbox
+async def test_one_file_that_cannot_be_reverted_protects_no_other(root: Path) -> None:
+    (root / ".vscode").mkdir()
+    large = root / ".vscode/a"
+    large.write_bytes(b"x" * 1_000_001)
+    workspace, recorder = create_confined(root)
+    async with workspace:
+        await run_script(workspace, "echo evil > .vscode/tasks.json; echo >> .vscode/a; chmod 644 .vscode/a")
+        assert "may be active" in str(await workspace.inspect_changes(None))
+    assert not (root / ".vscode/tasks.json").exists()
+    assert "may be active" in str(recorder.events)
 
 
 # --- what cannot be listed
@@ -287,11 +326,11 @@ async def test_folders_that_cannot_be_listed_are_opened(root: Path, attack: str)
 @needs_sandbox
 async def test_an_incomplete_survey_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "a/b/c").mkdir(parents=True)
-    monkeypatch.setattr(audit, "_MAX_FOLDERS", 2)
+    monkeypatch.setattr(scanner, "_MAX_FOLDERS", 2)
     workspace, recorder = create_confined(root)
     async with workspace:
         await run_script(workspace, "true")
-    assert "not all were searched" in str(recorder.events)
+    assert "not searched everywhere" in str(recorder.events)
 
 
 # --- start files
@@ -328,6 +367,18 @@ async def test_tools_ask_once_for_a_start_file(root: Path) -> None:
         assert await workspace.inspect_changes(None) == []
     (question,) = recorder.questions
     assert (question.kind, question.detail) == ("repository", "@@ -0,0 +1 @@\n+{}\n\\ no newline at the end")
+
+
+@needs_sandbox
+async def test_what_follows_the_write_of_a_tool_is_not_accepted_with_it(root: Path) -> None:
+    workspace, recorder = create_confined(root, ONCE)
+    async with workspace:
+        await workspace.write_bytes(".envrc", b"mine")
+        (root / ".envrc").write_text("evil")
+        workspace._accept_change(root / ".envrc", b"mine")  # as if the other write had come in between
+        recorder._answer = Answer()
+        assert "disabled" in str(await workspace.inspect_changes(None))
+    assert (root / ".envrc").read_text() == "mine"
 
 
 @needs_sandbox

@@ -29,6 +29,8 @@ DENIED = {
     "process_vm_readv": (310, 270, (1, None, 0, None, 0, 0)),
     "mount": (165, 40, (None, b"/tmp", b"tmpfs", 0, None)),
     "fsopen": (430, 430, (b"tmpfs", 0)),
+    "open_tree_attr": (467, 467, (-100, b"/", 0, None, 0)),
+    "syslog": (103, 116, (10, None, 0)),
     "setns": (308, 268, (0, 0)),
     "bpf": (321, 280, (0, None, 0)),
     "perf_event_open": (298, 241, (None, 0, -1, -1, 0)),

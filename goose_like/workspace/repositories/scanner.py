@@ -1,0 +1,88 @@
+"""The search for repositories: all of them below some folders, those in closed folders and pointers included."""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from goose_like.workspace.private_tmp import PREFIX
+
+from .file_copy import Mark, open_closed_folder, read_mark
+
+_MAX_FOLDERS = 50_000
+
+
+class _Listing(NamedTuple):
+    """The content of a folder; `mark` is None if a later change may not show."""
+
+    mark: Mark | None
+    below: list[str]
+    repositories: list[str]  # those directly in this folder
+
+
+class RepositoryScanner:
+    """Finds every repository below some folders, including bare ones and pointers. A repeated scan is cheap.
+
+    Git enters folders that cannot be listed. The first scan leaves them as they are. Later scans open them, because
+    only a command can have closed them. If a killed session recorded those that were `closed`, the first scan does so.
+    """
+
+    def __init__(self, roots: Iterable[Path], closed: Iterable[str] | None = None) -> None:
+        self.roots = [root for root in roots if root.is_dir()]
+        self.is_complete = True
+        self.closed = set(closed or ())
+        """Folders that git can enter, and that could not be searched."""
+        self._listings: dict[str, _Listing] = {}
+        self._is_first = closed is None
+
+    def scan(self) -> list[Path]:
+        """Return each repository: its git folder, or the file or link in its place.
+
+        No folder is skipped, not even `node_modules`, because a command could hide a repository there.
+        """
+        found: set[str] = set()
+        pending, known = [str(root) for root in self.roots], self._listings
+        self._listings = {}
+        while pending and len(self._listings) < _MAX_FOLDERS:
+            path = pending.pop()
+            if path not in self._listings and (listing := self._list(path, known.get(path))):
+                self._listings[path] = listing
+                pending += listing.below
+                found.update(listing.repositories)
+        self.is_complete = not pending
+        self._is_first = False
+        return sorted(map(Path, found))
+
+    def _list(self, path: str, known: _Listing | None) -> _Listing | None:
+        try:
+            mark = read_mark(path)
+            return known if known and mark and known.mark == mark else self._list_folder(path, mark)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            is_known = self._is_first or path in self.closed
+            if not is_known and open_closed_folder(path):
+                return self._list(path, None)
+            if os.access(path, os.X_OK):
+                self.closed.add(path)
+            return None
+
+    def _list_folder(self, path: str, mark: Mark | None) -> _Listing:
+        with os.scandir(path) as entries:
+            found = {entry.name: entry for entry in entries}
+        below = [entry.path for entry in found.values() if entry.is_dir(follow_symlinks=False)]
+        links = [entry.path for entry in found.values() if entry.is_symlink() and _leads_to_tmp(entry.path)]
+        # Names alone decide, since git follows links. A worktree's folder borrows `objects` and `refs`.
+        names = found.keys()
+        is_git = {"HEAD", "commondir"} <= names or (
+            {"objects", "refs"} <= names and bool({"HEAD", "worktrees"} & names)
+        )
+        return _Listing(mark, below, [*links, *[path] * is_git, *[f"{path}/.git"] * (".git" in names)])
+
+
+def _leads_to_tmp(link: str) -> bool:
+    """Check for a link to files of commands where no scan looks: a private folder, by its name outside the sandbox."""
+    with suppress(OSError):
+        return PREFIX in os.readlink(link)
+    return False
