@@ -82,6 +82,10 @@ class Loopback:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
+    def play(self, *responses: Response) -> None:
+        """Begin anew with other responses."""
+        self._responses, self.requests = list(responses), []
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None

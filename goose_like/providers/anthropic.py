@@ -66,8 +66,8 @@ class AnthropicProvider(SdkProvider):
 
     def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
         data = event.value
-        if event.name and isinstance(data, dict) and "type" not in data:
-            data = {"type": event.name, **data}
+        if event.name and isinstance(data, dict) and not data.get("type"):
+            data = data | {"type": event.name}
         kind = data.get("type") if isinstance(data, dict) else "no object"
         if "error" in (event.name, kind):
             raise self._build_refusal(model, get_error_status(data), data, headers)

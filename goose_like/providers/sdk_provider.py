@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
-from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
@@ -358,6 +357,8 @@ def parse_retry_after_s(headers: Mapping[str, str]) -> float | None:
             wait_s = float(headers.get(name, "")) * unit_s
             if math.isfinite(wait_s) and wait_s >= 0:
                 return min(wait_s, _YEAR_S)
+    from email.utils import parsedate_to_datetime  # rarely needed
+
     with suppress(ValueError, OverflowError):
         wait_s = parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
         return min(wait_s, _YEAR_S) if wait_s > 0 else None
