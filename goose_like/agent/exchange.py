@@ -67,7 +67,12 @@ class Exchange:
     @property
     def reminders(self) -> Reminders:
         """The texts of goose_like that the model reads at the end of the conversation."""
-        return Reminders(self.journal, self.hooks, repeats_plan=not self.moderator.includes_plan)
+        return Reminders(
+            self.journal,
+            self.hooks,
+            repeats_plan=not self.moderator.includes_plan,
+            follows_plan=self.workspace.approval != "plan",
+        )
 
     async def reply(self, message: Message | str) -> events.TurnFinished:
         """Run one turn, from a user message to the model's final answer. Events go to the notifier.

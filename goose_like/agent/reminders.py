@@ -14,11 +14,15 @@ REPETITION_STEPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Reminders:
-    """The reminders of one exchange. A stale plan is not repeated when the moderator sends it in each request."""
+    """The reminders of one exchange. A stale plan is not repeated when the moderator sends it in each request.
+
+    `follows_plan`: the model carries its plan out. In approval mode `plan` nothing reminds it of the plan.
+    """
 
     _journal: Journal
     _hooks: ToolkitHooks
     repeats_plan: bool
+    follows_plan: bool
 
     async def add_before_request(self) -> None:
         """Add what the model should know before its next step."""
@@ -27,16 +31,21 @@ class Reminders:
         self._add_stale_plan()
 
     def add_before_finish(self) -> bool:
-        """Add a reason to continue, from a toolkit or from open tasks. Return False when there is none."""
+        """Add a reason to continue, from a toolkit or from open tasks. Return False when there is none.
+
+        A single open task is no reason: the answer itself is often the last task.
+        """
         if text := self._hooks.find_follow_up():
             self._journal.emit(Reminded(text=text))
             return True
         history = self._journal.history
         open_tasks = [task.description for task in history.plan if task.is_open]
-        if not open_tasks or history.is_reminded_of_open_tasks:
+        if len(open_tasks) < 2 or history.is_reminded_of_open_tasks or not self.follows_plan:
             return False
         tasks = "\n".join(f"- {description}" for description in open_tasks)
-        advice = "Continue with them; or mark what is done, and say what is not."
+        advice = (
+            "Continue with them; or mark what is done, and say what is not. Your answer is kept: add only what is new."
+        )
         text = f"These tasks of your plan are open:\n{tasks}\n{advice}"
         self._journal.emit(Reminded(text=text, reason="open_tasks"))
         return True
@@ -60,7 +69,7 @@ class Reminders:
 
     def _add_stale_plan(self) -> None:
         history = self._journal.history
-        is_open = self.repeats_plan and any(task.is_open for task in history.plan)
+        is_open = self.repeats_plan and self.follows_plan and any(task.is_open for task in history.plan)
         if is_open and history.steps_since_plan >= STALE_PLAN_STEPS:
             done = sum(task.status == "complete" for task in history.plan)
             title = f"Your plan, {done} of {len(history.plan)} tasks complete (update it if it has changed)"

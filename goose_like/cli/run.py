@@ -17,7 +17,7 @@ from goose_like.config.profile import Limits, Profile
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.events import Event, MessageCompleted, RunFinished, Status
 from goose_like.core.history import History
-from goose_like.core.message import Usage
+from goose_like.core.message import Message, Usage, join_answers
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.session import Session
@@ -118,11 +118,11 @@ async def run_until_stopped(
 class StdoutWriter(Notifier):
     """Standard output of a run: the answer as text, one JSON object, or every event as a line of JSON.
 
-    `answer` is the model's last message so far. `reader_gone` is done when a write fails with a broken pipe.
+    `reader_gone` is done when a write fails with a broken pipe.
     """
 
     def __init__(self, output_format: OutputFormat) -> None:
-        self.answer = ""
+        self._messages: list[Message] = []
         self.reader_gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._format = output_format
         self._has_started = False
@@ -133,7 +133,12 @@ class StdoutWriter(Notifier):
         if self._format == "stream-json" and self._has_started:  # the first line is SessionStarted
             self._write(event.model_dump_json() + "\n")
         if isinstance(event, MessageCompleted):
-            self.answer = "" if event.message.tool_calls else event.message.text
+            self._messages.append(event.message)
+
+    @property
+    def answer(self) -> str:
+        """The answer so far: all that the model said without calling a tool."""
+        return join_answers(self._messages)
 
     def finish(self, answer: str, summary: Mapping[str, Any]) -> None:
         """Write the end of the output: the answer, or the summary as JSON."""

@@ -9,8 +9,12 @@ from goose_like.core.events import (
     Reminded,
     Task,
 )
+from goose_like.core.notifier import Recorder
+from goose_like.workspace.workspace import Workspace
 from tests.agent.loop import assert_append_only, create_echo_steps, echo
 from tests.fakes import FakeToolkit, call, calls
+
+OPEN_TASKS = Task(description="plant", status="in-progress"), Task(description="water")
 
 
 async def test_a_stale_plan_is_repeated(create_harness):
@@ -36,13 +40,14 @@ async def test_a_finished_plan_is_not_repeated(create_harness):
 
 async def test_open_tasks_are_questioned_once_per_plan(create_harness):
     b = create_harness(["Done.", "Really.", "Noon.", "Done again.", "Yes."])
-    plan = PlanUpdated(tasks=(Task(description="dig", status="complete"), Task(description="plant")))
+    tasks = Task(description="dig", status="complete"), Task(description="plant"), Task(description="water")
+    plan = PlanUpdated(tasks=tasks)
     b.journal.emit(plan)
     for _ in range(2):
         assert (await b.exchange.reply("Hi.")).reason == "stop"
     (asked,) = b.events_of(Reminded)
     assert asked.reason == "open_tasks"
-    assert "- plant" in asked.text
+    assert "- plant\n- water" in asked.text
     assert "dig" not in asked.text
     b.journal.emit(plan)
     await b.exchange.reply("Hi.")
@@ -52,9 +57,24 @@ async def test_open_tasks_are_questioned_once_per_plan(create_harness):
 
 async def test_a_toolkit_and_open_tasks_can_both_continue_the_turn(create_harness):
     b = create_harness(["Done.", "Really.", "Truly."], toolkits=[FakeToolkit(before_finish=lambda: "run it")])
-    b.journal.emit(PlanUpdated(tasks=(Task(description="plant"),)))
+    b.journal.emit(PlanUpdated(tasks=OPEN_TASKS))
     assert (await b.exchange.reply("Hi.")).reason == "stop"
     assert [event.reason for event in b.events_of(Reminded)] == ["", "open_tasks"]
+
+
+async def test_the_last_open_task_is_not_questioned(create_harness):
+    b = create_harness(["All of it is done; here is the summary."])
+    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"), OPEN_TASKS[0])))
+    await b.exchange.reply("Hi.")
+    assert b.events_of(Reminded) == []
+
+
+async def test_nothing_reminds_of_a_plan_in_plan_mode(create_harness, tmp_path):
+    planning = Workspace(tmp_path, mode="full", approval="plan", notifier=Recorder())
+    b = create_harness([*create_echo_steps(12), "The plan."], echo, workspace=planning)
+    b.journal.emit(PlanUpdated(tasks=OPEN_TASKS))
+    await b.exchange.reply("Hi.")
+    assert b.events_of(Reminded) == []
 
 
 async def test_context_updates_are_added_once(create_harness):

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from rich.table import Table
@@ -21,6 +22,7 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
 from goose_like.core.history import Turn, estimate_tokens
+from goose_like.core.message import join_answers
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.providers.registry import open_model
 from goose_like.sessions.fork import fork as fork_session
@@ -211,7 +213,9 @@ def file(context: SlashContext, words: str) -> None:
 @command(anytime=True)
 def copy(context: SlashContext, words: str) -> None:
     """Copy the last answer to the clipboard."""
-    answers = [message.text for message in context.exchange.history.messages if message.role == "assistant"]
+    history = context.exchange.history
+    starts = [*(turn.start for turn in history.turns), None]
+    answers = [join_answers(history.messages[start:end]) for start, end in pairwise(starts)]
     text = next(filter(None, reversed(answers)), "")
     if not text:
         raise UsageError("there is no answer yet")
