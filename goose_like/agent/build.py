@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from goose_like import __version__
 from goose_like.agent.compaction.moderators import Moderator
-from goose_like.config.profile import ApprovalMode, Limits, Profile, ToolkitChoice
+from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.core.entry_points import BUILTIN_ENTRY_POINTS, did_you_mean, load_entry_point
 from goose_like.core.errors import ProfileError, prefix_error_path
 from goose_like.core.events import SessionStarted
@@ -30,7 +30,10 @@ from .toolkit import Requirements, Toolkit
 from .toolkit_hooks import ToolkitHooks, close_toolkit, toolkit_errors
 from .view import ExchangeView
 
-_DEVELOPER = "You are goose_like, a developer agent. You do what the user asks in the current folder."
+_DEVELOPER = (
+    "You are goose_like, a developer agent. You do what the user asks in the current folder. "
+    "The calls of one message run in order: each sees what those before it did."
+)
 _ASSISTANT = "You are goose_like, an assistant. You do what the user asks with the tools that you have."
 
 
@@ -79,7 +82,8 @@ async def build_exchange(
         moderator = _create_moderator(profile, session, hooks)
         journal.emit(describe_start(profile, session, workspace, models, tools))
         await workspace.prepare_sandbox()
-        system = _write_system_prompt(toolkits, workspace.approval)  # it describes the sandbox, which is known now
+        task = "" if parent_workspace else describe_task(workspace.approval)  # the task of a subagent is its message
+        system = _write_system_prompt(toolkits, task)  # it describes the sandbox, which is known now
         yield Exchange(
             models=models,
             moderator=moderator,
@@ -210,10 +214,10 @@ def _collect_tools(toolkits: Mapping[str, Toolkit]) -> dict[str, Tool]:
     return tools
 
 
-def _write_system_prompt(toolkits: Mapping[str, Toolkit], approval: ApprovalMode) -> str:
+def _write_system_prompt(toolkits: Mapping[str, Toolkit], task: str) -> str:
     """Write the system prompt, which stays the same in every step of a session so that prompt caches hold."""
     is_local = any(toolkit.has_local_access for toolkit in toolkits.values())
-    parts = [_DEVELOPER if is_local else _ASSISTANT, describe_task(approval)]
+    parts = [_DEVELOPER if is_local else _ASSISTANT, task]
     for index, (name, toolkit) in enumerate(toolkits.items()):
         with toolkit_errors(name, "toolkits", index):
             parts.append(toolkit.prompt().strip())

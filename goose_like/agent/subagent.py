@@ -69,7 +69,7 @@ def remaining_limits(
 ) -> dict[str, float | None]:
     """Compute what remains of the limits of the running turn, by the names of the limits.
 
-    `share_count` subagents run in parallel and share tokens and cost. `resumed` is the history of a subagent that
+    `share_count` subagents of one message share tokens and cost. `resumed` is the history of a subagent that
     continues its turn after a restart: its usage counts there, so it is not subtracted here.
     """
     usage = history.turn_usage

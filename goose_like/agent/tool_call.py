@@ -20,6 +20,7 @@ from goose_like.core.masking import find_mask, mask_text, mask_value
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult, current_call
+from goose_like.providers.text_markup import UNREADABLE_CALL
 from goose_like.sessions.output_limit import limit_text
 
 from .journal import Journal
@@ -29,6 +30,10 @@ WARN_EQUAL_FAILURES = 3
 _MAX_FRAMES = 5
 _MAX_PROBLEMS = 5
 _MAX_VALUE_CHARS = 80
+_READABLE_CALL = (
+    "the <tool_call> in your text can't be read, so nothing ran: use the API's tool calls, or end your text with "
+    '<tool_call>{"name": NAME, "arguments": {...}}</tool_call>; put an example into a code fence'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class CallOutcome:
 
 
 async def run_tools(calls: Sequence[ToolCall], tools: Mapping[str, Tool], journal: Journal, limits: TurnLimits) -> None:
-    """Run the calls of one model message in parallel, except exclusive tools, and emit their results.
+    """Run the calls of one model message in order, adjacent parallel ones together, and emit their results.
 
     Raises:
         SessionError: a result cannot be written.
@@ -58,11 +63,15 @@ async def run_tools(calls: Sequence[ToolCall], tools: Mapping[str, Tool], journa
 
 
 def _split_batches(calls: Sequence[ToolCall], tools: Mapping[str, Tool]) -> Iterator[list[ToolCall]]:
-    """Split calls into batches, which run one after the other. An exclusive call is a batch of its own."""
-    exclusive = {name for name, tool in tools.items() if tool.options.exclusive}
-    for is_exclusive, group in groupby(calls, lambda call: call.name in exclusive):
+    """Split calls into batches, which run one after the other. Adjacent parallel calls are one batch."""
+    for is_parallel, group in groupby(calls, lambda call: _is_parallel(call, tools)):
         batch = list(group)
-        yield from ([call] for call in batch) if is_exclusive else [batch]
+        yield from [batch] if is_parallel else ([call] for call in batch)
+
+
+def _is_parallel(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
+    parallel = call.name in tools and tools[call.name].options.parallel
+    return call.parse_arguments().get(parallel) is True if isinstance(parallel, str) else parallel
 
 
 async def _run_tool(call: ToolCall, tools: Mapping[str, Tool], journal: Journal, output_limit_bytes: int) -> None:
@@ -100,7 +109,7 @@ def _create_result(call: ToolCall, outcome: CallOutcome, journal: Journal, outpu
 async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> CallOutcome:
     """Run a tool call and return its outcome. Every failure becomes an outcome too; only cancellation passes."""
     if call.name not in tools:
-        near = f"did you mean {name!r}? " if (name := find_nearest_name(call.name, tools)) else ""
+        near = _suggest_tool(call.name, tools)
         return CallOutcome(f"no tool {call.name!r}; {near}the tools are: {', '.join(tools) or 'none'}", is_error=True)
     if mask := find_mask(call.arguments):
         return CallOutcome(
@@ -127,6 +136,21 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> CallOutcome:
             after = f"{tool.options.time_limit_s:g} s"
             text = f"{call.name} was stopped after its time limit of {after}; ask for less at once or try another way"
     return CallOutcome(text, is_error=True)
+
+
+def _suggest_tool(name: str, tools: Mapping[str, Tool]) -> str:
+    """Suggest the tool that other agents know under this name, however it is spelled, or one with a similar name."""
+    if name == UNREADABLE_CALL:
+        return f"{_READABLE_CALL}; "
+    letters = _get_letters(name)
+    for tool in tools.values():
+        if letters in map(_get_letters, tool.options.aliases):
+            return f"use {tool.name}; "
+    return f"did you mean {near!r}? " if (near := find_nearest_name(name, tools)) else ""
+
+
+def _get_letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()
 
 
 async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:

@@ -169,6 +169,12 @@ class Message(FrozenModel):
         return self if parts == self.parts else self.model_copy(update={"parts": parts})
 
 
+def join_answers(messages: Iterable[Message]) -> str:
+    """Join the texts of a model's messages without calls. A reminder asks for more, but replaces no answer."""
+    texts = (message.text for message in messages if message.role == "assistant" and not message.tool_calls)
+    return "\n\n".join(text for text in texts if text.strip())
+
+
 def replace_images(message: Message) -> Message:
     """Replace images with text, for a model that takes none. Equal messages give the same object."""
     return _replace_images(message) if message.images else message

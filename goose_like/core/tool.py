@@ -39,10 +39,11 @@ class ToolSpec:
 class ToolOptions:
     """The options of `@tool(...)`."""
 
-    exclusive: bool = False
+    parallel: bool | str = False
     remote: bool = False
     resumable: bool = False
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S
+    aliases: tuple[str, ...] = ()
 
 
 class AnyArguments(BaseModel):
@@ -100,21 +101,24 @@ def tool(function: F, /) -> F: ...
 @overload
 def tool(
     *,
-    exclusive: bool = False,
+    parallel: bool | str = False,
     remote: bool = False,
     resumable: bool = False,
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S,
+    aliases: tuple[str, ...] = (),
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, **options: Any) -> Any:
     """Turn a toolkit method into a tool. The model reads its name, type hints and docstring.
 
     Args:
         function: The method, when the decorator is used without options.
-        options: `exclusive`: never run beside other calls.
+        options: `parallel`: the call changes nothing, so it runs beside parallel calls that are next to it. All other
+            calls of a message run one after the other. A string names a boolean argument that makes a call parallel.
             `remote`: the client runs the tool in a later request. The method only checks the arguments: its errors go
             back to the model in the same turn, and its return value is ignored.
             `resumable`: when a turn resumes after its process was killed, run a cut-off call again under its old id.
             `time_limit_s`: stop the call after so many seconds and tell the model; None for no limit.
+            `aliases`: names of such a tool in other agents. A model that uses one is told the name here.
     """
 
     def mark(function: F) -> F:

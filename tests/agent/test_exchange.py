@@ -63,13 +63,15 @@ async def test_a_tool_call(create_harness):
 async def test_cancelling_keeps_finished_results(create_harness):
     undone = []
 
+    @tool(parallel=True)
     async def stand():
         try:
             await asyncio.Event().wait()
         finally:
             undone.append("stand")
 
-    b = create_harness([calls(call("stand", id="a"), call("echo", '{"text": "x"}', id="b"))], stand, echo)
+    look = tool(parallel=True)(echo)
+    b = create_harness([calls(call("stand", id="a"), call("echo", '{"text": "x"}', id="b"))], stand, look)
     await cancel_after(b, ToolFinished)
     assert undone == ["stand"]
     assert b.outputs == [INTERRUPTED, "x"]

@@ -5,12 +5,17 @@ import functools
 import json
 import subprocess
 import sys
+import tempfile
 import threading
 from contextvars import ContextVar
 from enum import Enum
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from goose_like.agent.tool_call import call_tool
@@ -20,8 +25,8 @@ from goose_like.core.events import Reminded, ToolFinished, ToolStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolResult
 from goose_like.core.tool import FinalResult, ToolError, make_tool, tool
-from tests.agent.loop import echo
-from tests.fakes import call, calls
+from tests.agent.loop import echo, fail
+from tests.fakes import ExchangeHarness, call, calls
 
 
 class Colour(Enum):
@@ -60,6 +65,20 @@ async def test_unknown_tool_has_near_name_and_list():
     assert outcome.output == "no tool 'shel'; did you mean 'shell'? the tools are: shell, read_file"
     assert (await call_tool(tools, call("zzz"))).output == "no tool 'zzz'; the tools are: shell, read_file"
     assert (await call_tool({}, call("zzz"))).output == "no tool 'zzz'; the tools are: none"
+
+
+async def test_a_name_of_another_agent_leads_to_the_tool_here():
+    @tool(aliases=("edit_file", "str_replace"))
+    def patch_file(): ...
+
+    def write_file(): ...
+
+    tools = {made.name: made for made in map(make_tool, (write_file, patch_file))}
+    for name in ("edit_file", "EditFile", "strReplace", "str-replace"):
+        outcome = await call_tool(tools, call(name))
+        assert outcome.output == f"no tool {name!r}; use patch_file; the tools are: write_file, patch_file"
+    del tools["patch_file"]  # what is not offered is not suggested
+    assert "did you mean 'write_file'?" in (await call_tool(tools, call("edit_file"))).output
 
 
 BAD = {
@@ -240,13 +259,44 @@ asyncio.run(main())
 # --- the calls of one message
 
 
+def create_tracing_tools(trace):
+    """Create tools that trace their calls: `look` (parallel), `change` (not), `help_out` (parallel if `reads`)."""
+
+    async def run_traced(name: str) -> str:
+        trace.append(f"+{name}")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        trace.append(f"-{name}")
+        return name
+
+    @tool(parallel=True)
+    async def look(name: str):
+        return await run_traced(name)
+
+    @tool
+    async def change(name: str):
+        return await run_traced(name)
+
+    @tool(parallel="reads")
+    async def help_out(name: str, reads: bool = False):
+        return await run_traced(name)
+
+    return look, change, help_out
+
+
+def trace_call(kind, name, **arguments):
+    return call(kind, json.dumps({"name": name, **arguments}), id=name)
+
+
 async def test_parallel_calls_with_results_in_order(create_harness):
     first_may_end = asyncio.Event()
 
+    @tool(parallel=True)
     async def first():
         await first_may_end.wait()  # only ends when the second ran beside it
         return "first"
 
+    @tool(parallel=True)
     async def second():
         first_may_end.set()
         return "second"
@@ -257,27 +307,92 @@ async def test_parallel_calls_with_results_in_order(create_harness):
     assert [event.result.call_id for event in b.events_of(ToolFinished)] == ["b", "a"]
 
 
-async def test_an_exclusive_call_does_not_overlap(create_harness):
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ([("look", "a"), ("look", "b")], "+a +b -a -b"),
+        ([("change", "a"), ("change", "b"), ("change", "c")], "+a -a +b -b +c -c"),
+        (
+            [("look", "a"), ("look", "b"), ("change", "c"), ("look", "d"), ("look", "e")],
+            "+a +b -a -b +c -c +d +e -d -e",
+        ),
+        ([("look", "a"), ("help_out", "b"), ("look", "c")], "+a -a +b -b +c -c"),
+        ([("look", "a"), ("help_out", "b", True), ("look", "c")], "+a +b +c -a -b -c"),
+        ([("help_out", "a", False), ("help_out", "b", "true"), ("help_out", "c", 1)], "+a -a +b -b +c -c"),
+        ([("look", "a"), ("none", "b"), ("look", "c")], "+a -a +c -c"),
+    ],
+)
+async def test_only_adjacent_parallel_calls_overlap(create_harness, wanted, expected):
     trace = []
+    message = calls(*(trace_call(*names[:2], **({"reads": names[2]} if names[2:] else {})) for names in wanted))
+    b = create_harness([message, "Done."], *create_tracing_tools(trace))
+    await b.exchange.reply("Hi.")
+    assert " ".join(trace) == expected
 
-    async def both(name: str):
-        trace.append(f"+{name}")
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        trace.append(f"-{name}")
+
+KINDS = st.tuples(st.sampled_from(["look", "change", "help_out", "none"]), st.booleans())
+
+
+@given(st.lists(KINDS, max_size=8))
+def test_a_call_sees_the_end_of_all_before_it_unless_both_are_parallel(kinds):
+    trace: list[str] = []
+    wanted = [trace_call(kind, f"{index}", reads=reads) for index, (kind, reads) in enumerate(kinds)]
+    wanted = [one if one.name == "help_out" else trace_call(one.name, one.id) for one in wanted]
+
+    async def run_calls(folder):
+        b = ExchangeHarness([calls(*wanted), "Done."], *create_tracing_tools(trace), folder=folder)
+        await b.exchange.reply("Hi.")
+        b.session.close()
+        return b.messages[2].tool_results if wanted else ()
+
+    with tempfile.TemporaryDirectory() as folder:
+        results = asyncio.run(run_calls(Path(folder) / "s"))
+    assert [result.call_id for result in results] == [one.id for one in wanted]
+    ran = [index for index, (kind, _) in enumerate(kinds) if kind != "none"]
+    assert [int(entry[1:]) for entry in trace if entry.startswith("+")] == ran
+    for first, second in combinations(ran, 2):
+        between = kinds[first : second + 1]
+        if not all(kind == "look" or (kind == "help_out" and reads) for kind, reads in between):
+            assert trace.index(f"-{first}") < trace.index(f"+{second}")
+
+
+@pytest.mark.parametrize("stop", ["cancel", "time limit", "disk"])
+async def test_a_stop_between_calls_gives_each_a_result(create_harness, stop):
+    started, ran = asyncio.Event(), []
+
+    @tool(parallel=True)
+    async def look(name: str):
+        return name
 
     @tool
-    async def together(name: str):
-        await both(name)
+    async def wait():
+        started.set()
+        if stop == "disk":
+            b.session.close()  # no result can be written any more
+        else:
+            await asyncio.Event().wait()
 
-    @tool(exclusive=True)
-    async def alone(name: str):
-        await both(name)
+    @tool
+    async def change():
+        ran.append("change")
 
-    wanted = [("together", "a"), ("together", "b"), ("alone", "c"), ("alone", "d"), ("together", "e")]
-    message = calls(*(call(kind, json.dumps({"name": name}), id=name) for kind, name in wanted))
-    await create_harness([message, "Done."], together, alone).exchange.reply("Hi.")
-    assert trace == ["+a", "+b", "-a", "-b", "+c", "-c", "+d", "-d", "+e", "-e"]
+    wanted = calls(trace_call("look", "a"), trace_call("look", "b"), call("wait", id="c"), call("change", id="d"))
+    b = create_harness([wanted], look, wait, change, limits=Limits(time_s=0.05 if stop == "time limit" else None))
+    turn = asyncio.create_task(b.exchange.reply("Hi."))
+    await started.wait()
+    if stop == "cancel":
+        turn.cancel()
+    await asyncio.gather(turn, return_exceptions=True)
+    assert ran == []
+    assert [result.call_id for result in b.messages[2].tool_results] == ["a", "b", "c", "d"]
+    assert b.outputs[:2] == ["a", "b"]
+    assert all(result.is_error for result in b.messages[2].tool_results[2:]) or stop == "disk"
+
+
+async def test_an_error_does_not_stop_the_calls_after_it(create_harness):
+    b = create_harness([calls(call("fail", id="a"), call("echo", '{"text": "x"}', id="b")), "Done."], fail, echo)
+    await b.exchange.reply("Hi.")
+    assert [result.is_error for result in b.messages[2].tool_results] == [True, False]
 
 
 async def test_remote_calls_are_handed_off_and_continued(create_harness):

@@ -1,6 +1,7 @@
 """Tests of delegated tasks: sessions, limits, tokens, questions and permissions."""
 
 import asyncio
+import json
 import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -136,9 +137,8 @@ def read_files(root: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in root.iterdir()}
 
 
-def delegate(task: str, id: str = "d1", **arguments: str) -> Any:
-    more = "".join(f', "{name}": "{value}"' for name, value in arguments.items())
-    return call("delegate", f'{{"task": "{task}"{more}}}', id=id)
+def delegate(task: str, id: str = "d1", **arguments: object) -> Any:
+    return call("delegate", json.dumps({"task": task, **arguments}), id=id)
 
 
 def shell(command: str, id: str = "c1", access: str = "workspace") -> Any:
@@ -210,19 +210,34 @@ async def test_tokens_count_as_the_parents(root: Path) -> None:
         assert place.exchange.history.turn_usage == {"scripted:x": Usage(input_tokens=20, output_tokens=10)}
 
 
-async def test_several_work_side_by_side(root: Path) -> None:
+@needs_sandbox
+async def test_read_only_ones_work_side_by_side_and_change_nothing(root: Path) -> None:
     """Each delegate waits for a file of another one."""
-    wait = "until test -e {}; do sleep 0.01; done"
+    wait = "until test -e /tmp/{}; do sleep 0.01; done"
+    readers = [delegate(name, f"d{name}", read_only=True) for name in "abc"]
     scripts = {
-        "go": [calls(delegate("a", "d1"), delegate("b", "d2"), delegate("c", "d3")), "Fine."],
+        "go": [calls(*readers), "Fine."],
         "a": [calls(shell(wait.format("b"))), "A."],
-        "b": [calls(shell(wait.format("c") + "; touch b")), "B."],
-        "c": [calls(shell("touch c")), "C."],
+        "b": [calls(shell(wait.format("c") + "; touch /tmp/b")), "B."],
+        "c": [calls(shell("touch /tmp/c; touch here"), write("there")), "C."],
     }
-    async with open_exchange(scripts) as place:
+    async with open_exchange(scripts, sandbox="workspace") as place:
         await place.reply()
         assert [result.output[:2] for result in place.results.values()] == ["A.", "B.", "C."]
         assert len(list_subagent_sessions(find_session("here"))) == 3
+        touched, written = place.first_results("dc")
+        assert "Read-only file system" in touched.output
+        assert written.is_error
+    assert read_files(root) == {}
+
+
+async def test_those_that_write_work_one_after_the_other(root: Path) -> None:
+    step = "test ! -e busy && touch busy && sleep 0.05 && rm busy && echo {} >> log"
+    scripts: dict[str, Any] = {name: [calls(shell(step.format(name))), "Done."] for name in "abc"}
+    scripts["go"] = [calls(*(delegate(name, f"d{name}") for name in "abc"), shell("cat log", id="c9")), "Fine."]
+    async with open_exchange(scripts) as place:
+        await place.reply()
+        assert place.results["c9"].output == "a\nb\nc"
 
 
 @needs_sandbox
@@ -556,11 +571,10 @@ async def test_a_hook_is_asked_about_once_and_stays_when_it_was_allowed(root: Pa
 @needs_sandbox
 async def test_of_what_one_left_no_other_is_asked(root: Path) -> None:
     hook = "git init -q; printf '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
-    wait = "until test -e {}; do sleep 0.01; done"
     scripts = {
         "go": [calls(delegate("a", "d1"), delegate("b", "d2")), "Fine."],
-        "a": [calls(shell(f"{wait.format('b')}; {hook}")), calls(shell("touch a", id="c2")), "Done."],
-        "b": [calls(shell(f"touch b; {wait.format('a')}")), "Done."],
+        "a": [calls(shell(hook)), calls(shell("touch a", id="c2")), "Done."],
+        "b": [calls(shell("touch b")), "Done."],
     }
     async with open_exchange(scripts, sandbox="workspace", answer=ONCE) as place:
         await place.reply()

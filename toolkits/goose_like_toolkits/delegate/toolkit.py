@@ -14,7 +14,7 @@ from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
-from goose_like.core.message import FrozenModel, Message
+from goose_like.core.message import FrozenModel, Message, join_answers
 from goose_like.core.tool import current_call
 from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
@@ -52,20 +52,22 @@ class DelegateToolkit(Toolkit):
         choice = f" Its `profile` is {first}, or one of: {', '.join(others)}." if others else ""
         return (
             "Work that takes many steps and whose result is short (find, compare, review, try) is for `delegate`: only "
-            f"the result takes room in this conversation. Independent tasks can run side by side.{choice}"
+            "the result takes room in this conversation. Calls with `read_only` run side by side, others one by one."
+            f"{choice}"
         )
 
-    @tool(time_limit_s=None)
-    async def delegate(self, task: str, profile: str = "") -> str:
+    @tool(parallel="read_only", time_limit_s=None, aliases=("task", "agent", "subagent", "spawn_agent"))
+    async def delegate(self, task: str, profile: str = "", read_only: bool = False) -> str:
         """Have a task done by a helper in this folder, with tools of its own. You read its last answer.
 
         Args:
             task: All that the helper must know (it sees nothing of this conversation), and what to return.
             profile: The helper to use, if there are several.
+            read_only: The helper only looks: it can change no file here.
         """
         if not task.strip():
             raise ToolError("the task is empty; say what to do, and what to return")
-        chosen = self._narrow_profile(self._find_profile(profile))
+        chosen = self._narrow_profile(self._find_profile(profile), read_only)
         limits = self._compute_limits(chosen.limits)
         call_id = current_call.get("")
         session = self.session.open_subagent_session(call_id)
@@ -88,11 +90,12 @@ class DelegateToolkit(Toolkit):
         ) as exchange:
             end = await exchange.reply(Message.user(task))
         warnings = await self.workspace.inspect_changes()
-        answers = [message.text for message in session.history.messages if message.role == "assistant"]
-        last_answer = next((text for text in reversed(answers) if text.strip()), "(it said nothing)")
+        messages = [message for message in session.history.messages if message.role == "assistant"]
+        last_text = next((message.text for message in reversed(messages) if message.text.strip()), "(it said nothing)")
+        answer = join_answers(messages) or last_text
         changed_files = list_changed_files(list(session.read_events()))
         notes = [*warnings, end.detail, f"took {relay.format_usage()}{_format_files(changed_files)}"]
-        result = "\n".join([last_answer, *(f"[{note}]" for note in notes if note)])
+        result = "\n".join([answer, *(f"[{note}]" for note in notes if note)])
         if end.reason != "stop":
             reason = end.reason.replace("_", " ")
             raise ToolError(
@@ -107,11 +110,11 @@ class DelegateToolkit(Toolkit):
             raise ToolError(f"no profile {name!r} to delegate to; {did_you_mean(name, self._profiles)}")
         return self._profiles[name or next(iter(self._profiles))]
 
-    def _narrow_profile(self, profile: Profile) -> Profile:
+    def _narrow_profile(self, profile: Profile, read_only: bool) -> Profile:
         """Remove permissions that the same toolkit does not have here; the workspace limits commands and files."""
         toolkits = tuple(choice for each in profile.toolkits if (choice := self._narrow_toolkit(each)))
         is_same = profile.sandbox == self.profile.sandbox  # then the user has answered if this machine has no sandbox
-        sandbox = self.workspace.mode if is_same else profile.sandbox
+        sandbox = "read-only" if read_only else self.workspace.mode if is_same else profile.sandbox
         return profile.model_copy(update={"toolkits": toolkits, "sandbox": sandbox})
 
     def _narrow_toolkit(self, choice: ToolkitChoice) -> ToolkitChoice | None:
@@ -126,7 +129,7 @@ class DelegateToolkit(Toolkit):
     def _compute_limits(self, limits: Limits) -> Limits:
         """Return the lowest of each limit: of the profile, of our config, and of the rest of this turn.
 
-        Delegates that run side by side share the rest of the turn.
+        Delegates of one message share the rest of the turn.
 
         Raises:
             ToolError: nothing is left.

@@ -31,7 +31,7 @@ class ReasonerToolkit(Toolkit):
     def prompt(self) -> str:
         return "Stuck on an error, or before a change that is hard to undo? Ask `deep_reason`, with all that you know."
 
-    @tool
+    @tool(parallel=True)
     async def deep_reason(self, problem: str) -> str:
         """Let a strong model think about a hard problem; slow. The model sees the conversation, but no tool results.
 
@@ -40,7 +40,7 @@ class ReasonerToolkit(Toolkit):
         """
         return await self._ask(_REASONING_PROMPT, problem, "deep_reason")
 
-    @tool
+    @tool(parallel=True)
     async def generate_code(self, instructions: str) -> str:
         """Let a strong model write code without saving it: check it and write it to files.
 

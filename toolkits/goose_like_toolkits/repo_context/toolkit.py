@@ -41,7 +41,7 @@ class RepoContextToolkit(Toolkit):
             "are defined in it, call `map_repository`, with words of your task as `about`."
         )
 
-    @tool
+    @tool(parallel=True)
     async def map_repository(
         self, path: str = ".", about: str = "", budget: Annotated[int, Field(ge=1_000)] = 8_000
     ) -> str:
@@ -58,7 +58,7 @@ class RepoContextToolkit(Toolkit):
     async def close(self) -> None:
         await self._map.close()
 
-    @tool
+    @tool(parallel=True)
     async def summarize_current_project(self) -> dict[str, str]:
         """Summarize the most informative files of this project, by path. Slow the first time."""
         self.notifier.status("choosing files")

@@ -26,7 +26,7 @@ class CodeActions:
         self._host = host
         self._rounds = rounds
 
-    @tool(exclusive=True)
+    @tool
     async def write_code(self, code: str, tests: str = "") -> TransientResult:
         """Write functions for the code library as a draft, and try them. `save_code` keeps the newest draft.
 
@@ -45,7 +45,7 @@ class CodeActions:
         text = f"draft of {names} {state}"
         return TransientResult(f"the {text}; `save_code` keeps it", replacement=f"a {text}")
 
-    @tool(exclusive=True)
+    @tool
     async def save_code(self, replace: bool = False) -> TransientResult:
         """Put the newest draft into the code library.
 
@@ -63,7 +63,7 @@ class CodeActions:
             replacement=f"{names} is in the library",
         )
 
-    @tool(exclusive=True, time_limit_s=None)
+    @tool(time_limit_s=None)
     async def run_code(self, code: str) -> str:
         """Run Python in a fresh process, which can import the library in its current state.
 

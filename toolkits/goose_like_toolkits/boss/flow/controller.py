@@ -10,7 +10,7 @@ from typing_extensions import override
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Question
-from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec, make_tool
+from goose_like.core.tool import AnyArguments, Tool, ToolSpec, make_tool
 from goose_like.toolkit import FinalResult, FollowUp, Notifier, Requirements, ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.memory.files import MemoryFiles
 from goose_like_toolkits.boss.python_flow import FlowBranch
@@ -86,7 +86,7 @@ class ControllerToolkit(Toolkit):
     async def close(self) -> None:
         await self._rounds.close()
 
-    @tool(exclusive=True)
+    @tool
     async def finish(self, result: str, summary: str) -> FinalResult:
         """End the work: the goal is reached, or can't be.
 
@@ -96,7 +96,7 @@ class ControllerToolkit(Toolkit):
         """
         return FinalResult(result, replacement=summary)
 
-    @tool(exclusive=True, time_limit_s=None)
+    @tool(time_limit_s=None)
     async def ask_user(self, question: str) -> str:
         """Ask the person something that only they know.
 
@@ -142,10 +142,10 @@ def _describe(action: Tool, branches: Mapping[str, Branch]) -> Tool:
 def _make_flow_tool(name: str, flow: FlowBranch, function: Callable[..., Any]) -> Tool:
     properties: dict[str, Any] = {parameter: {} for parameter in flow.parameters}
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    return Tool(ToolSpec(name, flow.description or name, schema), function, AnyArguments, ToolOptions(exclusive=True))
+    return Tool(ToolSpec(name, flow.description or name, schema), function, AnyArguments)
 
 
-@tool(exclusive=True, resumable=True, time_limit_s=None)
+@tool(resumable=True, time_limit_s=None)
 async def _hand_over(goal: str) -> None:
     """Hand a goal to a sub-boss.
 

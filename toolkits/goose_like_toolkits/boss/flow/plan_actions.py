@@ -40,7 +40,7 @@ class PlanActions:
         if isinstance(plan, dict) and not plan["is_put"] and not await self._write_plan(plan):
             self._host.notifier.log("somebody wrote another plan meanwhile; that plan stays")
 
-    @tool(exclusive=True, time_limit_s=None)
+    @tool(time_limit_s=None)
     async def re_plan(self, reason: str) -> TransientResult:
         """Have a new plan made, when the plan turned out to be wrong.
 
@@ -52,7 +52,7 @@ class PlanActions:
             raise ToolError(_CONFLICT)
         return TransientResult(f"the plan from now on:\n{plan['text']}", replacement=f"a new plan, as {reason}")
 
-    @tool(exclusive=True)
+    @tool
     async def update_plan(
         self,
         done: list[int],
