@@ -29,7 +29,7 @@ from goose_like.workspace.sandbox.path_rules import Rules, build_rules, resolve_
 from goose_like.workspace.sandbox.scope import SandboxScope, narrow_rules
 
 from .files import FileAccess
-from .private_tmp import PrivateTmp
+from .private_folder import PrivateFolder
 from .programs import build_safe_path, find_program
 from .repositories import git
 from .sandbox import bubblewrap, environment
@@ -85,7 +85,7 @@ class Workspace(FileAccess):
         above_mechanism = parent._mechanism if parent else None
         self._mechanism: SandboxMechanism = SandboxMechanism(self._permissions, notifier, above_mechanism)
         self._spawners = SpawnerPool(self._start_spawner)
-        self._private_tmp: PrivateTmp | None = None
+        self._private_tmp: PrivateFolder | None = None
         self._audit: RepositoryAudit | None = None
         self._frozen_rules: Rules | None = None
 
@@ -120,7 +120,7 @@ class Workspace(FileAccess):
         """The private folder that commands see as /tmp. In mode `full` it is an ordinary folder."""
         if self._parent:
             return self._parent.tmp  # shared, so that files can be handed over
-        self._private_tmp = self._private_tmp or PrivateTmp()
+        self._private_tmp = self._private_tmp or PrivateFolder("tmp")
         return self._private_tmp.path
 
     @property
@@ -168,7 +168,7 @@ class Workspace(FileAccess):
             try:
                 findings = await audit.inspect(_refuse_unattended)
                 is_clean = True
-            except GooseLikeError as error:
+            except (OSError, GooseLikeError) as error:
                 findings = [f"hooks or settings that a command left in the workspace may still be active: {error}"]
                 is_clean = False
             for sentence in findings:

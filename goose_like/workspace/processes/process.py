@@ -325,7 +325,8 @@ def _create_file() -> int:
 
 def describe_exit(code: int) -> str:
     """Describe an exit code in words, with signals by name."""
+    number = -code if code < 0 else code - 128
+    name = signal.Signals(number).name if number in set(signal.Signals) else ""
     if code < 0:
-        return f"killed by {signal.Signals(-code).name}"
-    by = f" ({signal.Signals(code - 128).name})" if code - 128 in set(signal.Signals) else ""
-    return f"exit code {code}{by}"
+        return f"killed by {name or f'signal {number}'}"
+    return f"exit code {code}{name and f' ({name})'}"

@@ -100,11 +100,11 @@ def build_rules(
     rules.change_rule(list_shown_paths(root), "read", of=("private",))
     rules.change_rule(named, "read", of=("private", "tmp"))
     rules.change_rule(_list_program_folders(), "read", of=("tmp", "hidden", "private"))
-    # A virtual environment that runs goose_like is protected too: its files run outside any sandbox the next time.
-    own = [config_folder()] if sys.prefix == sys.base_prefix else [config_folder(), Path(sys.prefix)]
+    # The Python that runs goose_like is protected too: its files run outside any sandbox the next time.
+    pythons = [path for path in map(Path, {sys.prefix, sys.base_prefix}) if _is_own_python(path, own_folders)]
     started = list(resolve_in_homes(START_FILES))
     rules.change_rule((*started, *map(resolve_path, protected)), "protected", of=("read", "write"))
-    rules.change_rule(map(resolve_path, own), "protected", of=("read", "write", "private"))
+    rules.change_rule(map(resolve_path, (config_folder(), *pythons)), "protected", of=("read", "write", "private"))
     rules.change_rule(started, "hidden", of=("private",))
     rules.change_rule(secrets, "hidden", of=("read", "write", "protected", "private"))
     rules.change_rule(named, "read", of=("hidden",))
@@ -115,6 +115,12 @@ def build_rules(
     if outputs is not None:
         table[resolve_path(outputs)] = "read"
     return rules
+
+
+def _is_own_python(prefix: Path, roots: Iterable[Path]) -> bool:
+    """Check for a virtual environment, or an installation below a writable folder, but not around one."""
+    is_venv = prefix == Path(sys.prefix) != Path(sys.base_prefix)
+    return is_venv or any(root in resolve_path(prefix).parents for root in roots)
 
 
 def list_secret_paths() -> list[Path]:

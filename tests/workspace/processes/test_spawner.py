@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.workspace.processes.process import Process, SpawnerClient
+from goose_like.workspace.processes.process import Process, SpawnerClient, describe_exit
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -59,6 +59,13 @@ async def test_output_and_code(spawner: SpawnerClient, tmp_path: Path) -> None:
 
 async def test_death_by_signal_is_negative(spawner: SpawnerClient) -> None:
     assert await (await bash(spawner, "kill -9 $$")).wait() == -signal.SIGKILL
+    assert await (await bash(spawner, "kill -36 $$")).wait() == -36
+
+
+def test_exit_codes_are_described() -> None:
+    texts = {0: "exit code 0", 137: "exit code 137 (SIGKILL)", 200: "exit code 200", -9: "killed by SIGKILL"}
+    assert {code: describe_exit(code) for code in texts} == texts
+    assert describe_exit(-36) == "killed by signal 36"
 
 
 async def test_many_at_once(spawner: SpawnerClient) -> None:

@@ -263,6 +263,16 @@ async def test_our_configuration_is_protected(tmp_path: Path, home: Path) -> Non
     assert (config / "profiles.yaml").read_text() == "mine"
 
 
+async def test_a_python_in_the_workspace_that_runs_us_is_protected(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "env/lib").mkdir(parents=True)
+    for base in (root / "env", root):  # an environment of conda, and a workspace that is itself a prefix
+        monkeypatch.setattr(sys, "prefix", str(base))
+        monkeypatch.setattr(sys, "base_prefix", str(base))
+        rules = build_rules(root, root.parent / "tmp")
+        assert rules.get_rule(root / "env/lib") == ("write" if base == root else "protected")
+        assert rules.get_rule(root / "src") == "write"
+
+
 # --- git
 
 
