@@ -10,6 +10,7 @@ from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.core.errors import ProfileError
 from goose_like.sessions.session import Session
 from goose_like.workspace.permissions.policy import describe_risk
+from goose_like.workspace.private_folder import remove_abandoned_folders
 
 from .options import ProfileOptions
 from .project_trust import settle_project_trust
@@ -47,6 +48,7 @@ def run_and_close(work: Coroutine[Any, Any, int], choice: ProfileChoice, session
 
     An error about the profile names its file and line.
     """
+    remove_abandoned_folders()
     try:
         return asyncio.run(work)
     except ProfileError as error:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from uvicorn.supervisors import Multiprocess
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.providers.registry import choose_models, format_model_label
+from goose_like.workspace.private_folder import PrivateFolder, remove_abandoned_folders
 
 from .app import build_routes, create_app
 from .connection import LimitedConnection
@@ -35,6 +35,7 @@ def run_server(profile_name: str, model: str | None, port: int, settings: Settin
     Raises:
         GooseLikeError: the server cannot start.
     """
+    remove_abandoned_folders()
     chosen = choose_profile(profile_name, model)
     try:
         profile, removed = restrict_profile(chosen.profile, settings.toolkits)
@@ -112,8 +113,8 @@ def _run_workers(settings: Settings, chosen: ProfileChoice, listener: socket.soc
         h11_max_incomplete_event_size=64 * 1024,
     )
     if settings.workers > 1:
-        with tempfile.TemporaryDirectory(prefix="goose-like-metrics-", ignore_cleanup_errors=True) as folder:
-            os.environ.setdefault(METRICS_FOLDER_VARIABLE, folder)  # the workers inherit it
+        with PrivateFolder("metrics") as folder:
+            os.environ.setdefault(METRICS_FOLDER_VARIABLE, str(folder.path))  # the workers inherit it
             supervisor = _Supervisor(config, [listener])
             supervisor.run()
         return int(any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes))

@@ -1,11 +1,9 @@
 """The parts that all requests of one worker share: profile, model connections, workspace and running turns."""
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from typing_extensions import override
 
@@ -17,6 +15,7 @@ from goose_like.core.errors import ProfileError
 from goose_like.core.notifier import Notifier
 from goose_like.providers.base import ModelPair
 from goose_like.providers.registry import open_models
+from goose_like.workspace.private_folder import PrivateFolder
 from goose_like.workspace.workspace import Workspace
 
 from .settings import Settings
@@ -75,8 +74,8 @@ async def open_service(settings: Settings, profile: Profile) -> AsyncIterator[Se
             stack.push_async_callback(provider.close)
         workspace = None
         if not settings.toolkits:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="goose-like-serve-"))
-            workspace = EmptyWorkspace(Path(folder), mode="read-only", approval="auto", notifier=Notifier())
+            folder = stack.enter_context(PrivateFolder("serve")).path
+            workspace = EmptyWorkspace(folder, mode="read-only", approval="auto", notifier=Notifier())
             stack.push_async_callback(workspace.close)
         async with build_exchange(profile, Notifier(), workspace=workspace, models=models) as exchange:
             tool_names = frozenset(exchange.tools)

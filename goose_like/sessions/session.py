@@ -22,7 +22,6 @@ import re
 import secrets
 import shlex
 import shutil
-import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -37,6 +36,7 @@ from goose_like.core.gc_pause import pause_gc
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
 from goose_like.workspace.permissions.policy import Grant
+from goose_like.workspace.private_folder import PrivateFolder
 
 from .index import (
     EVENTS_FILE,
@@ -76,6 +76,7 @@ class Session:
         self._name = name
         self._is_empty = False
         self._descriptor = -1
+        self._private_folder: PrivateFolder | None = None
         self._is_recorded = True
         self._shown_lines: list[tuple[str, bytes]] = []  # the `text_shown` lines at the end, each with its call id
 
@@ -149,7 +150,9 @@ class Session:
     @classmethod
     def temporary(cls) -> Self:
         """Create a session that `close` deletes."""
-        session = cls(Path(tempfile.mkdtemp(prefix="goose-like-session-")), "temporary", History(), is_kept=False)
+        folder = PrivateFolder("session")
+        session = cls(folder.path, "temporary", History(), is_kept=False)
+        session._private_folder = folder
         session._open(is_new=True)
         return session
 
@@ -285,7 +288,9 @@ class Session:
             self.is_kept = self.is_kept and not self._is_empty
             os.close(self._descriptor)
             self._descriptor = -1
-        if not self.is_kept:
+        if self._private_folder:
+            self._private_folder.remove()
+        elif not self.is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -27,6 +27,7 @@ from goose_like.sessions.session import Session
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import handle_signals, is_terminal
 from goose_like.terminal.renderer import format_usage
+from goose_like.workspace.private_folder import remove_abandoned_folders
 
 from .io import PipeIO, TerminalIO
 from .shell_escape import run_shell_escape
@@ -49,6 +50,7 @@ async def run_chat(
     The session begins with `plan` and the message `first`. `prompt` must be open; without it lines come from standard
     input.
     """
+    remove_abandoned_folders()
     is_person = is_terminal(sys.stdin)
     io = TerminalIO(prompt, choice.profile.session) if prompt else PipeIO()
     chat = ChatLoop(io, choice.project)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from goose_like.workspace.private_tmp import PREFIX
+from goose_like.workspace.private_folder import PRIVATE_NAME
 
 from .file_copy import Mark, open_closed_folder, read_mark
 
@@ -84,5 +84,5 @@ class RepositoryScanner:
 def _leads_to_tmp(link: str) -> bool:
     """Check for a link to files of commands where no scan looks: a private folder, by its name outside the sandbox."""
     with suppress(OSError):
-        return PREFIX in os.readlink(link)
+        return PRIVATE_NAME.search(os.readlink(link)) is not None
     return False

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.workspace.private_tmp import PrivateTmp
+from goose_like.workspace.private_folder import PrivateFolder
 
 from . import git
 from .file_copy import AcceptedFiles, FileCopies, FileCopy, FileEdit, find_edits, list_files, write_copy
@@ -97,7 +97,7 @@ class Staging:
 
     def __init__(self) -> None:
         self.folders: dict[Path, StagedFolder] = {}
-        self._tmp = PrivateTmp()
+        self._tmp = PrivateFolder("tmp")
 
     def add(self, folder: Path, settings: Iterable[Path], place: Path, real: FileCopies) -> None:
         """Stage a folder of hooks. One that cannot be copied, and those above 100, stay read-only in the sandbox."""

@@ -1,0 +1,91 @@
+"""Private folders among the temporary files, and the removal of those that killed processes left."""
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, Self
+
+FolderKind = Literal["tmp", "session", "serve", "metrics"]
+"""The use of a folder: what commands see as /tmp, a session that is not kept, what serve needs, its metrics."""
+
+PRIVATE_NAME = re.compile(r"goose-like-(tmp|session|serve|metrics)-\w+")
+
+_MAX_ATTEMPTS = 5
+
+
+class PrivateFolder:
+    """A temporary folder that is locked for as long as its process lives."""
+
+    def __init__(self, kind: FolderKind) -> None:
+        self._lock: int | None = None
+        for _ in range(_MAX_ATTEMPTS):  # another process may take the new folder for an abandoned one
+            self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"goose-like-{kind}-")))
+            self._lock = _lock_folder(self.path)
+            if self._lock is not None:
+                break
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove the folder, then release the lock."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def remove_abandoned_folders() -> threading.Thread:
+    """Remove the private folders of dead processes, in a daemon thread so that no start or exit waits for it."""
+    thread = threading.Thread(target=_remove_abandoned_folders, name="removal of abandoned folders", daemon=True)
+    thread.start()
+    return thread
+
+
+def _remove_abandoned_folders() -> None:
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        paths = [Path(entry.path) for entry in entries if PRIVATE_NAME.fullmatch(entry.name)]
+        for path in paths:
+            with suppress(OSError):  # its process has just removed it, or it belongs to another user
+                _remove_if_abandoned(path)
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    lock = _lock_folder(path)
+    if lock is None:
+        return
+    try:
+        if os.fstat(lock).st_uid == os.getuid():
+            # Through the descriptor, because the name may meanwhile belong to another folder.
+            for name in os.listdir(lock):
+                try:
+                    os.unlink(name, dir_fd=lock)
+                except OSError:
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=lock)
+            path.rmdir()
+    finally:
+        os.close(lock)
+
+
+def _lock_folder(path: Path) -> int | None:
+    """Lock a folder until the returned descriptor is closed. Return None if another process holds or removed it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), path.lstat()):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
