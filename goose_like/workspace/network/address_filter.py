@@ -1,7 +1,8 @@
-"""Address filter: resolve host names, and tell public internet addresses from private ones."""
+"""Address filter: normalize and resolve host names, and tell public internet addresses from private ones."""
 
 import asyncio
 import socket
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 from goose_like.core.errors import GooseLikeError
@@ -14,6 +15,14 @@ _SPECIAL = (
     IPv4Network("192.0.0.0/24"),  # protocol assignments, RFC 6890; the metadata service of one cloud is here
     IPv4Network("168.63.129.16"),  # services of another cloud for its machines, although it looks public
 )
+
+
+def normalize_host(host: str) -> str:
+    """Write a host, or a pattern of hosts, as connections name it: in lower case, ASCII, and without a last dot."""
+    host = host.strip().lower().rstrip(".")
+    with suppress(UnicodeError):  # no name of a host
+        return host.encode("idna").decode()
+    return host
 
 
 async def resolve_host(host: str, port: int) -> list[Address]:

@@ -10,12 +10,15 @@ from goose_like.core.errors import DeniedError
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.processes.process import SpawnerClient
 
+from .address_filter import normalize_host
+
 _COMMON_PORTS = (80, 443)
 _ADDRESS = re.compile(r"(\[.*\]|(.*\.)?(\d+|0x[0-9a-f]*))(:\d+)?")  # resolvers take 127.1 and 0x7f000001 too
 
 
 def format_host(host: str, port: int) -> str:
     """Format a host as questions and lists name it: without the port if that is 80 or 443."""
+    host = normalize_host(f"[{host}]" if ":" in host and not host.startswith("[") else host)
     return host if port in _COMMON_PORTS else f"{host}:{port}"
 
 
@@ -28,7 +31,7 @@ class HostAccess:
 
     def __init__(self, permissions: Permissions, allowed: Iterable[str]) -> None:
         self._permissions = permissions
-        self._allowed = [pattern.lower().rstrip(".") for pattern in allowed]
+        self._allowed = [normalize_host(pattern) for pattern in allowed]
         self._asking = asyncio.Lock()
         self._answers: dict[tuple[SpawnerClient, str], tuple[set[int], str]] = {}
         self._refusals: dict[str, None] = {}

@@ -25,7 +25,7 @@ _CHUNK_BYTES = 256 * 1024
 _HEAD_TIMEOUT_S = 30.0
 _CONNECT_TIMEOUT_S = 15.0
 
-_HOST = r"(?P<host>[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])"
+_HOST = r"(?P<host>[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])"
 _TUNNEL = re.compile(rf"CONNECT {_HOST}:(?P<port>\d{{1,5}}) HTTP/1\.[01]")
 _REQUEST = re.compile(
     rf"(?P<method>[A-Z]{{1,20}}) http://(?:[^/?#@\s]*@)?{_HOST}(?::(?P<port>\d{{1,5}}))?(?P<path>[/?]\S*)?"

@@ -18,8 +18,8 @@ from .policy import APPROVALS, DECISIONS, MODES, Decision, Grant, Verdict, decid
 current_tool: ContextVar[str] = ContextVar("current_tool", default="")
 """The name of the running tool, if there are rules about tools."""
 
-_RULED_KINDS = ("command", "change", "deletion", "outside", "domain", "tool")
-"""The kinds that a rule can allow. Rights beyond the sandbox are the person's own decision each time."""
+_RULED_KINDS = ("command", "change", "outside", "domain", "tool")
+"""The kinds that a rule can allow. The others go beyond the sandbox, or cannot be undone."""
 
 
 class Permissions:

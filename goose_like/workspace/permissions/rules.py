@@ -13,33 +13,31 @@ from typing import Literal, NamedTuple, get_args
 
 from goose_like.config.profile import PermissionLists
 from goose_like.core.events import PermissionKind
+from goose_like.workspace.network.address_filter import normalize_host
 
 from .policy import Verdict
-from .shell_syntax import SimpleCommand, format_command, parse_line
+from .shell_syntax import SimpleCommand, format_command, parse_line, split_git_options
 
 Subject = Literal["command", "tool", "path", "domain"]
 
 MAX_PREFIX_CHARS = 100
 
-_RISKY_VARIABLE = re.compile(
-    r"PATH|IFS|ENV|HOME|SHELL|EDITOR|VISUAL|PAGER|PROMPT_COMMAND|NODE_OPTIONS"
-    r"|(BASH|GIT|LD|DYLD|PYTHON|PERL5|RUBY|XDG|npm)_?\w*"
+_HARMLESS_VARIABLE = re.compile(
+    r"(?!npm_|.*proxy)[a-z]\w*|[A-Z]|CI|DEBUG|VERBOSE|LANG|LC_[A-Z]+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR"
+    r"|(NODE|RAILS|RACK|APP|FLASK)_ENV|RUST_(LOG|BACKTRACE)|PYTHON(UNBUFFERED|HASHSEED|DONTWRITEBYTECODE)"
 )
-"""Variables by which a command runs something else than its name says."""
+"""Variables by which no command runs something else than its name says."""
 
-_GIT_OPTIONS_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path")
-
-_TRANSPARENT = re.compile(
-    "env|time|timeout|nice|ionice|chrt|taskset|stdbuf|nohup|setsid|command|builtin|exec|coproc|unbuffer"
-)
+_TRANSPARENT = re.compile("env|time|timeout|nice|ionice|taskset|stdbuf|nohup|setsid|command|builtin|exec|unbuffer")
 """Programs that only start their arguments, which `parse_line` lists too."""
 
-_HARMLESS = re.compile(r":|true|false|pwd|echo|printf|test|\[")
-"""Commands of the shell that need no rule to be allowed, if they write no file."""
+_HARMLESS = re.compile(r":|true|false|pwd|echo|printf|test")
+"""Commands of the shell that need no rule to be allowed, if they write no file and have no option `-v`."""
 
 _INTERPRETERS = re.compile(
     r"(python|pypy|ruby|perl|node|lua|php)[\d.]*|deno|bun|(ba|da|z|k|a|fi)?sh|su|sudo|doas|eval|source|\.|ssh|g?awk"
-    r"|sed|xargs|parallel|find|fd|watch|trap|alias|script|busybox|npx|pnpx|uvx|export|declare"
+    r"|sed|xargs|parallel|find|fd|watch|trap|alias|script|busybox|npx|pnpx|uvx|export|declare|Rscript|R|julia|tclsh"
+    r"|expect|ipython[\d.]*|java|osascript|pwsh|n?vim?|emacs|gdb"
 )
 """Programs that run any code which their arguments name."""
 
@@ -94,18 +92,11 @@ class PermissionRule:
             return None
         if not fnmatchcase(name if "/" in first else command.name, first):
             return False
-        words = [None if word is None or "{" in word else word for word in _skip_git_options(command)]
+        arguments = split_git_options(command.words[1:])[1] if command.name == "git" else command.words[1:]
+        words = [None if word is None or "{" in word else word for word in arguments]
         found = [_match_places(words, [want for want in wanted if not want.startswith("-")])]
         found += [_has_option(words, want) for want in wanted if want.startswith("-")]
         return False if False in found else None if None in found else True
-
-
-def _skip_git_options(command: SimpleCommand) -> Sequence[str | None]:
-    """Return the arguments, for git from the subcommand on."""
-    words = command.words[1:]
-    while command.name == "git" and words and words[0] is not None and words[0].startswith("-"):
-        words = words[2 if words[0] in _GIT_OPTIONS_WITH_VALUE else 1 :]
-    return words
 
 
 def _match_places(words: Sequence[str | None], places: Sequence[str]) -> bool | None:
@@ -136,15 +127,15 @@ def _has_option(words: Sequence[str | None], option: str) -> bool | None:
     given = [word for word in words if word is not None and word.startswith("-")]
     if any(fnmatchcase(word, option) or fnmatchcase(word.partition("=")[0], option) for word in given):
         return True
-    letters = {letter for word in given if re.fullmatch(r"-\w{1,4}", word) for letter in word[1:]}
+    joined = [word[1:] for word in given if re.fullmatch(r"-\w+", word)]
     if re.fullmatch(r"-\w{1,3}", option):
-        if letters.issuperset(option[1:]):
+        if set("".join(word for word in joined if len(word) <= 4)).issuperset(option[1:]):
             return True
-        long_forms = {word[2] for word in given if re.match(r"--\w", word)}
-        is_possible = (letters | long_forms).issuperset(option[1:])  # rm -r --force
+        long_forms = [word[2] for word in given if re.match(r"--\w", word)]  # rm -R --force
+        is_possible = set("".join([*joined, *long_forms]).lower()).issuperset(option[1:].lower())
     else:
         names = [word.partition("=")[0] for word in given]
-        is_short = option.startswith("--") and option[2:3] in letters
+        is_short = option.startswith("--") and any(option[2:3] in word for word in joined)
         is_possible = is_short or any(len(name) > 3 and option.startswith(name) for name in names)  # --forc
     return None if is_possible or None in words else False
 
@@ -213,6 +204,7 @@ class PermissionRules:
         """Judge a tool, path or domain by its names, any of which may match."""
         for rule in self.list_rules(subject, "deny", "ask", "allow"):
             pattern = os.path.expanduser(rule.pattern) if subject == "path" else rule.pattern
+            pattern = normalize_host(pattern) if subject == "domain" else pattern
             if any(fnmatchcase(name, pattern) for name in names):
                 return Judgement(rule.verdict, f"`{names[0]}` matches {rule}")
         return Judgement()
@@ -224,6 +216,7 @@ class PermissionRules:
 
     def judge_host(self, host: str) -> Judgement:
         """Judge a host. A rule without a port denies all ports of the host, but allows only the common ones."""
+        host = normalize_host(host)
         bare, _, port = host.rpartition(":")
         any_port = self.judge("domain", bare) if bare and port.isdecimal() else Judgement()
         return any_port if any_port.verdict in ("deny", "ask") else self.judge("domain", host)
@@ -252,7 +245,7 @@ def _find_allowing(commands: Sequence[SimpleCommand], rules: Sequence[Permission
 def _is_plain(command: SimpleCommand) -> bool:
     """Check that a command runs what it names, and writes no file by a redirect."""
     written = {*command.overwrites, *command.appends} - {"/dev/null"}
-    return command.words[0] is not None and not written and not any(map(_RISKY_VARIABLE.fullmatch, command.variables))
+    return command.words[0] is not None and not written and all(map(_HARMLESS_VARIABLE.fullmatch, command.variables))
 
 
 def _list_essential(commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
@@ -262,7 +255,9 @@ def _list_essential(commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
         first, *rest = command.words
         is_script = first in ("sh", "bash") and len(rest) == 2 and rest[0] in ("-c", "-lc")
         is_starter = bool(first and rest and _TRANSPARENT.fullmatch(first)) or is_script
-        if not (first and _HARMLESS.fullmatch(first)) and not is_starter:
+        has_option = any(word is None or word.startswith("-v") for word in (rest[:1] if first == "printf" else rest))
+        is_harmless = first and _HARMLESS.fullmatch(first) and not (first in ("printf", "test") and has_option)
+        if not is_harmless and not is_starter:
             essential.append(command)
     return essential or list(commands)
 

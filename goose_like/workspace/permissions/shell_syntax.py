@@ -2,14 +2,16 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import PurePath
+from getopt import GetoptError, getopt, gnu_getopt
+from itertools import chain, pairwise, takewhile
 from typing import Any
 
 _MAX_CHARS = 100_000
 _MAX_DEPTH = 20  # of lines and commands within others, such as sh -c "sudo sh -c ..."
+_GIT_OPTIONS_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source")
 
 Node = Any
 """A `tree_sitter.Node`. The package is imported with the first line."""
@@ -38,11 +40,14 @@ class SimpleCommand:
     @property
     def name(self) -> str:
         """The program without its folder, such as `git` for `/usr/bin/git`; empty if it is not known."""
-        return PurePath(self.words[0] or "").name
+        return (self.words[0] or "").rpartition("/")[2]
 
 
 UNKNOWN = SimpleCommand((None,))
 """Stands for a part of a line that cannot be read."""
+
+ARITHMETIC = SimpleCommand(("((",))
+"""Stands for an expression. The shell runs the commands in the values of its variables, such as `a[$(ls)]`."""
 
 
 def parse_line(line: str) -> list[SimpleCommand]:
@@ -60,9 +65,20 @@ def format_command(command: SimpleCommand) -> str:
     return " ".join("$?" if word is None else shlex.quote(word) for word in command.words)
 
 
+def split_git_options(words: Words) -> tuple[Words, Words]:
+    """Split the arguments of git into the options before the subcommand, and the rest."""
+    count = 0
+    while count < len(words) and (words[count] or "").startswith("-"):
+        count += 2 if words[count] in _GIT_OPTIONS_WITH_VALUE else 1
+    return words[:count], words[count:]
+
+
+# --- from text to commands
+
+
 def _parse(line: str | None, depth: int) -> Iterator[SimpleCommand]:
-    # tree-sitter reads a word that goes on in the next line as two words.
-    if line is None or len(line) > _MAX_CHARS or depth > _MAX_DEPTH or re.search(r"\0|[^\s\\]\\\n\S", line):
+    # tree-sitter reads a word that goes on in the next line as two words, and takes a carriage return for a blank.
+    if line is None or len(line) > _MAX_CHARS or depth > _MAX_DEPTH or re.search(r"[\0\r\v\f]|[^\s\\]\\\n\S", line):
         yield UNKNOWN
         return
     # Some characters crash the parser. For bash, those outside ASCII are parts of words without a meaning, like a dot.
@@ -71,13 +87,20 @@ def _parse(line: str | None, depth: int) -> Iterator[SimpleCommand]:
     stack = [root]  # instead of recursion, so that any nesting can be read
     while stack:
         node = stack.pop()
+        redirects = node.children_by_field_name("redirect")
+        body = node.child_by_field_name("body")
         match node.type:
             case "command" | "declaration_command" | "unset_command":
-                yield from _expand(reader.read_command(node), depth)
-            case "redirected_statement" if not _has_command(node):
-                yield SimpleCommand((":",), (), *reader.list_targets(node))
-            case "variable_assignment" if node.parent is None or node.parent.type != "command":
+                outer = node.parent if node.parent.type == "redirected_statement" else None
+                more = outer.children_by_field_name("redirect") if outer else []
+                yield from _expand(reader.read_command(node, [*node.named_children, *more]), depth)
+                if not all(map(reader.is_blank, pairwise(node.children))):
+                    yield UNKNOWN  # tree-sitter joined two lines
+            case "redirected_statement" | "function_definition" if redirects and (not body or body.type != "command"):
+                yield reader.read_command(node, redirects)
+            case "variable_assignment" | "for_statement" if node.parent.type != "command":
                 yield SimpleCommand((":",), (reader.read_variable(node),))
+        yield from (found for text, found in _HAZARDS.get(node.type, ()) if re.search(text, reader.get_text(node)))
         stack += reversed(node.named_children)
     if root.has_error:  # bash runs the lines before an error
         yield UNKNOWN
@@ -91,9 +114,24 @@ def _create_parser() -> Any:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def _has_command(node: Node) -> bool:
-    body = node.child_by_field_name("body")
-    return body is not None and body.type == "command"
+_COMMAND_IN_INDEX = (
+    r"\w\[[^\]]{0,200}(\\?\$\(|`)",
+    UNKNOWN,
+)  # run when the text is the value of a variable in an expression
+_PLAIN_EXPANSION = r"\$\{#?(\w+|[@*#?$!-])(\[[@*\d]+\])?(:?[-+?].*|[%#/^,].*)?\}"
+_HAZARDS = {
+    "command_substitution": [(r"(?s)^`.*\\", UNKNOWN)],  # backticks within backticks
+    "heredoc_redirect": [(r"(?s)^<<-?\s*[^'\"\\\s].*(?<!\\)`", UNKNOWN)],
+    "word": [(r"`|^\s", UNKNOWN)],  # the parser joins lines at a backslash
+    "raw_string": [_COMMAND_IN_INDEX],
+    "string_content": [_COMMAND_IN_INDEX],
+    "expansion": [("@P", UNKNOWN), (rf"(?s)^(?!{_PLAIN_EXPANSION}\Z)", ARITHMETIC)],
+    "arithmetic_expansion": [(r"[A-Za-z_]", ARITHMETIC)],
+    "c_style_for_statement": [("", ARITHMETIC)],
+    "compound_statement": [(r"^\(\(", ARITHMETIC)],
+    "test_command": [(r"^\[\[.*\s-(eq|ne|[lg][te])\s|\s-v\s", ARITHMETIC)],
+}
+"""For each type of node, patterns of texts that run more than the tree shows."""
 
 
 class _Reader:
@@ -102,58 +140,55 @@ class _Reader:
     def __init__(self, line: str) -> None:
         self._line = line
 
-    def _get_text(self, node: Node) -> str:
+    def get_text(self, node: Node) -> str:
         return self._line[node.start_byte : node.end_byte]
 
-    def read_command(self, node: Node) -> SimpleCommand:
-        words: list[str | None] = []
-        variables = []
-        end = -1
-        if node.type != "command":  # export A=b, declare, local, unset
-            words.append(node.children[0].type)
-        for child in node.named_children:
-            if child.type == "variable_assignment":
-                variables.append(self.read_variable(child))
-            elif child.type not in ("file_redirect", "herestring_redirect", "heredoc_redirect", "comment"):
-                word = self._read_word(child.named_children[0] if child.type == "command_name" else child)
-                if child.start_byte == end:  # tree-sitter reads 'a'\b as two words
-                    before = words.pop()
-                    word = None if word is None or before is None else before + word
-                words.append(word)
-                end = child.end_byte
-        overwrites, appends = self.list_targets(node)
-        parent = node.parent
-        if parent is not None and parent.type == "redirected_statement":
-            outer = self.list_targets(parent)
-            overwrites, appends = (*overwrites, *outer[0]), (*appends, *outer[1])
-        return SimpleCommand(tuple(words) or (":",), tuple(variables), overwrites, appends)
-
-    def list_targets(self, node: Node) -> tuple[Words, Words]:
-        """List the files that the redirects of a command truncate or extend, also beside a here-document."""
-        overwrites: list[str | None] = []
-        appends: list[str | None] = []
-        for redirect in node.named_children:
-            if redirect.type == "heredoc_redirect":
-                inner = self.list_targets(redirect)
-                overwrites += inner[0]
-                appends += inner[1]
-            target = redirect.child_by_field_name("destination") if redirect.type == "file_redirect" else None
-            if target is None or target.type == "number":  # such as 2>&1
-                continue
-            operators = {child.type for child in redirect.children}
-            if operators & {">", ">|", "&>", ">&"}:
-                overwrites.append(self._read_word(target))
-            elif operators & {">>", "&>>"}:
-                appends.append(self._read_word(target))
-        return tuple(overwrites), tuple(appends)
+    def is_blank(self, pair: tuple[Node, Node]) -> bool:
+        """Check that there are only blanks between two nodes."""
+        return re.fullmatch(r"(\\\n|[ \t])*", self._line[pair[0].end_byte : pair[1].start_byte]) is not None
 
     def read_variable(self, node: Node) -> str:
-        name = node.child_by_field_name("name")
-        return "" if name is None else self._get_text(name)
+        """Read the name of an assigned variable, or of the variable of a loop."""
+        name = node.child_by_field_name("name") or node.child_by_field_name("variable")
+        return "" if name is None else self.get_text(name)
+
+    def read_command(self, node: Node, parts: list[Node]) -> SimpleCommand:
+        """Read a command of words, assignments and redirects. Without words it is `:`."""
+        words: list[str | None] = (
+            [node.children[0].type] if node.type in ("declaration_command", "unset_command") else []
+        )
+        variables: list[str] = []
+        written: dict[bool, list[str | None]] = {False: [], True: []}
+        end = -1
+        while parts:
+            part = parts.pop(0)
+            match part.type:
+                case "variable_assignment":
+                    variables.append(self.read_variable(part))
+                case "file_redirect":
+                    operators = {child.type for child in part.children}
+                    destinations = part.children_by_field_name("destination")
+                    is_descriptor = bool(operators & {">&", "<&"}) and part.named_children[-1].type == "number"
+                    if destinations and not is_descriptor and not operators & {"<", "<&"}:
+                        written[bool(operators & {">>", "&>>"})].append(self._read_word(destinations[0]))
+                    parts = [*destinations[1:], *parts]  # words may follow a redirect
+                case "heredoc_redirect":
+                    inner = (part.children_by_field_name(name) for name in ("redirect", "argument"))
+                    parts = [*chain(*inner), *parts]
+                case "herestring_redirect" | "comment":
+                    pass
+                case _:
+                    word = self._read_word(part.named_children[0] if part.type == "command_name" else part)
+                    if part.start_byte == end:  # tree-sitter reads 'a'\b as two words
+                        before = words.pop()
+                        word = None if word is None or before is None else before + word
+                    words.append(word)
+                    end = part.end_byte
+        return SimpleCommand(tuple(words) or (":",), tuple(variables), tuple(written[False]), tuple(written[True]))
 
     def _read_word(self, node: Node) -> str | None:
         """Return a word without quotes and escapes, or None if it holds an expansion."""
-        text = self._get_text(node)
+        text = self.get_text(node)
         match node.type:
             case "word" | "number" | "variable_name" | "file_descriptor" | "extglob_pattern" | "regex":
                 return re.sub(r"(?s)\\(.)", _unescape, text)
@@ -174,6 +209,47 @@ def _unescape(found: re.Match[str]) -> str:
 
 # --- commands that run other commands
 
+_SHELLS = dict.fromkeys(
+    ("sh", "bash", "dash", "zsh", "ksh", "ash"),
+    ("abcefhiklmnprstuvxBCDEHPTo:O:", "version help norc noprofile login posix rcfile= init-file=", 0),
+)
+_WRAPPERS = {
+    "env": ("i0vu:C:S:", "ignore-environment null debug unset= chdir= split-string=", 0),
+    "sudo": ("AbBEeHiKklnNPSsVvu:g:p:C:T:R:D:r:t:h:U:", "login shell preserve-env non-interactive user= group=", 0),
+    "doas": ("nLsu:C:", "", 0),
+    "xargs": ("0oprtxia:E:I:d:L:n:P:s:", "null no-run-if-empty verbose replace arg-file= max-args= max-procs=", 0),
+    "time": ("pavqo:f:", "portability append verbose quiet output= format=", 0),
+    "timeout": ("fpvk:s:", "foreground preserve-status verbose kill-after= signal=", 1),
+    "nice": ("n:0123456789", "adjustment=", 0),
+    "ionice": ("c:n:t", "class= classdata= ignore", 0),
+    "stdbuf": ("i:o:e:", "input= output= error=", 0),
+    "flock": ("sexunoFvw:E:", "shared exclusive unlock nonblock close wait= conflict-exit-code=", 1),
+    "taskset": ("ac", "", 1),
+    "strace": ("fqe:o:", "", 0),
+    "exec": ("cla:", "", 0),
+    "command": ("pvV", "", 0),
+    "setsid": ("cfw", "ctty fork wait", 0),
+    **dict.fromkeys(("nohup", "builtin", "unbuffer", "busybox", "chronic", "unshare"), ("", "", 0)),
+}
+"""Programs that run their arguments: short and long options as for `getopt`, and the number of operands before."""
+
+_OPTIONS = {
+    **_WRAPPERS,
+    **_SHELLS,
+    "su": ("c:s:g:G:mpl", "command= shell= login", 0),
+    "script": ("c:aefqE:", "command= append return flush quiet force echo=", 0),
+    "watch": ("n:dtegxc", "interval= differences errexit", 0),
+}
+_EXPANDED = re.compile(r"[*?\[]|\{.*(,|\.\.).*\}")
+_INPUT = re.compile(r"[-+]|/dev/|/proc/")
+_NO_NAME = re.compile(
+    r".*[*?\[{].*|if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|!|\}", re.DOTALL
+)
+"""Names that the shell replaces, or reads as a part of its grammar."""
+
+_GIT_CODE = re.compile(r"(?i)[ =](alias|include|includeif)\.| (foreach|bisect run|rebase .*(-x|--exec))\b")
+"""Arguments by which git runs other commands."""
+
 
 def _expand(command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
     """Yield a command and the commands that its arguments name."""
@@ -181,49 +257,66 @@ def _expand(command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
     if depth > _MAX_DEPTH:
         yield UNKNOWN
         return
-    if first is None or (re.search(r"[*?\[{]", first) and first not in ("[", "{")):
+    if first is None or (_NO_NAME.fullmatch(first) and first != "["):
         yield replace(command, words=(None, *rest))
         return
     yield command
-    words = tuple(rest)
+    words = tuple(rest[1:] if rest[:1] == ["--"] else rest)
     match command.name:
-        case "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "su" | "script" as name:
-            scripts = list(_list_scripts(words))
-            for script in scripts:
-                yield from _parse(script, depth + 1)
-            has_file = any(word is None or not word.startswith(("-", "+")) for word in words)
-            if not scripts and not has_file and "--version" not in words and name != "script":
-                yield UNKNOWN  # lines from its input
-        case "eval" | "watch":
-            words = words if command.name == "eval" else _skip_options(words, "n q interval equexit")
+        case name if name in _SHELLS:
+            options, words = _split_options(name, words)
+            if "-c" in options:
+                yield from _parse(words[0] if words and words[0] != "{}" else None, depth + 1)
+            elif "--version" not in options and ("-s" in options or _is_input(words[:1])):
+                yield UNKNOWN
+        case "source" | "." if _is_input(words[:1]):
+            yield UNKNOWN
+        case "su" | "script" as name:
+            options, _ = _split_options(name, words)
+            yield from _parse(options.get("-c", options.get("--command")), depth + 1)
+        case "eval" | "watch" as name:
+            words = words if name == "eval" else _split_options(name, words)[1]
             yield from _parse(None if None in words else " ".join(map(str, words)), depth + 1)
-        case "source" | "." if None in words[:1]:
-            yield UNKNOWN  # such as a substitution
         case "trap" if len(words) > 1:
             yield from _parse(words[0] if words[0] != "-" else "", depth + 1)
         case "alias":
             for word in words:
-                yield from _parse(word and word.partition("=")[2], depth + 1)
+                for inner in _parse(word and word.partition("=")[2], depth + 1):
+                    yield replace(inner, words=(*inner.words, None))  # the words after the alias
         case "find" | "fd" | "fdfind":
-            for inner in _split_exec(words):
-                yield from _expand(SimpleCommand(inner), depth + 1)
-        case "git" if any(word is not None and word.startswith("alias.") for word in words):
-            yield UNKNOWN  # git -c alias.x='!...' x
-        case name if name in _WRAPPERS and not (name == "command" and {"-v", "-V"} & set(words)):
-            inner, variables = _WRAPPERS[name](words)
-            if inner:
-                inner = (*inner, None) if name in ("xargs", "parallel") else inner  # words from its input
-                yield from _expand(SimpleCommand(inner, (*command.variables, *variables)), depth + 1)
+            for inner_words in _split_exec(words):
+                yield from _expand(SimpleCommand(inner_words), depth + 1)
+        case "git" if _GIT_CODE.search(" ".join(["", *map(str, words)])):
+            yield UNKNOWN
+        case "mapfile" | "readarray" | "compgen" if any(word is None or word[:2] in ("-C", "-W") for word in words):
+            yield UNKNOWN
+        case "coproc" | "parallel":
+            yield UNKNOWN
+        case name if name in _WRAPPERS:
+            inner_words = _unwrap(name, words)
+            assigned = tuple(takewhile(lambda word: word and re.match(r"\w+=", word), inner_words))
+            if inner_words := inner_words[len(assigned) :]:
+                variables = (str(word).partition("=")[0] for word in assigned)
+                yield from _expand(SimpleCommand(inner_words, (*command.variables, *variables)), depth + 1)
 
 
-def _list_scripts(words: Words) -> Iterator[str | None]:
-    """Yield the argument of `-c`, also among joined letters such as `-lc`."""
-    for index, word in enumerate(words):
-        if word is not None and re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*|--command", word):
-            yield from [other for other in words[index + 1 :] if other is None or not other.startswith("-")][:1]
-            return
-        if word is not None and word.startswith("--command="):
-            yield word.partition("=")[2]
+def _split_options(name: str, words: Words) -> tuple[dict[str, str], Words]:
+    """Split the words of a program into options, and the rest without operands: `(None,)` if nobody can tell."""
+    short, long, operands = _OPTIONS[name]
+    split = gnu_getopt if name in ("su", "script") else getopt
+    try:
+        options, rest = split(["\0" if word is None else word for word in words], short, long.split())
+    except GetoptError:
+        return {}, (None,)
+    count = len(words) - len(rest) + operands
+    if any(word is None or _EXPANDED.search(word) for word in words[:count]):
+        return {}, (None,)
+    return dict(options), words[count:]
+
+
+def _is_input(words: Words) -> bool:
+    """Check whether a shell reads its lines from elsewhere than from the file that these words name."""
+    return not words or words[0] is None or _INPUT.match(words[0]) is not None
 
 
 def _split_exec(words: Words) -> Iterator[Words]:
@@ -231,71 +324,27 @@ def _split_exec(words: Words) -> Iterator[Words]:
     options = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
     for start in [index for index, word in enumerate(words) if word in options]:
         rest = words[start + 1 :]
-        ends = [index for index, word in enumerate(rest) if word in (";", "+")]
+        ends = [index for index, word in enumerate(rest) if word == ";" or rest[index - 1 : index + 1] == ("{}", "+")]
         if inner := rest[: ends[0]] if ends else rest:
             yield inner
 
 
-def _skip_options(words: Words, with_value: str, operands: int = 0) -> Words:
-    """Skip the options of a wrapper, with the values of the named ones, and a number of operands."""
-    names = with_value.split()
-    index = 0
-    while index < len(words):
-        word = words[index]
-        if word is None or not word.startswith("-"):
-            break
-        index += 1
-        if word == "--":
-            break
-        letters = "" if word.startswith("--") else word[1:]
-        with_next = letters and next((at for at, one in enumerate(letters) if one in names), None) == len(letters) - 1
-        if word[2:] in names or with_next:
-            index += 1
-    return words[index + operands :]
-
-
-def _skip_assignments(words: Words) -> tuple[Words, tuple[str, ...]]:
-    names = []
-    while words and words[0] is not None and re.match(r"\w+=", words[0]):
-        names.append(words[0].partition("=")[0])
-        words = words[1:]
-    return words, tuple(names)
-
-
-def _unwrap_env(words: Words) -> tuple[Words, tuple[str, ...]]:
-    for index, word in enumerate(words):
-        if word is not None and (found := re.match(r"-\w*S(.*)|--split-string(?:=(.*))?$", word, re.DOTALL)):
-            joined, rest = found[1] or found[2], words[index + 1 :]
-            if not joined and rest:
-                joined, rest = rest[0], rest[1:]
-            inner = () if joined is None else re.split(r"\s+", joined.strip())
-            is_plain = joined is not None and not re.search(r"[\"'\\$#]", joined)
-            return _skip_assignments((*inner, *rest)) if is_plain else ((None,), ())
-    return _skip_assignments(_skip_options(words, "u C unset chdir"))
-
-
-def _wrapper(with_value: str = "", operands: int = 0) -> Callable[[Words], tuple[Words, tuple[str, ...]]]:
-    return lambda words: _skip_assignments(_skip_options(words, with_value, operands))
-
-
-_WRAPPERS: dict[str, Callable[[Words], tuple[Words, tuple[str, ...]]]] = {
-    "env": _unwrap_env,
-    "sudo": _wrapper("u g p C T R D r t h user group prompt chroot chdir role type host close-from command-timeout"),
-    "doas": _wrapper("u C"),
-    "xargs": _wrapper("a E I d L n P s arg-file delimiter max-args max-procs max-chars max-lines"),
-    "parallel": _wrapper("j P N n I a jobs arg-file"),
-    "time": _wrapper("f o format output"),
-    "timeout": _wrapper("k s kill-after signal", operands=1),
-    "nice": _wrapper("n adjustment"),
-    "ionice": _wrapper("c n p class classdata"),
-    "chrt": _wrapper("T P D", operands=1),
-    "taskset": _wrapper(operands=1),
-    "stdbuf": _wrapper("i o e input output error"),
-    "flock": _wrapper("w E wait conflict-exit-code", operands=1),
-    "strace": _wrapper("e o E p s u"),
-    "unshare": _wrapper("S G R w"),
-    "exec": _wrapper("a"),
-    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "coproc", "unbuffer", "busybox", "chronic"), _wrapper()),
-    "caffeinate": _wrapper("t w"),
-}
-"""Programs that run their arguments, with functions that return the inner command and its variables."""
+def _unwrap(name: str, words: Words) -> Words:
+    """Return the command that a wrapper runs, after assignments if there are any. It may be empty."""
+    options, words = _split_options(name, words)
+    line = options.get("-S", options.get("--split-string"))
+    match name:
+        case "env" if line is not None:
+            return (None,) if re.search(r"[\"'\\$#]", line) else ("env", *line.split(), *words)
+        case "env" if words[:1] == ("-",):
+            return words[1:]
+        case "sudo" | "doas" if not words and options.keys() & {"-s", "-i", "--shell", "--login"}:
+            return (None,)  # a shell that reads its input
+        case "command" if options.keys() & {"-v", "-V"}:
+            return ()
+        case "flock" if words[:1] in (("-c",), ("--command",)):
+            return ("sh", "-c", *words[1:])
+        case "xargs" if words:
+            place = options.get("-I", "{}")
+            return (*(None if place in (word or place) else word for word in words), None)
+    return words

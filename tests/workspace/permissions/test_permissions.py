@@ -150,10 +150,12 @@ async def test_an_allowed_command_is_not_asked_about_but_gets_no_rights_beyond_t
             run_script(workspace, "ls", access="full"),
             workspace.write_bytes("x", b"x"),
             workspace.require_permission("domain", "example.org", "x"),
+            workspace.ask_loss("ls", str(root), "too large"),
         ):
             with pytest.raises(DeniedError):
                 await refused
-    assert [question.kind for question in recorder.questions] == ["command", "network", "sandbox", "change", "domain"]
+    kinds = [question.kind for question in recorder.questions]
+    assert kinds == ["command", "network", "sandbox", "change", "domain", "deletion"]
 
 
 async def test_rules_hold_for_files_and_hosts_too(root: Path) -> None:

@@ -1,5 +1,8 @@
 """Tests of permission rules: the rule that decides about a line, a path, a tool or a domain."""
 
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +20,15 @@ from goose_like.workspace.permissions.rules import (
 from goose_like.workspace.permissions.shell_syntax import SimpleCommand
 
 LISTS = PermissionLists(
-    deny=("git push --force", "rm -rf /*", "docker run", "curl", "path:*.pem", "domain:*.bad.org"),
+    deny=(
+        "git push --force",
+        "rm -rf /*",
+        "docker run",
+        "curl",
+        "path:*.pem",
+        "domain:*.Bad.org.",
+        "domain:bücher.example",
+    ),
     ask=("git push", "tool:fetch*", "path:~/notes/*"),
     allow=("git status", "ls", "pytest", "npm *", "path:docs/*", "domain:example.org", "tool:*"),
 )
@@ -57,6 +68,8 @@ RULES = PermissionRules(build_rules(LISTS, "profile x"), Path("/w"))
                 "git push -f",
                 "git push --forc",
                 "rm -r --force /etc",
+                "rm -Rf /etc",
+                "rm -rfvid /etc",
                 "rm $x /etc",
                 "docker --context x run y",
                 "git $x --force",
@@ -73,7 +86,7 @@ RULES = PermissionRules(build_rules(LISTS, "profile x"), Path("/w"))
                 "git status",
                 "git status -s; ls | ls -l",
                 "ls 2>/dev/null",
-                "A=1 ls",
+                "A=1 b=2 CI=1 ls",
                 "timeout 5 nice pytest -q",
                 "sh -c 'ls'",
                 "ls && echo done",
@@ -90,6 +103,8 @@ RULES = PermissionRules(build_rules(LISTS, "profile x"), Path("/w"))
                 "git status >> x",
                 "PATH=. ls",
                 "LD_PRELOAD=x ls",
+                "RUSTC_WRAPPER=x ls",
+                "BASH_ENV=x ls",
                 "./ls",
                 "git -c core.pager=x status",
                 "ls | tee x",
@@ -105,6 +120,138 @@ RULES = PermissionRules(build_rules(LISTS, "profile x"), Path("/w"))
 )
 def test_the_strictest_rule_decides_about_each_command_of_a_line(verdict: str | None, lines: tuple[str, ...]) -> None:
     assert {line: RULES.judge_line(line).verdict for line in lines} == dict.fromkeys(lines, verdict)
+
+
+# --- real bash runs what the rules judge
+
+RunLine = Callable[[str], set[str]]
+
+
+@pytest.fixture(scope="module")
+def run_line(tmp_path_factory: pytest.TempPathFactory) -> RunLine:
+    """Run a line in bash, and return the calls of `git`, `ls` and `rm`, which do nothing else here."""
+    folder = tmp_path_factory.mktemp("bash")
+    for name in ("git", "ls", "rm"):
+        (folder / name).write_text(f'#!/bin/sh\necho "{name} $*" >> "$LOG"\n')
+        (folder / name).chmod(0o755)
+    for name in ("bash", "cat", "env", "find", "flock", "nice", "nohup", "script", "sh", "timeout", "true", "xargs"):
+        if program := shutil.which(name):
+            (folder / name).symlink_to(program)
+    work, log = folder / "work", folder / "log"
+
+    def run(line: str) -> set[str]:
+        work.mkdir()
+        log.write_text("")
+        variables = {"PATH": str(folder), "HOME": str(work), "LOG": str(log)}
+        silent: dict[str, int] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        try:
+            subprocess.run(["/bin/bash", "-c", line], cwd=work, env=variables, timeout=20, check=False, **silent)
+        finally:
+            shutil.rmtree(work)
+        return {" ".join(call.split()[:2]) for call in log.read_text().splitlines()}
+
+    return run
+
+
+DENY = PermissionRules([PermissionRule("deny", "git push")])
+ALLOW = PermissionRules([PermissionRule("allow", "ls")])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git push",
+        "env git push -S",
+        "env -S '-u A git push'",
+        "command git push -v",
+        "find . -exec git push {} + -exec git push ';'",
+        "eval -- 'git push'",
+        "trap -- 'git push' EXIT",
+        "git >x push",
+        "git <<E push\nx\nE",
+        "time { git push; }",
+        "coproc x { git push; }; wait",
+        "ls\ngit push\n\\x",
+        ': "${x:-`git push`}"',
+        "cat <<E\n`git push`\nE",
+        "echo `echo \\`git push\\``",
+        "x='$(git push)'; echo ${x@P}",
+        "test -v 'a[$(git push)]'",
+        "[[ 'a[$(git push)]' -eq 1 ]]",
+        "x='a[$(git push)]'; echo $((x))",
+        "let 'x[$(git push)]=1'",
+        "mapfile -C 'git push' -c 1 x <<< 1",
+        "compgen -C 'git push' x",
+        "shopt -s expand_aliases\nalias a=git\na push",
+        "bash -s x <<< 'git push'",
+        "bash /dev/stdin <<< 'git push'",
+        "bash --rcfile /dev/null <<< 'git push'",
+        "bash <(echo git push)",
+        ". /dev/stdin <<< 'git push'",
+        "x=-c; bash $x 'git push'",
+        "flock x -c 'git push'",
+        "script -q -c'git push' x",
+        "timeout --sig KILL 5 git push",
+        "echo git push | xargs -I{} sh -c {}",
+    ],
+)
+def test_a_line_that_runs_a_denied_command_is_denied_or_asked_about(run_line: RunLine, line: str) -> None:
+    assert DENY.judge_line(line).verdict in ("deny", "ask")
+    assert "git push" in run_line(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls\n\\rm x",
+        "env rm x -S ls",
+        "command rm -v x; ls",
+        "x='5 rm x'; timeout $x ls",
+        "timeout {5,rm,x} ls",
+        "test -v 'a[$(rm x)]'; ls",
+        "x='a[$(rm x)]'; echo $((x)); ls",
+        "ls; echo `echo \\`rm x\\``",
+        "time { rm x; }; ls",
+    ],
+)
+def test_a_line_that_runs_more_than_the_rules_allow_is_not_allowed(run_line: RunLine, line: str) -> None:
+    assert ALLOW.judge_line(line).verdict != "allow"
+    assert any(call.startswith("rm") for call in run_line(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for PATH in .; do ls; done",
+        "printf -v PATH .; ls",
+        "LD_AUDIT=x ls",
+        "SHELLOPTS=xtrace PS4=x ls",
+        "ls > 2",
+        "f() { ls; } > x; f",
+    ],
+)
+def test_a_line_that_changes_the_place_of_a_program_or_a_file_is_not_allowed(line: str) -> None:
+    assert ALLOW.judge_line(line).verdict != "allow"
+
+
+PIECES = st.sampled_from([
+    "git push", "git", "push", "ls", "rm x", "x='a[$(rm x)]'", "$x", "'", '"', "`", "\\", "$(", ")", "(", "{ ",
+    "; }", ";", "\n", " ", "&&", "|", "! ", " #", "<<E\n", "\nE\n", "<<'E'\n", "E", "<<<", "< ", "> ", "f", "<(",
+    "((", "))", "[[ ", " ]]", "if ", " then ", " fi", "while ", "do ", "done", "for i in 1;", "case x in ", "esac",
+    "x)", ";;", "f() ", "env ", "command ", "eval ", "exec ", "timeout 5 ", "xargs ", "sh -c ", "time ", "$'",
+    "{a,b}", "\\\n", "\t", "\r", "-v ", "-S ", "${x:-", "+",
+])  # fmt: skip
+
+
+@given(st.lists(PIECES, min_size=2, max_size=9))
+def test_no_line_runs_more_than_its_verdict_says(run_line: RunLine, pieces: list[str]) -> None:
+    line = "".join(pieces)
+    calls: set[str] = set()
+    is_allowed, is_unlimited = ALLOW.judge_line(line).verdict == "allow", DENY.judge_line(line).verdict is None
+    if is_allowed or (is_unlimited and "push" in line):
+        calls = run_line(line)
+    assert not (is_allowed and {call.split()[0] for call in calls} - {"ls"})
+    assert not (is_unlimited and "git push" in calls)
 
 
 WORDS = st.sampled_from(["git", "push", "--force", "-f", "-C", "x", "$x", "?", "{a,b}", "sudo", ";", "&&"])
@@ -160,6 +307,9 @@ def test_rules_about_tools(name: str, verdict: str | None) -> None:
         ("www.example.org", None),
         ("x.bad.org", "deny"),
         ("x.bad.org:8443", "deny"),
+        ("X.BAD.ORG.", "deny"),
+        ("xn--bcher-kva.example:81", "deny"),
+        ("BÜCHER.example", "deny"),
         ("::1", None),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.workspace.permissions.shell_syntax import UNKNOWN, SimpleCommand, format_command, parse_line
+from goose_like.workspace.permissions.shell_syntax import ARITHMETIC, UNKNOWN, SimpleCommand, format_command, parse_line
 
 PUSH = "git push"
 
@@ -41,7 +41,18 @@ def read(line: str) -> list[str]:
         "git push\n(",
         "eval 'git push'",
         "trap 'git push' EXIT",
-        "alias a='git push'",
+        "trap -- 'git push' EXIT",
+        "eval -- 'git push'",
+        "git >x push",
+        "git <<E push\nx\nE",
+        "f() if true; then git push; fi",
+        "env -S '-i git push'",
+        "env --split '-u A git push'",
+        "timeout --sig KILL 5 git push",
+        "nice -5 git push",
+        "flock x -c 'git push'",
+        "script -q -c'git push' x",
+        "bash -O extglob -c 'git push'",
         "sh -c 'git push'",
         "nohup sh -c 'git push' >/dev/null 2>&1 &",
         "sudo bash -lc 'git push'",
@@ -60,7 +71,6 @@ def read(line: str) -> list[str]:
         "nice -n5 git push",
         "nice -n 5 git push",
         "stdbuf -oL git push",
-        "coproc git push",
         "command git push",
         "exec -a x git push",
         "busybox env git push",
@@ -88,6 +98,50 @@ def test_an_inner_command_is_found(line: str) -> None:
         "bash <<'EOF'\ngit push\nEOF",
         "bash -s",
         "source <(echo git push)",
+        "coproc git push",
+        "coproc x { git push; }",
+        "time { git push; }",
+        "time while git push; do break; done",
+        "! ! git push",
+        "true\rgit push",
+        "true\ngit push\n\\x",
+        "true\n\\\n git push",
+        "exec =~\ngit push",
+        "bash -s x",
+        "bash -",
+        "bash /dev/stdin",
+        ". /dev/stdin",
+        "bash <(echo git push)",
+        "bash --rcfile /dev/null",
+        "bash -o posix",
+        "bash $x 'git push'",
+        "su",
+        "sudo -s",
+        "doas -s",
+        "script x",
+        "xargs -I{} sh -c {}",
+        "xargs -I % % push",
+        "xargs bash",
+        "parallel ::: 'git push'",
+        "timeout $x ls",
+        "timeout {5,git,push} ls",
+        "timeout --unknown git push",
+        "sudo --unknown git push",
+        "echo `echo \\`git push\\``",
+        ': "${x:-`git push`}"',
+        "cat <<E\n`git push`\nE",
+        "echo ${x@P}",
+        "test -v 'a[$(git push)]'",
+        "x='a[$(git push)]'; echo $((x))",
+        'x="a[\\$(git push)]"; ((x))',
+        "mapfile -C 'git push' -c 1 x",
+        "compgen -W '$(git push)'",
+        "git -c Alias.x='!git push' x",
+        "git --config-env=alias.x=A x",
+        "git -c include.path=x y",
+        "git bisect run make",
+        "git submodule foreach 'git push'",
+        "git rebase -i --exec 'git push' x",
         "env -S '$x'",
         "sudo $x",
         "git -c alias.x='!rm' x",
@@ -117,8 +171,33 @@ def test_variables_and_overwritten_files_are_listed() -> None:
     ]
     assert parse_line("cat <<E >| f\nx\nE")[0].overwrites == ("f",)
     assert parse_line("> x")[0].overwrites == ("x",)
+    assert parse_line("ls > 2")[0].overwrites == ("2",)
+    assert parse_line("f() { ls; } > x")[0].overwrites == ("x",)
     assert parse_line("ls >& x")[0].overwrites == ("x",)
     assert parse_line("ls >&2 2>&1 3>&-")[0] == SimpleCommand(("ls",))
+
+
+def test_the_variable_of_a_loop_is_set() -> None:
+    assert parse_line("for PATH in x; do ls; done")[0].variables == ("PATH",)
+
+
+def test_unknown_words_follow_an_alias() -> None:
+    assert parse_line("alias a='git push'")[-1].words == ("git", "push", None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["echo $((x))", "((x = 1))", "[[ $x -eq 1 ]]", "[ -v x ]", "echo ${x:y}", "echo ${!x}", "for ((;x;)); do ls; done"],
+)
+def test_an_expression_with_variables_is_listed(line: str) -> None:
+    assert ARITHMETIC in parse_line(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["echo $((1 + 2)) ${x:-1} ${#x} ${x%.py} ${x[@]} ${x[0]}", "[ $x -eq 1 ]", "[[ $x == y ]]"]
+)
+def test_other_expansions_are_not_listed(line: str) -> None:
+    assert ARITHMETIC not in parse_line(line)
 
 
 def quote(letter: str, style: int) -> str:
