@@ -53,6 +53,70 @@ def test_json_is_one_object(place):
     assert done.stderr == ""
 
 
+def plan(*statuses):
+    tasks = [{"description": f"task {number}", "status": status} for number, status in enumerate(statuses)]
+    return {"tool": "update_plan", "arguments": {"tasks": tasks}}
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_a_reminder_does_not_replace_the_answer(place, output_format):
+    summary = "Both ports are done.\n\n- a: 3 tests\n- b: 4 tests"
+    model = place.script(
+        {"calls": [plan("complete", "in-progress", "planned")]},
+        {"text": summary},
+        {
+            "text": "The summary above stands.",
+            "expect": r"(?s)tasks of your plan are open:\n- task 1\n- task 2\n.*is kept",
+        },
+    )
+    done = place.run("run", "--model", model, "--output-format", output_format, "port both")
+    answer = json.loads(done.stdout)["result"] if output_format == "json" else done.stdout.rstrip("\n")
+    assert answer == f"{summary}\n\nThe summary above stands."
+
+
+@pytest.mark.parametrize("options", [[], ["--approval", "plan"]])
+def test_the_last_open_task_and_plan_mode_cause_no_reminder(place, options):
+    statuses = ("planned", "planned") if options else ("complete", "in-progress")
+    model = place.script({"calls": [plan(*statuses)]}, {"text": "All of it."})
+    done = place.run("run", "--model", model, *options, "go")
+    assert (done.returncode, done.stdout) == (0, "All of it.\n"), done.stderr
+
+
+def test_plan_mode_offers_only_what_it_allows(place):
+    model = place.script({"text": "1. Split utils.py."})
+    done = place.run("run", "--model", model, "--approval", "plan", "--output-format", "stream-json", "plan it")
+    offered = set(json.loads(done.stdout.splitlines()[0])["tools"])
+    assert {"shell", "read_file"} <= offered
+    assert not offered & {"write_file", "patch_file", "update_plan", "fetch_web_content"}
+
+
+def test_a_broken_file_and_a_running_process_are_mentioned_once(place):
+    (place.work / "broken.json").write_text("{ // a comment\n}")
+    write = [
+        {"tool": "write_file", "arguments": {"path": path, "content": content}}
+        for path, content in {"a.py": "def f(:\n", "b.json": "{}", "c.toml": "x = ", "d.yaml": "a: [1"}.items()
+    ]
+    read = {"tool": "read_file", "arguments": {"path": "broken.json"}}
+    patch = {"before": "}", "after": '"a": 1}'}
+    edit = {"tool": "patch_file", "arguments": {"path": "broken.json", "patches": [patch]}}
+    start = {"tool": "start_process", "arguments": {"command": "sleep 300"}}
+    repair = {"tool": "write_file", "arguments": {"path": "a.py", "content": "def f(): ...\n"}}
+    told = r"(?s)a.py does not parse: line 1: .*c.toml does not parse: .*d.yaml does not parse: .*p1 still runs"
+    model = place.script(
+        {"calls": [*write, read, edit, start]},
+        {"text": "Done."},
+        {"calls": [repair], "expect": told},
+        {"text": "And a.py is repaired."},
+    )
+    done = place.run("run", "--model", model, "go")
+    assert done.stdout == "Done.\n\nAnd a.py is repaired.\n", done.stderr
+    (reminder,) = [
+        event["text"] for event in place.events() if event["type"] == "reminded" and "parse" in event["text"]
+    ]
+    assert "b.json" not in reminder
+    assert "broken.json" not in reminder  # it did not parse before
+
+
 @pytest.mark.parametrize("words", [["-"], []])
 def test_the_task_comes_from_standard_input(place, words):
     model = place.script({"text": "ok", "expect": "from the pipe"})

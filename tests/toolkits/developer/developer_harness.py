@@ -12,7 +12,7 @@ from goose_like_toolkits.developer import DeveloperToolkit
 
 from goose_like.agent.tool_call import CallOutcome, call_tool
 from goose_like.agent.view import ExchangeView
-from goose_like.config.profile import Limits, SandboxMode, WorkspaceSettings
+from goose_like.config.profile import ApprovalMode, Limits, SandboxMode, WorkspaceSettings
 from goose_like.core.events import Answer, Logged, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
@@ -86,6 +86,7 @@ async def open_developer(
     folder: Path,
     mode: SandboxMode = "workspace",
     *,
+    approval: ApprovalMode = "auto",
     answer: Answer = Answer(),
     settings: WorkspaceSettings | None = None,
     **kwargs: Any,
@@ -94,7 +95,7 @@ async def open_developer(
     root.mkdir(exist_ok=True)
     recorder, session = Recorder(answer), Session(folder / "session", "n", History())
     options: dict[str, Any] = {"session_folder": session.folder, "settings": settings}
-    async with Workspace(root, mode=mode, approval="auto", notifier=recorder, **options) as workspace:
+    async with Workspace(root, mode=mode, approval=approval, notifier=recorder, **options) as workspace:
         made = DeveloperHarness(workspace.root, session, workspace, recorder, **kwargs)
         yield made
         await made.toolkit.close()

@@ -41,6 +41,7 @@ class FileTools:
     Attributes:
         known: the digest of each file as the model saw it, by real path, so that all names of a file are one.
         unchecked_path: the last changed file, until a command runs.
+        edited: the files that the tools changed in this turn, and whether each parsed before.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class FileTools:
         self._get_cwd = get_cwd
         self._max_bytes = max_bytes
         self.unchecked_path = ""
+        self.edited: dict[Path, bool] = {}
         self.known: dict[Path, bytes] = {}
         self._lock = asyncio.Lock()  # two patches of one file in one message run one after the other
 
@@ -115,6 +117,15 @@ class FileTools:
         """Apply all patches to a file or none, and describe the change for the model."""
         async with self._lock:
             return await self._patch(path, patches)
+
+    def find_broken(self) -> Iterator[str]:
+        """Find the files that parsed before this turn, or are new, and do not parse now."""
+        for real in [real for real, has_parsed in self.edited.items() if has_parsed]:
+            with suppress(GooseLikeError, OSError):
+                text = TextFile.decode(self._workspace.read_bytes(real, MAX_FILE_BYTES))
+                if text and (error := self._linters.find_parse_error(real, text.shown)):
+                    name = real.relative_to(root) if real.is_relative_to(root := self._workspace.root) else real
+                    yield f"{name} does not parse: line {error[0]}: {error[1]}."
 
     async def _write(self, path: str, content: str) -> str:
         real = self.resolve(path)
@@ -216,6 +227,7 @@ class FileTools:
         with _tool_errors(path):
             await self._workspace.write_bytes(real, data)
         self.unchecked_path = path
+        self.edited.setdefault(real, before.parse_error is None)
         self.known[real] = sha256(data).digest()
         diff, change = _summarize_change(path, split_lines(old.shown) if old else [], split_lines(new.shown))
         self._notifier.log(diff)

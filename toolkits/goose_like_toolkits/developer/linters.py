@@ -140,6 +140,14 @@ class Linters:
             self._last[real] = hash(text), known
         return known
 
+    def find_parse_error(self, real: Path, text: str) -> ParseError | None:
+        """Parse a file with this text, and return the first error."""
+        former, known = self._last.get(real, (None, Findings()))
+        if former == hash(text):
+            return known.parse_error
+        linter = self._linters.get(real.suffix.lower())
+        return linter.find_parse_error(text) if linter else None
+
     async def _run_linter(self, linter: Linter, real: Path) -> tuple[str, ...]:
         """Run the program on a file of the workspace. Return its findings, or nothing if it cannot run."""
         command = linter.command

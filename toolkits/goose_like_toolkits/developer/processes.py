@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from io import FileIO
 from itertools import count
@@ -38,6 +38,7 @@ class BackgroundProcess:
         self.command = command
         self.output = output
         self.end = ""  # how it ended; empty while it runs
+        self.is_mentioned = False  # the model was reminded that it runs
         self._left_count = 0
         self._process = process
         self._held = held
@@ -186,6 +187,13 @@ class BackgroundProcesses:
             for name, running in self._processes.items()
         ]
         return "\n".join(lines) or "[no process was started]"
+
+    def take_running(self) -> Iterator[str]:
+        """Mention the processes that still run, each only once."""
+        for name, running in self._processes.items():
+            if not (running.end or running.is_mentioned):
+                running.is_mentioned = True
+                yield f"Process {name} still runs, until the session ends: {_shorten(running.command)}"
 
     async def view(self, name: str) -> str:
         """Return the new output of a process."""

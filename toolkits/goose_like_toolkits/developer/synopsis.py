@@ -12,7 +12,7 @@ from goose_like.toolkit import ImageResult, Notifier, Requirements, tool
 
 from .files import MAX_FILE_BYTES, Patch
 from .text import TextFile
-from .toolkit import DeveloperToolkit
+from .toolkit import PATCH_ALIASES, READ_ALIASES, WRITE_ALIASES, DeveloperToolkit
 
 _NAME = "synopsis"
 _MAX_FILE_CHARS = 60_000
@@ -60,7 +60,7 @@ class SynopsisToolkit(DeveloperToolkit):
         if left_out:
             yield "Files in use that do not fit here; look at parts of them in the shell", "\n".join(left_out)
 
-    @tool
+    @tool(aliases=READ_ALIASES)
     def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | ImageResult:
         """Read a text file, or some of its lines. A whole file stays in the state. Paths start at the root."""
         shown = self._files.read(path, start_line, end_line)
@@ -70,14 +70,14 @@ class SynopsisToolkit(DeveloperToolkit):
         self._use(path)
         return shown.split("\n", 1)[0] + " The state shows it from now on."
 
-    @tool
+    @tool(aliases=WRITE_ALIASES)
     async def write_file(self, path: str, content: str) -> str:
         """Create a file, or replace all of one that you have read. Paths start at the workspace root."""
         answer = await self._files.write(path, content)
         self._use(path)
         return answer
 
-    @tool
+    @tool(aliases=PATCH_ALIASES)
     async def patch_file(self, path: str, patches: list[Patch]) -> str:
         """Replace parts of a file, one after the other, all or none. Paths start at the workspace root."""
         answer = await self._files.patch(path, patches)

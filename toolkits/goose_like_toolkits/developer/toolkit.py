@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from typing_extensions import override
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import PlanUpdated, StateSaved, Task
-from goose_like.core.tool import current_call
+from goose_like.core.tool import Tool, current_call
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import ImageResult, Notifier, Requirements, Toolkit, tool
 
@@ -31,6 +32,13 @@ _NOTES_BYTES = 1_000
 _CONFIG = frozenset(
     {"tools", "hints", "guidance", "asks_back", "private_addresses", "news", "checks", "asks_when_silent"}
 )
+
+READ_ALIASES = ("read", "view", "view_file", "open_file", "cat")
+WRITE_ALIASES = ("write", "create_file", "write_to_file", "save_file")
+_EDITORS = "str_replace str_replace_editor str_replace_based_edit_tool text_editor apply_patch"
+PATCH_ALIASES = ("edit", "edit_file", "multi_edit", "replace_in_file", "search_replace", *_EDITORS.split())
+_SEARCHES = "grep glob ls find search search_files list_files list_dir list_directory"
+_SHELLS = "bash terminal execute execute_command run_command run_shell_command run_terminal_cmd"
 
 
 class DeveloperToolkit(Toolkit):
@@ -77,16 +85,30 @@ class DeveloperToolkit(Toolkit):
         return "\n\n".join([*sections, *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
 
     @override
+    def tools(self) -> tuple[Tool, ...]:
+        offered = [tool for tool in super().tools() if self._has_tools(tool.name)]
+        return tuple(offered if self.workspace.can_ask_for_network else map(_remove_access, offered))
+
+    @override
+    async def on_turn_start(self) -> None:
+        self._files.edited.clear()
+
+    @override
     def context_updates(self) -> Mapping[str, str]:
         return self._state_changes.collect() if self.config.get("news", True) else {}
 
     @override
     def before_finish(self) -> str | None:
+        found = [*self._files.find_broken(), *self._processes.take_running()]
+        if found:
+            found.append("Fix that, or say why it stays. Your answer is kept: add only what is new.")
         # Weak models need this (`asks_back`): a file was changed, and no command ran since.
         changed, self._files.unchecked_path = self._files.unchecked_path, ""
-        if not (changed and self.config.get("asks_back", False)):
-            return None
-        return f"You changed {changed} and ran nothing since. Check it with the shell; if it is right, finish."
+        if changed and self.config.get("asks_back", False):
+            found.append(
+                f"You changed {changed} and ran nothing since. Check it with the shell; if it is right, finish."
+            )
+        return "\n".join(found) or None
 
     @override
     async def close(self) -> None:
@@ -96,7 +118,15 @@ class DeveloperToolkit(Toolkit):
 
     def _has_tools(self, *names: str) -> bool:
         picked = self.config.get("tools")
-        return picked is None or set(names) <= set(picked)
+        return (picked is None or set(names) <= set(picked)) and not self._refused_tools & set(names)
+
+    @property
+    def _refused_tools(self) -> set[str]:
+        """The tools that this session would always refuse. In approval mode `plan` the answer is the plan."""
+        refused = {"write_file", "patch_file"} if self.workspace.mode == "read-only" else set()
+        if self.workspace.approval == "plan":
+            refused |= {"update_plan"} | ({"fetch_web_content"} if not self.workspace.settings.network.allow else set())
+        return refused
 
     def _get_output_file(self, suffix: str) -> Path:
         """Return a file for the running call. The name differs from the exchange's file for cut results."""
@@ -106,14 +136,14 @@ class DeveloperToolkit(Toolkit):
     def _open_output(self, kind: str) -> LimitedOutput:
         return LimitedOutput(self._get_output_file(f"{kind}.txt"), self._output_bytes)
 
-    @tool(time_limit_s=None)
+    @tool(time_limit_s=None, aliases=(*_SHELLS.split(), *_SEARCHES.split()))
     async def shell(
         self, command: str, timeout_s: float = 120, access: Literal["workspace", "network"] = "workspace"
     ) -> str:
         """Run a bash command. cd and export last from call to call. No terminal, no input.
 
         Args:
-            command: `... > log 2>&1 &` runs it in the background
+            command: one that ends by itself
             timeout_s: in seconds
             access: "network" asks for more than HTTP(S)
         """
@@ -140,12 +170,12 @@ class DeveloperToolkit(Toolkit):
         """List processes and their state."""
         return self._processes.describe_all()
 
-    @tool
+    @tool(aliases=("bash_output", "get_terminal_output"))
     async def view_process_output(self, id: str) -> str:
         """Show what a process printed since you last looked."""
         return await self._processes.view(id)
 
-    @tool
+    @tool(aliases=("kill_bash", "kill_shell", "kill_process"))
     async def cancel_process(self, id: str) -> str:
         """End a process and everything it started."""
         return await self._processes.cancel(id)
@@ -155,22 +185,22 @@ class DeveloperToolkit(Toolkit):
         """Type a line to a process (empty text ends its input) and see the answer."""
         return await self._processes.write(id, text)
 
-    @tool
+    @tool(parallel=True, aliases=READ_ALIASES)
     def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | ImageResult:
         """Read a text file, or some of its lines. Paths start at the workspace root."""
         return self._files.read(path, start_line, end_line)
 
-    @tool
+    @tool(aliases=WRITE_ALIASES)
     async def write_file(self, path: str, content: str) -> str:
         """Create a file, or replace all of one that you have read. Paths start at the workspace root."""
         return await self._files.write(path, content)
 
-    @tool
+    @tool(aliases=PATCH_ALIASES)
     async def patch_file(self, path: str, patches: list[Patch]) -> str:
         """Replace parts of a file, one after the other, all or none. Paths start at the workspace root."""
         return await self._files.patch(path, patches)
 
-    @tool(time_limit_s=None)
+    @tool(parallel=True, time_limit_s=None, aliases=("web_fetch", "fetch", "fetch_url"))
     async def fetch_web_content(self, url: str, looking_for: str = "") -> str:
         """Save a web page as files, HTML and text, and show how it begins.
 
@@ -180,9 +210,15 @@ class DeveloperToolkit(Toolkit):
         """
         return await self._web.fetch(url, self._get_output_file("page"), looking_for)
 
-    @tool
+    @tool(aliases=("todo_write", "todo", "update_todo_list"))
     async def update_plan(self, tasks: list[Task]) -> str:
         """Show your plan to the person: always all tasks, each with its status."""
         self.notifier.notify(PlanUpdated(tasks=tuple(tasks)))
         done = sum(task.status == "complete" for task in tasks)
         return f"the plan is shown: {done} of {len(tasks)} tasks complete"
+
+
+def _remove_access(tool: Tool) -> Tool:
+    """Remove the argument `access` from the schema of the shell, where it would change nothing."""
+    properties = {name: value for name, value in tool.spec.schema["properties"].items() if name != "access"}
+    return replace(tool, spec=replace(tool.spec, schema={**tool.spec.schema, "properties": properties}))
