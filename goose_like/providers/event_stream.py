@@ -17,6 +17,8 @@ _BOM = b"\xef\xbb\xbf"
 _KEY = re.compile(rb"[\w-]*")
 """A key of an event's line; a comment has an empty one. Unknown keys are ignored."""
 
+_NAME = re.compile(rb"[ -~]*")
+
 
 class StreamEvent(NamedTuple):
     """An event: its name, which may be empty, and its decoded JSON or `DONE`."""
@@ -78,10 +80,10 @@ class EventDecoder:
         key, _, value = line.partition(b":")
         if key == b"data":
             self._data.append(value.removeprefix(b" "))
-        elif key == b"event":
-            self._name = value.strip().decode(errors="replace")
-        elif not _KEY.fullmatch(key):
+        elif not _KEY.fullmatch(key) or (key == b"event" and not _NAME.fullmatch(value)):
             self._garbage = line
+        elif key == b"event":
+            self._name = value.strip().decode()
         return ()
 
     def _dispatch(self) -> Sequence[StreamEvent]:

@@ -55,6 +55,7 @@ def test_sloppy_streams(body: bytes, expected: list[object]) -> None:
         (b'data: {"a": "\xff"}\n\n', "no valid JSON"),
         (b'data: {"a": 1', "within an event"),
         (b'{"a": 1', "within an event"),
+        (b'event: a\x00data: {"a": 1}\n\ndata: {"b": 2}\n\n', "no line of an event stream"),
         (b'da\xff\x00ta: {"a": 1}\n\ndata: {"b": 2}\n\n', "no line of an event stream"),
     ],
 )
