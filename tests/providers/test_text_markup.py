@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goose_like.agent.tool_call import call_tool
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
-from goose_like.core.message import Thinking
+from goose_like.core.message import Thinking, ToolCall
 from goose_like.core.tool import ToolSpec
 from goose_like.providers.anthropic_wire import AnthropicStreamParser
 from goose_like.providers.base import Delta, StreamParser
@@ -123,3 +124,9 @@ def test_calls_in_the_text(vendor: Vendor, text: str, answer: str, calls: list[A
 def test_a_cut_answer_has_no_calls(vendor: Vendor) -> None:
     _, done = parse(vendor, HERMES, stop=vendor.cut)
     assert (done.message.text, done.message.tool_calls, done.is_cut) == (HERMES, (), True)
+
+
+async def test_a_call_that_cannot_be_read_is_an_error_for_the_model() -> None:
+    outcome = await call_tool({}, ToolCall(id="1", name=UNREADABLE_CALL, arguments="{}"))
+    assert outcome.is_error
+    assert '<tool_call>{"name": NAME, "arguments": {...}}</tool_call>' in outcome.output
