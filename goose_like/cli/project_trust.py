@@ -104,7 +104,9 @@ def _list_permissions() -> list[tuple[str, Path, StoredApproval | None, str]]:
 def print_permissions() -> None:
     """Print all permanent permissions with the numbers that `trust forget` takes."""
     rows = [(number, str(folder), escape_invisible(text)) for number, folder, _, text in _list_permissions()]
-    print_table(("number", "folder", "allowed"), rows, "there are no permanent permissions")
+    print_table(
+        ("number", "folder", "allowed"), rows, "there are no permanent permissions; rules: goose-like permissions list"
+    )
 
 
 def revoke_permissions(which: str) -> None:

@@ -181,5 +181,5 @@ def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix t
         raise UsageError(f"the task is not UTF-8 text ({error.reason} at byte {error.start})") from error
     task = "\n\n".join(filter(None, parts))
     if not task.strip():
-        raise UsageError("the task is empty; say what to do")
+        raise UsageError('the task is empty; say what to do, such as "continue" after --resume')
     return task

@@ -139,7 +139,7 @@ def find_nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the nearest known name, or list all of them, as the end of an error message."""
-    names = sorted(known)
+    names = sorted(set(known))
     if near := find_nearest_name(name, names):
         return f"did you mean {near!r}?"
     more = f" and {len(names) - _MAX_SUGGESTIONS} more" if len(names) > _MAX_SUGGESTIONS else ""

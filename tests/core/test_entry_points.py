@@ -86,7 +86,7 @@ def test_all_groups_can_be_listed():
 
 def test_did_you_mean():
     assert did_you_mean("shel", ["shell", "read"]) == "did you mean 'shell'?"
-    assert did_you_mean("zzz", ["shell", "read"]) == "there are: read, shell"
+    assert did_you_mean("zzz", ["shell", "read", "shell"]) == "there are: read, shell"
     assert did_you_mean("zzz", []) == "there are none"
     assert (find_nearest_name("shel", ["shell"]), find_nearest_name("zzz", ["shell"])) == ("shell", None)
 
