@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from goose_like.core.events import Answer
+from goose_like.core.events import Answer, Question
 from goose_like.workspace.repositories import scanner
 from goose_like.workspace.repositories.git import is_hook_name
 from tests.workspace.workspace_harness import GIT, ONCE, create_confined, needs_sandbox, run_script
@@ -50,19 +50,23 @@ def find_dangers(root: Path) -> list[str]:
     return found + ([text] if "evil" in text else []) + links
 
 
-@needs_sandbox
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-async def test_new_repositories_are_looked_at(root: Path, project: Path, attack: str) -> None:
+async def refuse_changes(root: Path, attack: str) -> Question:
+    """Run an attack, answer the question about its changes with no, and return the question."""
     workspace, recorder = create_confined(root)
     async with workspace:
         await run_script(workspace, attack)
-        assert find_dangers(root)
-        report = await workspace.inspect_changes(None)
-        assert report
-        assert "disabled" in report[0]
-        assert recorder.questions[0].kind == "repository"
-        assert find_dangers(root) == []
+        assert "disabled" in str(await workspace.inspect_changes(None))
         assert await workspace.inspect_changes(None) == []
+    (question,) = recorder.questions
+    assert question.kind == "repository"
+    return question
+
+
+@needs_sandbox
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+async def test_new_repositories_are_looked_at(root: Path, project: Path, attack: str) -> None:
+    await refuse_changes(root, attack)
+    assert find_dangers(root) == []
 
 
 @needs_sandbox
@@ -107,11 +111,7 @@ STUBBORN = {
 @needs_sandbox
 @pytest.mark.parametrize("attack", STUBBORN.values(), ids=STUBBORN)
 async def test_what_resists_is_put_out_of_effect_too(root: Path, attack: str) -> None:
-    workspace, _ = create_confined(root)
-    async with workspace:
-        await run_script(workspace, attack)
-        (report,) = await workspace.inspect_changes(None)
-        assert "disabled" in report
+    await refuse_changes(root, attack)
     assert not (root / "b/.git/hooks/pre-commit").exists()
     assert not (root / "b/.git/hooks/update").exists()
     config = root / "b/.git/config"
@@ -306,6 +306,7 @@ async def test_one_file_that_cannot_be_reverted_protects_no_other(root: Path) ->
 CLOSED = {
     "hooks": "git init -q r; echo evil > r/.git/hooks/pre-commit; chmod 311 r/.git/hooks",
     "repository": "git init -q r; git -C r config core.fsmonitor evil; chmod 311 r",
+    "no rights": "git init -q r; echo evil > r/.git/hooks/update; chmod 0 r/.git/hooks/update r/.git/hooks r/.git r",
     "folder above": "mkdir a; git init -q a/r; git -C a/r config core.fsmonitor evil; chmod 311 a",
     "pointer": "mkdir a; git init -q a/r; git -C a/r config core.fsmonitor evil; mkdir s; "
     "echo 'gitdir: ../a/r/.git' > s/.git; chmod 111 a",
@@ -315,11 +316,7 @@ CLOSED = {
 @needs_sandbox
 @pytest.mark.parametrize("attack", CLOSED.values(), ids=CLOSED)
 async def test_folders_that_cannot_be_listed_are_opened(root: Path, attack: str) -> None:
-    workspace, recorder = create_confined(root)
-    async with workspace:
-        await run_script(workspace, attack)
-        assert "disabled" in str(await workspace.inspect_changes(None))
-        assert len(recorder.questions) == 1
+    await refuse_changes(root, attack)
     assert find_dangers(root) in ([], [str(root / "s/.git")])
 
 
