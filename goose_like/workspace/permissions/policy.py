@@ -84,7 +84,7 @@ def describe_rules(sandbox: SandboxMode, approval: ApprovalMode) -> str:
         return f"Commands run without a sandbox, with the rights of the person who started you.{asked}"
     where = "You may write in this folder and in /tmp (private to you); everything else is read-only"
     if sandbox == "read-only":
-        where, asked = "You can read but change nothing: only /tmp (private to you) is writable", ""
+        where, asked = "You can read but change nothing; commands may use /tmp (private to them)", ""
     network = "The network can be reached."
     if sandbox != "workspace+network":
         words = {"allow": "is granted", "ask": "may be granted", "refuse": ""}[decide("network", sandbox, approval)]
