@@ -1,12 +1,13 @@
 """Ways to shorten a conversation, with and without a model, and the texts that stand for what is left out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from goose_like.agent.view import ModelView
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Compacted
 from goose_like.core.history import History, estimate_tokens
-from goose_like.core.message import Message, ToolCall, ToolResult
+from goose_like.core.message import Message, ToolResult
 
 MIN_GAIN = 0.2
 """The smallest share of the context worth saving: each change costs the vendor's prompt cache."""
@@ -133,16 +134,17 @@ async def suggest_title(history: History, model: ModelView) -> str:
     return " ".join(words)[:_TITLE_CHARS].strip("\"'.#* ")
 
 
-def _describe_messages(messages: Iterable[Message]) -> str:
+def _describe_messages(messages: Sequence[Message]) -> str:
+    """Describe messages in their order, each result behind its call."""
     parts: list[str] = []
-    for message in messages:
+    for message, after in zip_longest(messages, messages[1:]):
         if message.text:
             parts.append(f"{'The person' if message.role == 'user' else 'You'}: {message.text}")
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                parts.append(f"You called {part.name}: {_clip(part.arguments)}")
-            elif isinstance(part, ToolResult):
-                parts.append(f"{'It failed' if part.is_error else 'It gave'}: {_clip(part.output)}")
+        results = iter(after.tool_results if after else ())
+        for call in message.tool_calls:
+            parts.append(f"You called {call.name}: {_clip(call.arguments)}")
+            if result := next(results, None):
+                parts.append(f"{'It failed' if result.is_error else 'It gave'}: {_clip(result.output)}")
     return "\n\n".join(parts)
 
 

@@ -15,15 +15,18 @@ from hypothesis import strategies as st
 from goose_like.agent.compaction.moderators import Passive, Summarize, Synopsis, Truncate
 from goose_like.agent.compaction.summary import summarize_history, truncate_history
 from goose_like.agent.limits import TurnLimits
+from goose_like.agent.view import ModelView
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.events import Compacted, Logged, MessageCompleted, PlanUpdated, Reminded, UsageRecorded
 from goose_like.core.history import History, estimate_tokens
-from goose_like.core.message import Message, Text, Thinking
+from goose_like.core.message import Message, Text, Thinking, ToolResult
+from goose_like.core.notifier import Recorder
 from goose_like.core.tool import tool
+from goose_like.providers.base import Model
 from goose_like.providers.wire import build_status_error
 from goose_like.sessions.session import Session
-from tests.fakes import ExchangeHarness, call, calls, is_well_formed
+from tests.fakes import ExchangeHarness, FakeProvider, call, calls, is_well_formed
 from tests.long_session import GOAL, PLAN, Counting, exchange_over, wires, work
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
 
@@ -437,3 +440,23 @@ async def test_thinking_is_sent_after_a_resume_only_with_the_same_prompt(session
 
     await exchange_over(session, provider, Passive({}), look, other).reply("and?")
     assert provider.requests[1].messages[1].parts == (Text(text="yes"),)
+
+
+async def test_the_request_for_notes_has_each_result_behind_its_call(session):
+    look, fail = call("look", '{"path": "a"}', "c1"), call("fail", "{}", "c2")
+    results = ToolResult(call_id="c1", output="A"), ToolResult(call_id="c2", output="no", is_error=True)
+    session.history.messages += [
+        Message.user("Go."),
+        calls(look, fail, text="I look."),
+        Message(role="tool", parts=results),
+        calls(look),
+    ]
+    provider = FakeProvider(["Notes."])
+    model = Model(provider, "x", "scripted:x")
+    await summarize_history(session.history, ModelView(model, session, Recorder()))
+    assert provider.requests[0].messages[0].text == "\n\n".join(
+        [
+            *("The person: Go.", "You: I look.", 'You called look: {"path": "a"}', "It gave: A"),
+            *("You called fail: {}", "It failed: no", 'You called look: {"path": "a"}', "Write the notes."),
+        ]
+    )
