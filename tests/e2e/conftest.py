@@ -1,4 +1,6 @@
+import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +39,34 @@ def session(place, open_screen):
         return terminal
 
     return start
+
+
+class Moments:
+    """The moments at which processes are killed, without those that an earlier run of the suite has passed.
+
+    `note` describes the current moment in the state file.
+    """
+
+    def __init__(self, count: int, file: Path | None) -> None:
+        self._count = count
+        self._file = file
+        self.note = ""
+
+    def __call__(self, kind: str) -> Iterator[tuple[int, random.Random]]:
+        """Yield the moments of one kind of process, each with its own source of chance."""
+        lines = self._file.read_text().splitlines() if self._file and self._file.exists() else []
+        passed = {line.partition(":")[0] for line in lines}
+        for moment in range(self._count):
+            name = f"{kind} {moment}"
+            if name not in passed:
+                yield moment, random.Random(name)
+                if self._file:
+                    with self._file.open("a") as file:
+                        file.write(f"{name}: {self.note}\n")
+
+
+@pytest.fixture
+def moments(request) -> Moments:
+    """The moments of the options `--kills` and `--kill-state`."""
+    file = request.config.getoption("--kill-state")
+    return Moments(request.config.getoption("--kills"), Path(file) if file else None)

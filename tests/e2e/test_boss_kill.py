@@ -1,10 +1,10 @@
 """SIGKILL of a boss at any moment: after a resume, its files equal those of an undisturbed run.
 
 `--kills N` is the number of moments (CI: 5; the full count: 100). Every second run is killed again after its resume.
+`--kill-state FILE` is described in test_kill.py.
 """
 
 import json
-import random
 import signal
 import sys
 import time
@@ -12,19 +12,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from goose_like.core.history import INTERRUPTED
 from tests.e2e.command import Place
 from tests.loopback import threaded
 from tests.toolkits.boss.boss_model import FILES, GOAL, LIBRARY, MARKS, RESULT, BossServer, make_config
 
 WORDS = ("boss", "--model", "openai:m", "--output-format", "stream-json")
-
-
-@pytest.fixture
-def kills(request):
-    return request.config.getoption("--kills")
 
 
 def new_place(folder: Path) -> Place:
@@ -61,7 +54,7 @@ def read_events(place: Place) -> dict[str, list[dict[str, Any]]]:
     return {str(file.parent): [json.loads(line) for line in file.read_text().splitlines()] for file in files}
 
 
-def test_killed_boss_resumes(tmp_path, kills):
+def test_killed_boss_resumes(tmp_path, moments):
     with threaded(BossServer()) as server:
         env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
         new, on = ("--config", "boss.yaml", "--session", "s", GOAL), ("--resume", "--session", "s")
@@ -69,16 +62,16 @@ def test_killed_boss_resumes(tmp_path, kills):
         lines = kill_run(whole, env, *new, after=sys.maxsize, wait_s=0)
         expected = read_memory(whole)
         check_calls(whole)
-        chance = random.Random(8)
-        for moment in range(kills):
+        for moment, chance in moments("boss"):
             place = new_place(tmp_path / str(moment))
-            after = moment * lines // kills
+            after = chance.randrange(lines)
             kill_run(place, env, *new, after=after, wait_s=chance.random() * 0.05 if after else 0)
             if moment % 2:
                 more = chance.randrange(1, lines - after + 2)
                 kill_run(place, env, *on, after=more, wait_s=chance.random() * 0.05)
             done = place.run("boss", "--model", "openai:m", *on, env=env)
-            where = f"killed after {after} of {lines} lines, see {place.home}"
+            moments.note = f"after {after} of {lines} lines"
+            where = f"killed {moments.note}, see {place.home}"
             assert (done.returncode, done.stdout) == (0, f"{RESULT}\n"), f"{where}: {done.stderr}"
             assert read_memory(place) == expected, where
             check_calls(place)
