@@ -68,6 +68,11 @@ _START = {
     "by renaming": ("mkdir x; echo pwned > x/tasks.json; mv x .vscode", ".vscode/tasks.json"),
     "by a hard link": ("echo pwned > x; ln x .envrc", ".envrc"),
     "deep": ("mkdir -p .idea/a/b; echo pwned > .idea/a/b/c.xml", ".idea/a/b/c.xml"),
+    "beside a long name": (
+        "mkdir .vscode; touch .vscode/$(printf 'a%.0s' $(seq 250)); echo pwned > .vscode/tasks.json",
+        ".vscode/tasks.json",
+    ),
+    "of pre-commit": ("echo pwned > .pre-commit-config.yaml", ".pre-commit-config.yaml"),
     "in the background": ("(sleep 0.4; echo pwned > .envrc) > /dev/null 2>&1 & disown", ".envrc"),
     "by git": (
         "git checkout -q -b p; echo pwned > .mcp.json; git add -f .mcp.json; git -c user.name=a -c user.email=b "
@@ -94,6 +99,12 @@ CASES = [
         setup="mkdir tools; git config core.hooksPath tools",
     ),
     Case(
+        "target of a linked hook",
+        f"{_PAYLOAD} > check",
+        _USES_GIT,
+        setup="touch check; chmod +x check; mkdir -p .git/hooks; ln -s ../../check .git/hooks/pre-commit",
+    ),
+    Case(
         "settings that the person replaces meanwhile",
         ("touch .a; while ! test -e .b && test $((i++)) -lt 20; do sleep 0.1; done", _SET),
         _USES_GIT,
@@ -106,6 +117,8 @@ CASES = [
             "commondir": _UNSEEN["commondir"],
             "setting": _SET,
             "closed folder": f"git init -q s; cd s; {_SET}; cd ..; chmod 311 s",
+            "link to the private folder": f"git init -q /tmp/s; cd /tmp/s; {_SET}; cd $WORK; "
+            "ln -s $(grep ' /tmp ' /proc/self/mountinfo | cut -d' ' -f4)/s s",
         }.items()
     ),
     Case(

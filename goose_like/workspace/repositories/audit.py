@@ -152,7 +152,7 @@ class RepositoryAudit:
                 protected.append(repository)
                 continue
             hooks, files = repository / "hooks", self._accepted.places.get(repository, {})
-            protected += [path for path in files if path.parent in (repository, repository / "info")]
+            protected += [path for path in files if path != repository / git.REBASE_TODO]
             with suppress(OSError):
                 if (repository / "objects").is_dir():
                     hooks.mkdir(exist_ok=True)  # otherwise a command could create it

@@ -22,7 +22,7 @@ SETTINGS = ("config", "config.worktree")
 _COMMON = "commondir"  # leads git from the folder of a worktree to the settings
 _BACK = "gitdir"  # leads from there to the worktree
 _ATTRIBUTES = "info/attributes"
-_REBASE_TODO = "rebase-merge/git-rebase-todo"  # `git rebase --continue` runs its `exec` lines
+REBASE_TODO = "rebase-merge/git-rebase-todo"  # `git rebase --continue` runs its `exec` lines
 _EXEC = re.compile(rb"^\s*(x|exec)\b", re.M)
 
 # The lines of a settings file that we read, stricter than git. Any other line makes the file unreadable.
@@ -141,7 +141,7 @@ def list_decisive_files(git: Path) -> list[Path]:
     if is_pointer(git):
         files = [git]
     else:
-        others = [git / name for name in (_COMMON, _BACK, _ATTRIBUTES, _REBASE_TODO)]
+        others = [git / name for name in (_COMMON, _BACK, _ATTRIBUTES, REBASE_TODO)]
         files = [*_list_hooks(git / "hooks"), *list_settings_files(git), *filter(os.path.lexists, others)]
     # A link to a whole repository has no target here, since that is listed as well.
     targets = [resolve_path(path) for path in files if os.path.islink(path) and (path != git or os.path.isfile(path))]
@@ -174,7 +174,7 @@ def list_dangers(git: Path, edit: FileEdit, roots: Collection[Path]) -> list[str
         return [] if is_known else [f"{path.name} (leads elsewhere)"]
     if name == _COMMON:
         return [] if stat.S_ISREG(new.mode) and _leads_home(git, text) else [f"{name} (leads elsewhere)"]
-    if name == _REBASE_TODO:
+    if name == REBASE_TODO:
         has_exec = not stat.S_ISREG(new.mode) or new.data is None or _EXEC.search(new.data)
         return ["git-rebase-todo (exec)"] if has_exec else []
     if name in SETTINGS:

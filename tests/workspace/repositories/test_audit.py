@@ -262,18 +262,20 @@ async def test_steps_of_a_rebase_are_shown(root: Path, project: Path) -> None:
 
 
 @needs_sandbox
-async def test_the_target_of_a_linked_hook_is_asked_about(root: Path, project: Path) -> None:
-    (project / "scripts").mkdir()
-    (project / "scripts/check").write_text("mine")
-    (project / ".git/hooks/pre-commit").symlink_to("../../scripts/check")
-    workspace, recorder = create_confined(root)
+async def test_targets_of_linked_hooks_are_protected_or_asked_about(root: Path, project: Path) -> None:
+    (project / "check").write_text("mine")
+    (project / ".git/hooks/pre-commit").symlink_to("../../check")
+    workspace, recorder = create_confined(root, ONCE)
     async with workspace:
-        await run_script(workspace, "echo evil > scripts/check", cwd=project)
-        assert "disabled" in str(await workspace.inspect_changes(None))
+        assert (await run_script(workspace, "echo evil > check", cwd=project))[0] != 0
+        await run_script(workspace, "git init -q r; cd r; echo good > check; ln -s ../../check .git/hooks/update")
         assert await workspace.inspect_changes(None) == []
-    assert "+evil" in recorder.questions[0].detail
-    assert (project / "scripts/check").read_text() == "mine"
-    assert (project / ".git/hooks/pre-commit").is_symlink()
+        recorder._answer = Answer()
+        await run_script(workspace, "echo evil > r/check")
+        assert "disabled" in str(await workspace.inspect_changes(None))
+    assert "+evil" in recorder.questions[1].detail
+    assert (project / "check").read_text() == "mine"
+    assert (root / "r/check").read_text() == "good\n"
 
 
 @needs_sandbox
