@@ -8,6 +8,7 @@ import logging
 import re
 from functools import cache
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel
 from typing_extensions import override
@@ -27,19 +28,20 @@ _STARTS = (
 _MIN_HELD = 3
 """The length from which the start of a secret waits for its rest. Shorter starts would delay ordinary words."""
 
-_PARTIAL_STARTS = frozenset(start[:size] for start in _STARTS for size in range(_MIN_HELD, len(start)))
-_MAX_START = max(map(len, _STARTS))
+_MAX_HELD = 64 * 1024
+"""The length from which nothing waits any longer: this is no secret."""
 
+# Each part that must be followed by something has a largest length, so that no text takes quadratic time.
 _KEY_FORMATS = r"""
 (?<![A-Za-z0-9])(?:
-    (?P<api_key> sk-(?=[\w-]*\d)(?:\w|-(?!----)){20,} | [sr]k_live_\w{16,} | gsk_\w{32,} | AIza[\w-]{35}
+    (?P<api_key> sk-(?=[\w-]{0,64}\d)(?:\w|-(?!----)){20,} | [sr]k_live_\w{16,} | gsk_\w{32,} | AIza[\w-]{35}
         | hf_[A-Za-z0-9]{30,} | xai-\w{32,})
   | (?P<github_token> gh[opusr]_[A-Za-z0-9]{30,} | github_pat_\w{40,})
   | (?P<gitlab_token> glpat-(?:\w|-(?!----)){20,})
   | (?P<aws_key> (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9]))
-  | (?P<slack_token> xox[a-z]-(?=[\w-]*\d)(?:\w|-(?!----)){10,} | xapp-(?=[\w-]*\d)[\w-]{20,})
+  | (?P<slack_token> xox[a-z]-(?=[\w-]{0,64}\d)(?:\w|-(?!----)){10,} | xapp-(?=[\w-]{0,64}\d)[\w-]{20,})
   | (?P<registry_token> npm_[A-Za-z0-9]{36} | pypi-[\w-]{50,})
-  | (?P<web_token> eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,})
+  | (?P<web_token> eyJ[\w-]{10,500}\.eyJ[\w-]{10,4000}\.[\w-]{20,})
 )
 | (?P<private_key> -----BEGIN\ (?:[A-Z]+\ )*PRIVATE\ KEY(?:\ BLOCK)?-----
     (?:[A-Za-z0-9+/=]|\\[nr]|\r?\n(?:[+\ ]|-(?!-))?){40,}
@@ -58,8 +60,11 @@ def add_secret(name: str, value: str) -> None:
     is_word = len(value) < _MIN_PLAIN_CHARACTERS and not any(character.isdigit() for character in value)
     if value in _known or len(value) < _MIN_CHARACTERS or is_word or value[0] in "/~.":
         return
-    escaped = json.dumps(value)[1:-1]  # as in the arguments of a tool call
-    for spelling in (value, escaped, json.dumps(value, ensure_ascii=False)[1:-1], value.encode().decode("latin-1")):
+    escaped = (
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+    )  # as in the arguments of a tool call
+    for spelling in (value, *escaped, quote(value, safe=""), value.encode().decode("latin-1")):
         _known[spelling] = name
     values = sorted(_known.items(), key=lambda item: -len(item[0]))
     _known.clear()
@@ -111,7 +116,7 @@ class MaskedText:
     def write(self, text: str) -> str:
         """Add a piece and return what is masked completely."""
         text = self._last + self._waiting + text
-        end = max(_find_open_end(text), len(self._last))
+        end = max(_find_open_end(text), len(self._last), len(text) - _MAX_HELD)
         self._waiting = text[end:]
         return self._mask(text[:end])
 
@@ -174,33 +179,27 @@ def _mask_any(value: Any, keeps_lines: bool) -> Any:
     if isinstance(value, str):
         return mask_text(value, keeps_lines=keeps_lines)
     if isinstance(value, BaseModel):
-        fields = _mask_items(vars(value), keeps_lines)
-        if fields and "signature" in vars(value):
-            fields["signature"] = None
-        return value.model_copy(update=fields) if fields else value
+        masked = {name: _mask_any(old, keeps_lines) for name, old in value if name not in _OPAQUE_FIELDS}
+        if all(new is getattr(value, name) for name, new in masked.items()):
+            return value
+        has_signature = "signature" in type(value).model_fields
+        return value.model_copy(update=masked | ({"signature": None} if has_signature else {}))
     if isinstance(value, dict):
-        return value | fields if (fields := _mask_items(value, keeps_lines)) else value
+        pairs = [(_mask_any(name, keeps_lines), _mask_any(old, keeps_lines)) for name, old in value.items()]
+        is_same = all(name in value and value[name] is new for name, new in pairs)
+        return value if is_same else dict(pairs)
     if isinstance(value, list | tuple):
         items = [_mask_any(item, keeps_lines) for item in value]
         return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
     return value
 
 
-def _mask_items(items: dict[str, Any], keeps_lines: bool) -> dict[str, Any]:
-    """Return the items that change."""
-    masked = {name: _mask_any(old, keeps_lines) for name, old in items.items() if name not in _OPAQUE_FIELDS}
-    return {name: new for name, new in masked.items() if new is not items[name]}
-
-
 def _find_open_end(text: str) -> int:
     """Return the start of the end that may become a secret, or the length of the text."""
-    run = text.rstrip(_TOKEN_CHARACTERS)
     end = min((_find_overlap(text, value) for value in _known), default=len(text))
-    if word := text[len(run) :]:
-        sizes = range(min(len(word), _MAX_START), _MIN_HELD - 1, -1)
-        starts = [len(word) - next((size for size in sizes if word[-size:] in _PARTIAL_STARTS), 0)]
-        starts += [word.find(start) for start in _STARTS if start in word]
-        end = min(end, len(run) + min(starts))
+    word_start = len(text.rstrip(_TOKEN_CHARACTERS))
+    starts = (text.find(start[:_MIN_HELD], word_start) for start in _STARTS)
+    end = min(end, *(start for start in starts if start >= 0), len(text))
     begin = text.rfind("-----BEGIN")
     if begin >= 0 and re.compile(_OPEN_PRIVATE_KEY).fullmatch(text, begin):
         end = min(end, begin)

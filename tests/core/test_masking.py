@@ -2,13 +2,14 @@
 
 import json
 import re
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goose_like.core import masking
-from goose_like.core.events import Asked, MessageCompleted, Question
+from goose_like.core.events import Asked, MessageCompleted, Question, StateSaved
 from goose_like.core.masking import MaskedBytes, MaskedText, add_secret, find_mask, mask_text, mask_value
 from goose_like.core.message import Message, Thinking, ToolCall
 
@@ -59,7 +60,7 @@ def test_ordinary_text_stays(text):
 @pytest.mark.usefixtures("known")
 def test_known_values_are_masked_as_text_json_and_bytes():
     for name, value in KNOWN.items():
-        for spelling in (value, json.dumps(value), json.dumps(value, ensure_ascii=False)):
+        for spelling in (value, json.dumps(value), json.dumps(value, ensure_ascii=False), quote(value)):
             assert f"[masked:{name}]" in mask_text(f"x{spelling}y")
         masked = MaskedBytes()
         assert masked.write(f"x{value}y".encode()) + masked.close() == mask_text(f"x{value}y").encode()
@@ -121,6 +122,28 @@ def test_all_texts_of_an_event_are_masked():
     assert masked.message.tool_calls[0].parse_arguments() == {"command": "[masked:DB_PASSWORD]"}
     assert mask_value(masked) is masked
     assert MessageCompleted.model_validate_json(masked.model_dump_json()) == masked
+
+
+@pytest.mark.usefixtures("known")
+def test_all_texts_of_a_json_value_are_masked():
+    value = {"data": KNOWN["MY_KEY"], "id": [KNOWN["MY_KEY"]], KNOWN["MY_KEY"]: 1, "ordinary": {"type": "x"}}
+    event = StateSaved(toolkit="t", value=value)
+    masked = {"data": "[masked:MY_KEY]", "id": ["[masked:MY_KEY]"], "[masked:MY_KEY]": 1, "ordinary": {"type": "x"}}
+    assert mask_value(event).value == masked
+    assert mask_value(ordinary := StateSaved(toolkit="t", value={"data": "x", "rows": [1, None]})) is ordinary
+
+
+@pytest.mark.parametrize("start", ["sk-", "xoxa-", "-eyJ-", "eyJaaaaaaaaaa.", "-----BEGIN PRIVATE KEY-----\n", "sk-a"])
+def test_no_text_takes_quadratic_time(start):
+    text, masked = start * 50_000, MaskedText()
+    assert mask_text(text) == text
+    pieces = [text[index : index + 1000] for index in range(0, len(text), 1000)]
+    assert "".join(map(masked.write, pieces)) + masked.close() == text
+
+
+def test_a_text_that_is_too_long_for_a_secret_does_not_wait():
+    masked = MaskedText()
+    assert masked.write("sk-" + "a" * 200_000).startswith("sk-aaa")
 
 
 def test_a_question_hides_no_line_of_a_command():
