@@ -127,7 +127,8 @@ def test_a_bomb_in_a_trusted_profile_is_refused_at_once(project, kind):
 def test_a_hook_of_a_background_process_is_judged_before_the_turn_ends(place):
     plant = "sleep 2; git init -q r; echo echo hi >r/.git/hooks/post-commit; sleep 60"
     process = {"tool": "start_process", "arguments": {"command": plant}}
-    done = place.run("run", "--model", place.script({"calls": [process]}, {"text": "done", "delay_s": 4}), "x")
-    assert (done.returncode, done.stdout) == (6, "done\n")
+    script = place.script({"calls": [process]}, {"text": "done", "delay_s": 4}, "it still runs")
+    done = place.run("run", "--model", script, "x")
+    assert (done.returncode, done.stdout) == (6, "done\n\nit still runs\n")
     assert "hook post-commit" in done.stderr
     assert (place.work / "r/.git/hooks/post-commit.refused").exists()
