@@ -233,13 +233,14 @@ class RepositoryAudit:
             except DeniedError as error:
                 refusal = str(error)
         for change in changes:
+            is_refused = bool(change.dangers and refusal)
             try:
-                if change.dangers and refusal:
-                    change.refuse()
-                else:
-                    change.accept()
+                (change.refuse if is_refused else change.accept)()
             except (OSError, GooseLikeError) as error:
-                notes.append(f"{change.edit.path} may be active: {error}; look at it before you run git or an editor")
+                next_step = (
+                    "may be active; look at it before you run git or an editor" if is_refused else "stays as it was"
+                )
+                notes.append(f"{change.edit.path} {next_step}: {error}")
         self._update_copies()
         self._warnings += notes
         if dangerous and not refusal:

@@ -190,8 +190,8 @@ def _is_inside(path: Path, roots: Collection[Path]) -> bool:
 
 
 def _is_harmless(git: Path, key: str, value: str, roots: Collection[Path]) -> bool:
-    if key == "core.worktree":  # a submodule's, which stays inside the workspace
-        return _is_inside(resolve_path(git / value), roots)
+    if key == "core.worktree":  # a submodule's, which stays inside the workspace; git unquotes others
+        return not set(value) & set('"\\#;') and _is_inside(resolve_path(git / value), roots)
     return is_harmless_key(key)
 
 

@@ -18,7 +18,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.private_folder import PrivateFolder
 
 from . import git
-from .file_copy import AcceptedFiles, FileCopies, FileCopy, FileEdit, find_edits, list_files, write_copy
+from .file_copy import AcceptedFiles, FileCopies, FileCopy, FileEdit, find_edits, list_files, read_copy, write_copy
 
 _MAX_STAGED = 100
 
@@ -64,10 +64,12 @@ class StagedFolder:
         return [edit._replace(path=self._to_real(edit.path)) for edit in edits]
 
     def apply(self, edit: FileEdit) -> None:
-        """Make a change of a copy real. Raise GooseLikeError for a link or a file that cannot be read."""
+        """Make a change of a copy real. Raise GooseLikeError for no ordinary file, or one that changed meanwhile."""
         if edit.new and (not stat.S_ISREG(edit.new.mode) or edit.new.data is None):
             self.reset()
-            raise GooseLikeError(f"{edit.path} is no ordinary file, so it was not taken over")
+            raise GooseLikeError("it is no ordinary file")
+        if read_copy(edit.path) != edit.old:
+            raise GooseLikeError("it was changed outside of the sandbox meanwhile; do it again")
         is_settings = edit.path in self.settings.values()
         write_copy(edit.path, edit.new, in_place=is_settings)  # another file would lose the mount
         self._files.accept(self.copy, edit._replace(path=self._to_copy(edit.path)))

@@ -238,6 +238,23 @@ async def test_a_change_by_the_person_is_neither_asked_about_nor_lost(root: Path
 
 
 @needs_sandbox
+async def test_a_change_by_the_person_while_a_question_is_open_is_not_lost(root: Path, project: Path) -> None:
+    workspace, recorder = create_confined(root, ONCE)
+
+    async def answer_late(question: Question) -> Answer:
+        run_git(project, "config", "remote.mine.url", "/mine")
+        return ONCE
+
+    async with workspace:
+        await run_script(workspace, "git config alias.st '!evil'", cwd=project)
+        recorder.ask = answer_late  # type: ignore[method-assign]
+        assert "changed outside" in str(await workspace.inspect_changes(None))
+        assert await workspace.inspect_changes(None) == []
+    assert run_git(project, "config", "remote.mine.url") == "/mine\n"
+    assert "evil" not in (project / ".git/config").read_text()
+
+
+@needs_sandbox
 async def test_settings_that_lost_their_mount_are_undone(root: Path, project: Path) -> None:
     workspace, _ = create_confined(root)
     async with workspace:

@@ -74,6 +74,22 @@ def test_only_lines_with_dangerous_keys_are_dropped() -> None:
     assert list_dangers(git, edit._replace(new=rest), []) == []
 
 
+def test_only_plain_folders_inside_are_harmless_worktrees(root: Path) -> None:
+    git = root / ".git/modules/sub"
+    values = [
+        "../../../sub",
+        f"{root}/sub",
+        "/etc",
+        '"/etc"',
+        '"../../.."/../../etc',
+        "x\\t",
+        "/etc # sub",
+        "../../../..",
+    ]
+    edits = {value: FileEdit(git / "config", None, as_copy(f"[core]\nworktree = {value}".encode())) for value in values}
+    assert {value for value, edit in edits.items() if not list_dangers(git, edit, [root])} == set(values[:2])
+
+
 def write_links(root: Path) -> dict[str, FileEdit]:
     """Write a pointer or link of each kind in a repository without content."""
     (root / "here/.git").mkdir(parents=True)
