@@ -131,4 +131,4 @@ def test_a_hook_of_a_background_process_is_judged_before_the_turn_ends(place):
     done = place.run("run", "--model", script, "x")
     assert (done.returncode, done.stdout) == (6, "done\n\nit still runs\n")
     assert "hook post-commit" in done.stderr
-    assert (place.work / "r/.git/hooks/post-commit.refused").exists()
+    assert not (place.work / "r/.git/hooks/post-commit").exists()
