@@ -2,6 +2,10 @@
 
 import asyncio
 
+import pytest
+from typing_extensions import override
+
+from goose_like.agent.compaction.moderators import Moderator
 from goose_like.config.profile import Limits
 from goose_like.core.events import (
     MessageCompleted,
@@ -34,6 +38,14 @@ async def test_token_limit(create_harness):
     assert len(b.provider.requests) == 2
 
 
+@pytest.mark.parametrize(("tokens", "requests"), [(1, 1), (15, 1), (16, 2), (30, 2), (31, 3)])
+async def test_a_turn_ends_as_soon_as_its_tokens_are_used(create_harness, tokens, requests):
+    """Each step takes 15 tokens."""
+    b = create_harness([calls(call("echo", '{"text": "x"}')) for _ in range(5)], echo, limits=Limits(tokens=tokens))
+    assert (await b.exchange.reply("Hi.")).reason == "budget"
+    assert len(b.provider.requests) == requests
+
+
 async def test_cost_limit(create_harness):
     limits = Limits(cost_usd=0.00002)
     script = [calls(call("echo", '{"text": "x"}')) for _ in range(5)]
@@ -55,6 +67,20 @@ async def test_time_limit(create_harness):
     end = await b.exchange.reply("Hi.")
     assert (end.reason, end.exit_code, end.detail) == ("budget", 124, "the time limit of 0.02 s")
     assert b.outputs == [INTERRUPTED]
+
+
+@pytest.mark.parametrize("time_s", [None, 600.0])
+async def test_a_time_out_of_foreign_code_is_not_the_time_limit(create_harness, time_s):
+    class Hasty(Moderator):
+        @override
+        async def rewrite(self, history, models):
+            raise TimeoutError("a foreign one")
+
+    b = create_harness(["Never."], moderator=Hasty({}), limits=Limits(time_s=time_s))
+    with pytest.raises(TimeoutError, match="a foreign one"):
+        await b.exchange.reply("Hi.")
+    end = b.exchange.history.last_turn
+    assert (end.reason, end.detail, end.exit_code) == ("error", "a fault in goose_like or in a plugin", 1)
 
 
 async def test_steps_before_a_crash_count(create_harness):

@@ -278,6 +278,14 @@ def test_a_length_stop_keeps_broken_arguments() -> None:
     assert done.message.tool_calls[0].arguments == '{"x": "unfin'
 
 
+@pytest.mark.parametrize("pieces", [("",), ("{",), ("{", "}")])
+def test_a_call_cut_before_its_arguments_is_no_call_without_arguments(pieces: tuple[str, ...]) -> None:
+    first, *others = ([item(0, "a", "f", piece)] for piece in pieces)
+    chunks = [chunk({"tool_calls": calls}) for calls in (first, *others)]
+    done = parse_answer(*chunks, chunk(finish="length"))
+    assert [call.arguments for call in done.message.tool_calls] == ["{"]
+
+
 @pytest.mark.parametrize(
     ("chunks", "words"),
     [

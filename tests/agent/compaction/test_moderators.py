@@ -20,7 +20,7 @@ from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.events import Compacted, Logged, MessageCompleted, PlanUpdated, Reminded, UsageRecorded
 from goose_like.core.history import History, estimate_tokens
-from goose_like.core.message import Message, Text, Thinking, ToolResult
+from goose_like.core.message import Message, Text, Thinking, ToolResult, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import tool
 from goose_like.providers.base import Model
@@ -172,6 +172,20 @@ async def test_a_failed_attempt_is_remembered_after_a_resume(session):
     session.history = History.replay(session.read_events())
     await exchange_over(session, provider, create_moderator("summarize", session, limit_tokens=500), look).reply("so?")
     assert provider.asides == asides
+
+
+async def test_no_notes_are_asked_for_when_the_prompt_fills_the_window(session):
+    look = work(1)[1]
+    provider = Counting(lambda number: "so far so good")
+    exchange = exchange_over(session, provider, create_moderator("summarize", session, limit_tokens=500), look)
+    await exchange.reply(GOAL)
+    prompt = Usage(input_tokens=90_000, output_tokens=5)
+    exchange.journal.emit(MessageCompleted(message=Message.assistant("yes"), usage=prompt))
+    await exchange.reply("and now?")
+    assert provider.asides == 0
+    (notice,) = [event.text for event in session.read_events() if isinstance(event, Logged)]
+    assert notice.startswith("the conversation stays as it is: of its 90,")
+    assert notice.endswith(" are the prompt and the tools")
 
 
 async def test_a_failed_attempt_is_ignored_after_a_rewind(session):

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -233,6 +234,20 @@ async def test_the_persons_own_commands_are_not_taken_back(tmp_path):
         first = await p.turn("echo 1 > a")
         await p.command("echo mine > b")
         assert list_changes(await p.undo.plan_restore(first)) == [("a", "remove", False)]
+
+
+async def test_a_change_waits_until_the_last_turn_is_compared(tmp_path):
+    async with open_undo(tmp_path) as p:
+        may_compare = threading.Event()
+        p.begin()
+        await p.workspace.write_bytes("a", b"the turn's")
+        p.undo._worker.submit(may_compare.wait)
+        p.end()
+        own = asyncio.create_task(p.workspace.write_bytes("a", b"mine"))
+        await asyncio.sleep(0)  # the change has begun, and would be over without waiting
+        may_compare.set()
+        await own
+        assert list_changes(await p.undo.plan_restore(1)) == [("a", "remove", True)]
 
 
 async def test_a_change_between_plan_and_restore(tmp_path):
