@@ -246,7 +246,7 @@ class RepositoryAudit:
         if dangerous and not refusal:
             self._save()
         if refusal and not notes:
-            refusal += ". It was disabled: the changes were undone"
+            refusal += ". The changes were disabled: each file has its accepted content again"
         return [refusal, *notes] if refusal else notes
 
     def _update_copies(self) -> None:

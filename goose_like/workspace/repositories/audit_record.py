@@ -77,28 +77,29 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def _encode(state: AcceptedState) -> bytes:
-    places = {
-        str(place): {str(path): (copy.mode, _encode_data(copy.data), copy.changed_ns) for path, copy in files.items()}
-        for place, files in state.places.items()
-    }
-    return json.dumps({"places": places, "covered": list(map(str, state.covered)), "closed": state.closed}).encode()
-
-
-def _encode_data(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
+    files = [
+        (
+            str(place),
+            str(path),
+            copy.mode,
+            base64.b64encode(copy.data or b"").decode(),
+            copy.data is None,
+            copy.changed_ns,
+        )
+        for place, copies in state.places.items()
+        for path, copy in copies.items()
+    ]
+    return json.dumps({"files": files, "covered": list(map(str, state.covered)), "closed": state.closed}).encode()
 
 
 def _decode(data: bytes) -> AcceptedState:
     """Read a record. Nothing was accepted according to one that is damaged."""
     try:
         content = json.loads(data)
-        places = {
-            Path(place): {
-                Path(path): FileCopy(mode, None if text is None else base64.b64decode(text), changed_ns)
-                for path, (mode, text, changed_ns) in files.items()
-            }
-            for place, files in content["places"].items()
-        }
-        return AcceptedState(places, list(map(Path, content["covered"])), content["closed"])
+        state = AcceptedState(covered=list(map(Path, content["covered"])), closed=content["closed"])
+        for place, path, mode, text, is_unknown, changed_ns in content["files"]:
+            copy = FileCopy(mode, None if is_unknown else base64.b64decode(text), changed_ns)
+            state.places.setdefault(Path(place), {})[Path(path)] = copy
+        return state
     except (ValueError, KeyError, TypeError, AttributeError):
         return AcceptedState()

@@ -8,7 +8,10 @@ from goose_like.workspace.repositories.audit_record import AcceptedState, AuditR
 from goose_like.workspace.repositories.file_copy import FileCopy
 
 STATE = AcceptedState(
-    {Path("/r/.envrc"): {Path("/r/.envrc"): FileCopy(0o100644, b"\xff"), Path("/r/\udcff"): FileCopy(0, None, 7)}},
+    {
+        Path("/r/.run"): {Path("/r/.run/a"): FileCopy(0o100755, b"")},
+        Path("/r/.envrc"): {Path("/r/.envrc"): FileCopy(0o100644, b"\xff"), Path("/r/\udcff"): FileCopy(0, None, 7)},
+    },
     [Path("/r/.git/hooks")],
     ["/r/closed"],
 )
@@ -74,7 +77,7 @@ def test_after_a_damaged_record_nothing_is_accepted(root: Path) -> None:
     record.write(STATE)
     abandon(record)
     (file,) = [path for path in (root.parent / "goose").rglob("audits/*/*") if path.stat().st_size]
-    for text in ("{", "[]", '{"places": 1}', file.read_text()[:-9]):
+    for text in ("{", "[]", '{"files": 1}', file.read_text()[:-9]):
         file.write_text(text)
         record = AuditRecord(root)
         assert record.former == AcceptedState()
