@@ -2,13 +2,16 @@
 
 import re
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from rich.style import Style, StyleType
 from rich.text import Text
 
 from .escape import escape_controls
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 MAX_MARKS = 400
 """Above this number of marks a paragraph is shown as it is: the parser needs quadratic time to find pairs."""
@@ -24,11 +27,13 @@ _BLANKS = re.compile(r"[\t\n]")
 
 
 @cache
-def get_parser() -> MarkdownIt:
+def get_parser() -> "MarkdownIt":
     """Return a parser for blocks; inline text is parsed when a block is rendered.
 
     HTML is text. So are link definitions: most come after their references, which are printed by then.
     """
+    from markdown_it import MarkdownIt  # `run` without a terminal needs no parser
+
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
     parser.enable(["table", "strikethrough"])
     return parser.disable(["reference", "html_block", "html_inline", "inline", "text_join"])
@@ -49,7 +54,7 @@ def escape_line(text: str) -> str:
     return _BLANKS.sub(" ", escape_controls(text))
 
 
-def _join_tokens(tokens: list[Token], style: StyleType) -> Text:
+def _join_tokens(tokens: "list[Token]", style: StyleType) -> Text:
     result = Text(style=style)
     styles = [Style.null()]
     href, label = "", ""
@@ -77,5 +82,5 @@ def _join_tokens(tokens: list[Token], style: StyleType) -> Text:
     return result
 
 
-def _get_target(token: Token, name: str) -> str:
+def _get_target(token: "Token", name: str) -> str:
     return escape_line(str(token.attrs.get(name, "")))
