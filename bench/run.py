@@ -72,7 +72,8 @@ def measure_process_ms(command: list[str]) -> float:
 async def main(rounds: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="goose-like-bench-"))
     (folder / "work").mkdir()
-    env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home")}
+    # Files that changed since their last import would be compiled at each start.
+    env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home"), "PYTHONDONTWRITEBYTECODE": ""}
 
     async def play(command: list[str], steps: int) -> tuple[Recording, float]:
         return await record(command, env, steps, str(folder / "work"))
