@@ -1,7 +1,8 @@
 """The base class of providers that use a vendor's SDK. Both SDKs come from the same generator.
 
-The SDK handles connection, headers and event stream. The body is encoded here: the SDK's typed methods would rebuild
-the whole history on each call.
+The SDK handles connection, headers and credentials. The body is encoded here, because the SDK's typed methods would
+rebuild the whole history on each call. The event stream is decoded here, because the SDKs drop what sloppy servers send
+(docs/decisions/0030).
 """
 
 import asyncio
