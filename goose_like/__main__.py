@@ -13,11 +13,11 @@ from . import __version__
 
 def main() -> None:
     """Run goose-like. The version and a session in a terminal skip the slow import of all commands."""
-    if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
-        print(f"goose-like {__version__}")
-        return
-    from goose_like.cli.chat.startup import has_prompt, start_session
     from goose_like.cli.exit import run_guarded
+
+    if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
+        sys.exit(run_guarded(lambda: print(f"goose-like {__version__}")))
+    from goose_like.cli.chat.startup import has_prompt, start_session
 
     if len(sys.argv) == 1 and has_prompt() and "_GOOSE_LIKE_COMPLETE" not in os.environ:
         sys.exit(run_guarded(start_session))

@@ -9,25 +9,42 @@ from typing import TextIO
 
 from goose_like.core.errors import GooseLikeError
 
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = f"{os.strerror(errno.ENOSPC)}; free some space and try again"
+_WRITE_ERRORS = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EBADF: "standard output is closed; redirect it, for example to /dev/null, and try again",
+}
 
 
 def run_guarded(act: Callable[[], int | None]) -> int:
     """Run a command and return its exit code; print a GooseLikeError as one line."""
-    if isinstance(sys.stdout, TextIOWrapper):  # None if it was closed at start
+    _replace_closed_streams()
+    if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # any locale can print any answer
     try:
         try:
             code = _get_exit_code(act)
         finally:
-            for stream in filter(None, (sys.stdout, sys.stderr)):
+            for stream in (sys.stdout, sys.stderr):
                 _flush(stream)
     except OSError as error:
-        if error.errno not in _DISK_FULL:
+        if error.errno not in _WRITE_ERRORS:
             raise
-        print(f"goose-like: {os.strerror(errno.ENOSPC)}; free some space and try again", file=sys.stderr)
+        print(f"goose-like: {_WRITE_ERRORS[error.errno]}", file=sys.stderr)
         return 1
     return code
+
+
+def _replace_closed_streams() -> None:
+    """Replace each closed standard stream by /dev/null, so that no other file gets its number and its output.
+
+    Output that is lost with standard output is an error. Nobody would read one about standard error.
+    """
+    for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, flags)
+            setattr(sys, name, open(descriptor, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115 (open until the end)
 
 
 def _get_exit_code(act: Callable[[], int | None]) -> int:
@@ -57,5 +74,5 @@ def _flush(stream: TextIO) -> None:
         stream.flush()
     except OSError as error:  # a reader that is gone must not make the interpreter fail at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if error.errno in _DISK_FULL:
+        if error.errno in _WRITE_ERRORS:
             raise

@@ -118,7 +118,7 @@ async def run_until_stopped(
 class StdoutWriter(Notifier):
     """Standard output of a run: the answer as text, one JSON object, or every event as a line of JSON.
 
-    `reader_gone` is done when a write fails with a broken pipe.
+    `reader_gone` is done when a write fails: the reader has exited, the disk is full or the output is closed.
     """
 
     def __init__(self, output_format: OutputFormat) -> None:
@@ -126,6 +126,7 @@ class StdoutWriter(Notifier):
         self.reader_gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._format = output_format
         self._has_started = False
+        self._error: OSError | None = None
 
     @override
     def notify(self, event: Event) -> None:
@@ -141,11 +142,13 @@ class StdoutWriter(Notifier):
         return join_answers(self._messages)
 
     def finish(self, answer: str, summary: Mapping[str, Any]) -> None:
-        """Write the end of the output: the answer, or the summary as JSON."""
+        """Write the end of the output: the answer, or the summary as JSON. Raise OSError if output was lost."""
         if self._format == "text" and answer:
             self._write(answer.rstrip("\n") + "\n")
         elif self._format == "json":
             self._write(json.dumps(summary, ensure_ascii=False) + "\n")
+        if self._error:
+            raise self._error
 
     def _write(self, text: str) -> None:
         if self.reader_gone.done():
@@ -153,10 +156,13 @@ class StdoutWriter(Notifier):
         try:
             sys.stdout.write(escape_for(sys.stdout, text))
             sys.stdout.flush()
-        except BrokenPipeError:
+        except OSError as error:
             self.reader_gone.set_result(None)
-            # The rest of the buffer must not cause an error at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if isinstance(error, BrokenPipeError):
+                # The rest of the buffer must not cause an error at exit.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            else:
+                self._error = error
 
 
 def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix the failing test"') -> str:

@@ -1,13 +1,15 @@
-"""Folders of goose_like: the XDG base directories, or subfolders of `GOOSE_LIKE_HOME`; and changes of files there."""
+"""Folders of goose_like: the XDG base directories, or subfolders of `GOOSE_LIKE_HOME`; and files of the user."""
 
 import fcntl
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _APP = "goose-like"
+_MAX_INPUT_BYTES = 30_000_000
 
 
 def _base(variable: str, default: str, below_home: str) -> Path:
@@ -42,6 +44,38 @@ def cache_folder() -> Path:
 def find_repository_root(folder: Path) -> Path:
     """Return the root of the git repository around a folder, or the folder itself outside a repository."""
     return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+
+
+def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pipes: bool = False) -> str:
+    """Read a text file that a user wrote. Pipes and devices are refused by default: reading one may never end.
+
+    Raises:
+        OSError: The file is missing or unreadable.
+        ValueError: It is no file, too large or not UTF-8. The text is the end of a sentence.
+    """
+    waits = 0 if allows_pipes else os.O_NONBLOCK  # otherwise opening a pipe waits for a writer
+    descriptor = os.open(file, os.O_RDONLY | waits | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise ValueError("it is a folder")
+        if not stat.S_ISREG(mode) and not allows_pipes:
+            raise ValueError("it is a pipe or a device")
+        with open(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(limit_bytes + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > limit_bytes:
+        raise ValueError(f"it has more than {limit_bytes:,} bytes")
+    return data.decode()
+
+
+def describe_read_error(error: OSError | ValueError) -> str:
+    """Describe an error of `read_user_file` in a few words that quote no content."""
+    if isinstance(error, UnicodeDecodeError):
+        line = error.object.count(b"\n", 0, error.start) + 1
+        return f"line {line} is not UTF-8 text"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The loader of profiles: finds their files, merges the profiles that they extend, and validates the result."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -57,7 +58,7 @@ def load_profile(
 def list_profile_sources(project: ProjectConfig | None = None, drafts: Mapping[Path, str] = {}) -> list[YamlSource]:
     """List all profiles: the user's, the project's, those of installed packages. Parameters as in `load_profile`."""
     users = _read_user_profiles(drafts).split(_CONTENT)
-    sources = [source for source in users if source.name != "use" or not isinstance(source.data, str)]
+    sources = [source for source in users if source.name != "use" or isinstance(source.data, Mapping)]
     sources += _read_folder(config_folder() / "profiles", drafts)
     project = project or load_trusted_project(Path.cwd())
     if project and (text := project.files.get(PROFILES)):
@@ -71,10 +72,18 @@ def list_profile_sources(project: ProjectConfig | None = None, drafts: Mapping[P
 
 
 def find_selected_profile(drafts: Mapping[Path, str] = {}) -> str | None:
-    """Return the name under `use` in the user's `profiles.yaml`, or None without this line."""
-    data = _read_user_profiles(drafts).data
-    name = data.get("use") if isinstance(data, Mapping) else None
-    return name if isinstance(name, str) else None
+    """Return the name under `use` in the user's `profiles.yaml`, or None without this line.
+
+    Raises:
+        ProfileError: The file cannot be read, or `use` is neither a name nor a profile of this name.
+    """
+    source = _read_user_profiles(drafts)
+    name = source.data.get("use") if isinstance(source.data, Mapping) else None
+    if name is None or isinstance(name, Mapping):
+        return None
+    if not isinstance(name, str):
+        raise ProfileError(f"{source.locate('use')}: use: expected the name of a profile, not {name!r:.80}")
+    return name
 
 
 def describe_unknown_profile(name: str, known: Iterable[str]) -> str:
@@ -85,7 +94,7 @@ def describe_unknown_profile(name: str, known: Iterable[str]) -> str:
 
 def _read_user_profiles(drafts: Mapping[Path, str]) -> YamlSource:
     file = get_profiles_file()
-    return read_yaml(file, drafts if file.is_file() else {file: "", **drafts})
+    return read_yaml(file, drafts if os.path.lexists(file) else {file: "", **drafts})
 
 
 def _read_folder(folder: Path, drafts: Mapping[Path, str]) -> Iterator[YamlSource]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from goose_like.core.errors import CredentialError, ProfileError
 from goose_like.core.masking import add_secret
 
-from .paths import config_folder, replace_private_file
+from .paths import config_folder, describe_read_error, read_user_file, replace_private_file
 from .yaml_reader import format_document
 from .yaml_source import read_yaml
 
@@ -52,8 +52,8 @@ def register_keys() -> None:
             add_secret(name, password[1] if password else "")
         elif is_secret_variable(name) or _LIKELY_SECRETS.search(name.upper()):
             add_secret(name, value.strip())
-    with suppress(FileNotFoundError):
-        text = _get_file().read_text(encoding="utf-8", errors="replace")
+    with suppress(OSError, ValueError):  # `find_key` reports a file that cannot be read
+        text = read_user_file(_get_file())
         for name, _, value in (line.partition(":") for line in text.splitlines()):
             add_secret(name.strip(), value.strip().strip("\"'"))
 
@@ -124,12 +124,17 @@ def _get_file() -> Path:
 
 def _read_file() -> dict[str, str]:
     file = _get_file()
-    if not file.exists():
+    if not os.path.lexists(file):
         return {}
+    try:
+        text = read_user_file(file)
+    except (OSError, ValueError) as error:
+        reason = describe_read_error(error)
+        raise CredentialError(f"{file} can't be read: {reason}; it has lines like `OPENAI_API_KEY: ...`") from error
     if file.stat().st_mode & 0o077:
         raise CredentialError(f"{file} can be read by others, so it is not used: chmod 600 {file}")
     try:
-        data = read_yaml(file).data
+        data = read_yaml(file, {file: text}).data
     except ProfileError:  # its text may quote a key
         data = None
     if not isinstance(data, Mapping):

@@ -11,11 +11,13 @@ from jinja2.sandbox import SandboxedEnvironment
 from goose_like.core.errors import UsageError
 from goose_like.core.message import FrozenModel
 
+from .paths import describe_read_error, read_user_file
 from .yaml_source import read_yaml, validate
 
 # A comma separates two arguments if a name follows. Values may contain commas, and `http://` is no name.
 _SEPARATOR = re.compile(r",(?=\s*[^\W\d]\w*\s*(?:=|:(?!//)))")
 _ARGUMENT = re.compile(r"\s*([^\W\d]\w*)\s*[=:](.*)", re.DOTALL)
+_MAX_BYTES = 1_000_000  # the plan is a message to the model
 _TASK = re.compile(r"^-[ \t]+", re.MULTILINE)
 _TASKS = re.compile(rf"({_TASK.pattern}\S.*\n?([ \t]+\S.*\n?)*)+", re.MULTILINE)
 """Lines that begin with `-`, each with the indented lines below it."""
@@ -62,9 +64,10 @@ def read_task_file(path: str, arguments: Mapping[str, str]) -> TaskFile:
     """
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the plan {path!r} can't be read: {error}; give a Markdown or YAML file") from None
+        text = read_user_file(file, _MAX_BYTES, allows_pipes=True)
+    except (OSError, ValueError) as error:
+        reason = describe_read_error(error)
+        raise UsageError(f"the plan {path!r} can't be read: {reason}; give a Markdown or YAML file") from None
     if file.suffix.lower() in (".yaml", ".yml"):
         # Parse first and fill in the values afterwards, so that no character of a value counts as YAML.
         source = read_yaml(file, {file: text})
@@ -89,6 +92,8 @@ def _fill_in(text: str, file: Path, arguments: Mapping[str, str], whole: str) ->
         return environment.from_string(text).render(arguments)
     except TemplateSyntaxError as error:
         raise UsageError(f"{file}, line {error.lineno}: {error.message}; see Jinja's template syntax") from None
+    except RecursionError:
+        raise UsageError(f"{file}: an expression of a variable nests too deep; write it flatter") from None
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         names = f"given were {', '.join(sorted(arguments))}" if arguments else "none were given"
         raise UsageError(f"{file}: {error}; {names}: --args NAME=VALUE") from None

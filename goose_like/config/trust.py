@@ -12,7 +12,14 @@ from pydantic import Field, ValidationError
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel, Utf8Text
 
-from .paths import config_folder, find_repository_root, lock_folder, replace_private_file
+from .paths import (
+    config_folder,
+    describe_read_error,
+    find_repository_root,
+    lock_folder,
+    read_user_file,
+    replace_private_file,
+)
 from .profile import PermissionLists
 
 FOLDER = ".goose-like"
@@ -113,14 +120,15 @@ def load_trust() -> dict[Path, FolderTrust]:
     """Read all permanent permissions by folder."""
     file = config_folder() / _FILE
     try:
-        return _TrustFile.model_validate_json(file.read_bytes()).folders
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValidationError) as error:
-        problem = str(error)
+        return _TrustFile.model_validate_json(read_user_file(file)).folders
+    except (OSError, ValueError) as error:
+        if not os.path.lexists(file):
+            return {}
         if isinstance(error, ValidationError):
             first = error.errors()[0]
-            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            problem = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+        else:
+            problem = describe_read_error(error)
         text = f"{file} can't be read ({problem}); correct or remove it. Without it, goose-like asks you again"
         raise GooseLikeError(text) from error
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, RootModel, ValidationError
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 
+from .paths import describe_read_error, read_user_file
 from .yaml_reader import YamlError, follow_path, parse_document
 
 M = TypeVar("M", bound=BaseModel)
@@ -78,10 +79,9 @@ def read_yaml(file: Path, drafts: Mapping[Path, str] = {}) -> YamlSource:
         ProfileError: The file cannot be read or is invalid. The text names the file and the line.
     """
     try:
-        text = drafts[file] if file in drafts else file.read_text(encoding="utf-8")
+        text = drafts[file] if file in drafts else read_user_file(file)
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise ProfileError(f"{file}: can't be read: {reason}") from error
+        raise ProfileError(f"{file}: can't be read: {describe_read_error(error)}; correct or remove it") from error
     try:
         data, node = parse_document(text)
     except YamlError as error:

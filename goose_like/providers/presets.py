@@ -90,6 +90,8 @@ def load_presets() -> dict[str, Preset]:
     presets = _load_file(shipped, shipped.stat().st_mtime_ns)
     if users.is_file():
         presets = presets | _load_file(users, users.stat().st_mtime_ns, shipped)
+    elif os.path.lexists(users):
+        read_yaml(users)  # raises an error that says what it is
     return presets
 
 

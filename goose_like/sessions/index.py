@@ -115,7 +115,7 @@ def count_totals(info: SessionInfo) -> tuple[int, dict[str, Usage]]:
             else:
                 model = record.get("model", processor)
                 usage[model] = usage.get(model, Usage()) + Usage.model_validate(record["usage"])
-        except (ValueError, LookupError, TypeError, AttributeError):  # a damaged line
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # a damaged line
             continue
     return turns, usage
 

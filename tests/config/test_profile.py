@@ -1,5 +1,7 @@
 """Tests of profiles: all written forms, and one sentence with file, line and next step for every bad input."""
 
+import re
+
 import pytest
 
 from goose_like.config.profile import Profile, ToolkitChoice
@@ -129,6 +131,8 @@ BAD = {
         "m:\n  extends: defalt\ndefault: {}",
         r"line 2: unknown profile 'defalt'; did you mean 'default'\?",
     ),
+    "nesting": ("m: " + "[" * 3_000 + "]" * 3_000, "line 1: it nests too deep; write it flatter"),
+    "nesting by lines": ("".join(f"{' ' * depth}m:\n" for depth in range(3_000)), "it nests too deep"),
     "extends a list": ("m:\n  extends: [a]", r"line 2: unknown profile \"\['a'\]\""),
 }
 
@@ -146,8 +150,21 @@ def test_bad_input_is_one_sentence_with_its_line(write, kind):
 
 def test_no_utf8(write):
     write("").write_bytes(b"m: \xff")
-    with pytest.raises(ProfileError, match="can't be read: 'utf-8' codec"):
+    with pytest.raises(ProfileError, match=r"can't be read: line 1 is not UTF-8 text; correct or remove it"):
         load_profile("m")
+
+
+@pytest.mark.parametrize("use", ["[a]", "3", "true", "[[a]]"])
+def test_a_default_that_is_no_name(write, use):
+    file = write(f"default: {{}}\nuse: {use}")
+    with pytest.raises(ProfileError, match=re.escape(f"{file}, line 2: use: expected the name of a profile, not ")):
+        load_profile(None)
+
+
+def test_a_profile_may_have_the_name_use(write):
+    write("use: {sandbox: full}")
+    assert load_profile("use")[0].sandbox == "full"
+    assert load_profile(None)[0].name == "default"
 
 
 def test_unknown_profile(write, home):
@@ -155,6 +172,10 @@ def test_unknown_profile(write, home):
     with pytest.raises(ProfileError, match=r"^unknown profile 'mne'; did you mean 'mine'\?; looked in ") as caught:
         load_profile("mne")
     assert f"{home / 'config'}, " in str(caught.value)
+    write("default: {}")
+    with pytest.raises(ProfileError, match="there are: ") as listed:
+        load_profile("zzz")
+    assert str(listed.value).count("default") == 1
     assert str(caught.value).endswith("; make it: goose-like profile new mne")
 
 

@@ -97,6 +97,7 @@ def test_invalid_arguments(given, message):
         ("a\n{% if %}\n- b", {}, "plan.md, line 2: "),
         ("{{ ''.__class__.__mro__ }}\n- b", {}, "is unsafe"),
         ("{{ 1 / 0 }}\n- b", {}, "division by zero"),
+        ("{{ " + "[" * 3_000 + "]" * 3_000 + " }}\n- b", {}, "nests too deep"),
         ("only words", {}, "has no tasks: give a list whose lines begin with '-'"),
         ("---\nonly words\n---", {}, "has no tasks"),
         ("- a\n- b", {}, "has no text before its tasks"),

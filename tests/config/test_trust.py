@@ -150,7 +150,7 @@ def test_the_trust_file_is_private_and_a_damaged_one_is_reported(bring, home):
     assert oct(file.stat().st_mode & 0o777) == "0o600"
     assert list(file.parent.iterdir()) == [file]
     file.write_text("{")
-    with pytest.raises(GooseLikeError, match=r"trust\.json can't be read \(: Invalid JSON"):
+    with pytest.raises(GooseLikeError, match=r"trust\.json can't be read \(Invalid JSON"):
         load_trusted_project(Path.cwd())
 
 

@@ -333,6 +333,39 @@ def test_a_reader_that_leaves_early_is_no_traceback(place):
     assert "Traceback" not in process.stderr.read()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--version",),
+        ("profile", "list"),
+        ("help",),
+        ("run", "hi", "--model", "MODEL"),
+        ("run", "hi", "--model", "MODEL", "--output-format", "json"),
+        ("run", "hi", "--model", "MODEL", "--output-format", "stream-json"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("output", "sentence"), [("&-", "standard output is closed; "), ("/dev/full", "No space left")]
+)
+def test_output_that_is_lost_is_one_sentence(place, words, output, sentence):
+    model = place.script({"text": "hello"})
+    line = [sys.executable, "-m", "goose_like", *(model if word == "MODEL" else word for word in words)]
+    done = subprocess.run(
+        ["bash", "-c", f'"$@" >{output}', "bash", *line], env=place.env(), cwd=place.work, stderr=PIPE, text=True
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert f"goose-like: {sentence}" in done.stderr.splitlines()[-1]
+    assert done.stderr.count(sentence) == 1
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+def test_a_closed_input_or_error_stream_changes_nothing(place, closed):
+    line = [sys.executable, "-m", "goose_like", "run", "hi", "--model", place.script({"text": "hello"})]
+    command = ["bash", "-c", f'"$@" {closed}', "bash", *line]
+    done = subprocess.run(command, env=place.env(), cwd=place.work, stdout=PIPE, text=True)
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+
+
 @pytest.mark.local
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
 def test_ctrl_c_while_the_embedded_model_writes(place):

@@ -67,7 +67,7 @@ class UndoLog:
                         self._blobs[record["blob"]] = start, end - start
                     else:
                         self._apply(record)
-                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                     raise OSError(f"{file}, byte {self._end}: it can't be read") from error
                 self._end = lines.seek(end)
         self._file.truncate(self._end)

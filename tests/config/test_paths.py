@@ -1,0 +1,95 @@
+"""Tests of the files that users write: none that cannot be read is ignored, waited for or a traceback."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from goose_like.config.profile_loader import load_profile
+from goose_like.config.secrets import find_key, register_keys
+from goose_like.config.task_file import read_task_file
+from goose_like.config.trust import load_trust
+from goose_like.core.errors import GooseLikeError
+from goose_like.providers.presets import load_presets
+from goose_like.providers.scripted import read_script
+
+INPUTS: dict[str, Callable[[Path], object]] = {
+    "profiles.yaml": lambda _: load_profile(None),
+    "profiles/mine.yaml": lambda _: load_profile("mine"),
+    "keys.yaml": lambda _: find_key("MY_API_KEY"),
+    "trust.json": lambda _: load_trust(),
+    "providers.yaml": lambda _: load_presets(),
+    "plan.md": lambda file: read_task_file(str(file), {}),
+    "plan.yaml": lambda file: read_task_file(str(file), {}),
+    "script.yaml": read_script,
+}
+MAKERS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "folder": (os.mkdir, "it is a folder"),
+    "pipe": (os.mkfifo, "it is a pipe or a device"),
+    "device": (lambda file: file.symlink_to("/dev/zero"), "it is a pipe or a device"),
+    "loop": (lambda file: file.symlink_to(file.name), "Too many levels of symbolic links"),
+    "link to nothing": (lambda file: file.symlink_to("nothing"), "No such file or directory"),
+    "other encoding": (lambda file: file.write_bytes(b"#\n# caf\xe9\n"), "line 2 is not UTF-8 text"),
+    "too large": (
+        lambda file: os.truncate(os.open(file, os.O_CREAT | os.O_RDWR, 0o600), 40_000_000),
+        "it has more than ",
+    ),
+}
+
+
+@pytest.fixture
+def place(home: Path) -> Callable[[str], Path]:
+    def place(name: str) -> Path:
+        file = home / "config" / name
+        file.parent.mkdir(parents=True)
+        return file
+
+    return place
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_file_that_cannot_be_read_is_one_sentence(place, name, kind):
+    if name.startswith("plan") and kind in ("pipe", "device"):
+        pytest.skip("a plan may come from a pipe: --plan <(program)")
+    make, words = MAKERS[kind]
+    make(file := place(name))
+    register_keys()
+    with pytest.raises(GooseLikeError) as caught:
+        INPUTS[name](file)
+    assert words in str(caught.value)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["[" * 3_000 + "]" * 3_000, '{"a":' * 100_000 + "1" + "}" * 100_000, "- " * 3_000])
+@pytest.mark.parametrize("name", [name for name in INPUTS if name != "plan.md"])
+def test_a_deep_file_is_one_sentence(place, name, text):
+    (file := place(name)).write_text(text)
+    file.chmod(0o600)
+    register_keys()
+    with pytest.raises(GooseLikeError, match=file.name) as caught:
+        INPUTS[name](file)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300 + len(str(file))
+
+
+@pytest.mark.parametrize("name", [name for name in INPUTS if name.endswith("yaml")])
+def test_a_long_comment_is_read_at_once(place, name):
+    file = place(name)
+    file.write_text("# " + "x" * 900_000 + "\n{}\n")
+    file.chmod(0o600)
+    if "plan" in name or "script" in name:
+        with pytest.raises(GooseLikeError, match=r"expected a list|key is missing"):
+            INPUTS[name](file)
+    else:
+        INPUTS[name](file)
+
+
+def test_a_plan_comes_from_a_pipe_too():
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"go\n- a\n")
+    os.close(write_end)
+    assert read_task_file(f"/dev/fd/{read_end}", {}).tasks == ("a",)
+    os.close(read_end)
