@@ -41,7 +41,10 @@ KEYS = (
     "Ctrl-C stops a turn; pressed twice it leaves, like Ctrl-D, exit and :q.\n"
     "!COMMAND runs a shell command and shows its output to the model. @PATH attaches a file."
 )
-_EFFECTS = {"restore": "is restored", "remove": "is removed", "recreate": "is created again"}
+_EFFECTS = {
+    "restore": "is restored", "remove": "is removed", "recreate": "is created again",
+    "lost": "can't be put back: its content was not kept, it was too large or unreadable",
+}
 _SCOPES = {"f": "files", "c": "conversation", "b": "both"}
 _SANDBOX_RISKS = {
     "workspace+network": "commands can send what they read to any machine",
@@ -105,19 +108,30 @@ def profile(context: SlashContext, words: str) -> None:
         context.show("\n".join(f"{'>' if name == current else ' '} {name}" for name in list_profile_names()))
 
 
-@command(usage="[auto|ask|plan|yolo|SANDBOX]", choices=lambda context: (*APPROVALS, *MODES))
+@command(usage="[auto|ask|plan|yolo|SANDBOX]", choices=lambda context: (*APPROVALS, *MODES), anytime=True)
 async def mode(context: SlashContext, words: str) -> None:
-    """Show or change the approval mode and the sandbox mode."""
+    """Show or change the approval mode and the sandbox mode; while a turn runs, only to stricter ones."""
+    before = context.next_session.profile if context.next_session else context.profile
     changes: dict[str, str] = {}
     for word in words.split():
         if word not in (*APPROVALS, *MODES):
             raise UsageError(f"no mode {word!r}; {did_you_mean(word, (*APPROVALS, *MODES))}")
         changes["approval" if word in APPROVALS else "sandbox"] = word
-    changed = context.profile.model_copy(update=changes)
-    if changed != context.profile and await _confirm_mode(context, changed):
+    changed = before.model_copy(update=changes)
+    if changed.approval == "plan" and changes.get("sandbox", "read-only") != "read-only":
+        raise UsageError(f"plan only reads; to leave it too: /mode auto {changes['sandbox']}")
+    if changed == before:
+        context.show(_describe_mode(before))
+    elif context.is_in_turn():
+        if restrict_profile(changed, before) != changed:
+            raise UsageError("a looser mode waits for the end of the turn; Ctrl-C stops the turn")
+        context.exchange.workspace.restrict(changed.sandbox, changed.approval)
+        context.switch_session(profile=changed)
+        context.show(f"{_describe_mode(changed)} from now on; commands that run already keep their rights")
+    elif await _confirm_mode(context, changed):
         context.switch_session(profile=changed)
     else:
-        context.show(_describe_mode(context.profile))
+        context.show(_describe_mode(before))
 
 
 def _describe_mode(profile: Profile) -> str:

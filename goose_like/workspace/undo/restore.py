@@ -31,8 +31,10 @@ class FileChange:
     target: FileState
 
     @property
-    def kind(self) -> Literal["restore", "remove", "recreate"]:
-        """The kind of change for people."""
+    def kind(self) -> Literal["restore", "remove", "recreate", "lost"]:
+        """The kind of change for people; `lost` if the former content was not kept."""
+        if not self.target.is_stored:
+            return "lost"
         if self.target == ABSENT:
             return "remove"
         return "recreate" if self.now == ABSENT else "restore"

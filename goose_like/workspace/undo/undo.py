@@ -268,6 +268,8 @@ class Undo:
                 is_edited = any(one is None or not self._is_same(log, path, one, two) for one, two in pairs)
                 if not self._is_same(log, path, now, target):
                     planned.append(FileChange(Path(path), is_edited, now, target))
+        if any(change.kind == "lost" for change in planned):  # a large new file may be the lost one, moved
+            planned = [change for change in planned if change.kind != "remove" or change.now.is_stored]
         return RestorePlan(tuple(sorted(planned, key=lambda change: change.path)), log)
 
     def _restore(self, changes: list[FileChange]) -> list[str]:

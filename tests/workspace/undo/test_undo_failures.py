@@ -62,6 +62,19 @@ async def test_limits_are_told_once_and_before(tmp_path, monkeypatch):
         assert [question.kind for question in p.recorder.questions] == ["deletion"]
 
 
+async def test_a_plan_names_what_is_lost_and_keeps_a_moved_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "LIMIT_FILE_BYTES", 100)
+    async with open_undo(tmp_path, answer=Answer(choice="allow", by="person")) as p:
+        for name in ("gone", "moved"):
+            (p.root / name).write_bytes(b"x" * 101)
+        number = await p.turn("rm gone; mv moved elsewhere; touch small")
+        plan = await p.undo.plan_restore(number)
+        lost = [("gone", "lost", False), ("moved", "lost", False)]
+        assert list_changes(plan) == [*lost, ("small", "remove", False)]
+        assert len(await p.undo.restore(plan)) == 2
+        assert (p.root / "elsewhere").stat().st_size == 101
+
+
 async def test_a_folder_that_is_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(tree, "LIMIT_ENTRIES", 5)
     async with open_undo(tmp_path) as p:
