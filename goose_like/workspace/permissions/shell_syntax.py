@@ -84,22 +84,28 @@ def _parse(line: str | None, depth: int) -> Iterator[SimpleCommand]:
     # Some characters crash the parser. For bash, those outside ASCII are parts of words without a meaning, like a dot.
     root = _create_parser().parse(re.sub(r"[^\x01-\x7f]", ".", line).encode() + b"\n").root_node
     reader = _Reader(line)
+    redirects: dict[int, list[Node]] = {}  # of commands, by the id of their node
     stack = [root]  # instead of recursion, so that any nesting can be read
     while stack:
         node = stack.pop()
-        redirects = node.children_by_field_name("redirect")
-        body = node.child_by_field_name("body")
         match node.type:
             case "command" | "declaration_command" | "unset_command":
-                outer = node.parent if node.parent.type == "redirected_statement" else None
-                more = outer.children_by_field_name("redirect") if outer else []
-                yield from _expand(reader.read_command(node, [*node.named_children, *more]), depth)
-                if not all(map(reader.is_blank, pairwise(node.children))):
-                    yield UNKNOWN  # tree-sitter joined two lines
-            case "redirected_statement" | "function_definition" if redirects and (not body or body.type != "command"):
-                yield reader.read_command(node, redirects)
+                yield from _expand(
+                    reader.read_command(node, [*node.named_children, *redirects.pop(node.id, [])]), depth
+                )
+            case "redirected_statement" | "function_definition":
+                target = node.child_by_field_name("body")
+                while target is not None and target.type in ("list", "pipeline", "negated_command"):
+                    target = target.named_children[-1]  # the grammar gives the redirects of the last command to all
+                found = node.children_by_field_name("redirect")
+                if target is not None and target.type in ("command", "declaration_command", "unset_command"):
+                    redirects[target.id] = found
+                elif found:
+                    yield reader.read_command(node, found)
             case "variable_assignment" | "for_statement" if node.parent.type != "command":
                 yield SimpleCommand((":",), (reader.read_variable(node),))
+        if not reader.is_sound(node):
+            yield UNKNOWN
         yield from (found for text, found in _HAZARDS.get(node.type, ()) if re.search(text, reader.get_text(node)))
         stack += reversed(node.named_children)
     if root.has_error:  # bash runs the lines before an error
@@ -143,9 +149,23 @@ class _Reader:
     def get_text(self, node: Node) -> str:
         return self._line[node.start_byte : node.end_byte]
 
-    def is_blank(self, pair: tuple[Node, Node]) -> bool:
-        """Check that there are only blanks between two nodes."""
-        return re.fullmatch(r"(\\\n|[ \t])*", self._line[pair[0].end_byte : pair[1].start_byte]) is not None
+    def is_sound(self, node: Node) -> bool:
+        """Check that bash ends a command or here-document where tree-sitter ends it."""
+        match node.type:
+            case "heredoc_start":
+                return re.fullmatch(r"[\w-]+|'[\w -]+'|\"[\w -]+\"|\\\w+", self.get_text(node)) is not None
+            case "heredoc_end":
+                start = self._line.rfind("\n", 0, node.start_byte) + 1
+                indent = r"\t*" if node.parent.children[0].type == "<<-" else ""
+                return (
+                    re.compile(rf"{indent}{re.escape(self.get_text(node))}(\n|\Z)").match(self._line, start) is not None
+                )
+            case "command" | "declaration_command" | "heredoc_redirect":
+                parts = (part for part in node.children if part.type not in ("heredoc_body", "heredoc_end"))
+                gaps = (self._line[before.end_byte : after.start_byte] for before, after in pairwise(parts))
+                return all(re.fullmatch(r"(\\\n|[ \t])*", gap) for gap in gaps)
+            case _:
+                return True
 
     def read_variable(self, node: Node) -> str:
         """Read the name of an assigned variable, or of the variable of a loop."""

@@ -6,16 +6,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from itertools import pairwise
 from pathlib import PurePath
 
-from goose_like.workspace.permissions.shell_syntax import Words, parse_line
+from goose_like.workspace.permissions.shell_syntax import Words, parse_line, split_git_options
 
-_HINT = re.compile(
+_PROGRAM = re.compile(
     r"\b(rm|unlink|shred|truncate|mv|cp|tee|dd|find)\b"
     r"|\bgit\b.*\b(clean|reset|checkout|restore|switch)\b",
     re.DOTALL,
 )
-_REDIRECT = re.compile(r"(?<![>=-])>\|?(?![>&=])\s*([\w./~+@%,:-]+|'[^'\n]+'|\"[^\"\n]+\")")
+_REDIRECT = re.compile(r"(?<![>=-])>(?![>&=])(?!\s*/dev/null\b)")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _UNCERTAIN = re.compile(r"[(|]|(?<!&)&(?!&)|&&[^;\n]*\bcd\b|\b(?:if|while|until|for|case|function|\w*sh)\b")
 """Parts of a line after which a `cd` may not hold for all of the rest."""
@@ -53,38 +54,38 @@ class Losses:
 
 def is_destructive(line: str) -> bool:
     """Check for the name of a destructive program. A redirect to a file does not count."""
-    return _HINT.search(line) is not None
+    return _PROGRAM.search(line) is not None
 
 
 def find_losses(line: str, folder: str) -> Losses:
     """Find what a line would lose that starts in `folder`. A line without a destructive word costs microseconds."""
     losses = Losses()
-    for found in _REDIRECT.finditer(line):
-        _add_written(losses, folder, found[1].strip("'\""))
-    if not is_destructive(line):
+    if not is_destructive(line) and not _REDIRECT.search(line):
         return losses
     folders: list[str | None] = [folder]
     for command in parse_line(line):
         words = command.words[1:]
+        for here in folders:
+            _add_written(losses, here, command.overwrites)
         if command.name in ("cd", "pushd"):
             targets = [word for word in words if word is None or not word.startswith("-")]
             known = folders[-1] if targets and targets[0] is not None else None
             inner = None if known is None else os.path.join(known, os.path.expanduser(targets[0] or ""))
             is_certain = inner is not None and os.path.isdir(inner) and not _UNCERTAIN.search(line)
             folders = [inner] if is_certain else [*folders, inner]
-        elif command.name == "git":
-            _add_git(losses, words, folders)
         elif find := _FINDERS.get(command.name):
             for here in folders:
                 find(losses, here, words)
     return losses
 
 
-def _add_written(losses: Losses, folder: str, word: str) -> None:
-    """Add a file that is truncated. The file behind a link is the one that loses its content."""
-    path = os.path.realpath(os.path.join(folder, os.path.expanduser(word)))
-    if os.path.isfile(path):
-        losses.paths[path] = None
+def _add_written(losses: Losses, folder: str | None, words: Iterable[str | None]) -> None:
+    """Add files that are truncated. The file behind a link is the one that loses its content."""
+    for word in words:
+        if word is not None and (folder is not None or os.path.isabs(word)):
+            path = os.path.realpath(os.path.join(folder or "/", os.path.expanduser(word)))
+            if os.path.isfile(path):
+                losses.paths[path] = None
 
 
 def _add_removed(losses: Losses, folder: str | None, words: Iterable[str | None]) -> None:
@@ -135,13 +136,18 @@ def _find_rm(losses: Losses, folder: str | None, words: Words) -> None:
 
 def _find_mv(losses: Losses, folder: str | None, words: Words) -> None:
     """Add the file that `mv` or `cp` would overwrite, also inside a folder."""
+    for index, word in enumerate(words):
+        if found := re.fullmatch(r"(?:-[a-zA-Z]*t|--target-directory)=?(.*)", word or ""):
+            target_first = (found[1], *words[index + 1 :]) if found[1] else words[index + 1 :]
+            words = (*words[:index], *target_first[1:], *target_first[:1])
+            break
     options, operands = _split_operands(words)
     if folder is None or len(operands) < 2 or operands[-1] is None or options & {"-n", "--no-clobber"}:
         return
     target = os.path.join(folder, os.path.expanduser(operands[-1]))
     if not os.path.isdir(target):
         _add_removed(losses, folder, [target])
-        _add_written(losses, folder, target)
+        _add_written(losses, folder, [target])
         return
     for source in operands[:-1]:
         names = _expand_word(os.path.join(folder, source)) if source is not None else ()
@@ -151,60 +157,47 @@ def _find_mv(losses: Losses, folder: str | None, words: Words) -> None:
 
 def _find_written(losses: Losses, folder: str | None, words: Words) -> None:
     options, operands = _split_operands(words)
-    for word in operands if folder is not None and not options & {"-a", "--append"} else ():
-        if word is not None and folder is not None:
-            _add_written(losses, folder, word.removeprefix("of="))
+    if not options & {"-a", "--append"}:
+        _add_written(losses, folder, [word and word.removeprefix("of=") for word in operands])
 
 
 def _find_find(losses: Losses, folder: str | None, words: Words) -> None:
     """Add what `find` deletes, or passes to `rm`: all paths below its folders with one of its names."""
-    deletes = {"-delete", "rm", "/bin/rm", "unlink", "shred"} & set(words)
-    if not deletes:
+    if not {"-delete", "rm", "/bin/rm", "unlink", "shred"} & set(words):
         return
     first = next((index for index, word in enumerate(words) if word is not None and word[:1] in "-(!"), len(words))
     roots = words[:first] or (".",)
-    patterns = [words[index + 1] for index, word in enumerate(words[:-1]) if word in ("-name", "-iname")]
-    if None in roots or folder is None or (None in patterns):
+    patterns = [pattern for option, pattern in pairwise(words) if option in ("-name", "-iname")]
+    if folder is None or None in (*roots, *patterns):
         losses.is_unknown = True
         return
-    if not patterns:
-        _add_removed(losses, folder, roots)
+    if {"!", "-not"} & set(words) or len(patterns) < 1 + words.count("-o"):
+        _add_removed(losses, folder, roots)  # it may delete other names too
         return
     count = 0
     for root in roots:
         for parent, folders, files in os.walk(os.path.join(folder, str(root))):
-            found = [name for name in (*folders, *files) if any(fnmatch(name, str(one)) for one in patterns)]
+            names = [*folders, *files]
+            found = (name for name in names if any(fnmatch(name.lower(), str(one).lower()) for one in patterns))
             _add_removed(losses, parent, found)
-            count += len(folders) + len(files)
+            count += len(names)
             if count > _MAX_ENTRIES:
                 losses.is_unknown = True
                 return
 
 
-_FINDERS: dict[str, Callable[[Losses, str | None, Words], None]] = {
-    **dict.fromkeys(("rm", "unlink", "shred"), _find_rm),
-    **dict.fromkeys(("mv", "cp"), _find_mv),
-    **dict.fromkeys(("tee", "truncate", "dd"), _find_written),
-    "find": _find_find,
-}
-
-
-def _add_git(losses: Losses, words: Words, folders: Sequence[str | None]) -> None:
+def _find_git(losses: Losses, folder: str | None, words: Words) -> None:
     """Add what a git command deletes or overwrites."""
-    rest = list(words)
-    here = list(folders)
-    while rest and (rest[0] is None or rest[0].startswith("-")):
-        option = rest.pop(0)
-        if option in ("-C", "-c", "--git-dir", "--work-tree") and rest:
-            value = rest.pop(0)
-            if option == "-C":
-                here = [None if one is None or value is None else os.path.join(one, value) for one in here]
-    name, (options, operands) = rest[0] if rest else "", _split_operands(tuple(rest[1:]))
+    before, (name, *rest) = split_git_options(words)[0], split_git_options(words)[1] or ("",)
+    for option, value in pairwise(before):
+        if option == "-C":
+            folder = None if folder is None or value is None else os.path.join(folder, value)
+    options, operands = _split_operands(tuple(rest))
     match name:
         case "clean" if not options & {"-n", "--dry-run"}:
             losses.resets_tree = True
             if options & {"-x", "-X"}:
-                _add_cleaned(losses, rest[1:], here)
+                _add_cleaned(losses, folder, rest)
         case "reset" if options & {"--hard", "--merge", "--keep"}:
             losses.resets_tree = True
         case "switch" if options & {"-f", "--force", "--discard-changes"}:
@@ -214,11 +207,10 @@ def _add_git(losses: Losses, words: Words, folders: Sequence[str | None]) -> Non
         case "restore":
             losses.resets_tree = True
         case "rm" if "--cached" not in options:
-            for one in here:
-                _find_rm(losses, one, tuple(rest[1:]))
+            _find_rm(losses, folder, tuple(rest))
 
 
-def _add_cleaned(losses: Losses, words: Sequence[str | None], folders: Sequence[str | None]) -> None:
+def _add_cleaned(losses: Losses, folder: str | None, words: Sequence[str | None]) -> None:
     """Add the paths that `git clean -x` cleans, and the patterns of `-e`."""
     rest = []
     following = iter(words)
@@ -227,9 +219,17 @@ def _add_cleaned(losses: Losses, words: Sequence[str | None], folders: Sequence[
             losses.kept.append((found[1] or found[2] or next(following, None) or "").strip("/"))
         else:
             rest.append(word)
-    for folder in folders:
-        for operand in _split_operands(tuple(rest))[1] or ["."]:
-            if operand is None or folder is None:
-                losses.is_unknown = True
-            else:
-                losses.cleaned.append(os.path.realpath(os.path.join(folder, operand)))
+    for operand in _split_operands(tuple(rest))[1] or ["."]:
+        if operand is None or folder is None:
+            losses.is_unknown = True
+        else:
+            losses.cleaned.append(os.path.realpath(os.path.join(folder, operand)))
+
+
+_FINDERS: dict[str, Callable[[Losses, str | None, Words], None]] = {
+    **dict.fromkeys(("rm", "unlink", "shred"), _find_rm),
+    **dict.fromkeys(("mv", "cp"), _find_mv),
+    **dict.fromkeys(("tee", "truncate", "dd"), _find_written),
+    "find": _find_find,
+    "git": _find_git,
+}

@@ -45,6 +45,9 @@ def read(line: str) -> list[str]:
         "eval -- 'git push'",
         "git >x push",
         "git <<E push\nx\nE",
+        "ls && ! git >x push",
+        "ls | git <x >y push",
+        "ls || git <<E >y push\nE",
         "f() if true; then git push; fi",
         "env -S '-i git push'",
         "env --split '-u A git push'",
@@ -130,6 +133,9 @@ def test_an_inner_command_is_found(line: str) -> None:
         "echo `echo \\`git push\\``",
         ': "${x:-`git push`}"',
         "cat <<E\n`git push`\nE",
+        "cat <<E; git push\nE;",
+        "cat <<E\nE;'\nE\ngit push\n'",
+        "cat <<E\n E\n'\nE\ngit push\n'",
         "echo ${x@P}",
         "test -v 'a[$(git push)]'",
         "x='a[$(git push)]'; echo $((x))",
@@ -172,6 +178,7 @@ def test_variables_and_overwritten_files_are_listed() -> None:
     assert parse_line("cat <<E >| f\nx\nE")[0].overwrites == ("f",)
     assert parse_line("> x")[0].overwrites == ("x",)
     assert parse_line("ls > 2")[0].overwrites == ("2",)
+    assert [command.overwrites for command in parse_line("cd x && ls > y")] == [(), ("y",)]
     assert parse_line("f() { ls; } > x")[0].overwrites == ("x",)
     assert parse_line("ls >& x")[0].overwrites == ("x",)
     assert parse_line("ls >&2 2>&1 3>&-")[0] == SimpleCommand(("ls",))

@@ -70,6 +70,14 @@ class UndoHarness:
     async def back(self, number: int) -> list[str]:
         return await self.undo.restore(await self.undo.plan_restore(number))
 
+    async def run_and_undo(self, script: str) -> None:
+        """Run a turn that changes files, and check that undo restores all of them."""
+        before = read_tree(self.root)
+        number = await self.turn(script)
+        assert read_tree(self.root) != before
+        assert await self.back(number) == []
+        assert read_tree(self.root) == before
+
     @property
     def logged(self) -> list[str]:
         return [event.text for event in self.recorder.events if isinstance(event, Logged)]
