@@ -6,7 +6,8 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("no_clock", deadline=None)
-settings.load_profile("no_clock")
+settings.register_profile("quick", deadline=None, max_examples=10)  # for mutation tests
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "no_clock"))
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,7 @@ def home(tmp_path, monkeypatch):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--kills", type=int, default=5, help="moments at which tests/e2e/test_*kill.py kill a process")
+    parser.addoption("--kills", type=int, default=3, help="moments at which tests/e2e/test_*kill.py kill a process")
     parser.addoption("--kill-state", help="file that notes the moments that passed; the next run goes on after them")
     parser.addoption("--wire", type=int, default=61, help="tests/providers/test_wire.py breaks every n-th byte")
     parser.addoption("--soak", type=int, default=150, help="requests of tests/e2e/test_serve_soak.py")

@@ -1,6 +1,6 @@
 """SIGKILL of a boss at any moment: after a resume, its files equal those of an undisturbed run.
 
-`--kills N` is the number of moments (CI: 5; the full count: 100). Every second run is killed again after its resume.
+`--kills N` is the number of moments (default 3, full count 100). Every second run is killed again after its resume.
 `--kill-state FILE` is described in test_kill.py.
 """
 
@@ -28,15 +28,15 @@ def new_place(folder: Path) -> Place:
 
 
 def kill_run(place: Place, env: dict[str, str], *words: str, after: int, wait_s: float) -> int:
-    """Kill a run `wait_s` after it printed `after` lines, or once its goal is saved. Return the number of lines."""
+    """Kill a run `wait_s` after it printed `after` lines and saved its goal. Return the number of lines."""
     process = place.start(*WORDS, *words, env=env)
-    while not after and not any("turn_started" in file.read_text() for file in place.home.rglob("events.jsonl")):
-        time.sleep(0.001)
     shown = 0
     for _ in process.stdout if after else ():
         shown += 1
         if shown == after:
             break
+    while not any("turn_started" in file.read_text() for file in place.home.rglob("events.jsonl")):
+        time.sleep(0.001)
     time.sleep(wait_s)
     process.send_signal(signal.SIGKILL)
     process.communicate()

@@ -74,6 +74,9 @@ def test_both_vendors_accept_a_history_after_ctrl_c(place, open_screen, vendor, 
         for name, server in servers.items():
             for asked in server.requests:
                 assert VALID[name](asked.json)
+    for server in servers.values():
+        is_told = "Your previous answer was cut off before its end" in json.dumps(server.requests[-1].json)
+        assert is_told == (stage == "streaming")
     last = json.dumps(servers["anthropic"].requests[-1].json["messages"])
     assert '"thinking"' not in last, "what was thought in another process is refused"
     if vendor == "anthropic" and stage in CALLS:

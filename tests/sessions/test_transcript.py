@@ -1,5 +1,6 @@
 """Transcripts of sessions as Markdown and as a web page."""
 
+import json
 from html.parser import HTMLParser
 
 from hypothesis import given
@@ -8,15 +9,17 @@ from markdown_it import MarkdownIt
 
 from goose_like.core.events import (
     MessageCompleted,
+    TextShown,
+    ToolFinished,
     TurnStarted,
 )
 from goose_like.core.history import INTERRUPTED
-from goose_like.core.message import Message
+from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.sessions.export_html import export_html
 from goose_like.sessions.export_markdown import _disarm, export_markdown
 from goose_like.sessions.index import find_session
 from goose_like.sessions.transcript import Transcript, list_changed_files
-from tests.sessions.session_files import DIFF, write_events, write_full_session, write_session
+from tests.sessions.session_files import DIFF, make_header, write_events, write_full_session, write_session
 
 
 class Tags(HTMLParser):
@@ -83,6 +86,27 @@ def test_markdown():
     assert "*to ask next: Why? · " in text
     assert "## Meanwhile\n\n> wait" in text
     assert "## Turn 2" not in text
+
+
+def test_shown_text_of_a_killed_process():
+    calls = [ToolCall(id=id, name="shell", arguments=json.dumps({"command": f"make {id}"})) for id in ("a", "b")]
+    write_events(
+        "one",
+        TurnStarted(message=Message.user("go")),
+        TextShown(text="replaced"),
+        MessageCompleted(message=Message.assistant("I look.", calls)),
+        TextShown(text="compiling\n", call_id="a"),
+        ToolFinished(result=ToolResult(call_id="b", output="built")),
+        make_header("one"),
+        TurnStarted(message=Message.user("on")),
+        TextShown(text="Half an "),
+        TextShown(text="answer"),
+    )
+    text = export_markdown(Transcript.read(find_session("one")))
+    assert text.endswith("> on\n\nHalf an answer\n\n*cut off*\n")
+    assert f"{INTERRUPTED}. It had shown:\ncompiling\n" in text
+    assert "replaced" not in text
+    assert "Half an answer" in export_html(Transcript.read(find_session("one")))
 
 
 def test_files_that_tools_wrote():

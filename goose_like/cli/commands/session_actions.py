@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from goose_like.core.errors import DeniedError, UsageError
-from goose_like.core.events import TurnFinished, TurnStarted
+from goose_like.core.events import MessageCompleted, TurnFinished, TurnStarted
 from goose_like.core.message import Usage
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.archive import export_archive
@@ -35,6 +35,8 @@ from goose_like.terminal.report_table import print_table
 from goose_like.workspace.files import write_file
 
 MAX_LISTED = 20
+_UNFINISHED = "not finished"
+_CUT_CHARACTERS = 40
 _FORMATS = {".html": "html", ".htm": "html", ".json": "json"}
 
 
@@ -132,15 +134,18 @@ def print_session(name: str) -> None:
 
 
 def _list_turns(transcript: Transcript) -> list[tuple[str, str, str]]:
-    """Return number, first words and end of every turn; a turn that was undone says so."""
+    """Return number, first words and end of every turn, with the last words of a cut-off answer."""
     current = {turn.number for turn in transcript.history.turns}
     turns: list[tuple[str, str, str]] = []
     for event in transcript.events:
         if isinstance(event, TurnStarted):
-            turns.append((str(len(turns) + 1), to_one_line(event.message.first_text, 60), "not finished"))
+            turns.append((str(len(turns) + 1), to_one_line(event.message.first_text, 60), _UNFINISHED))
         elif isinstance(event, TurnFinished) and turns:
             end = f"{event.reason.replace('_', ' ')} {event.detail}".strip()
-            turns[-1] = (*turns[-1][:2], to_one_line(end, 60))
+            turns[-1] = (*turns[-1][:2], to_one_line(end, 60) + turns[-1][2].removeprefix(_UNFINISHED))
+        elif isinstance(event, MessageCompleted) and turns:
+            end = to_one_line(event.message.text[-_CUT_CHARACTERS:], _CUT_CHARACTERS)
+            turns[-1] = (*turns[-1][:2], f"{_UNFINISHED}, cut off: …{end}" if event.is_cut and end else _UNFINISHED)
     return [turn if int(turn[0]) in current else (*turn[:2], f"{turn[2]}, taken back") for turn in turns]
 
 
