@@ -7,15 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import GooseLikeError
 
 from .home import is_around_home
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 IGNORE_FILE = ".gooseignore"
 _MAX_BYTES = 1 << 20
@@ -33,11 +29,11 @@ class IgnorePatterns:
         return bool(self._lines)
 
     @cached_property
-    def _spec(self) -> "GitIgnoreSpec":
+    def _match_file(self) -> Callable[[str], bool]:
         from pathspec import GitIgnoreSpec  # only needed where there are patterns
 
         try:
-            return GitIgnoreSpec.from_lines(self._lines)
+            return GitIgnoreSpec.from_lines(self._lines).match_file
         except (ValueError, re.error) as error:
             raise GooseLikeError(f"{IGNORE_FILE} or paths.hide: no pattern: {error}; correct it") from error
 
@@ -54,7 +50,8 @@ class IgnorePatterns:
         return any(above) or (bool(parts) and self._match("/".join(parts), is_folder=os.path.isdir(place)))
 
     def _match(self, path: str, *, is_folder: bool) -> bool:
-        return self._spec.match_file(f"{path}/" if is_folder else path)
+        path = path.replace("\n", "\0")  # the library's expressions stop at a newline
+        return self._match_file(f"{path}/" if is_folder else path)
 
 
 class IgnoredFiles:

@@ -42,6 +42,7 @@ PATHS = [
     ),
     *("doc/a.txt", "doc/sub/a.txt", "sub/doc/a.txt", "a/z", "a/b/c/z", "deep/x", "s/deep/x", "logs/1/2", "logs.txt"),
     *("#odd", "!odd", "space ", "space", "qx.c", "q/.c", "ax.d", "a1.d", "dx.d", "cache1/f", "cachefile", "name.py"),
+    *("new\nline/x.pem", "new\n.pem", "a/new\nline/z", "q\n.c", "deep/\n/x", "name.\n/f"),
     *("keep/me", "keep/you", "keep/sub/me", "trailing", "PEM", "x.pem.txt", "sub/name.d/f", "b/a/z"),
 ]
 
@@ -58,12 +59,10 @@ def place(tmp_path: Path) -> Path:
 
 def test_patterns_mean_what_they_mean_in_git(place: Path) -> None:
     (place / ".gitignore").write_text("\n".join(LINES))
-    said = subprocess.run(
-        ["git", "-C", place, "check-ignore", "--", *PATHS], capture_output=True, text=True, check=False
-    )
+    line = ["git", "-C", place, "check-ignore", "-z", "--stdin"]
+    said = subprocess.run(line, input="\0".join(PATHS), capture_output=True, text=True, check=False)
     patterns = IgnorePatterns(place, LINES)
-    unquoted = [line.strip('"') for line in said.stdout.splitlines()]
-    assert [name for name in PATHS if patterns.covers(place / name)] == unquoted
+    assert [name for name in PATHS if patterns.covers(place / name)] == said.stdout.split("\0")[:-1]
 
 
 def test_the_survey_finds_what_the_patterns_cover(place: Path) -> None:
