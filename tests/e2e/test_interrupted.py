@@ -12,7 +12,7 @@ MODELS = {"openai": "openai:any-model", "anthropic": "anthropic:claude-opus-5-5"
 VALID = {"openai": valid_for_openai, "anthropic": valid_for_anthropic}
 CALLS = {
     "tool": [{"command": "echo it runs; sleep 300"}],
-    "pair": [{"command": "echo one runs; sleep 300"}, {"command": "echo it runs; sleep 300"}],
+    "pair": [{"command": "echo it runs; sleep 300"}, {"command": "echo never"}],
     "question": [{"command": "echo x", "access": "network"}],
 }
 SIGNS = {"waiting": "thinking", "streaming": "one two", "tool": "it runs", "pair": "it runs", "question": "[N] no:"}
