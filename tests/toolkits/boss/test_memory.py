@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 from goose_like_toolkits.boss.memory.files import MemoryFiles, find_missing_part
+from goose_like_toolkits.boss.memory.log import list_entries
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from goose_like.core.errors import DeniedError, GooseLikeError, ProfileError
+from goose_like.core.events import MessageCompleted, TextShown, ToolFinished, TurnStarted
+from goose_like.core.history import History
+from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.notifier import Recorder
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
@@ -271,6 +275,17 @@ async def test_interrupted_entry_is_completed(memory: MemoryFiles, workspace: Wo
         await memory.append_once("logs", entry, at)
         await memory.append_once("logs", entry, at)
         assert path.read_bytes() == before + entry.encode(), cut
+
+
+def test_interrupted_action_is_no_entry_of_the_log() -> None:
+    calls = [ToolCall(id=id, name="run_code", arguments="{}") for id in ("a", "b")]
+    saved_events = (
+        TurnStarted(message=Message.user("go")),
+        MessageCompleted(message=Message.assistant("", calls)),
+        ToolFinished(result=ToolResult(call_id="a", output="done")),
+        TextShown(text="half done\n", call_id="b"),
+    )
+    assert [entry.call.id for entry in list_entries(History.replay(saved_events))] == ["a"]
 
 
 ENTRIES = st.text(min_size=1, max_size=30).map(lambda text: text.removesuffix("\n").encode(errors="replace") + b"\n")
