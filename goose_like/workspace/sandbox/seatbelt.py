@@ -16,7 +16,8 @@ _START = """(version 1)
 (allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo" "com.apple.trustd.agent"))
 (allow file-read* (subpath "/"))"""
 _DEVICES = """(allow file-read* file-write* file-ioctl
-  (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/ptmx") (regex #"^/dev/ttys[0-9]+$"))
+  (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/ptmx")
+  (require-all (regex #"^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty")))
 (allow file-read-metadata)"""
 _NETWORK = """(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))
 (allow network-bind network-inbound (local ip "*:*"))

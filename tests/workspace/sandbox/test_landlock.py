@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -68,7 +70,7 @@ def test_commands_read_the_workspace_and_write_in_tmp(root: Path, home: Path) ->
         "workspace",
         "cat file && ls",
         "echo mine > $TMPDIR/new && cat $TMPDIR/new GIVEN",
-        "echo x > /dev/null && head -c 1 /dev/zero | wc -c && python3 -c 'import pty; pty.openpty()'",
+        "echo x > /dev/null && head -c 1 /dev/zero | wc -c",
         "python3 -c 'import subprocess, ssl, asyncio; asyncio.run(asyncio.sleep(0)); print(6 * 7)'",
     )
     codes, outputs = zip(*found["results"], strict=True)  # type: ignore[call-overload]
@@ -111,8 +113,13 @@ ATTACKS = [
 @pytest.mark.parametrize("mode", ["workspace", "read-only"])
 def test_attacks_fail(root: Path, home: Path, mode: str) -> None:
     before = {path: path.lstat().st_mode for path in root.iterdir()}
-    found = run_without_namespaces(root, mode, *ATTACKS)
-    for attack, (code, output) in zip(ATTACKS, found["results"], strict=True):  # type: ignore[call-overload]
+    master, terminal = pty.openpty()  # as another terminal of the person
+    os.write(master, b"typed\n")
+    attacks = [*ATTACKS, f"echo x > {os.ttyname(terminal)}", f"timeout 5 head -n 1 {os.ttyname(terminal)}"]
+    found = run_without_namespaces(root, mode, *attacks)
+    os.close(master)
+    os.close(terminal)
+    for attack, (code, output) in zip(attacks, found["results"], strict=True):  # type: ignore[call-overload]
         assert code != 0, attack
         assert "TOPSECRET" not in output
     assert {path: path.lstat().st_mode for path in root.iterdir() if path.name != "tool"} == before
