@@ -188,6 +188,8 @@ class Journal(Notifier):
 
     def _keep_shown_text(self, text: str, call_id: str) -> None:
         """Save the text now if it completes a kilobyte, else within a second."""
+        if call_id and not self.history.is_open(call_id):
+            return  # nothing would ever replace it
         shown = self._shown.setdefault(call_id, _ShownText())
         shown.unsaved += text
         if shown.saved_bytes < _WHOLE_BYTES or not call_id:

@@ -162,10 +162,12 @@ async def test_a_flood_of_shown_output_does_not_fill_the_file(create_harness):
     for _ in range(1_000):
         b.journal.emit(ToolProgress(call_id="c1", text="y" * 4_000))
     assert b.session.file.stat().st_size < 20 * SAVE_BYTES
+    b.journal.emit(ToolProgress(call_id="unknown", text="y" * 4_000))
     b.journal.emit(ToolProgress(call_id="c1", text="the end\n"))
     b.journal.emit(TurnFinished(reason="cancelled"))
     assert b.outputs[0].endswith("the end\n")
     assert b.session.file.stat().st_size < 20 * SAVE_BYTES
+    assert "unknown" not in b.session.file.read_text()
 
 
 async def test_a_full_disk_for_shown_text_does_not_stop_the_answer(create_harness):
