@@ -113,24 +113,6 @@ def test_cut_anywhere(events, data):
     )
 
 
-@given(conversation())
-def test_the_file_may_lack_shown_text_that_was_finished(events):
-    live = fold(events)
-    live.close()
-    finished: set[str] = set()
-    kept = []
-    for event in reversed(events):  # as the session file has them: without the text that a later event has whole
-        if isinstance(event, MessageCompleted):
-            finished.add("")
-        elif isinstance(event, ToolFinished):
-            finished.add(event.result.call_id)
-        elif isinstance(event, TurnStarted):
-            finished.discard("")
-        if not (isinstance(event, TextShown) and event.call_id in finished):
-            kept.insert(0, event)
-    assert History.replay(kept) == live
-
-
 @given(conversation(), st.data())
 def test_lost_lines(events, data):
     kept = [event for event in events if data.draw(st.integers(0, 4))]
@@ -317,6 +299,56 @@ def test_rewinding_behind_a_summary_removes_it():
         [*START, call_tools("a"), finish_call("a"), Compacted(summary="S", kept_count=0), Rewound(message_count=1)]
     )
     assert [message.text for message in history.context] == ["go"]
+
+
+TWO_TURNS = [
+    TurnStarted(message=Message.user("one")),
+    MessageCompleted(message=Message.assistant("first"), usage=Usage(input_tokens=90_000)),
+    TurnFinished(reason="stop"),
+    TurnStarted(message=Message.user("two")),
+    *[call_tools("a"), finish_call("a")],
+]
+"""The messages are: one, first, two, a call, its result."""
+
+
+def test_rewinding_removes_a_call_without_its_result_and_nothing_else():
+    history = fold([HEADER, *TWO_TURNS, Rewound(message_count=4)])
+    assert [message.text for message in history.messages] == ["one", "first", "two"]
+
+
+@pytest.mark.parametrize(("to", "starts"), [(1, [0]), (2, [0]), (3, [0, 2]), (5, [0, 2])])
+def test_rewinding_removes_later_turns(to, starts):
+    history = fold([HEADER, *TWO_TURNS, Rewound(message_count=to)])
+    assert [turn.start for turn in history.turns] == history.user_message_indexes == starts
+    assert (history.is_in_turn, history.last_turn, history.facts) == (False, None, {})
+    assert (history.measured_count, history.measured_tokens) == (0, 0)
+
+
+def test_rewinding_removes_the_mark_of_a_cut_answer():
+    cut = MessageCompleted(message=Message.assistant("half"), is_cut=True)
+    history = fold([HEADER, *TWO_TURNS[:3], TWO_TURNS[3], cut])
+    assert history.is_answer_cut
+    history.apply(Rewound(message_count=2))
+    assert history.is_answer_cut is False
+
+
+@pytest.mark.parametrize(("to", "texts"), [(2, ["one", "first"]), (3, ["S", "memory"]), (5, ["S", "memory", "", ""])])
+def test_rewinding_to_a_summary_keeps_it(to, texts):
+    compacted = Compacted(summary="S", kept_count=0, suffix="memory")
+    history = fold([HEADER, *TWO_TURNS[:4], compacted, *TWO_TURNS[4:], Rewound(message_count=to)])
+    assert [message.text for message in history.context] == texts
+
+
+def test_a_compaction_without_a_summary_only_replaces_results():
+    event = Compacted(summary="", kept_count=9, replacements={"a": "short"})
+    history = fold([HEADER, *TWO_TURNS])
+    preview = history.preview_context(event)
+    history.apply(event)
+    assert preview == history.context
+    assert [message.role for message in preview] == ["user", "assistant", "user", "assistant", "tool"]
+    assert preview[-1].tool_results[0].output == "short"
+    again = Compacted(summary="", kept_count=9)
+    assert history.preview_context(again) == preview  # earlier replacements stay
 
 
 def test_a_reminder_during_a_call_follows_its_result():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
 
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.events import Logged, MessageCompleted, TextShown, ToolFinished, TurnFinished, TurnStarted
@@ -14,7 +15,8 @@ from goose_like.core.history import INTERRUPTED
 from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.sessions.index import find_session, list_sessions, rename_session
 from goose_like.sessions.session import Session, delete_session
-from tests.sessions.session_files import make_header, write_session
+from tests.core.test_history import conversation, fold
+from tests.sessions.session_files import make_header, write_events, write_session
 
 
 @pytest.fixture
@@ -79,6 +81,18 @@ def kill_after(*events, lines=None):
     if lines:
         session.file.write_bytes(lines(session.file.read_bytes()))
     return Session.resume("one")
+
+
+@given(conversation())
+def test_the_file_replays_to_the_live_history_although_it_lacks_replaced_text(events):
+    events = [TurnStarted(message=Message.user("x")), *events]
+    session = write_events(None, *events)
+    live = fold([make_header(session.name), *events])
+    live.close()
+    resumed = Session.resume(session.folder.name)
+    assert (resumed.history, resumed.damage) == (live, [])
+    resumed.close()
+    delete_session(find_session(session.folder.name))
 
 
 def test_a_finished_text_replaces_only_its_own_shown_text():
