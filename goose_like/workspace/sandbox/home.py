@@ -91,7 +91,9 @@ START_FILES = (
     *(".gitconfig", ".config/git", ".local/bin", "bin", ".local/lib", ".pythonrc", ".config/pip", ".pip"),
     *(".cargo/bin", ".cargo/config", ".cargo/config.toml", "go/bin", ".config/direnv", ".config/mise", ".ipython"),
     *(".vimrc", ".vim", ".config/nvim", ".local/share/nvim", ".emacs", ".emacs.d", ".config/emacs", ".gdbinit"),
-    *(".config/Code", ".vscode", ".tmux.conf", ".config/tmux", ".screenrc", ".xsession", ".xsessionrc", ".xprofile"),
+    *(".lldbinit", ".pdbrc", ".irbrc", ".pryrc", ".Rprofile", ".sqliterc", ".psqlrc", ".curlrc", ".hgrc", ".config/hg"),
+    *(".jjconfig.toml", ".config/jj", ".config/Code", ".vscode", ".tmux.conf", ".config/tmux", ".screenrc"),
+    *(".xsession", ".xsessionrc", ".xprofile"),
     *(".xinitrc", ".pam_environment", ".config/environment.d", ".config/autostart", ".config/systemd"),
     *(".config/plasma-workspace", ".local/share/applications", ".local/share/systemd", ".local/share/dbus-1"),
 )

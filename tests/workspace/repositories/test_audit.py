@@ -353,7 +353,7 @@ async def test_an_incomplete_survey_is_reported(root: Path, monkeypatch: pytest.
 
 
 @needs_sandbox
-@pytest.mark.parametrize("name", [".vscode/tasks.json", ".claude/settings.json", ".mcp.json", ".envrc", ".husky/a/b"])
+@pytest.mark.parametrize("name", [".vscode/tasks.json", ".claude/settings.json", ".envrc", ".husky/a/b", ".hg/hgrc"])
 @pytest.mark.parametrize("is_new", [True, False])
 async def test_start_files_are_asked_about_once_and_reverted(root: Path, name: str, is_new: bool) -> None:
     file = root / name

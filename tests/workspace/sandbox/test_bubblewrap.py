@@ -219,6 +219,7 @@ START_FILES = [
     ".vim/vimrc",
     "bin/ls",
     ".xsession",
+    ".sqliterc",
 ]
 
 
