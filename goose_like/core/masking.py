@@ -52,6 +52,7 @@ _TOKEN_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 _MASK = re.compile(r"\[masked:[\w.-]+\]")
 _OPAQUE_FIELDS = frozenset({"type", "id", "call_id", "signature", "data"})
 
+# For the whole process, as the environment is: errors, logs and exports are masked without a journal.
 _known: dict[str, str] = {}  # values in all spellings, the longest first, with their names
 
 

@@ -17,61 +17,30 @@ COMMANDS = (
 
 # Ways to run a command that a parser of shell lines can see.
 VISIBLE = (
-    *(
-        "{}",
-        "true && {}",
-        "false || {}",
-        "cd /tmp; {}",
-        "({})",
-        "{{ {}; }}",
-        "{} &",
-        "! {}",
-        "{} 2>&1 | cat",
-        "ls | {}",
-    ),
-    *("time {}", "env {}", "env A=1 {}", "env -i {}", "env -u A {}", "A=1 {}", "command {}", "exec {}", "nohup {}"),
-    *("nice -n 5 {}", "timeout 5 {}", "timeout -k 1 5 {}", "stdbuf -o0 {}", "setsid {}", "ionice -c 3 {}", "sudo {}"),
-    *(
-        "sudo -u root {}",
-        "doas {}",
-        "xargs {} < /dev/null",
-        "echo x | xargs -I% {}",
-        "find . -exec {} ';'",
-        "builtin command {}",
-    ),
-    *("find . -maxdepth 0 -execdir {} +", "sh -c '{}'", 'bash -lc "{}"', "bash -c 'true; {}'", "eval '{}'", "eval {}"),
-    *(
-        "trap '{}' EXIT",
-        "echo $({})",
-        "echo `{}`",
-        'echo "$({})"',
-        "cat <({})",
-        "if true; then {}; fi",
-        "f() {{ {}; }}; f",
-    ),
-    *("while {}; do break; done", "for i in 1; do {}; done", "case x in x) {};; esac", "until {}; do break; done"),
-    *("[[ -n $({}) ]]", "a=$({})", "export a=$({})", "echo ${{a:-$({})}}", "cat <<E\n$({})\nE", "ls\n{}", "ls # x\n{}"),
-    *("sh -c 'sh -c \"{}\"'", "env sudo timeout 5 nice {}", "coproc {}", "bash <<'E'\n{}\nE", "bash <<< '{}'", "\\{}"),
-)
+    "{}", "true && {}", "false || {}", "cd /tmp; {}", "({})", "{{ {}; }}", "{} &", "! {}", "{} 2>&1 | cat",
+    "ls | {}", "time {}", "env {}", "env A=1 {}", "env -i {}", "env -u A {}", "A=1 {}", "command {}", "exec {}",
+    "nohup {}", "nice -n 5 {}", "timeout 5 {}", "timeout -k 1 5 {}", "stdbuf -o0 {}", "setsid {}", "ionice -c 3 {}",
+    "sudo {}", "sudo -u root {}", "doas {}", "xargs {} < /dev/null", "echo x | xargs -I% {}", "find . -exec {} ';'",
+    "builtin command {}", "find . -maxdepth 0 -execdir {} +", "sh -c '{}'", 'bash -lc "{}"', "bash -c 'true; {}'",
+    "eval '{}'", "eval {}", "trap '{}' EXIT", "echo $({})", "echo `{}`", 'echo "$({})"', "cat <({})",
+    "if true; then {}; fi", "f() {{ {}; }}; f", "while {}; do break; done", "for i in 1; do {}; done",
+    "case x in x) {};; esac", "until {}; do break; done", "[[ -n $({}) ]]", "a=$({})", "export a=$({})",
+    "echo ${{a:-$({})}}", "cat <<E\n$({})\nE", "ls\n{}", "ls # x\n{}", 'sh -c \'sh -c "{}"\'',
+    "env sudo timeout 5 nice {}", "coproc {}", "bash <<'E'\n{}\nE", "bash <<< '{}'", "\\{}", "env -S '{}'",
+    "command {} -v", "eval -- '{}'", "trap -- '{}' EXIT", ': "${{x:-`{}`}}"', "cat <<E\n`{}`\nE", "ls\n\\\n{}",
+    "time {{ {}; }}", "flock x -c '{}'", "script -q -c'{}' x", "bash -s x <<< '{}'", ". /dev/stdin <<< '{}'",
+    "[[ 'a[$({})]' -eq 1 ]]", "timeout --sig KILL 5 {}", "ls && >x {}",
+)  # fmt: skip
 
 # Ways that hide the command from a parser: only its container can be judged.
 HIDDEN = (
-    *("echo '{}' | sh", "printf '%s' '{}' | bash", "x='{}'; $x", "x=g; ${{x}}it; {}", "echo '{}' > x.sh; sh x.sh"),
-    *(
-        "echo '{}' > x.sh; chmod +x x.sh; ./x.sh",
-        "alias a='{}'; a",
-        "make -f - <<< $'all:\\n\\t{}'",
-        "source <(echo '{}')",
-    ),
-    *("python3 -c \"import os; os.system('{}')\"", "perl -e 'system(\"{}\")'", "awk 'BEGIN {{ system(\"{}\") }}'"),
-    *(
-        "node -e \"require('child_process').execSync('{}')\"",
-        "git -c alias.x='!{}' x",
-        "vim -es -c ':!{}'",
-        "ssh localhost '{}'",
-    ),
-    *("script -c '{}' /dev/null", "watch -n1 '{}'", "ls $'\\n'; busybox sh -c '{}'", "parallel ::: '{}'", "su -c '{}'"),
-)
+    "echo '{}' | sh", "printf '%s' '{}' | bash", "x='{}'; $x", "x=g; ${{x}}it; {}", "echo '{}' > x.sh; sh x.sh",
+    "echo '{}' > x.sh; chmod +x x.sh; ./x.sh", "alias a='{}'; a", "make -f - <<< $'all:\\n\\t{}'",
+    "source <(echo '{}')", 'python3 -c "import os; os.system(\'{}\')"', 'perl -e \'system("{}")\'',
+    'awk \'BEGIN {{ system("{}") }}\'', 'node -e "require(\'child_process\').execSync(\'{}\')"',
+    "git -c alias.x='!{}' x", "vim -es -c ':!{}'", "ssh localhost '{}'", "script -c '{}' /dev/null",
+    "watch -n1 '{}'", "ls $'\\n'; busybox sh -c '{}'", "parallel ::: '{}'", "su -c '{}'",
+)  # fmt: skip
 
 
 def measure_catch_rate(ways: tuple[str, ...]) -> tuple[int, int, list[str]]:
