@@ -27,6 +27,7 @@ from goose_like.core.tool import ToolSpec, current_call, tool
 from tests.agent.loop import (
     assert_append_only,
     cancel_after,
+    create_asking_tool,
     echo,
     list_types,
 )
@@ -141,6 +142,13 @@ def test_any_script(script):
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder) / "s"))
+
+
+async def test_what_nobody_could_allow_is_the_detail_of_the_end(create_harness):
+    b = create_harness([calls(call("reach"), call("reach", id="c2")), "Done."])
+    b.exchange.tools["reach"] = create_asking_tool(b)
+    detail = "denied, as nobody could be asked: network: example.org, network: example.org"
+    assert await b.exchange.reply("Hi.") == TurnFinished(reason="stop", detail=detail, exit_code=6)
 
 
 async def test_usage_is_counted_by_model(create_harness):

@@ -107,6 +107,34 @@ async def test_arguments_of_the_wrong_form(arguments):
     assert len(outcome.output) < 400
 
 
+async def test_a_wrong_call_names_the_fields_of_the_tool():
+    def without(): ...
+
+    def optional(a: int = 1): ...
+
+    outcome = await run(without, {"x": 1})
+    assert outcome.output == "wrong arguments for without: there is no field 'x'; send one JSON object with no fields"
+    assert (await run(optional, {"x": 1})).output.endswith("; send one JSON object with 'a' (optional)")
+
+
+@pytest.mark.parametrize(("size", "shown"), [(78, f"'{'x' * 78}'"), (79, f"'{'x' * 76}...")])
+async def test_a_wrong_value_is_shown_in_80_characters(size, shown):
+    def f(a: int): ...
+
+    assert f", not {shown}; send" in (await run(f, {"a": "x" * size})).output
+
+
+async def test_an_exception_group_is_shown_whole():
+    def f():
+        raise ExceptionGroup("two", [ValueError("a"), ValueError("b")])
+
+    def g():
+        raise SyntaxError("odd", ("file.py", 3, 1, "x = (", 3, 2))
+
+    assert (await run(f)).output.startswith("ExceptionGroup: two (2 sub-exceptions)\n  ")
+    assert (await run(g)).output.splitlines()[:3] == ['File "file.py", line 3', "    x = (", "    ^"]
+
+
 async def test_exception_shows_frames_of_the_toolkit_only():
     def f():
         json.loads("{")
