@@ -90,9 +90,8 @@ def _parse(line: str | None, depth: int) -> Iterator[SimpleCommand]:
         node = stack.pop()
         match node.type:
             case "command" | "declaration_command" | "unset_command":
-                yield from _expand(
-                    reader.read_command(node, [*node.named_children, *redirects.pop(node.id, [])]), depth
-                )
+                parts = [*node.named_children, *redirects.get(node.id, [])]
+                yield from _expand(reader.read_command(node, parts), depth)
             case "redirected_statement" | "function_definition":
                 target = node.child_by_field_name("body")
                 while target is not None and target.type in ("list", "pipeline", "negated_command"):
@@ -120,10 +119,7 @@ def _create_parser() -> Any:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-_COMMAND_IN_INDEX = (
-    r"\w\[[^\]]{0,200}(\\?\$\(|`)",
-    UNKNOWN,
-)  # run when the text is the value of a variable in an expression
+_COMMAND_IN_INDEX = (r"\w\[[^\]]{0,200}(\\?\$\(|`)", UNKNOWN)  # runs where an expression uses the text
 _PLAIN_EXPANSION = r"\$\{#?(\w+|[@*#?$!-])(\[[@*\d]+\])?(:?[-+?].*|[%#/^,].*)?\}"
 _HAZARDS = {
     "command_substitution": [(r"(?s)^`.*\\", UNKNOWN)],  # backticks within backticks
@@ -238,7 +234,7 @@ _WRAPPERS = {
     "sudo": ("AbBEeHiKklnNPSsVvu:g:p:C:T:R:D:r:t:h:U:", "login shell preserve-env non-interactive user= group=", 0),
     "doas": ("nLsu:C:", "", 0),
     "xargs": ("0oprtxia:E:I:d:L:n:P:s:", "null no-run-if-empty verbose replace arg-file= max-args= max-procs=", 0),
-    "time": ("pavqo:f:", "portability append verbose quiet output= format=", 0),
+    "time": ("pv", "portability verbose", 0),
     "timeout": ("fpvk:s:", "foreground preserve-status verbose kill-after= signal=", 1),
     "nice": ("n:0123456789", "adjustment=", 0),
     "ionice": ("c:n:t", "class= classdata= ignore", 0),
