@@ -91,6 +91,30 @@ async def test_compaction_is_recorded_and_sent(create_harness):
     assert len(b.messages) == 8  # the history itself is never cut
 
 
+async def test_compact_replaces_the_conversation_with_notes(create_harness):
+    b = create_harness(["word " * 400, "All is done.", "And more."])
+    await b.exchange.reply("Hi.")
+    await b.exchange.compact("the ports")
+    (event,) = b.events_of(Compacted)
+    assert "All is done." in event.summary
+    assert event.kept_count == 0
+    (asked,) = b.provider.requests[1].messages
+    assert asked.text.endswith("\n\nWrite the notes. Above all keep this: the ports")
+    await b.exchange.reply("Go on.")
+    assert [message.text for message in b.provider.requests[2].messages] == [event.summary, "Go on."]
+
+
+async def test_compact_refuses_notes_that_save_too_little(create_harness):
+    b = create_harness(["Hello.", "long notes " * 50, "Hello."])
+    with pytest.raises(GooseLikeError, match=r"^nothing was said yet$"):
+        await b.exchange.compact()
+    await b.exchange.reply("Hi.")
+    with pytest.raises(GooseLikeError, match=r"^a summary would save too little; continue without one$"):
+        await b.exchange.compact()
+    assert b.provider.requests[1].messages[0].text.endswith("\n\nWrite the notes.")
+    assert b.events_of(Compacted) == []
+
+
 ARGUMENTS = st.sampled_from(['{"text": "x"}', "{", "null", "{}", ""])
 
 
