@@ -40,7 +40,8 @@ def choose_profile(
     """Load the profile that the options name and apply the other options to it.
 
     Without `name` a resumed session keeps its profile, and without `model` also its model. The sandbox and approval in
-    which the session ended stay, unless an option sets them. The profile `name` may only be stricter.
+    which the session ended stay, unless an option sets them. The profile `name` may only be stricter. A session that is led
+    out of `plan`, where everything was read-only, gets no more than the workspace without the option `sandbox`.
     """
     header = session.history.header if session else None
     if name is None and header and header.profile:  # an imported session can have none
@@ -55,6 +56,8 @@ def choose_profile(
     if session:
         kept = keep_modes(profile, session)
         profile = kept if name is None else restrict_profile(profile, kept)
+        if kept.approval == "plan" and approval not in (None, "plan"):
+            profile = profile.model_copy(update={"sandbox": min(profile.sandbox, MODES[1], key=MODES.index)})
     choice = None if model is None else ModelChoice(model=model)
     options = {"sandbox": sandbox, "approval": approval, "processor": choice, "accelerator": choice}
     changes = {key: value for key, value in options.items() if value is not None}

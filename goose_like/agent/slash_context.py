@@ -24,7 +24,7 @@ class SlashContext:
     """The first argument of a slash command.
 
     `show` prints text or a Rich renderable. `ask` asks the user for one line. `set_input` fills the input line.
-    `finished_calls` are the tool calls that the screen numbers.
+    `finished_calls` are the tool calls that the screen numbers. `is_in_turn` returns whether the model works.
     """
 
     exchange: Exchange
@@ -35,6 +35,7 @@ class SlashContext:
     set_input: Callable[[str], None]
     copy_to_clipboard: Callable[[str], None]
     finished_calls: Sequence[tuple[ToolCall, ToolResult]]
+    is_in_turn: Callable[[], bool] = lambda: False
     next_session: SwitchSession | None = None
     is_ending: bool = False
 
@@ -43,5 +44,5 @@ class SlashContext:
         self.is_ending = True
 
     def switch_session(self, profile: Profile | None = None, session: Session | None = None) -> None:
-        """Continue with another profile or session after this command. Running processes end."""
+        """Continue with another profile or session after this command and a running turn. Running processes end."""
         self.next_session = SwitchSession(profile or self.profile, session or self.exchange.session)

@@ -58,6 +58,7 @@ class Prompt:
         self._running: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str] = asyncio.Queue()
         self._question: asyncio.Future[str] | None = None
+        self._is_command: Callable[[str], bool] = lambda line: False
         self._label = _LABEL
         self._is_closed = False
         self._resources = ExitStack()
@@ -171,14 +172,18 @@ class Prompt:
         """Return the next input with a line end, or an empty string when the person leaves."""
         return await self._lines.get()
 
-    async def read_answer(self, label: str) -> str:
-        """Return a line that answers a question. A half-typed input waits until then."""
+    async def read_answer(self, label: str, is_command: Callable[[str], bool] = lambda line: False) -> str:
+        """Return a line that answers a question. A half-typed input waits until then.
+
+        `read_line` returns the lines that `is_command` names; they answer nothing.
+        """
         if editor := self.app._running_in_terminal_f:
             await asyncio.wait([editor])
         if self._is_closed:
             return ""
         question: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._question, self._label, self._draft = question, label, self._buffer.document
+        self._is_command = is_command
         self._buffer.reset()
         self.redraw()
         try:
@@ -286,7 +291,7 @@ class Prompt:
                 self.print("(press Ctrl-C again to leave)\n")
 
     def _submit(self) -> None:
-        if self._question:
+        if self._question and not self._is_command(self._buffer.text):
             self._end_question(self._buffer.text + "\n")  # answers stay out of the input history
         else:
             self._buffer.validate_and_handle()

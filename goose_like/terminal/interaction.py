@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from goose_like.core.events import Answer, Event, Question
 
+from .escape import escape_invisible
 from .renderer import MAX_LABEL_CHARS
 from .run_screen import RunScreen, Screen
 
@@ -98,7 +99,8 @@ class AskingScreen(Screen):
                 self.pause()
                 termios.tcflush(sys.stdin, termios.TCIFLUSH)  # keys typed before the question do not answer it
                 with set_echo(True):
-                    return await ask_person(question, self._read_line, self.renderer.print_detail)
+                    show = self.renderer.lines.write_line
+                    return await ask_person(question, self._read_line, self.renderer.print_detail, show)
             finally:
                 held, self._held = self._held or [], None
                 for event in held:
@@ -116,13 +118,14 @@ async def ask_person(
     question: Question,
     read_line: Callable[[str], Awaitable[str]],
     show_detail: Callable[[Question], None],
+    show: Callable[[str], None],
     send_to_model: Callable[[str], None] | None = None,
 ) -> Answer:
     """Return a person's answer: a key and Enter, or words.
 
     `read_line` shows a label and returns the typed line, or an empty string at the end of input. Text that begins with
-    "no" denies and gives the reason. Any other text goes to the model with `send_to_model`, and the question is asked
-    again.
+    "no" denies and gives the reason. Other words go to the model with `send_to_model`, and the question is asked again.
+    A single letter is never a message: it may answer another question.
     """
     if question.kind == "text":
         line = await read_line("  answer: ")
@@ -138,8 +141,10 @@ async def ask_person(
             return _ANSWERS[key]
         elif found := _NO.fullmatch(typed):
             return Answer(choice="deny", by="person", text=found["reason"])
-        elif send_to_model:
+        elif send_to_model and len(typed) > 1:
             send_to_model(typed)
+        else:
+            show(f"  {escape_invisible(typed)} does not answer this; type {', '.join([*keys][:-1])} or n")
 
 
 def _list_keys(question: Question) -> dict[str, str]:

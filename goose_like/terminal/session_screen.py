@@ -4,6 +4,7 @@ import asyncio
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Literal
 
 from rich.console import Console, RenderableType
@@ -35,7 +36,7 @@ class SessionScreen(Notifier):
     """A screen around the prompt of a session, drawn at most fifteen times a second.
 
     `finished` holds the calls with their results; `/show N` takes an index into it, from 1. `get_queue` returns the
-    messages that wait for the next step, and `add_to_queue` adds one.
+    messages that wait for the next step, and `add_to_queue` adds one. Lines that `is_command` names answer no question.
     """
 
     def __init__(self, prompt: Prompt, bell: Literal["bell", "osc9", "off"] = "bell") -> None:
@@ -46,6 +47,7 @@ class SessionScreen(Notifier):
         self.finished: list[tuple[ToolCall, ToolResult]] = []
         self.get_queue: Callable[[], Sequence[str]] = tuple
         self.add_to_queue: Callable[[str], None] | None = None
+        self.is_command: Callable[[str], bool] = lambda line: False
         self._prompt = prompt
         self._bell = bell
         self._prompt.live = self._render_below
@@ -114,7 +116,8 @@ class SessionScreen(Notifier):
     async def ask(self, question: events.Question) -> events.Answer:
         self._ring_bell()
         self.draw()
-        return await ask_person(question, self._prompt.read_answer, self.renderer.print_detail, self.add_to_queue)
+        read_answer = partial(self._prompt.read_answer, is_command=self.is_command)
+        return await ask_person(question, read_answer, self.renderer.print_detail, self.show, self.add_to_queue)
 
     def show(self, renderable: object) -> None:
         """Print text or a Rich renderable above the prompt."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
 from goose_like.workspace.permissions.permissions import Permissions
@@ -54,6 +55,16 @@ class FileAccess:
     def _accept_change(self, place: Path, data: bytes) -> None:
         """Accept the content of a file that was written with permission."""
         raise NotImplementedError
+
+    @property
+    def branch(self) -> str:
+        """The current git branch, or the first 8 letters of the commit; empty outside a repository."""
+        try:
+            head = self.read_bytes(find_repository_root(self.root) / ".git" / "HEAD", 1000)
+        except (GooseLikeError, OSError):  # no repository, or a worktree, where .git is a file
+            return ""
+        name = head.decode(errors="replace").strip()
+        return name.removeprefix("ref: refs/heads/") if name.startswith("ref: ") else name[:8]
 
     def resolve(self, path: str | Path) -> Path:
         """Resolve a path through all links. A path below /tmp, as commands see it, leads into the private folder."""

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from goose_like.config.paths import config_folder, find_repository_root
+from goose_like.config.paths import config_folder
 from goose_like.config.profile import ApprovalMode, SandboxMode, WorkspaceSettings
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
 from goose_like.core.notifier import Notifier
 from goose_like.workspace.network.host_access import HostAccess
 from goose_like.workspace.permissions.permissions import Permissions
-from goose_like.workspace.permissions.policy import Access, Grant, Verdict, describe_rules, format_refusal
+from goose_like.workspace.permissions.policy import Access, Grant, Verdict, describe_rules, format_change
 from goose_like.workspace.processes.pool import SpawnerPool
 from goose_like.workspace.processes.process import Process, SpawnerClient
 from goose_like.workspace.repositories.audit import RepositoryAudit
@@ -88,6 +88,7 @@ class Workspace(FileAccess):
         self._private_tmp: PrivateFolder | None = None
         self._audit: RepositoryAudit | None = None
         self._frozen_rules: Rules | None = None
+        self._drawn_mode = self.mode
 
     @property
     def mode(self) -> SandboxMode:
@@ -123,16 +124,6 @@ class Workspace(FileAccess):
         self._private_tmp = self._private_tmp or PrivateFolder("tmp")
         return self._private_tmp.path
 
-    @property
-    def branch(self) -> str:
-        """The current git branch, or the first 8 letters of the commit; empty outside a repository."""
-        try:
-            head = self.read_bytes(find_repository_root(self.root) / ".git" / "HEAD", 1000)
-        except (GooseLikeError, OSError):  # no repository, or a worktree, where .git is a file
-            return ""
-        name = head.decode(errors="replace").strip()
-        return name.removeprefix("ref: refs/heads/") if name.startswith("ref: ") else name[:8]
-
     def path_in_sandbox(self, path: Path) -> str:
         """Return the path under which a command sees a file of the private folder."""
         is_mounted = self.mode != "full" and self._mechanism.has_mounts
@@ -165,20 +156,17 @@ class Workspace(FileAccess):
         await self._spawners.close()
         audit, self._audit = self._audit, None
         if audit and not (self._parent and self._parent._audit):  # a parent audits what its child left
-            try:
-                findings = await audit.inspect(_refuse_unattended)
-                is_clean = True
-            except (OSError, GooseLikeError) as error:
-                findings = [f"hooks or settings that a command left in the workspace may still be active: {error}"]
-                is_clean = False
-            for sentence in findings:
+            for sentence in await audit.finish():
                 self._notifier.log(sentence)
-            await asyncio.to_thread(audit.close, is_clean=is_clean)
         if self._private_tmp is not None:
             await asyncio.to_thread(self._private_tmp.remove)
             self._private_tmp = None
 
     # --- changes and permissions
+
+    def restrict(self, mode: SandboxMode, approval: ApprovalMode) -> None:
+        """Narrow the modes at once, and judge an open question again. Running commands keep their rights."""
+        self._permissions.restrict(mode, approval)
 
     def add_change_listener(self, listener: ChangeListener) -> None:
         """Call `listener` before each change."""
@@ -255,7 +243,7 @@ class Workspace(FileAccess):
             SandboxError: there is no sandbox here, and nobody allowed commands without one.
             GooseLikeError: the command cannot be started.
         """
-        if self.mode == "full":
+        if (mode := self.mode) == "full":
             access = "full"
         elif access == "network" and self.has_network:
             access = "workspace"
@@ -275,6 +263,8 @@ class Workspace(FileAccess):
         if writes and (is_own or self.mode != "read-only"):
             is_confined = self.mode != "full" and access != "full"
             await self.announce_change(None, argv, str(folder or self.root / (cwd or "")), is_confined)
+        if mode != self.mode:
+            raise DeniedError(format_change(f"run: {subject}", self.mode))
         spawner = await asyncio.shield(self._request_spawner(access, scope))
         return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, stdin, subject)
 
@@ -344,6 +334,7 @@ class Workspace(FileAccess):
 
     def _request_spawner(self, access: Access, scope: SandboxScope | None = None) -> asyncio.Task[SpawnerClient]:
         losses = self._audit.mount_losses if self._audit else 0
+        self._follow_mode()
         return self._spawners.request(access, scope, mount_losses=losses)
 
     async def _start_spawner(self, access: Access, scope: SandboxScope | None) -> SpawnerClient:
@@ -357,7 +348,8 @@ class Workspace(FileAccess):
             rules = await asyncio.to_thread(narrow_rules, rules, self.root, scope)
         limits, network = self.settings.resources, access == "network" or self.has_network
         has_mounts = self._mechanism.has_mounts
-        staging = self._audit.staging if self._audit and scope is None and has_mounts else None
+        is_staged = scope is None and has_mounts and self.mode != "read-only"
+        staging = self._audit.staging if self._audit and is_staged else None
         variables = environment.build_environment(is_confined=True, allowed=passed)
         if has_mounts:
             line = bubblewrap.build_bwrap_command(rules, network=network, tmpfs_mb=limits.tmpfs_mb, staging=staging)
@@ -366,9 +358,7 @@ class Workspace(FileAccess):
             variables = bubblewrap.move_tmp(variables, self.tmp)
         confinement = bubblewrap.build_confinement(limits, staging, is_isolated=has_mounts, network=network)
         if access == "network":
-            path = environment.drop_writable_folders(
-                variables["PATH"], lambda folder: rules.get_rule(folder) in ("write", "tmp")
-            )
+            path = environment.drop_writable_folders(variables["PATH"], rules)
             spawner = SpawnerClient(line, variables | {"PATH": path}, confinement)
             spawner.is_for_one_command = True
             return spawner
@@ -389,7 +379,18 @@ class Workspace(FileAccess):
     @override
     def _rules(self) -> Rules | None:
         """The rules now. Protected paths are missing until `_freeze_rules`, which runs before anything is written."""
+        self._follow_mode()
         return None if self.mode == "full" else self._frozen_rules or self._first_rules
+
+    def _follow_mode(self) -> None:
+        """Draw the rules again, and leave the sandbox of earlier commands, if the person narrowed the mode."""
+        if self._drawn_mode == self.mode:
+            return
+        self._drawn_mode = self.mode
+        self._spawners.retire()
+        self.__dict__.pop("_first_rules", None)
+        if self._frozen_rules:
+            self._frozen_rules = self._draw_rules(self._audit.protected if self._audit else ())
 
     @cached_property
     def _first_rules(self) -> Rules:
@@ -447,7 +448,3 @@ class Workspace(FileAccess):
 
     def _is_inside(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in (self.root, *self._commit_folders))
-
-
-async def _refuse_unattended(subject: str, text: str, detail: Callable[[], str]) -> None:
-    raise DeniedError(format_refusal("repository", text, "nobody"))

@@ -1,8 +1,11 @@
 """Approval and sandbox modes in a terminal: the status line, /mode, and resumed sessions."""
 
+import os
+
 import pytest
 
 from tests.e2e.command import shell
+from tests.e2e.screen import ScreenTerminal
 
 WRITE = {"tool": "write_file", "arguments": {"path": "made.txt", "content": "x\n"}}
 
@@ -44,6 +47,96 @@ def test_leaving_the_sandbox_and_yolo_ask_first(session, words):
     terminal.see("[y]es  [N]o")
     terminal.type("y\r")
     terminal.see_status("yolo · workspace" if words == "yolo" else f"auto · {words}")
+
+
+PUSH = {"calls": [shell("git push origin main")]}
+ASKS = "mine: {processor: 'scripted:none', permissions: {ask: [git push]}}\n"
+
+
+def open_question(session, place, *steps: object) -> ScreenTerminal:
+    """Open a session at the question about `git push`, with more steps of the model after it."""
+    config = place.home / "config"
+    config.mkdir()
+    (config / "profiles.yaml").write_text(ASKS)
+    terminal = session(PUSH, *steps, words=("--profile", "mine"))
+    terminal.type("go\r")
+    terminal.see("[N] no:")
+    return terminal
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [("plan", "plan · read-only"), ("read-only", "auto · read-only"), ("ask", "ask · workspace")]
+)
+def test_a_stricter_mode_holds_at_once_at_a_question(session, place, words, status):
+    terminal = open_question(session, place, {"calls": [WRITE, shell("touch made2.txt")]}, "as you say")
+    terminal.type(f"/mode {words}\r")
+    terminal.see_status(status)
+    for number in range(3 if words == "ask" else 0):  # each call is asked about in the new mode
+        terminal.see("? ", times=number + 2)
+        terminal.see("[N] no:")
+        terminal.type("n\r")
+    terminal.see("as you say")
+    terminal.see(f"{status} · session talk")
+    assert terminal.leave() == 0
+    assert list(place.work.iterdir()) == []
+    assert place.list_messages() == ["go"]
+    ended = next(event for event in reversed(place.events()) if event["type"] == "session_started")
+    assert ended["approval"] == status.split()[0]
+
+
+def test_a_looser_mode_and_other_commands_wait_at_a_question(session, place):
+    terminal = open_question(session, place, {"text": "as you say", "expect": "the person said no"})
+    for line, shown in (
+        ("/mode yolo", "a looser mode waits for the end of the turn"),
+        ("/mode full", "a looser mode waits for the end of the turn"),
+        ("/undo", "/undo waits for the end of the turn"),
+        ("!touch x", "!COMMAND waits for the end of the turn"),
+        ("/nonsense", "no command /nonsense"),
+        ("/plan", "there is no plan"),
+        ("s", "s does not answer this; type y, p, a or n"),
+    ):
+        terminal.type(f"{line}\r")
+        terminal.see(shown)
+        terminal.see("[N] no:")
+    terminal.type("n\r")
+    terminal.see("as you say")
+    terminal.see_status("auto · workspace")
+    assert terminal.leave() == 0
+    assert place.list_messages() == ["go"]
+    assert place.list_answers() == [("deny", "person")]
+
+
+def test_a_stricter_mode_during_a_turn_takes_waiting_messages_along(session, place):
+    os.mkfifo(place.work / "wait")
+    terminal = session({"calls": [shell("echo working; read < wait")]}, {"calls": [WRITE]}, "second", "third")
+    terminal.type("go\r")
+    terminal.see("│ working")
+    terminal.type("/mode plan\r")
+    terminal.see_status("plan · read-only")
+    terminal.type("/mode auto\r")
+    terminal.see("a looser mode waits")
+    (place.work / "wait").write_text("\n")
+    terminal.see("plan · read-only · session talk")
+    assert not (place.work / "made.txt").exists()
+    terminal.type("next\r")
+    terminal.see("> next")
+    assert terminal.leave() == 0
+
+
+@pytest.mark.parametrize("sandbox", ["workspace", "workspace+network", "full"])
+def test_plan_hides_no_wider_sandbox(session, open_screen, place, sandbox):
+    terminal = session("a plan", words=("--approval", "plan"))
+    terminal.type("go\r")
+    terminal.see("a plan")
+    for words in (sandbox, f"plan {sandbox}"):
+        terminal.type(f"/mode {words}\r")
+        terminal.see(f"plan only reads; to leave it too: /mode auto {sandbox}")
+    assert terminal.leave() == 0
+    place.run("run", "--session", "wide", "--model", place.script("x"), "--approval", "plan", "--sandbox", sandbox, "x")
+    for name in ("talk", "wide"):
+        terminal = open_screen("session", "resume", name, "--approval", "auto")
+        terminal.see_status("auto · workspace ")
+        assert terminal.leave() == 0
 
 
 @pytest.mark.parametrize("words", [("--approval", "plan"), ("--approval", "ask"), ("--sandbox", "read-only")])

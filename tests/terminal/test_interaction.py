@@ -20,7 +20,7 @@ async def ask(question: Question, *lines: str) -> tuple[Answer, list[str], list[
         labels.append(label)
         return typed.pop(0)
 
-    return await ask_person(question, read_line, lambda _: None, sent.append), labels, sent
+    return await ask_person(question, read_line, lambda _: None, labels.append, sent.append), labels, sent
 
 
 @pytest.mark.parametrize(
@@ -45,15 +45,17 @@ async def test_each_key_and_a_no_with_a_reason(line: str, expected: Answer) -> N
 
 
 async def test_other_words_go_to_the_model_and_the_question_stays_open() -> None:
-    got, labels, sent = await ask(PUSH, "s\n", "nothing yet\n", "yes\n")
-    assert (got, sent) == (answer("allow"), ["s", "nothing yet"])
+    got, labels, sent = await ask(PUSH, "so\n", "nothing yet\n", "yes\n")
+    assert (got, sent) == (answer("allow"), ["so", "nothing yet"])
     assert labels == ["  [y] once  [p] session: git push  [a] always  [N] no: "] * 3
 
 
 async def test_only_the_answers_that_a_question_has_count() -> None:
     removal = Question(kind="sandbox", subject="rm", text="May I?")
-    got, labels, sent = await ask(removal, "p\n", "a\n", "n\n")
-    assert (got, labels[0], sent) == (answer("deny"), "  [y] once  [N] no: ", ["p", "a"])
+    got, labels, sent = await ask(removal, "p\n", "A\n", "t\n", "\x1b\n", "n\n")
+    assert (got, labels[0], sent) == (answer("deny"), "  [y] once  [N] no: ", [])
+    hints = [label for label in labels if "does not answer" in label]
+    assert hints == [f"  {key} does not answer this; type y or n" for key in ("p", "A", "t", "\\x1b")]
 
 
 async def test_a_long_prefix_is_not_beside_the_keys() -> None:

@@ -19,6 +19,7 @@ from goose_like.terminal.session_screen import SessionScreen
 
 from .clipboard import read_clipboard_image
 from .completer import SessionCompleter
+from .slash_registry import is_command_line
 from .status_line import format_status
 
 Stop = Callable[[], bool]
@@ -121,6 +122,7 @@ class TerminalIO:
         prompt.on_paste = lambda: self._start_paste(context)
         prompt.status = partial(format_status, context.exchange, context.profile)
         screen.get_queue, screen.add_to_queue = lambda: inbox.pending, inbox.put
+        screen.is_command = is_command_line
         prompt.completer = SessionCompleter(context)
         prompt.refresh_completions()
         screen.show_session(session.recent, context.exchange.history.plan, is_new=session is not self._session)

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import re
 import shlex
 import signal
 import sys
@@ -31,10 +30,9 @@ from goose_like.workspace.private_folder import remove_abandoned_folders
 
 from .io import PipeIO, TerminalIO
 from .shell_escape import run_shell_escape
-from .slash_registry import collect_commands
+from .slash_registry import COMMAND_LINE, collect_commands
 
 EXIT_WORDS = ("exit", ":q", "quit")
-_COMMAND = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)
 
 
 async def run_chat(
@@ -121,7 +119,7 @@ class ChatLoop:
                     _close_left_session(current, target)
                 current = target
                 target = await self._read_lines(exchange, current.profile, plan, first)
-            plan, first = (), ""
+                plan, first = (), "\n".join(exchange.inbox.take())
         assert current
         current.session.close()
         return current.session
@@ -153,7 +151,7 @@ class ChatLoop:
             self._send(exchange, first)
         line: asyncio.Task[str] | None = None
         try:
-            while not (context.is_ending or context.next_session):
+            while not context.is_ending and (self._work or not context.next_session):
                 # Lines typed during a turn are handled at once, lines typed during a command after its end.
                 reads_lines = self._work is None or (self._is_turn and not self._io.waits_for_work)
                 if reads_lines and line is None:  # not earlier: a question can read the same terminal
@@ -161,7 +159,7 @@ class ChatLoop:
                 awaited = [task for task in (self._work, line if reads_lines else None) if task]
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if self._work and self._work.done():
-                    self._finish_work(exchange, self._work)
+                    self._finish_work(context, self._work)
                 elif line and line.done():
                     text, line = line.result(), None
                     if not text:
@@ -181,7 +179,10 @@ class ChatLoop:
     def _open_context(self, exchange: Exchange, profile: Profile) -> SlashContext:
         io = self._io
         commands, problems = collect_commands(exchange.hooks.commands, self._project)
-        context = SlashContext(exchange, profile, commands, io.show, io.ask, io.prepend_text, io.copy_text, io.finished)
+        context = SlashContext(
+            *(exchange, profile, commands, io.show, io.ask, io.prepend_text, io.copy_text, io.finished),
+            is_in_turn=lambda: self._work is not None and self._is_turn,
+        )
         io.show_session(context, self.stop, self.steer)
         for problem in (*exchange.session.damage, *problems):
             io.show(problem)
@@ -221,8 +222,10 @@ class ChatLoop:
     def _start_work(self, work: Coroutine[Any, Any, None], *, is_turn: bool = False) -> None:
         self._work, self._is_turn = asyncio.create_task(work), is_turn
 
-    def _finish_work(self, exchange: Exchange, work: "asyncio.Task[None]") -> None:
+    def _finish_work(self, context: SlashContext, work: "asyncio.Task[None]") -> None:
         """Send the messages that waited for the work, or put them back into the input if the work was stopped.
+
+        If a command switches to another session, the messages are sent there.
 
         Raises:
             Exception: The work failed, for example with a SessionError. The session then ends.
@@ -232,11 +235,11 @@ class ChatLoop:
             self.signals[:] = [number for number in self.signals if number != signal.SIGINT]
         if not work.cancelled():
             work.result()
-        if words := "\n".join(exchange.inbox.take()):
-            if work.cancelled():
-                self._io.prepend_text(words)
-            else:
-                self._send(exchange, words)
+        inbox = context.exchange.inbox
+        if work.cancelled() and inbox.pending:
+            self._io.prepend_text("\n".join(inbox.take()))
+        elif inbox.pending and not context.next_session:
+            self._send(context.exchange, "\n".join(inbox.take()))
 
     # --- lines
 
@@ -248,7 +251,7 @@ class ChatLoop:
                 context.show("!COMMAND waits for the end of the turn; Ctrl-C stops the turn")
             else:
                 self._start_work(run_shell_escape(context, line[1:].strip()))
-        elif match := _COMMAND.fullmatch(line):
+        elif match := COMMAND_LINE.fullmatch(line):
             await self._handle_command(context, match[1], (match[2] or "").strip())
         elif line.strip():
             self._send(context.exchange, line)
@@ -260,12 +263,12 @@ class ChatLoop:
         if command is None:
             hint = did_you_mean(name, context.commands)
             context.show(f"no command /{name} (to send it as a message, put a space before the /); {hint}")
+        elif self._work is None:
+            self._start_work(self._run_command(context, command, words))
         elif command.anytime:
             await self._run_command(context, command, words)
-        elif self._work:
-            context.show(f"/{name} waits for the end of the turn; Ctrl-C stops the turn")
         else:
-            self._start_work(self._run_command(context, command, words))
+            context.show(f"/{name} waits for the end of the turn; Ctrl-C stops the turn")
 
     async def _run_command(self, context: SlashContext, command: SlashCommand, words: str) -> None:
         try:

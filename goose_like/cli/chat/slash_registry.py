@@ -16,6 +16,8 @@ from goose_like.core.entry_points import list_entry_points, load_entry_point
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel
 
+COMMAND_LINE = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)
+"""A line with the name of a slash command and the text after it."""
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<front>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"\w[\w-]*")
 _ARGUMENT = re.compile(r"\"([^\"]*)\"|'([^']*)'|(\S+)")
@@ -27,6 +29,11 @@ _PLACEHOLDER = re.compile(
 class _FrontMatter(FrozenModel):
     description: str = ""
     usage: str = ""
+
+
+def is_command_line(line: str) -> bool:
+    """Check whether a line is a slash command or a `!command`, which goes neither to the model nor to a question."""
+    return COMMAND_LINE.fullmatch(line) is not None or (line.startswith("!") and bool(line[1:].strip()))
 
 
 def collect_commands(

@@ -10,13 +10,25 @@ from typing import Any
 from goose_like.config.profile import ApprovalMode, PermissionLists, SandboxMode
 from goose_like.config.trust import StoredApproval, load_folder_trust, store_approval
 from goose_like.core.errors import DeniedError
-from goose_like.core.events import PermissionKind, Question
+from goose_like.core.events import Answer, PermissionKind, Question
 from goose_like.core.notifier import Notifier
 
-from .policy import APPROVALS, DECISIONS, MODES, Decision, Grant, Verdict, decide, effective_sandbox, format_refusal
+from .policy import (
+    APPROVALS,
+    DECISIONS,
+    MODES,
+    Decision,
+    Grant,
+    Verdict,
+    decide,
+    effective_sandbox,
+    format_change,
+    format_refusal,
+)
 
 current_tool: ContextVar[str] = ContextVar("current_tool", default="")
 """The name of the running tool, if there are rules about tools."""
+
 
 _RULED_KINDS = ("command", "change", "outside", "domain", "tool")
 """The kinds that a rule can allow. The others go beyond the sandbox, or cannot be undone."""
@@ -40,17 +52,37 @@ class Permissions:
         parent: "Permissions | None" = None,
         lists: PermissionLists | None = None,
     ) -> None:
-        if parent:
-            mode = min(mode, parent.mode, key=MODES.index)
-            approval = min(approval, parent.approval, key=APPROVALS.index)
-        self.mode: SandboxMode = effective_sandbox(mode, approval)
-        self.approval: ApprovalMode = approval
+        self._mode: SandboxMode = mode
+        self._approval: ApprovalMode = approval
         self._root = root
         self._notifier = notifier
         self._parent = parent
         self._lists = lists or PermissionLists()
         self._grants: set[Grant] = parent._grants if parent else set() if grants is None else grants
         self._question_lock: asyncio.Lock = parent._question_lock if parent else asyncio.Lock()
+        self._open_question: asyncio.Timeout | None = None
+
+    @property
+    def mode(self) -> SandboxMode:
+        """The sandbox mode in effect."""
+        mode = effective_sandbox(self._mode, self.approval)
+        return min(mode, self._parent.mode, key=MODES.index) if self._parent else mode
+
+    @property
+    def approval(self) -> ApprovalMode:
+        """The approval mode in effect."""
+        return min(self._approval, self._parent.approval, key=APPROVALS.index) if self._parent else self._approval
+
+    def leave_sandbox(self) -> None:
+        """Continue in mode `full`, which the person allowed because there is no sandbox here."""
+        self._mode = "full"
+
+    def restrict(self, mode: SandboxMode, approval: ApprovalMode) -> None:
+        """Narrow the modes at once. An open question is withdrawn, and its action is judged again."""
+        self._mode = min(mode, self._mode, key=MODES.index)
+        self._approval = min(approval, self._approval, key=APPROVALS.index)
+        if self._open_question and not self._open_question.expired():
+            self._open_question.reschedule(0)
 
     @cached_property
     def _rules(self) -> Any:
@@ -97,21 +129,26 @@ class Permissions:
     ) -> bool:
         """Return once the action is allowed; see `Workspace.require_permission`. `line` is a command's line."""
         async with self._question_lock:
-            decision = self.decide(kind)
-            verdict, reason = self.judge(kind, subject, line)
-            if verdict == "deny":
-                raise DeniedError(format_refusal(kind, text, "rule", reason))
-            if decision == "refuse" or (verdict == "ask" and self.approval == "plan"):
-                raise DeniedError(format_refusal(kind, text, "profile"))
-            if verdict != "ask" and (decision == "allow" or verdict == "allow"):
-                return False
-            approval = StoredApproval(kind=kind, subject=subject)
-            if self.is_granted(kind, subject, line) or approval in load_folder_trust(self._root).approvals:
-                return True
-            why = f"asked about because {reason}" if verdict == "ask" else ""
-            shown, prefix = "\n".join(filter(None, (why, detail()))), self._describe_prefix(kind, line)
-            question = Question(kind=kind, subject=subject, text=text, detail=shown, prefix=prefix)
-            answer = await self._notifier.ask(question)
+            mode = self.mode
+            while True:
+                decision = self.decide(kind)
+                verdict, reason = self.judge(kind, subject, line)
+                if verdict == "deny":
+                    raise DeniedError(format_refusal(kind, text, "rule", reason))
+                if decision == "refuse" or (verdict == "ask" and self.approval == "plan"):
+                    raise DeniedError(format_refusal(kind, text, "profile"))
+                if mode != self.mode:
+                    raise DeniedError(format_change(text, self.mode))
+                if verdict != "ask" and (decision == "allow" or verdict == "allow"):
+                    return False
+                approval = StoredApproval(kind=kind, subject=subject)
+                if self.is_granted(kind, subject, line) or approval in load_folder_trust(self._root).approvals:
+                    return True
+                why = f"asked about because {reason}" if verdict == "ask" else ""
+                shown, prefix = "\n".join(filter(None, (why, detail()))), self._describe_prefix(kind, line)
+                question = Question(kind=kind, subject=subject, text=text, detail=shown, prefix=prefix)
+                if answer := await self._ask(question):
+                    break
             if not answer.is_allowed:
                 raise DeniedError(format_refusal(kind, text, answer.by, answer.text))
             if answer.choice == "allow_prefix" and question.prefix:
@@ -120,6 +157,21 @@ class Permissions:
             elif answer.choice == "allow_always" and question.can_be_remembered:
                 store_approval(self._root, approval)
             return True
+
+    async def _ask(self, question: Question) -> Answer | None:
+        """Ask the person. Return None if the modes were narrowed meanwhile."""
+        top = self
+        while top._parent:
+            top = top._parent
+        try:
+            async with asyncio.timeout(None) as top._open_question:
+                return await self._notifier.ask(question)
+        except TimeoutError:
+            if top._open_question is None or not top._open_question.expired():
+                raise
+            return None
+        finally:
+            top._open_question = None
 
     def _describe_prefix(self, kind: PermissionKind, line: str | None) -> str:
         """Describe what the answer for the session would allow; empty if there is no such answer."""

@@ -121,3 +121,8 @@ def format_refusal(kind: PermissionKind, text: str, by: str, reason: str = "") -
     who = {"person": "the person said no", "profile": "this session forbids it", "rule": "a rule forbids it"}
     parts = (who.get(by, "nobody is there to allow it"), reason)
     return f"not allowed: {text}: {': '.join(filter(None, parts))}; {_ADVICE[kind]}"
+
+
+def format_change(text: str, mode: SandboxMode) -> str:
+    """Format the error for the model about an action that was asked for in another sandbox mode."""
+    return f"not done: {text}: the person changed the sandbox mode to {mode} meanwhile; do it again if that is enough"

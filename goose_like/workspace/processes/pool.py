@@ -38,8 +38,7 @@ class SpawnerPool:
         """
         if self._losses < mount_losses:
             self._losses = mount_losses
-            self._others += self._tasks.values()
-            self._tasks = {}
+            self.retire()
         if access == "network":
             single = asyncio.create_task(self._start(access, scope))
             self._others.append(single)
@@ -49,6 +48,11 @@ class SpawnerPool:
             task = self._tasks[access, scope] = asyncio.create_task(self._start(access, scope))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())  # reported to whoever awaits it
         return task
+
+    def retire(self) -> None:
+        """Start new spawners for later commands. The old ones keep their processes."""
+        self._others += self._tasks.values()
+        self._tasks = {}
 
     async def close(self) -> None:
         """End all spawners and their processes."""

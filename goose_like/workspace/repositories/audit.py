@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from goose_like.core.errors import DeniedError, GooseLikeError
+from goose_like.workspace.permissions.policy import format_refusal
 from goose_like.workspace.sandbox.path_rules import Rules, resolve_path
 
 from . import git
@@ -89,8 +90,21 @@ class RepositoryAudit:
             self._accepted.accept(place, FileEdit(path, None, copy))
             self._save()
 
-    def close(self, *, is_clean: bool) -> None:
-        """Remove the copies after the last call of `inspect`, and the record, unless that call failed."""
+    async def finish(self) -> list[str]:
+        """Undo what changed since the last call of `inspect`, ask nobody, and return sentences for the person.
+
+        The copies are removed, and the record too, unless a change could not be judged.
+        """
+        is_clean = True
+        try:
+            findings = await self.inspect(_refuse_unattended)
+        except (OSError, GooseLikeError) as error:
+            findings = [f"hooks or settings that a command left in the workspace may still be active: {error}"]
+            is_clean = False
+        await asyncio.to_thread(self._close, is_clean=is_clean)
+        return findings
+
+    def _close(self, *, is_clean: bool) -> None:
         self.staging.close()
         self._pins.close()
         self._record.close(is_kept=not is_clean)
@@ -265,3 +279,7 @@ class RepositoryAudit:
         gaps |= {f"{path} cannot be listed" for path in sorted(self._scanner.closed)[:1]}
         self._warnings += [f"git repositories were not searched everywhere: {gap}" for gap in gaps - self._gaps]
         self._gaps |= gaps
+
+
+async def _refuse_unattended(subject: str, text: str, detail: Callable[[], str]) -> None:
+    raise DeniedError(format_refusal("repository", text, "nobody"))

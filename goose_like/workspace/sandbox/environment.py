@@ -4,11 +4,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from goose_like.config.secrets import is_secret_variable
+
+from .path_rules import Rules
 
 # User and password in a URL. For the web the whole part is removed, because a user name alone may be a token.
 _URL_USER = re.compile(r"(https?://)[^/\s?#]*@|(://)[^/\s@:]*:[^/\s]*@", re.IGNORECASE)
@@ -88,10 +90,10 @@ PROXY_VARIABLES = {
 """The variables that lead programs of a sandbox without network to the proxy."""
 
 
-def drop_writable_folders(path: str, is_writable: Callable[[Path], bool]) -> str:
+def drop_writable_folders(path: str, rules: Rules) -> str:
     """Drop the folders from a PATH where an earlier command may have put programs."""
     kept = (folder for folder in path.split(os.pathsep) if os.path.isabs(folder))
-    return os.pathsep.join(folder for folder in kept if not is_writable(Path(os.path.realpath(folder))))
+    return os.pathsep.join(folder for folder in kept if not rules.is_writable(folder))
 
 
 def build_environment(*, is_confined: bool, allowed: Collection[str] = ()) -> dict[str, str]:

@@ -54,6 +54,6 @@ class SandboxMechanism:
             if self._permissions.mode == "read-only":
                 raise SandboxError(f"{problem}; without a sandbox nothing can be made read-only") from error
             raise SandboxError(f"{problem}; or run without one: --sandbox full") from error
-        self._permissions.mode = "full"
+        self._permissions.leave_sandbox()
         self._notifier.log(f"commands run without a sandbox: {problem}")
         return False

@@ -49,6 +49,10 @@ class Rules:
         """Return the rule of a real path."""
         return next(self.table[p] for p in chain((path,), path.parents) if p in self.table)
 
+    def is_writable(self, path: str | Path) -> bool:
+        """Check whether commands can change a path, or the target of a link. The path is one of the machine."""
+        return self.get_rule(resolve_path(path)) in ("write", "tmp")
+
     def change_rule(self, paths: Iterable[Path], rule: Rule, *, of: tuple[Rule, ...]) -> None:
         """Set a rule for each real path whose rule so far is one of these."""
         for path in paths:
