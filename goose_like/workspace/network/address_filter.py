@@ -1,6 +1,7 @@
 """Address filter: normalize and resolve host names, and tell public internet addresses from private ones."""
 
 import asyncio
+import re
 import socket
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -18,11 +19,19 @@ _SPECIAL = (
 
 
 def normalize_host(host: str) -> str:
-    """Write a host, or a pattern of hosts, as connections name it: in lower case, ASCII, and without a last dot."""
-    host = host.strip().lower().rstrip(".")
+    """Write a host, or a pattern of hosts, as questions and lists name it, also with a port.
+
+    The result is in lower case and in ASCII, without a dot at the end and without the ports 80 and 443.
+    """
+    host = re.sub(r"\.*(?::(?:80|443)|(:\d+))?$", r"\1", host.strip().lower())
     with suppress(UnicodeError):  # no name of a host
         return host.encode("idna").decode()
     return host
+
+
+def is_address(host: str) -> bool:
+    """Check whether a resolver takes a host for an address, also with a port. It takes 127.1 and 0x7f000001 too."""
+    return re.fullmatch(r"(\[.*\]|(.*\.)?(\d+|0x[0-9a-f]*))(:\d+)?", host) is not None
 
 
 async def resolve_host(host: str, port: int) -> list[Address]:

@@ -1,7 +1,6 @@
 """Host access: the hosts that commands reach through the proxy, by the profile's list or by the person's answers."""
 
 import asyncio
-import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
@@ -10,16 +9,12 @@ from goose_like.core.errors import DeniedError
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.processes.process import SpawnerClient
 
-from .address_filter import normalize_host
-
-_COMMON_PORTS = (80, 443)
-_ADDRESS = re.compile(r"(\[.*\]|(.*\.)?(\d+|0x[0-9a-f]*))(:\d+)?")  # resolvers take 127.1 and 0x7f000001 too
+from .address_filter import is_address, normalize_host
 
 
 def format_host(host: str, port: int) -> str:
     """Format a host as questions and lists name it: without the port if that is 80 or 443."""
-    host = normalize_host(f"[{host}]" if ":" in host and not host.startswith("[") else host)
-    return host if port in _COMMON_PORTS else f"{host}:{port}"
+    return normalize_host(f"[{host}]:{port}" if ":" in host and host[0] != "[" else f"{host}:{port}")
 
 
 class HostAccess:
@@ -44,7 +39,7 @@ class HostAccess:
         Patterns that begin with `*` are for names, and match no addresses.
         """
         patterns = [pattern for pattern in self._allowed if not (exactly and pattern.strip("*.:") == "")]
-        if _ADDRESS.fullmatch(host):
+        if is_address(host):
             patterns = [pattern for pattern in patterns if pattern[:1] == host[:1]]
         return host in patterns or any(fnmatchcase(host, pattern) for pattern in patterns)
 
@@ -67,7 +62,7 @@ class HostAccess:
         """
         if self.is_allowed(host):
             return
-        if _ADDRESS.fullmatch(host):
+        if is_address(host):
             why = f"use the host's name; only the person can list an address, as network: {{allow: [{host}]}}"
             raise DeniedError(self.refuse(f"not allowed: connect to {host}: {why}"))
         async with self._asking:

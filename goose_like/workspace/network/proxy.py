@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.workspace.processes.process import SpawnerClient
 
-from .address_filter import is_public, resolve_host
+from .address_filter import is_address, is_public, normalize_host, resolve_host
 from .host_access import HostAccess, format_host
 
 _MAX_CONNECTIONS = 64
@@ -32,6 +32,7 @@ _REQUEST = re.compile(
     r" (?P<version>HTTP/1\.[01])"
 )
 _OWN_REQUEST = re.compile(r"(?P<method>[A-Z]{1,20}) (?P<path>/\S*|\*) (?P<version>HTTP/1\.[01])")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\0\r\n]*")
 _HOP_HEADERS = {"connection", "host", "keep-alive", "proxy-authorization", "proxy-connection", "te", "upgrade"}
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -124,7 +125,7 @@ class _Connection:
         except asyncio.LimitOverrunError as error:
             raise _Refusal(431, "the head of the request is too long") from error
         first, *lines = head[:-4].decode("latin-1").split("\r\n")
-        if any(set("\r\n\0") & set(line) or line[:1] in " \t" for line in lines):
+        if not all(map(_HEADER.fullmatch, lines)):
             raise _Refusal(400, "the headers of the request are malformed")
         return first, lines
 
@@ -163,7 +164,7 @@ class _Connection:
                 return
             if port == 443:
                 hello, name = await _read_client_hello(self._reader)
-                if name is None or name.lower().rstrip(".") != host:
+                if normalize_host(name or "") != ("" if is_address(host) else host):  # TLS names no address
                     self._hosts.refuse(f"the connection to {host} was cut: it began with TLS for {name or 'no host'}")
                     return
                 server[1].write(hello)
@@ -198,7 +199,7 @@ def _read_place(match: re.Match[str], standard_port: int) -> tuple[str, int]:
     port = int(match["port"] or standard_port)
     if not 0 < port < 65_536:
         raise _Refusal(400, f"{port} is no port")
-    return match["host"].lower().rstrip("."), port
+    return normalize_host(match["host"]), port
 
 
 def _parse_request(match: re.Match[str], lines: list[str]) -> _Request:
@@ -208,7 +209,7 @@ def _parse_request(match: re.Match[str], lines: list[str]) -> _Request:
     lengths = {value for name, value in pairs if name == "content-length"} or {"0"}
     if any(name == "transfer-encoding" for name, _ in pairs):
         raise _Refusal(411, "the proxy of the sandbox needs the length of a request; use https, or Content-Length")
-    if len(lengths) > 1 or not all(value.isascii() and value.isdecimal() for value in lengths):
+    if len(lengths) > 1 or not re.fullmatch(r"[0-9]{1,15}", min(lengths)):
         raise _Refusal(400, "the length of the request is not clear")
     kept = (line for line, (name, _) in zip(lines, pairs, strict=True) if name not in _HOP_HEADERS)
     headers = "".join(f"{line}\r\n" for line in kept)

@@ -194,7 +194,14 @@ async def test_a_plain_request_names_the_host_that_was_allowed(root: Path, web: 
             printf "$r" one >&3; printf "$r" two >&3; cat <&3"""
         await run(workspace, script)
         await run(workspace, script.replace("Host: two.test", r"X: y\nHost: two.test"))
-        await run(workspace, script.replace("Host: two.test", r"Transfer-Encoding: chunked"))
+        for header in (
+            r"Transfer-Encoding: chunked",
+            r"Host : two.test",
+            r"X Y: z",
+            r"X",
+            "Content-Length: " + "1" * 5000,
+        ):
+            await run(workspace, script.replace("Host: two.test", header))
     assert web.requests == ["GET one.test/hello"] * 3
 
 
@@ -216,6 +223,13 @@ async def test_addresses_are_listed_literally_and_never_asked_about(root: Path, 
                 await run(workspace, f"curl -sSg http://{address}/hello; curl -sSg http://{address}.:80/hello")
         assert recorder.questions == []
         assert {line.split("/")[0] for line in web.requests} == {f"GET {address}" for address in reached}
+
+
+async def test_tls_to_a_listed_address_names_no_host(root: Path, web: Web) -> None:
+    async with open_workspace(root, "93.184.216.34") as (workspace, _):
+        assert await run(workspace, "curl -sSk https://93.184.216.34/hello") == (0, "hello from the web")
+        other = "curl -sSk --connect-to one.test:443:93.184.216.34:443 https://one.test/hello"
+        assert "hello from" not in (await run(workspace, other))[1]
 
 
 async def test_an_old_client_gets_an_old_response(root: Path, web: Web) -> None:
