@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from getopt import GetoptError, getopt, gnu_getopt
-from itertools import chain, pairwise, takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 _MAX_CHARS = 100_000
@@ -176,8 +176,9 @@ class _Reader:
         variables: list[str] = []
         written: dict[bool, list[str | None]] = {False: [], True: []}
         end = -1
-        while parts:
-            part = parts.pop(0)
+        stack = parts[::-1]
+        while stack:
+            part = stack.pop()
             match part.type:
                 case "variable_assignment":
                     variables.append(self.read_variable(part))
@@ -187,10 +188,9 @@ class _Reader:
                     is_descriptor = bool(operators & {">&", "<&"}) and part.named_children[-1].type == "number"
                     if destinations and not is_descriptor and not operators & {"<", "<&"}:
                         written[bool(operators & {">>", "&>>"})].append(self._read_word(destinations[0]))
-                    parts = [*destinations[1:], *parts]  # words may follow a redirect
+                    stack += reversed(destinations[1:])  # words may follow a redirect
                 case "heredoc_redirect":
-                    inner = (part.children_by_field_name(name) for name in ("redirect", "argument"))
-                    parts = [*chain(*inner), *parts]
+                    stack += [*part.children_by_field_name("argument")[::-1], *part.children_by_field_name("redirect")]
                 case "herestring_redirect" | "comment":
                     pass
                 case _:
