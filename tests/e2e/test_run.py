@@ -53,6 +53,23 @@ def test_json_is_one_object(place):
     assert done.stderr == ""
 
 
+def test_each_call_of_a_message_sees_what_those_before_it_did(place):
+    (place.work / "src").mkdir()
+    wanted = [
+        {"tool": "write_file", "arguments": {"path": "src/a.py", "content": "print('old')\n"}},
+        shell("cd src"),
+        shell("python3 a.py"),
+        {"tool": "patch_file", "arguments": {"path": "src/a.py", "patches": [{"before": "old", "after": "new"}]}},
+        shell("python3 a.py && cd .."),
+        shell("ls -d src"),
+    ]
+    model = place.script({"calls": wanted}, {"text": "Done."})
+    assert place.run("run", "--model", model, "go").returncode == 0
+    results = [event["result"] for event in place.events() if event["type"] == "tool_finished"]
+    first_lines = [result["output"].splitlines()[0] for result in results]
+    assert [first_lines[2], first_lines[4], first_lines[5]] == ["old", "new", "src"]
+
+
 def plan(*statuses):
     tasks = [{"description": f"task {number}", "status": status} for number, status in enumerate(statuses)]
     return {"tool": "update_plan", "arguments": {"tasks": tasks}}

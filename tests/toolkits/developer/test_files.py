@@ -433,14 +433,6 @@ async def test_a_missing_file_can_not_be_patched(here: DeveloperHarness):
     assert "near it are main.py" in await here.call_error("patch_file", path="man.py", patches=[patch("a", "b")])
 
 
-async def test_side_by_side_no_patch_is_lost(here: DeveloperHarness):
-    (here.root / "a").write_text("".join(f"<{number}>\n" for number in range(20)))
-    await asyncio.gather(
-        *(here.call_ok("patch_file", path="a", patches=[patch(f"<{number}>", f"[{number}]")]) for number in range(20))
-    )
-    assert (here.root / "a").read_text() == "".join(f"[{number}]\n" for number in range(20))
-
-
 pieces = st.lists(st.sampled_from([*"abé→😀\n\r\t \u2028\ufeff", "\r\n"]), max_size=30).map("".join)
 kinds = st.sampled_from([("utf-8", b""), ("utf-8", BOM_UTF8), ("utf-16-le", BOM_UTF16_LE), ("utf-16-be", BOM_UTF16_BE)])
 

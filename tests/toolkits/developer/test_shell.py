@@ -108,15 +108,6 @@ async def test_a_folder_that_was_deleted(here: DeveloperHarness):
     assert await here.shell("pwd") == str(here.root)
 
 
-async def test_side_by_side_one_goes_elsewhere_and_the_other_does_not_bring_it_back(here: DeveloperHarness):
-    slow = asyncio.create_task(here.shell("touch up; until [ -e go ]; do sleep 0.01; done; export SLOW=1"))
-    await wait_until(lambda: (here.root / "up").exists())
-    await here.shell("cd /usr; export FAST=1")
-    (here.root / "go").touch()
-    await slow
-    assert await here.shell("pwd; echo $SLOW$FAST") == "/usr\n1"
-
-
 async def test_variables_leave_nothing_on_the_disk(here: DeveloperHarness):
     await here.shell("export PASSPHRASE=open-sesame")
     assert await here.shell("echo $PASSPHRASE") == "open-sesame"

@@ -1,6 +1,5 @@
 """File tools: read, write and patch text, and track the content that the model has seen."""
 
-import asyncio
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -56,7 +55,6 @@ class FileTools:
         self.unchecked_path = ""
         self.edited: dict[Path, bool] = {}
         self.known: dict[Path, bytes] = {}
-        self._lock = asyncio.Lock()  # two patches of one file in one message run one after the other
 
     def read(self, path: str, start_line: int, end_line: int | None) -> str | ImageResult:
         """Return a line of facts, then the wanted lines of a file; or the image in it.
@@ -108,16 +106,6 @@ class FileTools:
                 if (text := TextFile.decode(data)) and text.shown.strip() and text.shown.strip() in answer:
                     self.known[real] = sha256(data).digest()
 
-    async def write(self, path: str, content: str) -> str:
-        """Create or replace a file, and describe the change for the model."""
-        async with self._lock:
-            return await self._write(path, content)
-
-    async def patch(self, path: str, patches: list[Patch]) -> str:
-        """Apply all patches to a file or none, and describe the change for the model."""
-        async with self._lock:
-            return await self._patch(path, patches)
-
     def find_broken(self) -> Iterator[str]:
         """Find the files that parsed before this turn, or are new, and do not parse now."""
         for real in [real for real, has_parsed in self.edited.items() if has_parsed]:
@@ -127,7 +115,8 @@ class FileTools:
                     name = real.relative_to(root) if real.is_relative_to(root := self._workspace.root) else real
                     yield f"{name} does not parse: line {error[0]}: {error[1]}."
 
-    async def _write(self, path: str, content: str) -> str:
+    async def write(self, path: str, content: str) -> str:
+        """Create or replace a file, and describe the change for the model."""
         real = self.resolve(path)
         data = self._read_bytes(path, real)
         if data is None:
@@ -147,7 +136,8 @@ class FileTools:
         self._require_known(path, real, data, must_be_read=bool(data))
         return await self._save(path, real, old, new)
 
-    async def _patch(self, path: str, patches: list[Patch]) -> str:
+    async def patch(self, path: str, patches: list[Patch]) -> str:
+        """Apply all patches to a file or none, and describe the change for the model."""
         real = self.resolve(path)
         data = self._load(path, real)
         old = TextFile.decode(data)

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
@@ -15,7 +16,10 @@ from goose_like.sdk.live_output import LiveOutput
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace.permissions.policy import Access
+from goose_like.workspace.permissions.shell_state import find_changes, find_planted, shell_state
 from goose_like.workspace.processes.process import Process, describe_exit
+from goose_like.workspace.sandbox.bubblewrap import move_tmp
+from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_environment
 
 from .stuck_check import StuckCheck
 
@@ -106,8 +110,27 @@ class Shell:
             _create_file(script, command)
             argv = ["bash", self._workspace.path_in_sandbox(script)]
         env = {"BASH_ENV": self._workspace.path_in_sandbox(start)}
-        process = await self._workspace.spawn(argv, env=env, access=access, stdin=stdin, subject=command, folder=folder)
+        token = shell_state.set(partial(self._describe_state, command))
+        try:
+            process = await self._workspace.spawn(
+                argv, env=env, access=access, stdin=stdin, subject=command, folder=folder
+            )
+        finally:
+            shell_state.reset(token)
         return process, end
+
+    def _describe_state(self, command: str) -> str:
+        """Describe what earlier commands left that decides what a command runs, for the person; usually nothing."""
+        workspace = self._workspace
+        first = build_environment(is_confined=workspace.mode != "full", allowed=workspace.settings.variables.allow)
+        starts = (first, move_tmp(first, workspace.tmp), PROXY_VARIABLES)
+        known = {name: [start[name] for start in starts if name in start] for start in starts for name in start}
+        changes, path = find_changes(self.state.exports, known)
+        here = Path(self.state.cwd)
+        planted = find_planted(
+            command, path or first["PATH"], lambda name: workspace.resolve(here / name), (workspace.root, workspace.tmp)
+        )
+        return "\n".join(["from earlier commands:", *filter(None, [changes]), *planted] if changes or planted else [])
 
     async def run(
         self, command: str, timeout_s: float, access: Access, output: LimitedOutput, hand_over: HandOver | None = None
@@ -209,18 +232,13 @@ class Shell:
         return None
 
     def _update_state(self, before: ShellState, after: ShellState | None, command: str) -> Iterator[str]:
-        """Take over only the parts that the command changed, since two commands may run at the same time.
-
-        Exports are one text, so the last command to finish wins.
-        """
+        """Take over the folder and the exports that a command left. Yield notes for the model."""
         if after is None:
             if _LASTING.search(command):
                 yield "cd and export did not last: exec, an EXIT trap, a kill, network, 100 kB of variables prevent it"
             return
-        if after.exports != before.exports:
-            self.state = replace(self.state, exports=after.exports)
+        self.state = replace(after, jobs=())
         if after.cwd != before.cwd:
-            self.state = replace(self.state, cwd=after.cwd)
             yield f"now in {after.cwd}"
         if after.jobs:
             yield f"in the background, process {', '.join(after.jobs)} keeps running unseen until you kill it"
