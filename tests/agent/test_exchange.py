@@ -215,9 +215,10 @@ async def test_a_killed_turn_resumes_in_the_same_step(create_harness, tmp_path):
     b.journal.emit(HEADER.model_copy(update={"is_resumed": True}))
     end = await b.exchange.resume_turn()
     assert (end.reason, ran) == ("stop", ["g as c2"])
+    assert [event.result.call_id for event in b.events_of(ToolFinished)] == ["c3", "c2"]
     outputs = {result.call_id: result.output for result in b.messages[2].tool_results}
     assert outputs == {"c1": "a", "c2": "nested done", "c3": INTERRUPTED}
     assert History.replay(b.session.read_events()) == b.exchange.history
     assert b.exchange.history.turn_count == 1
-    with pytest.raises(GooseLikeError, match="no turn was cut off"):
+    with pytest.raises(GooseLikeError, match=r"^no turn was cut off here; say what to do next$"):
         await b.exchange.resume_turn()

@@ -24,7 +24,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Reminded, ToolFinished, ToolStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolResult
-from goose_like.core.tool import FinalResult, ToolError, make_tool, tool
+from goose_like.core.tool import FinalResult, ImageResult, ToolError, make_tool, tool
 from tests.agent.loop import echo, fail
 from tests.fakes import ExchangeHarness, call, calls
 
@@ -234,6 +234,18 @@ async def test_output_forms():
     circle.append(circle)
     for value in (b"", object(), circle):
         assert (await run(give(value))).is_error
+
+
+async def test_an_image_is_checked_and_may_be_replaced():
+    def show(data: str):
+        return ImageResult(bytes.fromhex(data), "a page", replacement="[seen]")
+
+    outcome = await run(show, {"data": b"\x89PNG\r\n\x1a\n1".hex()})
+    assert (outcome.output, outcome.is_error, outcome.replacement) == ("[image a page]", False, "[seen]")
+    assert outcome.image is not None
+    broken = await run(show, {"data": "00"})
+    assert broken.is_error
+    assert broken.output.startswith("a page is not a PNG")
 
 
 variable: ContextVar[str] = ContextVar("variable")

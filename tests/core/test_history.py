@@ -351,6 +351,13 @@ def test_a_compaction_without_a_summary_only_replaces_results():
     assert history.preview_context(again) == preview  # earlier replacements stay
 
 
+def test_open_tasks_are_marked_as_questioned_until_the_plan_changes():
+    history = fold([*START, Reminded(text="A", reason="open_tasks"), Reminded(text="B", reason="plan")])
+    assert history.is_reminded_of_open_tasks
+    history.apply(PlanUpdated(tasks=()))
+    assert not history.is_reminded_of_open_tasks
+
+
 def test_a_reminder_during_a_call_follows_its_result():
     history = fold([*START, call_tools("a"), Reminded(text="R"), finish_call("a")])
     assert [message.role for message in history.messages] == ["user", "assistant", "tool", "user"]
