@@ -138,7 +138,7 @@ class Exchange:
                 continue
             if answer.is_cut:
                 return events.TurnFinished(reason="error", detail=CUT_ANSWER_ERROR, exit_code=1)
-            if not self.reminders.add_before_finish():
+            if not self.reminders.add_before_finish(is_last_step=self.limits.find_spent() is not None):
                 break
         for note in await self.workspace.inspect_changes(timeout_s=None):  # the person may run git next
             self.journal.log(note)

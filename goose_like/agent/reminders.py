@@ -30,14 +30,17 @@ class Reminders:
         await self.add_context_updates()
         self._add_stale_plan()
 
-    def add_before_finish(self) -> bool:
+    def add_before_finish(self, *, is_last_step: bool) -> bool:
         """Add a reason to continue, from a toolkit or from open tasks. Return False when there is none.
 
-        A single open task is no reason: the answer itself is often the last task.
+        A single open task is no reason: the answer itself is often the last task. In the last step only a repeated
+        follow-up is one: another reminder would turn an answer into a failure.
         """
-        if text := self._hooks.find_follow_up():
+        if text := self._hooks.find_follow_up(only_repeated=is_last_step):
             self._journal.emit(Reminded(text=text))
             return True
+        if is_last_step:
+            return False
         history = self._journal.history
         open_tasks = [task.description for task in history.plan if task.is_open]
         if len(open_tasks) < 2 or history.is_reminded_of_open_tasks or not self.follows_plan:

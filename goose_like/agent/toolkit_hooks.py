@@ -62,13 +62,13 @@ class ToolkitHooks:
             with toolkit_errors(name):
                 await toolkit.on_turn_start()
 
-    def find_follow_up(self) -> str | None:
+    def find_follow_up(self, *, only_repeated: bool = False) -> str | None:
         """Return the first reason of a toolkit to continue the turn, when the model wants to finish."""
         for name, before_finish in self._list_hooks("before_finish"):
             with self._guard(name, "before_finish"):
                 reason = None if name in self._objected else before_finish()
                 follow_up = reason if isinstance(reason, FollowUp) else FollowUp(str(reason or ""))
-                if follow_up.text:
+                if follow_up.text and (follow_up.is_repeated or not only_repeated):
                     if not follow_up.is_repeated:
                         self._objected.add(name)
                     return follow_up.text

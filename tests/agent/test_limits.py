@@ -6,9 +6,13 @@ import pytest
 from typing_extensions import override
 
 from goose_like.agent.compaction.moderators import Moderator
+from goose_like.agent.toolkit import FollowUp
 from goose_like.config.profile import Limits
 from goose_like.core.events import (
     MessageCompleted,
+    PlanUpdated,
+    Reminded,
+    Task,
     TurnFinished,
     TurnStarted,
 )
@@ -18,7 +22,7 @@ from tests.agent.loop import (
     echo,
     fail,
 )
-from tests.fakes import call, calls
+from tests.fakes import FakeToolkit, call, calls
 
 
 async def test_step_limit(create_harness):
@@ -36,6 +40,15 @@ async def test_token_limit(create_harness):
     end = await b.exchange.reply("Hi.")
     assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "30 of 20 tokens are used")
     assert len(b.provider.requests) == 2
+
+
+@pytest.mark.parametrize(("is_repeated", "reason"), [(False, "stop"), (True, "step_limit")])
+async def test_no_reminder_turns_the_answer_of_the_last_step_into_a_failure(create_harness, is_repeated, reason):
+    demanding = FakeToolkit(before_finish=lambda: FollowUp("run it", is_repeated=is_repeated))
+    b = create_harness(["Done."], limits=Limits(steps=1), toolkits=[demanding])
+    b.journal.emit(PlanUpdated(tasks=(Task(description="plant"), Task(description="water"))))
+    assert (await b.exchange.reply("Hi.")).reason == reason
+    assert len(b.events_of(Reminded)) == is_repeated
 
 
 @pytest.mark.parametrize(("tokens", "requests"), [(1, 1), (15, 1), (16, 2), (30, 2), (31, 3)])
