@@ -40,8 +40,8 @@ def choose_profile(
     """Load the profile that the options name and apply the other options to it.
 
     Without `name` a resumed session keeps its profile, and without `model` also its model. The sandbox and approval in
-    which the session ended stay, unless an option sets them. The profile `name` may only be stricter. A session that is led
-    out of `plan`, where everything was read-only, gets no more than the workspace without the option `sandbox`.
+    which the session ended stay, unless an option sets them. The profile `name` may only be stricter. A session that
+    leaves `plan`, where everything was read-only, gets no more than the workspace without the option `sandbox`.
     """
     header = session.history.header if session else None
     if name is None and header and header.profile:  # an imported session can have none

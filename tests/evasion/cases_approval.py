@@ -42,11 +42,35 @@ _PAIRS = {
     "prefix, wrapper": ("p", "uname -r", "sh -c 'uname; touch pwned'"),
     "prefix, process substitution": ("p", "uname -r", "uname <(touch pwned)"),
     "prefix, function": ("p", "uname -r", "uname() { touch pwned; }; uname"),
+    "prefix, git log --output": ("p", "git log -1", "git log -1 --output=pwned"),
+    "prefix, find -fprint": ("p", "find . -name x", "find . -fprint pwned"),
+    "prefix, find -delete": ("p", "find . -name x", "find . -name app.py -delete -fprint pwned"),
+    "prefix, sort -o": ("p", "sort app.py", "sort -o pwned app.py"),
+    "prefix, git stash": ("p", "git stash list", "git stash; git stash drop; touch pwned"),
+    "prefix, rg --pre": ("p", "rg -n x", "rg --pre ./x x; touch pwned"),
     "always, other arguments": ("a", "uname -r", "uname -r; touch pwned"),
     "always, added spaces": ("a", "uname -r", "uname  -r;touch pwned"),
     "session key of old": ("s", "uname -r", "touch pwned"),
 }
 _MODE_ASK = ("ask",)
+
+# The state that a first command leaves, and a second command that a rule allows. The second must be asked about too.
+_RULES = """mkdir -p "$HOME/.config/goose-like"; echo 'default: {permissions: {allow: [uname]}}' > "$HOME/.config/goose-like/profiles.yaml"; """
+_FORGE = "f=$(trap -p EXIT | grep -o '/tmp/.shell-[0-9a-f]*-end'); trap - EXIT; printf '%s\\0\\0%s\\0' \"$PWD\" {} > $f"
+_BIN = "mkdir b; printf '#!/bin/sh\\ntouch pwned\\n' > b/uname; chmod +x b/uname; "
+_LEFT = {
+    "function": ("uname() { touch pwned; }; export -f uname", "uname"),
+    "PATH": (_BIN + "export PATH=$PWD/b:$PATH", "uname"),
+    "relative PATH": (_BIN + "export PATH=b:$PATH", "uname"),
+    "PATH in /tmp": (_BIN + "mv b /tmp; export PATH=/tmp/b:$PATH", "uname"),
+    "BASH_ENV": ("echo 'touch pwned' > e; export BASH_ENV=$PWD/e", "bash -c uname"),
+    "hash": (_BIN + _FORGE.format('"hash -p $PWD/b/uname uname"'), "uname"),
+    "alias": (_FORGE.format("'shopt -s expand_aliases; alias uname=\"touch pwned\"'"), "uname"),
+    "trap": (_FORGE.format("'trap \"touch pwned\" DEBUG'"), "uname"),
+    "plain function": (_FORGE.format("'uname() { touch pwned; }'"), "uname"),
+    "declaration": (_FORGE.format("'declare -x LANG=\"$(touch pwned)\"'"), "uname"),
+    "command": (_FORGE.format("'touch pwned'"), "uname"),
+}
 
 CASES = [
     *(Case(f"question hides: {name}", (ask_for_network(line),), _NOT_SHOWN) for name, line in _LONG.items()),
@@ -70,6 +94,26 @@ CASES = [
             answer=answer,
         )
         for name, (answer, first, second) in _PAIRS.items()
+    ),
+    *(
+        Case(
+            f"state of earlier commands: {name}",
+            lines,
+            f'test "$({_QUESTIONS})" -lt 2 && {_RAN}',
+            _MODE_ASK,
+            setup=_RULES,
+            answer="y",
+        )
+        for name, lines in _LEFT.items()
+    ),
+    Case(
+        "state of earlier commands: program of an active environment",
+        ("mkdir -p .venv/bin; printf '#!/bin/sh\\ntouch pwned\\n' > .venv/bin/uname; chmod +x .venv/bin/uname", "uname"),
+        f'test "$({_QUESTIONS})" -lt 2 && {_RAN}',
+        _MODE_ASK,
+        setup=_RULES,
+        answer="y",
+        variables={"PATH": "$WORK/.venv/bin:/usr/local/bin:/usr/bin:/bin"},
     ),
     *(
         Case(f"refused: {name}", call, _RAN, modes)

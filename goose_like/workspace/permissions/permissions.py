@@ -25,6 +25,7 @@ from .policy import (
     format_change,
     format_refusal,
 )
+from .shell_state import shell_state
 
 current_tool: ContextVar[str] = ContextVar("current_tool", default="")
 """The name of the running tool, if there are rules about tools."""
@@ -109,20 +110,21 @@ class Permissions:
         verdict, reason = self._rules.judge_action(kind, subject, line, current_tool.get())
         return (None, "") if verdict == "allow" and kind not in _RULED_KINDS else (verdict, reason)
 
-    def is_granted(self, kind: PermissionKind, subject: str, line: str | None = None) -> bool:
-        """Check whether an answer for the session allows an action, under the policy that holds now.
+    def is_granted(self, kind: PermissionKind, subject: str, line: str | None = None, state: str = "") -> bool:
+        """Check whether an answer for the session allows an action, under the policy and the shell state of now.
 
         A grant of the parent counts here too. A grant given here does not count for the parent, which may do more.
         """
         modes = (kind, self.mode, self.approval)
-        granted = [grant[3] for grant in self._grants if grant[:3] == modes]
+        found = (grant[3].split("\0", 1) for grant in self._grants if grant[:3] == modes)
+        granted = [text for text, *states in found if (states or [""])[0] == state]
         if granted and line is not None:
             from .rules import allow_line  # needed after an answer for the session
 
             is_granted_here = allow_line(line, granted)
         else:
             is_granted_here = _get_scope(kind, subject) in granted
-        return is_granted_here or (self._parent is not None and self._parent.is_granted(kind, subject, line))
+        return is_granted_here or (self._parent is not None and self._parent.is_granted(kind, subject, line, state))
 
     async def require(
         self, kind: PermissionKind, subject: str, text: str, detail: Callable[[], str] = str, line: str | None = None
@@ -139,13 +141,17 @@ class Permissions:
                     raise DeniedError(format_refusal(kind, text, "profile"))
                 if mode != self.mode:
                     raise DeniedError(format_change(text, self.mode))
-                if verdict != "ask" and (decision == "allow" or verdict == "allow"):
+                if verdict != "ask" and decision == "allow":
                     return False
-                approval = StoredApproval(kind=kind, subject=subject)
-                if self.is_granted(kind, subject, line) or approval in load_folder_trust(self._root).approvals:
+                state = "" if line is None else shell_state.get()()
+                if verdict == "allow" and not state:
+                    return False
+                # An answer holds only for the state of the shell that its question showed.
+                approval = StoredApproval(kind=kind, subject=f"{subject}\n{state}" if state else subject)
+                if self.is_granted(kind, subject, line, state) or approval in load_folder_trust(self._root).approvals:
                     return True
                 why = f"asked about because {reason}" if verdict == "ask" else ""
-                shown, prefix = "\n".join(filter(None, (why, detail()))), self._describe_prefix(kind, line)
+                shown, prefix = "\n".join(filter(None, (why, state, detail()))), self._describe_prefix(kind, line)
                 question = Question(kind=kind, subject=subject, text=text, detail=shown, prefix=prefix)
                 if answer := await self._ask(question):
                     break
@@ -153,7 +159,7 @@ class Permissions:
                 raise DeniedError(format_refusal(kind, text, answer.by, answer.text))
             if answer.choice == "allow_prefix" and question.prefix:
                 texts = question.prefix.split(", ") if line is not None else [_get_scope(kind, subject)]
-                self._grants.update((kind, self.mode, self.approval, one) for one in texts)
+                self._grants.update((kind, self.mode, self.approval, f"{one}\0{state}") for one in texts)
             elif answer.choice == "allow_always" and question.can_be_remembered:
                 store_approval(self._root, approval)
             return True

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from goose_like_toolkits.developer import shell as module
 
+from goose_like.config.profile import PermissionLists, WorkspaceSettings
 from goose_like.core.events import Answer, StateSaved
 from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, wait_until
 
@@ -299,6 +300,28 @@ async def test_nothing_of_earlier_commands_changes_one_with_network(tmp_path):
         assert answer.split("\n")[:3] == [f"curl is {shutil.which('curl')}", f"{made.workspace.root}/sub", "A="]
         assert "planted" not in answer
         assert made.recorder.questions[0].subject.startswith(f"cd {made.workspace.root}/sub && type curl")
+
+
+@pytest.mark.parametrize(
+    ("left", "line", "shown"),
+    [
+        ("git() { echo FAKE; }; export -f git", "git --version", "echo FAKE"),
+        ("mkdir /tmp/pp; cp /bin/true /tmp/pp/git; export PATH=/tmp/pp:$PATH", "git --version", "git is /tmp/pp/git"),
+        ("export BASH_ENV=/tmp/x", "git --version", 'declare -x BASH_ENV="/tmp/x"'),
+        ("export BUILD=dist", "git status $BUILD", 'declare -x BUILD="dist"'),
+    ],
+)
+async def test_a_question_shows_what_earlier_commands_left_and_no_rule_allows_that(tmp_path, left, line, shown):
+    settings = WorkspaceSettings(permissions=PermissionLists(allow=("git",)))
+    answer = Answer(choice="allow", by="person")
+    async with open_developer(tmp_path, answer=answer, approval="ask", settings=settings) as bench:
+        await bench.call_ok("shell", command="git --version")
+        assert bench.recorder.questions == []
+        await bench.call_ok("shell", command=left)
+        await bench.outcome("shell", command=line)
+        before, question = bench.recorder.questions
+        assert (before.detail, question.text) == ("", f"run: {line}")
+        assert shown in question.detail
 
 
 async def test_a_program_in_the_workspace_does_not_shadow_one_with_network(tmp_path, monkeypatch):
