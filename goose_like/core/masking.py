@@ -6,7 +6,7 @@ A secret is the value of a key that goose_like knows, or a text in the format of
 import json
 import logging
 import re
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -77,6 +77,8 @@ def mask_text(text: str, *, keeps_lines: bool = False) -> str:
 
     With `keeps_lines` a secret of several lines stays: a question must not hide a line of a command.
     """
+    if len(text) < _MIN_CHARACTERS:
+        return text
     for value, name in _known.items():
         if value in text and not (keeps_lines and "\n" in value):
             text = text.replace(value, _format_mask(name, value))
@@ -95,7 +97,23 @@ def mask_value(value: T, *, keeps_lines: bool = False) -> T:
 
     Masked thinking loses its signature, so that no vendor receives changed thinking.
     """
-    return _mask_any(value, keeps_lines)  # type: ignore[no-any-return]
+    mask = partial(mask_value, keeps_lines=keeps_lines)
+    new: Any = value
+    if isinstance(value, str):
+        new = mask_text(value, keeps_lines=keeps_lines)
+    elif isinstance(value, BaseModel):
+        fields = {name: mask(old) for name, old in value if name not in _OPAQUE_FIELDS}
+        if any(field is not getattr(value, name) for name, field in fields.items()):
+            new = value.model_copy(update=fields | ({"signature": None} if "signature" in vars(value) else {}))
+    elif isinstance(value, dict):
+        pairs = [(mask(name), mask(old)) for name, old in value.items()]
+        if any(name not in value or value[name] is not item for name, item in pairs):
+            new = dict(pairs)
+    elif isinstance(value, list | tuple):
+        items = [mask(old) for old in value]
+        if any(item is not old for item, old in zip(items, value, strict=True)):
+            new = type(value)(items)
+    return new  # type: ignore[no-any-return]
 
 
 def find_mask(text: str) -> str | None:
@@ -174,25 +192,6 @@ def _mask_match(found: re.Match[str], keeps_lines: bool) -> str:
 def _format_mask(name: str, secret: str) -> str:
     """Return the mask of a secret. All line ends stay, so that the lines after it keep their numbers."""
     return f"[masked:{name}]" + "\n" * secret.count("\n")
-
-
-def _mask_any(value: Any, keeps_lines: bool) -> Any:
-    if isinstance(value, str):
-        return mask_text(value, keeps_lines=keeps_lines)
-    if isinstance(value, BaseModel):
-        masked = {name: _mask_any(old, keeps_lines) for name, old in value if name not in _OPAQUE_FIELDS}
-        if all(new is getattr(value, name) for name, new in masked.items()):
-            return value
-        has_signature = "signature" in type(value).model_fields
-        return value.model_copy(update=masked | ({"signature": None} if has_signature else {}))
-    if isinstance(value, dict):
-        pairs = [(_mask_any(name, keeps_lines), _mask_any(old, keeps_lines)) for name, old in value.items()]
-        is_same = all(name in value and value[name] is new for name, new in pairs)
-        return value if is_same else dict(pairs)
-    if isinstance(value, list | tuple):
-        items = [_mask_any(item, keeps_lines) for item in value]
-        return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    return value
 
 
 def _find_open_end(text: str) -> int:
