@@ -10,6 +10,8 @@ from pydantic_core import PydanticCustomError
 
 from goose_like.core.message import FrozenModel
 
+from .rule_topics import COMMAND, split_rule
+
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
 ApprovalMode = Literal["auto", "ask", "plan", "yolo"]
 
@@ -93,12 +95,12 @@ class NetworkChoice(FrozenModel):
 
 def _check_rule(text: str) -> str:
     """Refuse a rule that could never match."""
-    kind, has_kind, rest = text.partition(":")
-    is_command = kind not in ("tool", "path", "domain")
-    is_wrong_command = re.search(r"[|&;<>()$`\"'\\]", text) or (has_kind and re.fullmatch(r"[a-z]+", kind))
-    if not (text if is_command else rest).strip() or (is_command and is_wrong_command):
-        expected = "the start of a command (no quotes, pipes, variables), or `tool:`, `path:` or `domain:` and a glob"
-        raise PydanticCustomError("rule", expected)
+    try:
+        topic, pattern = split_rule(text)
+    except ValueError as error:
+        raise PydanticCustomError("rule", "{expected}", {"expected": f"the start of {error}"}) from error
+    if topic is COMMAND and re.search(r"[|&;<>()$`\"'\\]", pattern):
+        raise PydanticCustomError("rule", "the start of a command without quotes, pipes and variables")
     return text
 
 

@@ -26,6 +26,9 @@ _CONFINEMENT_KEYS = {"sandbox", "approval", *WorkspaceSettings.model_fields}
 _SHORT_FORMS = {"processor": "model", "accelerator": "model", "moderator": "name"}
 """Keys whose value may be a text instead of a mapping, with the key inside the mapping that the text stands for."""
 
+_ADDED_LISTS = {"permissions": ("allow", "ask", "deny"), "paths": ("hide",)}
+"""Lists that an extending profile adds to, so that it cannot lose a rule without saying so."""
+
 
 def get_profiles_file() -> Path:
     """Return the user's `profiles.yaml`: profiles by name, and under `use` the name of the default profile."""
@@ -163,7 +166,7 @@ def _get_user_confinement(chain: list[YamlSource], sources: list[YamlSource]) ->
     profile, _ = _resolve(users, replacement)
     confinement = profile.model_dump(include=_CONFINEMENT_KEYS, exclude_unset=True)
     for source in reversed(chain[:at]):
-        confinement |= {key: source.data[key] for key in _CONFINEMENT_KEYS if key in source.data}
+        confinement = _merge(confinement, {key: source.data[key] for key in _CONFINEMENT_KEYS if key in source.data})
     return confinement
 
 
@@ -180,7 +183,10 @@ def _expand_provider(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge mappings key by key and replace other values. Another moderator does not inherit the config."""
+    """Merge mappings key by key, add up `_ADDED_LISTS`, and replace other values.
+
+    Another moderator does not inherit the config.
+    """
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -188,6 +194,16 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
             old = {_SHORT_FORMS[key]: old}
         if isinstance(old, Mapping) and isinstance(value, Mapping):
             is_other_moderator = key == "moderator" and value.get("name", old.get("name")) != old.get("name")
-            value = value if is_other_moderator else _merge(old, value)
+            added = {
+                name: _add_up(old.get(name), value.get(name)) for name in _ADDED_LISTS.get(key, ()) if name in value
+            }
+            value = value if is_other_moderator else {**_merge(old, value), **added}
         merged[key] = value
     return merged
+
+
+def _add_up(old: Any, new: Any) -> Any:
+    """Add the items of an inherited list. The own ones come first, so that errors name their lines."""
+    if not (isinstance(old, list | tuple) and isinstance(new, list)):
+        return new
+    return [*new, *(item for item in old if item not in new)]

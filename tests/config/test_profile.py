@@ -78,6 +78,26 @@ old_child: {extends: base, provider: local, processor: tiny}
     assert (profile.processor.model, profile.accelerator.model) == ("local:tiny", "openai:small")
 
 
+def test_permission_rules_and_hidden_files_add_up(write):
+    write("""
+base:
+  permissions: {deny: [git push --force, rm], ask: [git push], allow: [ls]}
+  paths: {hide: ["*.pem"], read: [~/a]}
+child:
+  extends: base
+  permissions:
+    deny: [docker, rm]
+    allow: []
+  paths: {hide: [private/], read: [~/b]}
+grandchild: {extends: child, permissions: {ask: [curl]}}
+""")
+    permissions = load_profile("grandchild")[0].permissions
+    assert permissions.deny == ("docker", "rm", "git push --force")
+    assert (permissions.ask, permissions.allow) == (("curl", "git push"), ("ls",))
+    paths = load_profile("grandchild")[0].paths
+    assert (paths.hide, paths.read) == (("private/", "*.pem"), ("~/b",))
+
+
 def test_one_extends_the_next_of_its_own_name(write):
     write("mine: {extends: mine, limits: {steps: 6}}")
     write("{limits: {steps: 5, tokens: 10}, sandbox: full}", "mine")

@@ -291,6 +291,12 @@ def test_a_project_does_not_tighten_by_extending_either(bring, write_own):
     assert load_profile("review", project)[0].sandbox == "workspace"
 
 
+def test_rules_of_the_default_profile_hold_below_a_profile_that_extends_a_project(bring, write_own):
+    project = bring("review: {}")
+    write_own("default: {permissions: {deny: [rm]}}\nmine: {extends: review, permissions: {deny: [curl]}}")
+    assert load_profile("mine", project)[0].permissions.deny == ("curl", "rm")
+
+
 def test_errors_of_a_project_name_the_line(bring):
     with pytest.raises(ProfileError, match=r"\.goose-like/profiles\.yaml, line 2: this is no valid YAML"):
         load_profile("x", bring("x:\n  a: [1"))

