@@ -140,8 +140,8 @@ async def test_a_redirect_loop_ends_at_once(vendor: Vendor) -> None:
 
 async def test_keep_alives_are_life(vendor: Vendor) -> None:
     pings = [b": still here\n\n", b'event: ping\ndata: {"type": "ping"}\n\n'] * 5
-    async with Loopback([raw(*pings, vendor.whole("hello"), pause_s=0.1)]) as server:
-        assert get_text(await vendor.ask(server.base_url, stall_s=0.3)) == "hello"
+    async with Loopback([raw(*pings, vendor.whole("hello"), pause_s=0.15)]) as server:
+        assert get_text(await vendor.ask(server.base_url, stall_s=1.2)) == "hello"
         assert len(server.requests) == 1
 
 

@@ -80,7 +80,15 @@ class Wire:
     def __post_init__(self) -> None:
         self.good = raw(encode(self.vendor))
 
-    async def check(self, fault: Response, point: object, *, is_harmless: bool = False, has_ids: bool = True) -> None:
+    async def check(
+        self,
+        fault: Response,
+        point: object,
+        *,
+        is_harmless: bool = False,
+        is_timed: bool = False,  # a busy machine may be silent, too
+        has_ids: bool = True,
+    ) -> None:
         self.server.play(fault, self.good)
         deltas = []
         async with asyncio.timeout(60):
@@ -98,7 +106,7 @@ class Wire:
             found, expected = (remove_ids(message) for message in (found, expected))
         assert found == expected, point
         assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == found.text, point
-        assert len(self.server.requests) <= (1 if is_harmless else 2), point
+        assert len(self.server.requests) <= (1 if is_harmless else 3 if is_timed else 2), point
 
 
 @asynccontextmanager
@@ -163,9 +171,9 @@ async def test_a_fault_at_a_byte(vendor: Vendor, name: str, step: int) -> None:
 @VENDORS
 async def test_silence_at_a_byte(vendor: Vendor, step: int) -> None:
     body = encode(vendor)
-    async with connect(vendor, stall_s=0.05) as wire:
+    async with connect(vendor, stall_s=0.1) as wire:
         for at in _points(body, 5 * step):
-            await wire.check(raw(body[:at], hang_s=30), at)
+            await wire.check(raw(body[:at], hang_s=30), at, is_timed=True)
 
 
 # --- the whole stream
