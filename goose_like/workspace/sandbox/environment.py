@@ -77,6 +77,7 @@ _CONFINED = {
     "GOCACHE": "/tmp/.cache/go-build",
     "UV_CACHE_DIR": "/tmp/.cache/uv",
     "npm_config_cache": "/tmp/.cache/npm",
+    "PRE_COMMIT_HOME": "/tmp/.cache/pre-commit",
 }
 
 
