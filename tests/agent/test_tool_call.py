@@ -107,6 +107,24 @@ async def test_arguments_of_the_wrong_form(arguments):
     assert len(outcome.output) < 400
 
 
+async def test_a_call_with_a_mask_does_not_run():
+    def f(text: str):
+        raise AssertionError("must not run")
+
+    outcome = await run(f, {"text": "key = [masked:API_KEY]"})
+    assert outcome.is_error
+    assert outcome.output == (
+        "f did not run: [masked:API_KEY] stands for a secret that you cannot see or write. Leave the secret where "
+        "it is: change only the lines around it, or let a command read it from its file or variable"
+    )
+
+
+async def test_all_problems_of_a_call_are_named():
+    def f(a: int, b: int): ...
+
+    assert "for f: field 'a' is missing; field 'b' is missing; send" in (await run(f)).output
+
+
 async def test_a_wrong_call_names_the_fields_of_the_tool():
     def without(): ...
 
