@@ -5,7 +5,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _APP = "goose-like"
@@ -88,6 +88,18 @@ def lock_folder(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def create_private_folder(folder: Path) -> Path:
+    """Create a folder that only its owner can enter. Close the whole state folder if it lies there, and return it."""
+    top = state_folder() if folder.is_relative_to(state_folder()) else folder
+    top.parent.mkdir(parents=True, exist_ok=True)
+    for place in reversed([place for place in (folder, *folder.parents) if place.is_relative_to(top)]):
+        place.mkdir(mode=0o700, exist_ok=True)
+    if top.stat().st_mode & 0o077:
+        with suppress(PermissionError):  # it belongs to somebody else, who may share it
+            top.chmod(0o700)
+    return folder
 
 
 def replace_private_file(file: Path, text: str) -> None:

@@ -58,8 +58,9 @@ def save_image(data: bytes, source: str, folder: Path) -> Image:
     """
     image = create_image(data, source)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
         if not (folder / image.name).exists():
+            (folder / image.name).touch(0o600)
             (folder / image.name).write_bytes(data)
     except OSError as error:
         raise GooseLikeError(f"the image {source} cannot be saved: {error}; free some space") from error

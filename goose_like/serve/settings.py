@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from goose_like.config.paths import state_folder
+from goose_like.config.paths import create_private_folder, state_folder
 from goose_like.core.errors import UsageError
 from goose_like.core.message import FrozenModel
 
@@ -95,7 +95,7 @@ def load_signing_key() -> bytes:
         return key
     file = state_folder() / "serve.key"
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        create_private_folder(file.parent)
         with suppress(FileExistsError), open(file, "xb", opener=partial(os.open, mode=0o600)) as target:
             target.write(secrets.token_hex(_MIN_KEY_BYTES).encode())
         if file.stat().st_mode & 0o077:

@@ -171,6 +171,7 @@ def write_label(folder: Path, label: Label, text: str) -> None:
     """
     draft = folder / f".{label}-{os.getpid()}"
     with session_errors(f"the {label} can't be written", "make that folder writable"):
+        draft.touch(0o600)
         draft.write_text(f"{text}\n", encoding="utf-8")
         draft.replace(folder / label)
 

@@ -161,7 +161,8 @@ class LimitedOutput:
             return
         try:
             if self._file is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.parent.mkdir(0o700, parents=True, exist_ok=True)
+                self.path.touch(0o600)
                 self._file, self._raw = self.path.open("wb"), None
                 chunk = bytes(self._head + self._tail) + chunk
             room = MAX_HEAD_BYTES - self._saved_bytes

@@ -29,7 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from goose_like.config.paths import sessions_folder
+from goose_like.config.paths import create_private_folder, sessions_folder
 from goose_like.core.errors import SessionError
 from goose_like.core.events import DurableEvent, MessageCompleted, SavedEvent, TextShown, ToolFinished, TurnStarted
 from goose_like.core.gc_pause import pause_gc
@@ -126,7 +126,8 @@ class Session:
         file = self.output_path(result.call_id)
         with session_errors(f"{file} can't be written"):
             if not file.exists():
-                file.parent.mkdir(exist_ok=True)
+                file.parent.mkdir(0o700, exist_ok=True)
+                file.touch(0o600)
                 file.write_text(result.output, encoding="utf-8", errors="replace")
         return str(file)
 
@@ -184,7 +185,7 @@ class Session:
     def _open(self, *, is_new: bool) -> None:
         hint = "make that folder writable or point GOOSE_LIKE_HOME elsewhere"
         with session_errors("the session can't be written", hint):
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            create_private_folder(self.folder)
             flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if is_new else 0)
             self._descriptor = os.open(self.file, flags, 0o600)
             try:
@@ -197,6 +198,7 @@ class Session:
                     f"first, or go on with a copy: goose-like session fork {shlex.quote(self.name)}"
                 ) from error
             with suppress(OSError):  # on a full disk, the lock holds all the same
+                (self.folder / "holder").touch(0o600)
                 (self.folder / "holder").write_text(f"{os.getpid()}\n")
 
     def read_events(self) -> Iterator[SavedEvent]:
@@ -257,6 +259,7 @@ class Session:
                 for target, contents in ((self.outputs, outputs), (self.assets, assets)):
                     for name, data in contents.items():
                         target.mkdir(exist_ok=True, mode=0o700)
+                        (target / name).touch(0o600)
                         (target / name).write_bytes(data)
             old, new = (json.dumps(f"{path}/", ensure_ascii=False)[1:-1].encode() for path in (folder, self.outputs))
             self._write(lines.replace(old, new) if folder else lines)

@@ -45,6 +45,8 @@ class Prompt:
     - `on_interrupt` handles Ctrl-C and returns whether it stopped something.
     - `on_steer` handles Ctrl-S with the typed text and returns whether it took the text.
     - `on_paste` handles the key that pastes an image. `on_leave` is called when the prompt closes.
+
+    Inputs are kept in the file `history` once `save_history` got the function that masks secrets.
     """
 
     def __init__(self, history: Path) -> None:
@@ -67,9 +69,11 @@ class Prompt:
         self._interrupted_at = 0.0
         self._is_tab_pending = False
         self._output = _Output.open()
+        self._history = _InputHistory(str(history))
+        self.save_history = self._history.save
         self._buffer = Buffer(
             multiline=True,
-            history=_InputHistory(str(history)),
+            history=self._history,
             completer=ThreadedCompleter(DynamicCompleter(lambda: self.completer)),
             complete_while_typing=Condition(lambda: self._question is None),
             auto_suggest=AutoSuggestFromHistory(),
@@ -352,13 +356,32 @@ class Prompt:
 
 
 class _InputHistory(FileHistory):
-    """Earlier inputs in a file; without write access they are forgotten with the session."""
+    """Earlier inputs in a private file. Without write access they are forgotten with the session.
+
+    New inputs wait until `save` is called, because their secrets cannot be masked before.
+    """
+
+    def __init__(self, filename: str) -> None:
+        super().__init__(filename)
+        self._waiting: list[str] = []
+        self._mask: Callable[[str], str] | None = None
+
+    def save(self, mask: Callable[[str], str]) -> None:
+        """Save the inputs so far and all later ones, as `mask` returns them."""
+        self._mask = mask
+        waiting, self._waiting = self._waiting, []
+        for text in waiting:
+            self.store_string(text)
 
     @override
     def store_string(self, string: str) -> None:
+        if self._mask is None:
+            self._waiting.append(string)
+            return
         with suppress(OSError):
-            os.makedirs(os.path.dirname(self.filename), mode=0o700, exist_ok=True)
-            super().store_string(string)
+            os.close(os.open(self.filename, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.chmod(self.filename, 0o600)  # earlier versions let others read it
+            super().store_string(self._mask(string))
 
 
 class _Output(Vt100_Output):

@@ -430,7 +430,7 @@ class Workspace(FileAccess):
 
     def _draw_rules(self, protected: Sequence[Path] = ()) -> Rules:
         if self._outputs:
-            self._outputs.mkdir(parents=True, exist_ok=True)
+            self._outputs.mkdir(0o700, parents=True, exist_ok=True)
         return build_rules(
             self.root,
             self.tmp,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from goose_like.config.paths import create_private_folder
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.secrets import find_key, register_keys
 from goose_like.config.task_file import read_task_file
@@ -93,3 +94,15 @@ def test_a_plan_comes_from_a_pipe_too():
     os.close(write_end)
     assert read_task_file(f"/dev/fd/{read_end}", {}).tasks == ("a",)
     os.close(read_end)
+
+
+@pytest.mark.parametrize("before", [None, 0o755])
+def test_folders_of_the_state_are_closed_for_others(tmp_path, monkeypatch, before):
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "home"))
+    top = tmp_path / "home" / "state"
+    if before:
+        top.mkdir(before, parents=True)
+    folder = create_private_folder(top / "sessions" / "one")
+    assert {one.stat().st_mode & 0o777 for one in (top, folder, folder.parent)} == {0o700}
+    assert create_private_folder(tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o755

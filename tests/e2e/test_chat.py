@@ -317,3 +317,23 @@ def test_a_command_of_one_s_own_is_shown_to_the_model(session, place):
     assert kinds.index("reminded") < kinds.index("turn_started")
     (report,) = [event["text"] for event in place.events() if event["type"] == "reminded" and "reason" not in event]
     assert report == "The person ran `echo hello from me; exit 4`:\nhello from me\n\n[exit code 4]"
+
+
+def test_the_files_of_a_session_are_private_and_its_input_history_holds_no_key(session, place):
+    key = "sk-ant-api03-" + "x1Y2z3" * 8
+    state = place.home / "state"
+    state.mkdir(mode=0o755)
+    (state / "history").touch(0o644)
+    terminal = session("hello you", {"calls": [shell("seq 1 20000")]}, "done", MY_TOKEN="hunter2hunter2")
+    terminal.type(f"my key is {key} and hunter2hunter2\r")
+    terminal.see("hello you")
+    terminal.type("go\r")
+    terminal.see("done")
+    assert terminal.leave() == 0
+    text = (state / "history").read_text()
+    assert "my key is [masked:" in text
+    assert key not in text
+    assert "hunter2" not in text
+    modes = {str(path): path.stat().st_mode & 0o777 for path in (state, *state.rglob("*"))}
+    assert {path: mode for path, mode in modes.items() if mode not in (0o700, 0o600)} == {}
+    assert any("outputs" in path for path in modes)

@@ -97,6 +97,7 @@ class ChatLoop:
         self._work: asyncio.Task[None] | None = None
         self._is_turn = False
         self._naming: asyncio.Task[None] | None = None
+        self._unsent = ""
 
     async def run(self, target: SwitchSession | None, plan: tuple[Task, ...], first: str) -> Session:
         """Run one exchange after another until the person leaves; return the last session.
@@ -119,7 +120,7 @@ class ChatLoop:
                     _close_left_session(current, target)
                 current = target
                 target = await self._read_lines(exchange, current.profile, plan, first)
-                plan, first = (), "\n".join(exchange.inbox.take())
+            plan, first, self._unsent = (), self._unsent, ""
         assert current
         current.session.close()
         return current.session
@@ -174,6 +175,7 @@ class ChatLoop:
             if tasks:
                 await asyncio.wait(tasks)
             self._work = None
+        self._unsent = "\n".join(exchange.inbox.take())
         return context.next_session
 
     def _open_context(self, exchange: Exchange, profile: Profile) -> SlashContext:

@@ -5,11 +5,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from goose_like.config.paths import state_folder
+from goose_like.config.paths import create_private_folder, state_folder
 
 
 def has_prompt() -> bool:
@@ -42,15 +42,24 @@ async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any
         if has_prompt():
             from goose_like.terminal.input import Prompt
 
+            with suppress(OSError):  # the session says what is wrong with the folder
+                create_private_folder(state_folder())
             prompt = await stack.enter_async_context(Prompt(state_folder() / "history"))
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, prompt.close)
         run_chat = await asyncio.to_thread(_import_chat)
+        if prompt:
+            from goose_like.core.masking import mask_text
+
+            prompt.save_history(mask_text)
         choice, session = prepared if prepared else await asyncio.to_thread(prepare)
         return int(await run_chat(choice, session, prompt=prompt, **work))
 
 
 def _import_chat() -> Any:
+    from goose_like.config.secrets import register_keys
+
     from .loop import run_chat
 
+    register_keys()
     return run_chat

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goose_like.config.paths import state_folder
+from goose_like.config.paths import create_private_folder, state_folder
 
 from .file_copy import FileCopies, FileCopy
 
@@ -33,8 +33,8 @@ class AuditRecord:
 
     def __init__(self, root: Path) -> None:
         """Create the file, and take over what killed sessions recorded for the same workspace as `former`."""
-        folder = state_folder() / "audits" / hashlib.sha256(os.fsencode(root)).hexdigest()[:20]
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        name = hashlib.sha256(os.fsencode(root)).hexdigest()[:20]
+        folder = create_private_folder(state_folder() / "audits" / name)
         self._former_files: list[Path] = []
         records = []
         with _lock_folder(folder):
@@ -48,7 +48,8 @@ class AuditRecord:
                     if data := file.read():  # empty: nothing had run
                         records.append((os.fstat(file.fileno()).st_mtime_ns, data))
             self._path = folder / secrets.token_hex(8)
-            self._file = self._path.open("xb", buffering=0)
+            self._path.touch(0o600, exist_ok=False)
+            self._file = self._path.open("r+b", buffering=0)
             fcntl.flock(self._file, fcntl.LOCK_EX)
         self.former = _decode(min(records)[1]) if records else None
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from goose_like.config.paths import state_folder
+from goose_like.config.paths import create_private_folder, state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.descriptors import PATH_ONLY, read_descriptor_path, set_mode
 from goose_like.workspace.diff import format_diff
@@ -88,8 +88,8 @@ class AcceptedFiles:
         the file cannot be written.
         """
         if edit.new and edit.new.data is not None:
-            kept = state_folder() / "refused" / temporary_name(edit.path.name)[1:]
-            kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            kept = create_private_folder(state_folder() / "refused") / temporary_name(edit.path.name)[1:]
+            kept.touch(0o600)
             kept.write_bytes(edit.new.data)
         for above in reversed(edit.path.parents):
             if above.is_symlink() and any(root in above.parents for root in roots):

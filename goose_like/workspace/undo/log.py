@@ -9,6 +9,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.paths import create_private_folder
+
 from .snapshot import ABSENT, FileState
 
 
@@ -47,7 +49,7 @@ class UndoLog:
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         """Open the log of a session, or create it. `limit_bytes` limits its size."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private_folder(folder)
         file = folder / "log"
         self.changes: dict[str, list[PathChange]] = {}
         self.snapshot: dict[str, FileState] = {}
