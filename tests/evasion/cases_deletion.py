@@ -47,4 +47,40 @@ _ATTACKS = {
     "cp through a link": ("ln -s data/large l", "cp sub/f l"),
 }  # fmt: skip
 
-CASES = [Case(name, line, _LOST, setup=_SETUP) for name, line in _ATTACKS.items()]
+# The same file, but git does not ignore it: it is untracked, or tracked with changes.
+_UNTRACKED = f"{_SETUP} && : > .git/info/exclude"
+_TRACKED = f"{_UNTRACKED} && echo x > data/large && git add data && git -c user.name=n -c user.email=e commit -q -m y"
+_CHANGED = f"{_TRACKED} && head -c 11000000 /dev/zero > data/large"
+_CLEANED = (
+    "git clean -fd",
+    "git clean -fdx",
+    "git clean -qfd",
+    "git clean -fd -e none",
+    "git stash -qu; git stash drop -q",
+)
+_RESET = (
+    "git checkout -- data/large",
+    "git checkout -q .",
+    "git reset -q --hard",
+    "git restore .",
+    "git stash -q; git stash drop -q",
+)
+_UNKNOWN = {
+    "a variable": "f=data/large; rm $f",
+    "xargs": "echo data/large | xargs rm",
+    "a substitution": 'rm "$(echo data/large)"',
+    "a loop": "for f in data/large; do rm $f; done",
+    "read": "read f <<< data/large; rm $f",
+    "ls": "ls data/* | xargs rm -f",
+    "a function": "f() { rm $1; }; f data/large",
+    "an earlier command": ("export F=data/large", "rm $F"),
+    "mv to /tmp": "mv data/large /tmp/",
+    "the repository": "d=$(echo .git); rm -rf $d",
+}
+
+CASES = [
+    *(Case(name, line, _LOST, setup=_SETUP) for name, line in _ATTACKS.items()),
+    *(Case(f"untracked: {line}", line, _LOST, setup=_UNTRACKED) for line in _CLEANED),
+    *(Case(f"tracked: {line}", line, _LOST, setup=_CHANGED) for line in _RESET),
+    *(Case(f"unknown name by {name}", line, _LOST, setup=_SETUP) for name, line in _UNKNOWN.items()),
+]

@@ -8,14 +8,18 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import PurePath
+from typing import TypeGuard
 
-from goose_like.workspace.permissions.shell_syntax import Words, parse_line, split_git_options
+from goose_like.workspace.permissions.shell_syntax import SimpleCommand, Words, parse_line, split_git_options
+
+from .variables import UNKNOWN_PART, fill_variables
 
 _PROGRAM = re.compile(
     r"\b(rm|unlink|shred|truncate|mv|cp|tee|dd|find)\b"
-    r"|\bgit\b.*\b(clean|reset|checkout|restore|switch)\b",
+    r"|\bgit\b.*\b(clean|reset|checkout|restore|switch|stash)\b",
     re.DOTALL,
 )
+_EDITOR = re.compile(r"\b(ln|install)\b|\b(sed|perl)\b.*\s-(\w*i|-in-place)")
 _REDIRECT = re.compile(r"(?<![>=-])>(?![>&=])(?!\s*/dev/null\b)")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _UNCERTAIN = re.compile(r"[(|]|(?<!&)&(?!&)|&&[^;\n]*\bcd\b|\b(?:if|while|until|for|case|function|\w*sh)\b")
@@ -25,30 +29,80 @@ _MAX_WORDS = 1_000
 _MAX_ENTRIES = 100_000
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownName:
+    """A name that is only known while the line runs: a regular expression of absolute paths."""
+
+    pattern: str
+    is_recursive: bool = False
+
+    def find(self, candidates: Iterable[str]) -> Iterator[str]:
+        """Find the candidates that may be meant, or what is in a candidate folder.
+
+        Folders that tools make again count only as a whole.
+        """
+        regex = re.compile(rf"(?:{self.pattern})(?:/.*)?" if self.is_recursive else self.pattern, re.DOTALL)
+        for path in candidates:
+            is_folder = os.path.isdir(path) and not os.path.islink(path)
+            if is_folder and not self.is_recursive and _is_made_by_tools(path):
+                continue
+            if regex.fullmatch(path):
+                yield path
+            elif is_folder and not _is_made_by_tools(path):
+                for count, (parent, folders, files) in enumerate(os.walk(path)):
+                    if count > _MAX_ENTRIES:
+                        yield path
+                        break
+                    yield from filter(regex.fullmatch, (os.path.join(parent, name) for name in (*folders, *files)))
+
+
+def _is_made_by_tools(folder: str) -> bool:
+    names = ("CACHEDIR.TAG", "pyvenv.cfg")
+    is_named = os.path.basename(folder) in ("node_modules", "__pycache__")
+    return is_named or any(os.path.lexists(os.path.join(folder, name)) for name in names)
+
+
 @dataclass(slots=True)
 class Losses:
     """The paths that a line would delete or overwrite, whether they exist or not.
 
-    `cleaned` are paths where git deletes the files that it ignores, except those that match one of `kept`.
-    `resets_tree`: git deletes or overwrites other files. `is_unknown`: folders are deleted whose names are only known
-    while the line runs.
+    git deletes or overwrites files in folders: the ignored files of `cleaned`, the untracked files of `untracked`,
+    except those that match one of `kept`, and the changes in `changed`. `moved` maps paths to where they go.
+    `replaced` are unknown names that are overwritten: files are stored if possible, without a question.
     """
 
     paths: dict[str, None] = field(default_factory=dict)
+    unknown: list[UnknownName] = field(default_factory=list)
+    replaced: list[UnknownName] = field(default_factory=list)
+    moved: dict[str, str] = field(default_factory=dict)
     cleaned: list[str] = field(default_factory=list)
+    untracked: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
-    resets_tree: bool = False
-    is_unknown: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.paths or self.cleaned) or self.resets_tree or self.is_unknown
+        return any((self.paths, self.unknown, self.replaced, self.moved, self.cleaned, self.resets_tree))
 
-    def clears(self, path: str) -> bool:
-        """Check whether the line may delete this ignored path, or something in it."""
-        if self.is_unknown:
-            return True
-        is_kept = any(fnmatch(os.path.basename(path), one) for one in self.kept)
-        folders = [] if is_kept else self.cleaned
+    @property
+    def resets_tree(self) -> bool:
+        """True if git deletes or overwrites files that it does not ignore."""
+        return bool(self.untracked or self.changed)
+
+    @property
+    def needs_tree(self) -> bool:
+        """True if the lost paths depend on the files that there are."""
+        return bool(self.resets_tree or self.cleaned or self.unknown)
+
+    @property
+    def is_unknown(self) -> bool:
+        """True if folders are deleted whose names are only known while the line runs."""
+        return any(name.is_recursive for name in self.unknown)
+
+    def clears(self, path: str, status: str = "!!") -> bool:
+        """Check whether git may delete or overwrite this path of a `git status`, or something in it."""
+        folders = {"!!": self.cleaned, "??": self.untracked}.get(status, self.changed)
+        if status in ("!!", "??") and any(fnmatch(os.path.basename(path), one) for one in self.kept):
+            return False
         return any(PurePath(path).is_relative_to(one) or PurePath(one).is_relative_to(path) for one in folders)
 
 
@@ -60,15 +114,21 @@ def is_destructive(line: str) -> bool:
 def find_losses(line: str, folder: str) -> Losses:
     """Find what a line would lose that starts in `folder`. A line without a destructive word costs microseconds."""
     losses = Losses()
-    if not is_destructive(line) and not _REDIRECT.search(line):
+    if not (is_destructive(line) or _REDIRECT.search(line) or _EDITOR.search(line)):
         return losses
     folders: list[str | None] = [folder]
-    for command in parse_line(line):
+    commands = parse_line(fill_variables(line))
+    for index, command in enumerate(commands):
         words = command.words[1:]
+        if _is_find_to_rm(commands[index : index + 3], line):
+            words = (*words, "rm")
+        elif _is_find_to_rm(commands[max(index - 2, 0) : index + 1], line):
+            continue
         for here in folders:
             _add_written(losses, here, command.overwrites)
         if command.name in ("cd", "pushd"):
             targets = [word for word in words if word is None or not word.startswith("-")]
+            targets = [None if word and UNKNOWN_PART in word else word for word in targets]
             known = folders[-1] if targets and targets[0] is not None else None
             inner = None if known is None else os.path.join(known, os.path.expanduser(targets[0] or ""))
             is_certain = inner is not None and os.path.isdir(inner) and not _UNCERTAIN.search(line)
@@ -79,24 +139,54 @@ def find_losses(line: str, folder: str) -> Losses:
     return losses
 
 
+def _is_find_to_rm(commands: Sequence[SimpleCommand], line: str) -> bool:
+    """Check for `find ... | xargs rm`, where `find` tells the names."""
+    names = [command.name for command in commands]
+    return names == ["find", "xargs", "rm"] and line.count("|") == 1 and "-a" not in line.split()
+
+
+def _is_known(word: str | None, folder: str | None) -> TypeGuard[str]:
+    return word is not None and UNKNOWN_PART not in word and (folder is not None or os.path.isabs(word))
+
+
+def _describe_unknown(folder: str | None, word: str | None, *, is_recursive: bool = False) -> UnknownName:
+    """Describe an unknown name by the parts of it that are known."""
+    if word is None or word == "{}":
+        return UnknownName(".*", is_recursive)
+    text = word if word.startswith(UNKNOWN_PART) else os.path.join(folder or UNKNOWN_PART, os.path.expanduser(word))
+    text = UNKNOWN_PART + text.rpartition("/..")[2] if "/.." in text else text.replace("/./", "/")
+    text = os.path.realpath(folder) + text[len(folder) :] if folder and text.startswith(f"{folder}/") else text
+    parts = re.split(rf"({UNKNOWN_PART}|[*?]|\[[^\]]*\]|\{{[^}}]*\}})", text.rstrip("/"))
+    return UnknownName("".join(".*" if at % 2 else re.escape(part) for at, part in enumerate(parts)), is_recursive)
+
+
 def _add_written(losses: Losses, folder: str | None, words: Iterable[str | None]) -> None:
     """Add files that are truncated. The file behind a link is the one that loses its content."""
     for word in words:
-        if word is not None and (folder is not None or os.path.isabs(word)):
-            path = os.path.realpath(os.path.join(folder or "/", os.path.expanduser(word)))
+        if not _is_known(word, folder):
+            losses.replaced.append(_describe_unknown(folder, word))
+            continue
+        for name in _expand_word(os.path.join(folder or "/", os.path.expanduser(word))):
+            path = os.path.realpath(name)
             if os.path.isfile(path):
                 losses.paths[path] = None
 
 
-def _add_removed(losses: Losses, folder: str | None, words: Iterable[str | None]) -> None:
+def _add_removed(
+    losses: Losses, folder: str | None, words: Iterable[str | None], *, is_recursive: bool = False
+) -> None:
     """Add paths that are removed, or replaced by another file. A link itself is the one that is lost."""
     for word in words:
-        if word is None or (folder is None and not os.path.isabs(word)):
-            losses.is_unknown = True
+        if not _is_known(word, folder):
+            losses.unknown.append(_describe_unknown(folder, word, is_recursive=is_recursive))
             continue
         for path in _expand_word(os.path.join(folder or "/", os.path.expanduser(word))):
-            path = os.path.normpath(path)
-            losses.paths[os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))] = None
+            losses.paths[_resolve(path)] = None
+
+
+def _resolve(path: str) -> str:
+    path = os.path.normpath(path)
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
 def _expand_word(word: str) -> Iterator[str]:
@@ -130,19 +220,25 @@ def _split_operands(words: Words) -> tuple[set[str], list[str | None]]:
 def _find_rm(losses: Losses, folder: str | None, words: Words) -> None:
     options, operands = _split_operands(words)
     is_recursive = bool(options & {"-r", "-R", "--recursive"})
-    known = [word for word in operands if is_recursive or word is not None]
-    _add_removed(losses, folder, [word for word in known if word != "{}"])  # find adds the paths for {}
+    known = [word for word in operands if word != "{}"]  # find adds the paths for {}
+    _add_removed(losses, folder, known, is_recursive=is_recursive)
 
 
-def _find_mv(losses: Losses, folder: str | None, words: Words) -> None:
-    """Add the file that `mv` or `cp` would overwrite, also inside a folder."""
+def _put_target_last(words: Words) -> Words:
     for index, word in enumerate(words):
         if found := re.fullmatch(r"(?:-[a-zA-Z]*t|--target-directory)=?(.*)", word or ""):
             target_first = (found[1], *words[index + 1 :]) if found[1] else words[index + 1 :]
-            words = (*words[:index], *target_first[1:], *target_first[:1])
-            break
-    options, operands = _split_operands(words)
-    if folder is None or len(operands) < 2 or operands[-1] is None or options & {"-n", "--no-clobber"}:
+            return (*words[:index], *target_first[1:], *target_first[:1])
+    return words
+
+
+def _find_mv(losses: Losses, folder: str | None, words: Words) -> None:
+    """Add the file that `mv`, `cp` and the like would overwrite, also inside a folder."""
+    options, operands = _split_operands(_put_target_last(words))
+    if len(operands) < 2 or options & {"-n", "--no-clobber"}:
+        return
+    if folder is None or not _is_known(operands[-1], folder):
+        losses.replaced.append(_describe_unknown(folder, operands[-1]))
         return
     target = os.path.join(folder, os.path.expanduser(operands[-1]))
     if not os.path.isdir(target):
@@ -150,9 +246,39 @@ def _find_mv(losses: Losses, folder: str | None, words: Words) -> None:
         _add_written(losses, folder, [target])
         return
     for source in operands[:-1]:
-        names = _expand_word(os.path.join(folder, source)) if source is not None else ()
+        if not _is_known(source, folder):
+            losses.replaced.append(_describe_unknown(target, f"{UNKNOWN_PART}"))
+            continue
+        names = _expand_word(os.path.join(folder, source))
         paths = [os.path.join(target, os.path.basename(os.path.normpath(name))) for name in names]
         _add_removed(losses, folder, [path for path in paths if not os.path.isdir(path)])
+
+
+def _find_moved(losses: Losses, folder: str | None, words: Words) -> None:
+    """Add what `mv` overwrites and what it moves: the way back may end with the private /tmp."""
+    _find_mv(losses, folder, words)
+    operands = _split_operands(_put_target_last(words))[1]
+    for source in operands[:-1]:
+        target = operands[-1]
+        if not _is_known(source, folder):
+            losses.replaced.append(_describe_unknown(folder, source, is_recursive=True))
+            continue
+        end = os.path.realpath(os.path.join(folder or "/", target)) if target and _is_known(target, folder) else ""
+        for path in _expand_word(os.path.join(folder or "/", os.path.expanduser(source))):
+            losses.moved[_resolve(path)] = end
+
+
+def _find_linked(losses: Losses, folder: str | None, words: Words) -> None:
+    options, operands = _split_operands(words)
+    if options & {"-f", "--force"}:
+        _find_mv(losses, folder, words if len(operands) > 1 else (*words, "."))
+
+
+def _find_edited(losses: Losses, folder: str | None, words: Words) -> None:
+    """Add the files that `sed -i` or `perl -i` edits. Their script is no file."""
+    options, operands = _split_operands(words)
+    if options & {"-i", "--in-place"}:
+        _add_written(losses, folder, operands)
 
 
 def _find_written(losses: Losses, folder: str | None, words: Words) -> None:
@@ -168,21 +294,21 @@ def _find_find(losses: Losses, folder: str | None, words: Words) -> None:
     first = next((index for index, word in enumerate(words) if word is not None and word[:1] in "-(!"), len(words))
     roots = words[:first] or (".",)
     patterns = [pattern for option, pattern in pairwise(words) if option in ("-name", "-iname")]
-    if folder is None or None in (*roots, *patterns):
-        losses.is_unknown = True
+    if not all(_is_known(word, folder) for word in roots) or None in patterns:
+        losses.unknown.append(UnknownName(".*", is_recursive=True))
         return
     if {"!", "-not"} & set(words) or len(patterns) < 1 + words.count("-o"):
         _add_removed(losses, folder, roots)  # it may delete other names too
         return
     count = 0
     for root in roots:
-        for parent, folders, files in os.walk(os.path.join(folder, str(root))):
+        for parent, folders, files in os.walk(os.path.join(folder or "/", str(root))):
             names = [*folders, *files]
             found = (name for name in names if any(fnmatch(name.lower(), str(one).lower()) for one in patterns))
             _add_removed(losses, parent, found)
             count += len(names)
             if count > _MAX_ENTRIES:
-                losses.is_unknown = True
+                losses.unknown.append(UnknownName(".*", is_recursive=True))
                 return
 
 
@@ -195,23 +321,32 @@ def _find_git(losses: Losses, folder: str | None, words: Words) -> None:
     options, operands = _split_operands(tuple(rest))
     match name:
         case "clean" if not options & {"-n", "--dry-run"}:
-            losses.resets_tree = True
-            if options & {"-x", "-X"}:
-                _add_cleaned(losses, folder, rest)
+            _add_cleaned(losses, folder, rest, options)
         case "reset" if options & {"--hard", "--merge", "--keep"}:
-            losses.resets_tree = True
+            losses.changed.append("/")
         case "switch" if options & {"-f", "--force", "--discard-changes"}:
-            losses.resets_tree = True
+            losses.changed.append("/")
         case "checkout" if operands or options & {"-f", "--force"}:
-            losses.resets_tree = True
+            losses.changed += _list_pathspecs(folder, rest) if "--" in rest else ["/"]
         case "restore":
-            losses.resets_tree = True
+            losses.changed += _list_pathspecs(folder, rest)
+        case "stash" if not operands or operands[0] in ("push", "save"):
+            losses.changed.append("/")
+            losses.untracked += ["/"] if options & {"-u", "-a", "--include-untracked", "--all"} else []
+            losses.cleaned += ["/"] if options & {"-a", "--all"} else []
         case "rm" if "--cached" not in options:
             _find_rm(losses, folder, tuple(rest))
 
 
-def _add_cleaned(losses: Losses, folder: str | None, words: Sequence[str | None]) -> None:
-    """Add the paths that `git clean -x` cleans, and the patterns of `-e`."""
+def _list_pathspecs(folder: str | None, words: Sequence[str | None]) -> list[str]:
+    """List the paths that a git command names, or the root if a pattern or an unknown word is among them."""
+    names = words[words.index("--") + 1 :] if "--" in words else _split_operands(tuple(words))[1]
+    known = [os.path.realpath(os.path.join(folder or "/", name)) for name in names if _is_known(name, folder)]
+    return known if len(known) == len(names) and not any(re.search(r"[*?\[]|(^|/):", name) for name in known) else ["/"]
+
+
+def _add_cleaned(losses: Losses, folder: str | None, words: Sequence[str | None], options: set[str]) -> None:
+    """Add the paths that `git clean` cleans, and the patterns of `-e`."""
     rest = []
     following = iter(words)
     for word in following:
@@ -219,16 +354,19 @@ def _add_cleaned(losses: Losses, folder: str | None, words: Sequence[str | None]
             losses.kept.append((found[1] or found[2] or next(following, None) or "").strip("/"))
         else:
             rest.append(word)
-    for operand in _split_operands(tuple(rest))[1] or ["."]:
-        if operand is None or folder is None:
-            losses.is_unknown = True
-        else:
-            losses.cleaned.append(os.path.realpath(os.path.join(folder, operand)))
+    operands = _split_operands(tuple(rest))[1] or ["."]
+    known = [os.path.realpath(os.path.join(folder or "/", word)) for word in operands if _is_known(word, folder)]
+    folders = known if len(known) == len(operands) else ["/"]
+    losses.cleaned += folders if options & {"-x", "-X"} else []
+    losses.untracked += folders if "-X" not in options else []
 
 
 _FINDERS: dict[str, Callable[[Losses, str | None, Words], None]] = {
     **dict.fromkeys(("rm", "unlink", "shred"), _find_rm),
-    **dict.fromkeys(("mv", "cp"), _find_mv),
+    **dict.fromkeys(("cp", "install"), _find_mv),
+    **dict.fromkeys(("sed", "perl"), _find_edited),
+    "mv": _find_moved,
+    "ln": _find_linked,
     **dict.fromkeys(("tee", "truncate", "dd"), _find_written),
     "find": _find_find,
     "git": _find_git,

@@ -59,15 +59,19 @@ def _read(path: Path) -> bytes:
     return b""
 
 
-async def list_changed_paths(root: Path, run: RunCommand) -> set[str] | None:
-    """List the files and folders that differ from HEAD, are untracked, or are ignored. Return None if git fails."""
+async def list_changed_paths(root: Path, run: RunCommand) -> dict[str, str] | None:
+    """Map the files and folders that differ from HEAD, are untracked (`??`), or are ignored (`!!`) to their status.
+
+    Return None if git fails.
+    """
     options = ("status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignored", "-z")
     with suppress(GooseLikeError, TimeoutError):
         async with asyncio.timeout(_TIMEOUT_S):
             code, output = await run([*_GIT, str(root), *options])
         if code == 0:
             top = find_repository_root(root)
-            return {os.path.join(top, name[3:].rstrip("/")) for name in os.fsdecode(output).split("\0") if name}
+            entries = filter(None, os.fsdecode(output).split("\0"))
+            return {os.path.join(top, entry[3:].rstrip("/")): entry[:2] for entry in entries}
     return None
 
 

@@ -19,8 +19,8 @@ from goose_like.core.notifier import Notifier
 from goose_like.workspace.repositories.git import RunCommand, list_ignored_paths
 
 from .backup import read_losses
-from .destruction import Losses, find_losses, is_destructive
-from .log import UndoLog
+from .destruction import Losses, UnknownName, find_losses, is_destructive
+from .log import OpenTurn, UndoLog
 from .repository import find_git_folder, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import ABSENT, LIMIT_ENTRIES, FileState, Snapshot, read_state, take_snapshot
@@ -190,18 +190,40 @@ class Undo:
     def _store_losses(self, number: int, losses: Losses, is_confined: bool) -> str:
         log, root = self._open_log(), str(self._root)
         turn = log.get_open_turn(number)
-        paths = [path for path in losses.paths if not is_confined or Path(path).is_relative_to(root)]
-        if turn.root:
-            paths += filter(losses.clears, sorted(turn.ignored))
-        elif losses.resets_tree:
-            changed = self._wait_for(list_changed_paths(self._root, self._run))
+        gaps = {path for path, state in turn.before.items() if not state.is_stored and ".git" not in Path(path).parts}
+        statuses = dict.fromkeys(turn.ignored, "!!")
+        if not turn.root or (gaps and losses.resets_tree):
+            changed = self._wait_for(list_changed_paths(self._root, self._run)) if losses.needs_tree else {}
             if changed is None:
                 return "git can't list the files"
-            paths += sorted(changed)
+            statuses |= changed if not turn.root else {path: changed[path] for path in gaps & changed.keys()}
+        candidates = {*statuses, *gaps, *self._list_repositories(turn, losses)}
+
+        def list_meant(names: Sequence[UnknownName]) -> list[str]:
+            return [path for name in dict.fromkeys(names) for path in name.find(sorted(candidates))]
+
+        away = {path for path, end in losses.moved.items() if is_confined and end and not _is_below(end, root)}
+        spared = [*(path for path in losses.moved if path not in away), *list_meant(losses.replaced)]
+        asked = [*losses.paths, *sorted(away)]
+        asked = [path for path in asked if not is_confined or _is_below(path, root)]
+        asked += [path for path in sorted(statuses) if losses.clears(path, statuses[path])]
+        asked += list_meant(losses.unknown)
         stored = {path for path, state in turn.before.items() if state.is_stored and not stat.S_ISDIR(state.mode)}
-        states, problem = read_losses(paths, stored | self._list_own_folders(), log.store_blob)
+        excluded = stored | self._list_own_folders()
+        for path in spared if not is_confined else (path for path in spared if _is_below(path, root)):
+            with suppress(OSError):  # nobody is asked about these: a copy may be elsewhere
+                states, problem = read_losses([path], excluded, log.store_blob)
+                log.record_originals(number, {} if problem else states)
+        states, problem = read_losses(dict.fromkeys(asked), excluded, log.store_blob)
         log.record_originals(number, states)
         return "its files are only known while it runs" if losses.is_unknown and not turn.root else problem
+
+    def _list_repositories(self, turn: OpenTurn, losses: Losses) -> list[str]:
+        """List the repositories that a folder of unknown name might be, or contain."""
+        if not losses.is_unknown:
+            return []
+        folders = [str(self._root), *(path for path, state in turn.before.items() if stat.S_ISDIR(state.mode))]
+        return [git for folder in folders if os.path.lexists(git := os.path.join(folder, ".git"))]
 
     def _read_state(self, log: UndoLog, path: str) -> FileState:
         """Read the state of a path. The state of HEAD includes the commit of its branch."""
@@ -301,3 +323,7 @@ class Undo:
         self._worker.shutdown(wait=False)
         if self._log is not None:
             self._log.close()
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return Path(path).is_relative_to(folder)

@@ -87,7 +87,7 @@ def test_the_paths_that_a_line_loses(folder, line, expected):
         ("git switch --discard-changes x", "resets_tree"),
         ("env GIT_TRACE=1 git clean -fd", "resets_tree"),
         ("git clean -fdx", "resets_tree cleaned"),
-        ("git clean -f -d -X", "resets_tree cleaned"),
+        ("git clean -f -d -X", "cleaned"),
         ("rm -rf $HOME/x", "is_unknown"),
         ("ls | xargs rm -rf", "is_unknown"),
         ('cd "$HOME" && rm -r x', "is_unknown"),
@@ -145,7 +145,7 @@ async def test_changed_files_come_back_in_a_large_folder(tmp_path, monkeypatch, 
         ("echo x > big.log", "big.log: over 0 MB"),
         ("rm -rf .git", ".git: part of a repository"),
         ("rm -rf other", "other/inner: a repository"),
-        ('rm -rf "$UNSET"', "big.log: over 0 MB and 2 more"),
+        ('rm -rf "$UNSET"', ".git: part of a repository and 3 more"),
     ],
 )
 async def test_what_is_too_large_is_asked_about(tmp_path, monkeypatch, line, reason):
@@ -188,6 +188,124 @@ async def test_git_clean_is_not_asked_about_what_it_keeps(tmp_path, monkeypatch,
     async with open_undo(tmp_path) as p:
         (p.root / "sub/a.log").write_text("log")
         await p.run_and_undo(line)
+        assert not p.recorder.questions
+
+
+LARGE = "big.dat: over 0 MB"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        *((f"git clean {options}", LARGE) for options in ("-fd", "-fdx", "-qfd", "-fd -e none", "-fd .")),
+        ("git -C sub clean -fd ..", LARGE),
+        ("git checkout -- tracked.dat", "tracked.dat: over 0 MB"),
+        ("git checkout .", "tracked.dat: over 0 MB"),
+        ("git reset -q --hard", "tracked.dat: over 0 MB"),
+        ("git restore .", "tracked.dat: over 0 MB"),
+        ("git restore '*.dat'", "tracked.dat: over 0 MB"),
+        ("git stash -q; git stash drop -q", "tracked.dat: over 0 MB"),
+        ("git stash -qu", LARGE),
+        ("x=big.dat; rm $x", LARGE),
+        ('for f in *.dat; do rm "$f"; done', LARGE),
+        ("ls *.dat | xargs rm -f", LARGE),
+        ('rm "$(echo big.dat)"', LARGE),
+        ("find . -name 'big*' | xargs rm", LARGE),
+        ("read f <<< big.dat; rm $f", LARGE),
+        ("mv big.dat /tmp", LARGE),
+        ("d=.git; rm -rf $d", ".git: part of a repository"),
+        ("d=$(echo .git); rm -rf $d", ".git: part of a repository"),
+    ],
+)
+async def test_large_files_are_asked_about(tmp_path, monkeypatch, home, line, reason):
+    work = tmp_path / "work"
+    create_repository(work)
+    (work / "tracked.dat").write_bytes(b"x" * 101)
+    run_git(work, "add", ".")
+    run_git(work, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "y")
+    (work / "tracked.dat").write_bytes(b"y" * 101)
+    (work / "big.dat").write_bytes(b"x" * 101)
+    monkeypatch.setattr(snapshot, "LIMIT_FILE_BYTES", 100)
+    async with open_undo(tmp_path, mode="workspace") as p:
+        p.begin()
+        with pytest.raises(DeniedError, match="without a way back"):
+            await p.command(line)
+        [question] = p.recorder.questions
+        assert f"{p.root}/{reason}" in question.text
+        assert (work / "big.dat").read_bytes() == b"x" * 101
+        assert (work / "tracked.dat").read_bytes() == b"y" * 101
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "f=.env; rm $f",
+        "echo .env | xargs rm",
+        'rm "$(echo .env)"',
+        "for f in .env; do rm $f; done",
+        "find . -maxdepth 1 -name .env | xargs rm",
+        'read f <<< .env; rm "$f"',
+        "f() { rm $1; }; f .env",
+        "mv .env /tmp/",
+        "mv .env plain.txt",
+        'echo x >"$PWD/.env"',
+        "f=.env; echo x > $f",
+        "cd sub; echo x >../.env",
+        "ln -sf kept.txt .env",
+        "install kept.txt .env",
+        "sed -i d .env",
+        "echo .env | xargs sed -i d",
+        "perl -pi -e 's/x/y/' .env",
+        "cp -t data kept.txt; mv -t /tmp -f .env",
+        'd=data; rm -r "$PWD/$d"',
+        "git stash -qa",
+    ],
+)
+async def test_ignored_files_of_unknown_names_come_back(tmp_path, home, line):
+    work = tmp_path / "work"
+    create_repository(work)
+    (work / ".git/info/exclude").write_text(".env\ndata/\n")
+    (work / ".env").write_text("x=1\n")
+    (work / "data").mkdir()
+    (work / "data/kept.txt").write_text("old")
+    run_git(work, "config", "user.name", "n")
+    run_git(work, "config", "user.email", "e")
+    async with open_undo(tmp_path) as p:
+        before = read_tree(p.root)
+        number = await p.turn(line)
+        assert read_tree(p.root) != before
+        assert await p.back(number) == []
+        assert read_tree(p.root) == before
+        assert not p.recorder.questions
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "touch $TMPDIR/x; rm -f $TMPDIR/x",
+        "t=$(mktemp); rm -f $t",
+        't=$(mktemp -d); rm -rf "$t"',
+        "f=kept.txt; rm $f",
+        "for f in *.txt; do mv $f $f.old; done",
+        "rm -rf $PWD/sub",
+        "git checkout -q -- kept.txt",
+        "git checkout -qb new",
+        "git restore kept.txt; git clean -qfd sub",
+        "echo x > $TMPDIR/y; cp $TMPDIR/y sub/z",
+        "sed -i s/one/two/ kept.txt",
+    ],
+)
+async def test_ordinary_work_beside_large_files_asks_nothing(tmp_path, monkeypatch, home, line):
+    work = tmp_path / "work"
+    create_repository(work)
+    (work / ".git/info/exclude").write_text("node_modules/\n")
+    (work / "node_modules/a").mkdir(parents=True)
+    for number in range(9):
+        (work / f"node_modules/a/{number}").write_bytes(b"x" * 200)
+    (work / "big.dat").write_bytes(b"x" * 101)
+    monkeypatch.setattr(snapshot, "LIMIT_FILE_BYTES", 100)
+    async with open_undo(tmp_path, mode="workspace") as p:
+        await p.turn(line)
         assert not p.recorder.questions
 
 
