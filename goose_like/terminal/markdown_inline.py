@@ -2,16 +2,12 @@
 
 import re
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rich.style import Style, StyleType
 from rich.text import Text
 
 from .escape import escape_controls
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
 
 MAX_MARKS = 400
 """Above this number of marks a paragraph is shown as it is: the parser needs quadratic time to find pairs."""
@@ -27,7 +23,7 @@ _BLANKS = re.compile(r"[\t\n]")
 
 
 @cache
-def get_parser() -> "MarkdownIt":
+def get_parser() -> Any:
     """Return a parser for blocks; inline text is parsed when a block is rendered.
 
     HTML is text. So are link definitions: most come after their references, which are printed by then.
@@ -44,7 +40,7 @@ def render_inline(source: str, style: StyleType = "") -> Text:
     """Return a paragraph with its styles; only hard line breaks of the source remain. Copy the text to change it."""
     if len(_MARK.findall(source)) > MAX_MARKS:
         return Text(escape_line(source), style)
-    tokens: list[Token] = []
+    tokens: list[Any] = []
     get_parser().inline.parse(source, get_parser(), {}, tokens)
     return _join_tokens(tokens, style)
 
@@ -54,7 +50,7 @@ def escape_line(text: str) -> str:
     return _BLANKS.sub(" ", escape_controls(text))
 
 
-def _join_tokens(tokens: "list[Token]", style: StyleType) -> Text:
+def _join_tokens(tokens: list[Any], style: StyleType) -> Text:
     result = Text(style=style)
     styles = [Style.null()]
     href, label = "", ""
@@ -82,5 +78,5 @@ def _join_tokens(tokens: "list[Token]", style: StyleType) -> Text:
     return result
 
 
-def _get_target(token: "Token", name: str) -> str:
+def _get_target(token: Any, name: str) -> str:
     return escape_line(str(token.attrs.get(name, "")))
