@@ -17,7 +17,7 @@ OTHER = b"\x89PNG\r\n\x1a\n\x00other", "iVBORw0KGgoAb3RoZXI="
 KEY = "sk-secret-1234567890"
 MARK = {"cache_control": {"type": "ephemeral"}}
 MARK_BYTES = b',"cache_control":{"type":"ephemeral"}'
-NEWS = r"date: [A-Z][a-z]+day, 20\d\d-\d\d-\d\d"
+NEWS = r"folder: (?s:.*)\ndate: [A-Z][a-z]+day, 20\d\d-\d\d-\d\d"
 MODELS = {"openai": "openai:any-model", "anthropic": "anthropic:claude-opus-5-5"}
 
 

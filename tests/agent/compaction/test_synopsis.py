@@ -100,6 +100,7 @@ async def test_context_updates_come_once(repository, tmp_path):
         await exchange.reply("and?")
     session.close()
     first, second = [event.text for event in recorder.events if isinstance(event, Reminded)]
-    assert first.startswith("date: ")
+    assert first.startswith("folder: ")
+    assert "\ndate: " in first
     assert first.endswith("\ngit branch: trunk")
     assert second.startswith("git branch: other\nno longer as you saw it: a.py (")

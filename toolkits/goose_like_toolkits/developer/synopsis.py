@@ -1,6 +1,5 @@
 """The developer toolkit for the moderator `synopsis`, which shows the current state instead of the history."""
 
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -43,8 +42,8 @@ class SynopsisToolkit(DeveloperToolkit):
 
     def _iterate_sections(self) -> Iterator[tuple[str, str]]:
         facts = super().context_updates()
-        machine = [f"folder: {self._shell.state.cwd}", f"system: {platform.system()} {platform.machine()}"]
-        yield "Where you are", "\n".join([*machine, *(f"{key}: {value}" for key, value in facts.items() if value)])
+        told = [f"{key}: {value}" for key, value in facts.items() if value]
+        yield "Where you are", "\n".join([f"the shell is in: {self._shell.state.cwd}", *told])
         yield "Processes", self._processes.describe_all()
         room, left_out = self._get_file_room(), []
         for path in reversed(self._in_use):

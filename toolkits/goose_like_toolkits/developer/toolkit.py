@@ -22,6 +22,7 @@ from .agents_md import load_hints
 from .files import FileTools, Patch
 from .linters import Linters, choose_linters
 from .processes import BackgroundProcesses
+from .project_facts import ProjectFacts
 from .shell import Shell
 from .state_changes import StateChanges
 from .stuck_check import StuckCheck, read_first_check_s
@@ -70,6 +71,7 @@ class DeveloperToolkit(Toolkit):
         linters = Linters(self.workspace, notifier, choose_linters(self.config.get("checks", True)))
         self._files = FileTools(self.workspace, notifier, lambda: self._shell.state.cwd, self._output_bytes, linters)
         self._state_changes = StateChanges(self.workspace, self._files.known)
+        self._project_facts = ProjectFacts(self.workspace)
 
     @override
     def prompt(self) -> str:
@@ -95,7 +97,9 @@ class DeveloperToolkit(Toolkit):
 
     @override
     def context_updates(self) -> Mapping[str, str]:
-        return self._state_changes.collect() if self.config.get("news", True) else {}
+        if not self.config.get("news", True):
+            return {}
+        return {**self._project_facts.collect(), **self._state_changes.collect()}
 
     @override
     def before_finish(self) -> str | None:

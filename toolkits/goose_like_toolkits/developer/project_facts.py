@@ -1,0 +1,99 @@
+"""Facts about a project that a model needs first: the folder, the system, Python, tests and changed files."""
+
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from goose_like.config.paths import read_user_file
+from goose_like.toolkit import Workspace
+from goose_like.workspace.sandbox.environment import build_environment
+
+from .git_index import list_changed_files
+
+_MAX_NAMES = 30
+_MAX_CHANGED = 10
+_MAX_FILE_BYTES = 200_000
+_VENVS = (".venv", "venv", "env")
+_NPM = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
+_TEST_COMMANDS = {
+    "Cargo.toml": "cargo test",
+    "go.mod": "go test ./...",
+    "pom.xml": "mvn test",
+    "gradlew": "./gradlew test",
+    "mix.exs": "mix test",
+    "manage.py": "{python} manage.py test",
+    "pytest.ini": "{python} -m pytest",
+    "conftest.py": "{python} -m pytest",
+    "tox.ini": "{python} -m pytest",
+    "tests": "{python} -m pytest",
+}
+
+
+class ProjectFacts:
+    """The facts, collected once per session, so that the model reads them once and caches stay valid."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._facts: dict[str, str] | None = None
+
+    def collect(self) -> Mapping[str, str]:
+        """Return the facts by subject. The first call takes milliseconds: it runs no program and draws no sandbox."""
+        if self._facts is None:
+            self._facts = dict(self._iterate_facts())
+        return self._facts
+
+    def _iterate_facts(self) -> Iterator[tuple[str, str]]:
+        names = self._list_names()
+        yield "folder", f"{self._workspace.root} on {platform.system()} {platform.machine()}"
+        yield "top level", _join(names, _MAX_NAMES) or "empty"
+        python, version = self._find_python(names)
+        yield "Python", ", ".join(filter(None, [python, version])) or "none"
+        if command := self._find_test_command(names, python or "python3"):
+            yield "tests, as it seems", command
+        changed = list_changed_files(self._workspace)
+        if changed is not None:
+            yield "unstaged changes", _join(changed, _MAX_CHANGED) or "none"
+
+    def _list_names(self) -> list[str]:
+        with suppress(OSError), os.scandir(self._workspace.root) as entries:
+            names = sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
+            return [name for name in names if name != ".git/" and not self._workspace.is_ignored(name)]
+        return []
+
+    def _find_python(self, names: list[str]) -> tuple[str, str]:
+        """Return the path and version of the project's interpreter, else of the one on the PATH of commands."""
+        for name in (name for name in _VENVS if f"{name}/" in names):
+            if found := re.search(r"^version(?:_info)? *= *([\d.]+)", self._read(f"{name}/pyvenv.cfg"), re.MULTILINE):
+                return f"{name}/bin/python", found[1].rstrip(".")
+        path = build_environment(is_confined=self._workspace.mode != "full").get("PATH")
+        if not (python := shutil.which("python3", path=path)):
+            return "", ""
+        version = re.fullmatch(r"python(\d+\.\d+)", Path(python).resolve().name)
+        return python, version[1] if version else ""
+
+    def _find_test_command(self, names: list[str], python: str) -> str:
+        if re.search(r"^test *:", self._read("Makefile"), re.MULTILINE):
+            return "make test"
+        with suppress(ValueError, RecursionError, AttributeError):
+            if json.loads(self._read("package.json") or "{}").get("scripts", {}).get("test"):
+                return f"{next((_NPM[name] for name in _NPM if name in names), 'npm')} test"
+        if "pytest" in self._read("pyproject.toml") + self._read("setup.cfg"):
+            return f"{python} -m pytest"
+        bare = {name.rstrip("/") for name in names}
+        return next((_TEST_COMMANDS[name] for name in _TEST_COMMANDS if name in bare), "").format(python=python)
+
+    def _read(self, name: str) -> str:
+        with suppress(OSError, ValueError):
+            if not self._workspace.is_ignored(name):
+                return read_user_file(self._workspace.root / name, _MAX_FILE_BYTES)
+        return ""
+
+
+def _join(names: list[str], limit: int) -> str:
+    shown = [name if name.isprintable() else ascii(name) for name in names[:limit]]
+    return ", ".join([*shown, *([f"and {len(names) - limit} more"] if len(names) > limit else [])])
