@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from goose_like_toolkits.code.kernel.channels import Channels, Message
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Answer, StateSaved
@@ -350,6 +351,29 @@ async def test_output_flood_is_stopped(free: CodeHarness, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.manager.INTERRUPT_GRACE_S", 60.0)
     said = await free.run_stopped("while True: print('x' * 1000)")
     assert "[stopped: it printed more than 1 GiB; the kernel still runs" in said
+
+
+async def test_cell_waits_for_a_host_that_does_not_read(here: CodeHarness, monkeypatch):
+    gate, receive = asyncio.Event(), Channels.receive
+    gate.set()
+
+    async def receive_later(self: Channels) -> Message:
+        await gate.wait()
+        return await receive(self)
+
+    monkeypatch.setattr(Channels, "receive", receive_later)
+    await here.run("1")
+    gate.clear()
+    loop = "for i in range(300):\n    print('x' * 99_999)\n    open('count', 'w').write(str(i))\nprint('end')"
+    asked = asyncio.create_task(here.run(loop))
+    counts = [-1]
+    while len(counts) < 20 or counts[-1] != counts[-20]:  # until the cell stands still
+        await asyncio.sleep(0.1)
+        with suppress(OSError, ValueError):
+            counts.append(int((here.root / "count").read_text()))
+    assert counts[-1] < 200
+    gate.set()
+    assert (await asked).splitlines()[-1].startswith("end")
 
 
 async def test_no_message_is_dropped(free: CodeHarness):

@@ -12,6 +12,7 @@ Message = dict[str, Any]
 
 _PORTS = {f"{name}_port": number for number, name in enumerate(("shell", "iopub", "stdin", "control", "hb"), 1)}
 _ASK_AGAIN_S = 0.5
+_MAX_WAITING = 16
 
 
 def make_connection_info(key: str, sockets: str = "") -> dict[str, Any]:
@@ -26,7 +27,7 @@ class Channels:
     def __init__(self, libraries: tuple[Any, Any], info: Mapping[str, Any]) -> None:
         zmq, client = libraries
         self._context = zmq.Context()
-        self._context.rcvhwm = 0  # a dropped message may be the end of a cell
+        self._context.rcvhwm = _MAX_WAITING  # the kernel waits then, and drops nothing
         self._client = client.AsyncKernelClient(context=self._context)
         self._client.load_connection_info(dict(info))
         self._client.start_channels(stdin=False, hb=False, control=False)

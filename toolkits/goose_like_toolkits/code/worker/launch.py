@@ -7,11 +7,15 @@ import os
 import pdb
 import signal
 import sys
+import threading
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ipykernel import kernelapp
+from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
@@ -26,6 +30,10 @@ from .cell_errors import format_error, format_warning
 from .display import LastNameFinder, NamedDisplayHook, import_presets, set_up_formats
 from .plugin_manager import PluginManager
 from .verification.verifier import install_verification
+
+MAX_WAITING = 16
+"""Messages that wait for the host."""
+PIECE_CHARACTERS = 100_000
 
 
 class Shell(ZMQInteractiveShell):
@@ -103,6 +111,36 @@ class Kernel(IPythonKernel):
         return self.raw_input(prompt)
 
 
+class OutputThread(IOPubThread):
+    """The thread that sends output. A cell that is faster than the host waits for it."""
+
+    def schedule(self, f: Callable[[], Any]) -> None:
+        """Schedule a call in the thread, after some of the earlier ones ran."""
+        while len(self._events) > MAX_WAITING and threading.current_thread() is not self.thread:
+            if not self.thread.is_alive():
+                break
+            time.sleep(0.001)
+        super().schedule(f)
+
+
+class OutputStream(OutStream):
+    """A stream that sends large output in pieces, and keeps little of it in memory."""
+
+    _unsent_count = 0
+
+    def write(self, string: str) -> int:
+        """Write a text, and wait until most of it was sent."""
+        if not isinstance(string, str) or len(string) + self._unsent_count < PIECE_CHARACTERS:
+            count = super().write(string) or 0  # a text of another type is an error
+            self._unsent_count += count
+            return count
+        for start in range(0, len(string), PIECE_CHARACTERS):
+            super().write(string[start : start + PIECE_CHARACTERS])
+            self.flush()
+        self._unsent_count = 0
+        return len(string)
+
+
 class App(IPKernelApp):
     """The process, with sockets beside the connection file in a folder that a file descriptor addresses.
 
@@ -119,9 +157,11 @@ class App(IPKernelApp):
         self.ip = f"/proc/self/fd/{folder}/k"
 
     def init_iopub(self, context: Any) -> None:
-        """Never drop a message, because it may mark the end of a cell; the host reads all the time."""
-        context.sndhwm = 0
+        """Never drop a message, because it may mark the end of a cell. Wait for a slow host instead."""
+        vars(kernelapp)["IOPubThread"] = OutputThread  # ipykernel has no setting for it
+        context.sndhwm, context.xpub_nodrop = MAX_WAITING, 1
         super().init_iopub(context)
+        context.sndhwm = 0  # of the pipes inside this process
 
     def log_connection_info(self) -> None:
         """Print nothing: no other client connects."""
@@ -143,6 +183,7 @@ def pack_json(content: Any) -> bytes:
 
 def _make_config() -> Config:
     config = Config()
+    config.IPKernelApp.outstream_class = f"{__name__}.{OutputStream.__name__}"
     config.Session.packer = f"{__name__}.{pack_json.__name__}"
     config.InteractiveShell.ast_node_interactivity = "last_expr_or_assign"
     config.InteractiveShell.cache_size = 0  # a cache would keep every displayed value in memory
