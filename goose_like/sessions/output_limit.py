@@ -318,4 +318,5 @@ def limit_text(text: str, path: Path, limit_bytes: int) -> str:
 
 def append_notes(text: str, notes: Iterable[str], placeholder: str = "no output") -> str:
     """Append notes to output, each in brackets on its own line. Empty output becomes the placeholder."""
-    return "\n".join([text.removesuffix("\n") if text else f"[{placeholder}]", *(f"[{note}]" for note in notes)])
+    lines = (f"[{' '.join(note.splitlines())}]" for note in notes)
+    return "\n".join([text.removesuffix("\n") if text else f"[{placeholder}]", *lines])

@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import termios
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -95,6 +96,7 @@ class AskingScreen(Screen):
     async def ask(self, question: Question) -> Answer:
         async with self._asking:
             self._held = []
+            asked_at = time.monotonic()
             try:
                 self.pause()
                 termios.tcflush(sys.stdin, termios.TCIFLUSH)  # keys typed before the question do not answer it
@@ -102,6 +104,7 @@ class AskingScreen(Screen):
                     show = self.renderer.lines.write_line
                     return await ask_person(question, self._read_line, self.renderer.print_detail, show)
             finally:
+                self._screen.skip_time(time.monotonic() - asked_at)
                 held, self._held = self._held or [], None
                 for event in held:
                     self.notify(event)

@@ -26,6 +26,9 @@ class Screen(Notifier):
     def pause(self) -> None:
         """Remove what moves, such as a spinner, so that something else can use the terminal."""
 
+    def skip_time(self, seconds: float) -> None:
+        """Leave the time of a question out of the times of the running calls."""
+
 
 class RunScreen(Screen):
     """A screen that prints each event once, in order.
@@ -78,6 +81,11 @@ class RunScreen(Screen):
         if self._spinner:
             self._spinner.stop()
             self._spinner = None
+
+    @override
+    def skip_time(self, seconds: float) -> None:
+        for running in self._calls.values():
+            running.skip_time(seconds)
 
     def _spin(self, text: str) -> None:
         """Show text behind a spinner, unless there is no terminal or a line is unfinished."""

@@ -117,7 +117,13 @@ class SessionScreen(Notifier):
         self._ring_bell()
         self.draw()
         read_answer = partial(self._prompt.read_answer, is_command=self.is_command)
-        return await ask_person(question, read_answer, self.renderer.print_detail, self.show, self.add_to_queue)
+        asked_at, self._status = time.monotonic(), "waiting for your answer"
+        try:
+            return await ask_person(question, read_answer, self.renderer.print_detail, self.show, self.add_to_queue)
+        finally:
+            self._status = ""
+            for running in self._calls.values():
+                running.skip_time(time.monotonic() - asked_at)
 
     def show(self, renderable: object) -> None:
         """Print text or a Rich renderable above the prompt."""

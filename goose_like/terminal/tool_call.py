@@ -17,9 +17,9 @@ TAIL_LINES = 3
 CODE_LINES = 12
 MAX_LINE = 1_000
 
-_NOTE = re.compile(r"\[([a-z].{0,998})\]")
+_NOTE = re.compile(r"\[([a-z].{0,9998})\]")
 """A note in brackets at the end of output, as the tools `shell` and `run_code` write it."""
-FAILURE_NOTE = re.compile(r"exit code \d|killed by |raised ")
+FAILURE_NOTE = re.compile(r"(p\d+: )?(exit code [1-9]|killed by )|raised |not allowed: ")
 
 
 class RunningCall:
@@ -45,6 +45,11 @@ class RunningCall:
     def is_command(self) -> bool:
         """A command or code: its result is the output, with notes at its end."""
         return not self.call.parse_arguments().keys().isdisjoint(("command", "code")) or self.line_count > 0
+
+    def skip_time(self, seconds: float) -> None:
+        """Leave the time of a question out of the time that the call took."""
+        if self.started_at is not None:
+            self.started_at += seconds
 
     def add_output(self, text: str, width: int) -> list[str]:
         """Add output and return the lines that are complete now, fitted to so many columns."""

@@ -76,6 +76,7 @@ def test_a_question_is_answered(session, place, key, verdict, answer):
     terminal = session({"calls": [NETWORK]}, "as you say")
     terminal.type("go\r")
     terminal.see("[N] no:")
+    terminal.see("waiting for your answer")
     terminal.type(key)
     terminal.see(f"\n  {verdict}")
     terminal.see("as you say")

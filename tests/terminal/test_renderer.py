@@ -31,9 +31,11 @@ from goose_like.core.events import (
     TurnStarted,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
+from goose_like.sessions.output_limit import append_notes
 from goose_like.terminal.renderer import CALL_ROWS, format_usage
 from goose_like.terminal.run_screen import RunScreen
-from goose_like.terminal.tool_call import describe_call
+from goose_like.terminal.tool_call import RunningCall, describe_call
+from goose_like.workspace.sandbox.bubblewrap import LANDLOCK_ADVICE
 
 
 def draw(*events: Event, width: int = 100, is_terminal: bool = False, shows_answer: bool = True) -> str:
@@ -107,10 +109,24 @@ def test_a_failure_is_red_and_a_success_green():
         ("[no output]\n[exit code 1]", "  ✗ exit code 1 · no output · T"),
         ("[no output]\n[killed by SIGKILL]", "  ✗ killed by SIGKILL · no output · T"),
         ("[no output]\n[now in /tmp]", "  ✓ no output · now in /tmp · T"),
+        ("[no output]\n[not allowed: connect to x: no]", "  ✗ not allowed: connect to x: no · no output · T"),
+        ("[no new output]\n[p1: exit code 3]", "  ✗ p1: exit code 3 · no new output · T"),
+        ("[no new output]\n[p1: exit code 0]", "  ✓ no new output · p1: exit code 0 · T"),
+        (append_notes("", ["exit code 1", LANDLOCK_ADVICE[0].lower() + LANDLOCK_ADVICE[1:]]), "✗ exit code 1"),
+        (append_notes("", ["exit code 1", "not allowed: a\nb"]), "  ✗ exit code 1 · not allowed: a b · no output · T"),
+        (append_notes("", ["exit code 1", "x" * 5000]), "✗ exit code 1"),
     ],
 )
 def test_notes_of_a_command_stand_in_its_closing_line(output, closing):
-    assert last(draw(*run_call(output))) == closing
+    shown = draw(*run_call(output))
+    assert last(shown) == closing if closing.endswith("T") else closing in shown
+
+
+def test_the_time_of_a_question_is_not_that_of_the_call():
+    started, replayed = (RunningCall(ToolCall(id="a", name="shell", arguments="{}"), "", at) for at in (7.0, None))
+    for running in (started, replayed):
+        running.skip_time(5)
+    assert (started.started_at, replayed.started_at) == (12.0, None)
 
 
 @pytest.mark.parametrize("printed", ["[2, 3, 5]", "[exit code 3]", "[section]"])

@@ -129,6 +129,15 @@ class BossScreen(Screen):
         if live:
             live.stop()
 
+    @override
+    def skip_time(self, seconds: float) -> None:
+        bosses = [self._work]
+        while bosses:
+            work = bosses.pop()
+            bosses += work.children.values()
+            for running in work.running.values():
+                running.skip_time(seconds)
+
     # --- events
 
     def _print_memory_files(self) -> None:
