@@ -4,14 +4,18 @@ from pathlib import Path
 
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
+from goose_like.config.rule_topics import COMMAND, split_rule
 from goose_like.config.trust import load_folder_trust
-from goose_like.core.events import PermissionKind
+from goose_like.core.errors import UsageError
 from goose_like.core.notifier import Notifier
 from goose_like.providers.registry import load_default_profile
 from goose_like.terminal.escape import escape_invisible
 from goose_like.terminal.report_table import print_table
 from goose_like.workspace.permissions.permissions import Permissions
+from goose_like.workspace.permissions.policy import Decision
 from goose_like.workspace.permissions.rules import build_rules
+from goose_like.workspace.undo.backup import read_losses
+from goose_like.workspace.undo.destruction import find_losses
 
 _DECISIONS = {"allow": "it is allowed", "ask": "you are asked", "refuse": "it is refused"}
 
@@ -21,26 +25,49 @@ def _load_profile(name: str | None) -> Profile:
 
 
 def print_judgement(action: str, profile: str | None) -> None:
-    """Print which rule decides about a command, or about `tool:NAME`, `path:FILE` or `domain:HOST`."""
+    """Print what decides about a command, or about `tool:NAME`, `path:FILE` or `domain:HOST`.
+
+    Raises:
+        UsageError: nobody knows such a topic.
+    """
     chosen, here = _load_profile(profile), Path.cwd().resolve()
     permissions = Permissions(here, chosen.sandbox, chosen.approval, Notifier(), lists=chosen.permissions)
-    subject, _, rest = action.partition(":")
-    kind: PermissionKind = "command"
-    line: str | None = None
-    match subject:
-        case "tool" | "domain":
-            kind, text = subject, rest.strip()
-        case "path":
-            place = (here / Path(rest.strip()).expanduser()).resolve()
-            kind, text = "change" if place.is_relative_to(here) else "outside", str(place)
-        case _:
-            text = line = action
+    try:
+        topic, text = split_rule(action)
+    except ValueError as error:
+        raise UsageError(f"{action!r} is neither {error}") from error
+    line = action if topic is COMMAND else None
+    kind = topic.judged[0]
+    if topic.name == "path":
+        place = (here / Path(text).expanduser()).resolve()
+        kind, text = "change" if place.is_relative_to(here) else "outside", str(place)
+    elif line is not None:
+        text = line
+    kept = {one.kind for one in load_folder_trust(here).approvals if one.subject == text}
     verdict, reason = permissions.judge(kind, text, line)
-    if verdict:
-        print(escape_invisible(f"{verdict}: {reason}"))
+    decision = permissions.decide(kind)
+    modes = f"approval {permissions.approval}, sandbox {permissions.mode}"
+    by = f"{verdict}: {reason}" if verdict else "no rule decides"
+    if verdict == "deny" or (verdict and decision != "refuse" and kind not in kept):
+        print(escape_invisible(by))
+    elif decision != "refuse" and kind in kept:
+        print("it is allowed: you allowed exactly this for good in this folder (goose-like trust list)")
     else:
-        modes = f"approval {permissions.approval}, sandbox {permissions.mode}"
-        print(f"no rule decides: {_DECISIONS[permissions.decide(kind)]} ({modes})")
+        print(f"{escape_invisible(by)}: {_DECISIONS[decision]} ({modes})")
+    for other in sorted(kept & {*topic.judged} - {kind}):
+        print(f"{other}: allowed for good in this folder")
+    if line is not None and verdict != "deny" and "deletion" not in kept:
+        _print_losses(line, here, permissions.decide("deletion"))
+
+
+def _print_losses(line: str, here: Path, decision: Decision) -> None:
+    """Print that a command deletes or overwrites what undo cannot keep."""
+    losses = find_losses(line, str(here))
+    _, problem = read_losses(losses.paths, set(), lambda _: "")
+    if problem:
+        print(escape_invisible(f"deletion: {_DECISIONS[decision]}, since undo cannot keep everything ({problem})"))
+    elif losses.needs_tree:
+        print("deletion: undo stores what it deletes or overwrites; you are asked about what cannot be stored")
 
 
 def print_rules(profile: str | None) -> None:

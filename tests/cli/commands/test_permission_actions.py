@@ -4,6 +4,9 @@ import pytest
 
 from goose_like.cli.commands.permission_actions import print_judgement, print_rules
 from goose_like.config import trust
+from goose_like.config.rule_topics import TOPICS
+from goose_like.core.errors import UsageError
+from goose_like.workspace.undo import snapshot
 
 PROFILES = """
 mine:
@@ -34,6 +37,53 @@ def test_the_deciding_rule_is_shown(profiles, capsys, action, answer):
     profiles(PROFILES)
     print_judgement(action, "mine")
     assert capsys.readouterr().out.endswith(f"{answer}\n")
+
+
+@pytest.mark.parametrize(
+    "action", ["install:x", "outside:/etc/x", "network:", "domian:evil.com", "path:", "command:ls"]
+)
+def test_an_unknown_topic_is_refused(profiles, action):
+    profiles(PROFILES)
+    with pytest.raises(UsageError, match=r"neither a command, or `tool:`"):
+        print_judgement(action, "mine")
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.parametrize("verdict", ["deny", "ask", "allow"])
+def test_each_topic_of_a_profile_is_judged(profiles, capsys, topic, verdict):
+    action = "touch x" if topic == "command" else f"{topic}:x"
+    rule = action if topic != "command" else "touch"
+    profiles(f"mine: {{permissions: {{{verdict}: ['{rule}']}}}}")
+    print_judgement(action, "mine")
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{verdict}: ")
+    assert f"`{verdict}: {rule}` of the profile" in shown
+
+
+def test_kept_answers_and_the_deletion_check_are_named(profiles, capsys, tmp_path, monkeypatch):
+    profiles(
+        "mine: {approval: ask, permissions: {ask: [curl], allow: [rm, 'path:x']}}\n"
+        "strict: {extends: mine, sandbox: read-only}"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(snapshot, "LIMIT_FILE_BYTES", 2)
+    (tmp_path / "big").write_text("big")
+    for kind, subject in (("command", "curl x"), ("network", "curl y"), ("domain", "example.org")):
+        trust.store_approval(tmp_path.resolve(), trust.StoredApproval(kind=kind, subject=subject))
+    expected = {
+        "curl x": "it is allowed: you allowed exactly this for good in this folder (goose-like trust list)\n",
+        "curl y": "ask: `curl y` matches `ask: curl` of the profile\nnetwork: allowed for good in this folder\n",
+        "domain:example.org": "it is allowed: you allowed exactly this",
+        "make": "no rule decides: you are asked (approval ask, sandbox workspace)\n",
+        "rm big": f"deletion: you are asked, since undo cannot keep everything ({tmp_path.resolve()}/big: over 0 MB)\n",
+        "rm small": "allow: `allow: rm` of the profile\n",
+        "rm $x": "you are asked about what cannot be stored\n",
+    }
+    for action, text in expected.items():
+        print_judgement(action, "mine")
+        assert text in capsys.readouterr().out
+    print_judgement("path:x", "strict")
+    assert ": it is refused (approval ask, sandbox read-only)" in capsys.readouterr().out
 
 
 def test_all_rules_are_listed_with_their_sources(profiles, capsys, tmp_path, monkeypatch):
