@@ -97,7 +97,6 @@ async def test_binary_is_told_as_such(here: DeveloperHarness, data):
         ({"path": "src/main.py", "start_line": 2, "end_line": 1}, "not before start_line"),
         ({"path": "src/main.py", "start_line": 2}, "has only 1 line"),
         ({"path": "/proc/self/environ"}, "hidden"),
-        ({"path": "~/.ssh/nothing"}, "hidden"),
         ({"path": "link-to-secret"}, "hidden"),
     ],
 )
@@ -111,6 +110,12 @@ async def test_what_can_not_be_read_is_told(here: DeveloperHarness, arguments, w
     answer = await here.call_error("read_file", **arguments)
     assert words in answer
     assert "root:" not in answer
+
+
+async def test_keys_in_the_home_folder_are_hidden(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/nobody-here")  # a home below /tmp would lead into the private folder
+    async with open_developer(tmp_path) as here:
+        assert "hidden" in await here.call_error("read_file", path="~/.ssh/nothing")
 
 
 async def test_paths_start_at_the_root_wherever_the_shell_is(here: DeveloperHarness):
