@@ -103,7 +103,7 @@ class Workspace(FileAccess):
     @property
     def rules_text(self) -> str:
         """The rules of this workspace in one line, for the model."""
-        note = f" {bubblewrap.LANDLOCK_ADVICE}" if self._mechanism.is_landlocked else ""
+        note = f" Also, {bubblewrap.LANDLOCK_ADVICE}." if self._mechanism.is_landlocked else ""
         return describe_rules(self.mode, self.approval) + note
 
     @property
@@ -312,14 +312,7 @@ class Workspace(FileAccess):
         for sentence in found:
             self._notifier.log(sentence)
         is_denied = "Permission denied" in output or "Operation not permitted" in output
-        return [
-            *found,
-            *(
-                [bubblewrap.LANDLOCK_ADVICE[0].lower() + bubblewrap.LANDLOCK_ADVICE[1:-1]]
-                if is_denied and self._mechanism.is_landlocked
-                else []
-            ),
-        ]
+        return [*found, *([bubblewrap.LANDLOCK_ADVICE] if is_denied and self._mechanism.is_landlocked else [])]
 
     async def inspect_changes(self, timeout_s: float | None = 0.5) -> list[str]:
         """Ask about hooks and settings that a command left for git or a shell, and disable what is refused.

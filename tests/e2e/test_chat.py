@@ -337,3 +337,11 @@ def test_the_files_of_a_session_are_private_and_its_input_history_holds_no_key(s
     modes = {str(path): path.stat().st_mode & 0o777 for path in (state, *state.rglob("*"))}
     assert {path: mode for path, mode in modes.items() if mode not in (0o700, 0o600)} == {}
     assert any("outputs" in path for path in modes)
+
+
+def test_words_in_brackets_are_no_markup_in_a_session_by_lines(place):
+    lines = "hello [/b] and [red]x[/red]\n/rewind\n/resume\n/undo conversation\n"
+    done = place.run("session", "start", "talk", "--model", place.script("answer [/b]"), input=lines)
+    assert done.returncode == 0
+    assert done.stderr.count("hello [/b] and [red]x[/red]") >= 3
+    assert "failed" not in done.stderr

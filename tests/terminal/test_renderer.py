@@ -112,7 +112,7 @@ def test_a_failure_is_red_and_a_success_green():
         ("[no output]\n[not allowed: connect to x: no]", "  ✗ not allowed: connect to x: no · no output · T"),
         ("[no new output]\n[p1: exit code 3]", "  ✗ p1: exit code 3 · no new output · T"),
         ("[no new output]\n[p1: exit code 0]", "  ✓ no new output · p1: exit code 0 · T"),
-        (append_notes("", ["exit code 1", LANDLOCK_ADVICE[0].lower() + LANDLOCK_ADVICE[1:]]), "✗ exit code 1"),
+        (append_notes("", ["exit code 1", LANDLOCK_ADVICE]), "✗ exit code 1"),
         (append_notes("", ["exit code 1", "not allowed: a\nb"]), "  ✗ exit code 1 · not allowed: a b · no output · T"),
         (append_notes("", ["exit code 1", "x" * 5000]), "✗ exit code 1"),
     ],

@@ -21,7 +21,7 @@ _READABLE = ("read", "protected")
 _READ_ONLY_PROC = ("sys", "sysrq-trigger", "irq", "bus")  # root may write these files even without capabilities
 
 LANDLOCK_NOTICE = "commands cannot write in the workspace (only goose-like's own tools can)"
-LANDLOCK_ADVICE = "Commands can write only in $TMPDIR here and change no file modes: change files with the other tools."
+LANDLOCK_ADVICE = "commands can write only in $TMPDIR here and change no file modes: change files with the other tools"
 """The restriction of commands under Landlock, for the person and for the model."""
 
 
