@@ -1,11 +1,17 @@
 """The workspace: change listeners, and its start and end."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
+from goose_like.core.errors import DeniedError
+from goose_like.core.events import Answer, Question
+from goose_like.core.notifier import Recorder
 from goose_like.workspace.workspace import Workspace
 from tests import ROOT
 from tests.workspace.workspace_harness import create_confined, needs_sandbox, run_script
@@ -69,3 +75,32 @@ def test_the_environment_that_we_run_from_is_not_writable(root: Path) -> None:
     subprocess.run([venv / "bin" / "python", "-c", probe], check=True, cwd=root, env={"PYTHONPATH": ":".join(paths)})
     assert (root / "beside.txt").exists()
     assert not (venv / "bin" / "goose-like").exists()
+
+
+@needs_sandbox
+async def test_a_narrowed_mode_holds_for_open_questions_files_and_commands_of_a_child(root: Path) -> None:
+    asked = asyncio.Event()
+
+    class Silent(Recorder):
+        async def ask(self, question: Question) -> Answer:
+            asked.set()
+            return await asyncio.Future()
+
+    async with (
+        Workspace(root, mode="workspace", approval="auto", notifier=Silent()) as parent,
+        Workspace(root, mode="workspace", approval="auto", notifier=Silent(), parent=parent) as child,
+    ):
+        assert (await run_script(child, "touch before"))[0] == 0
+        question = asyncio.create_task(child.require_permission("outside", "/x", "change /x"))
+        await asked.wait()
+        parent.restrict("workspace", "plan")
+        with pytest.raises(DeniedError, match="change /x: this session forbids it"):
+            await question
+        for workspace in (parent, child):
+            assert (workspace.mode, workspace.approval) == ("read-only", "plan")
+            assert (await run_script(workspace, "touch after"))[0] == 1
+            with pytest.raises(DeniedError):
+                await workspace.write_bytes("after", b"x")
+            workspace.restrict("full", "yolo")
+            assert workspace.mode == "read-only"
+    assert os.listdir(root) == ["before"]
