@@ -179,7 +179,7 @@ def test_fork_and_export(session, place):
     assert "<html" in (place.work / "talk.html").read_text()
     (place.work / "copy.md").symlink_to(place.home / ".bash_profile")
     terminal.type("/export\r")
-    terminal.see("copy.md already exists")
+    terminal.see("exists; choose another name")
     assert not (place.home / ".bash_profile").exists()
     assert terminal.leave() == 0
     listed = place.run("session", "list").stdout

@@ -47,9 +47,10 @@ def test_a_command_past_its_limit_goes_on_and_ends_with_the_run(place):
         {"calls": [shell(f"echo begun; {waiting}; true", timeout_s=0.5)]},
         {"calls": [use("list_processes")], "expect": "still running as process p1"},
         {"text": "left it", "expect": "p1: running"},
+        "it still runs",
     )
     done = place.run("run", "--model", model, "wait")
-    assert (done.returncode, done.stdout) == (0, "left it\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "left it\n\nit still runs\n"), done.stderr
     assert wait_for_count(0, waiting)
 
 

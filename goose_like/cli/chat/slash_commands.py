@@ -42,7 +42,9 @@ KEYS = (
     "!COMMAND runs a shell command and shows its output to the model. @PATH attaches a file."
 )
 _EFFECTS = {
-    "restore": "is restored", "remove": "is removed", "recreate": "is created again",
+    "restore": "is restored",
+    "remove": "is removed",
+    "recreate": "is created again",
     "lost": "can't be put back: its content was not kept, it was too large or unreadable",
 }
 _SCOPES = {"f": "files", "c": "conversation", "b": "both"}

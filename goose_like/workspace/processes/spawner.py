@@ -42,7 +42,7 @@ _OPEN_TREE, _MOVE_MOUNT, _HERE = 428, 429, -100  # on every machine; AT_FDCWD
 _CLONE, _NO_FOLLOW, _FROM_DESCRIPTOR, _NEW_MOUNTS = 1, 0x100, 4, 0x20000  # their flags, and one of unshare(2)
 _SETPCAP, _SYS_ADMIN, _CAPABILITY_VERSION = 8, 21, 0x20080522  # capabilities(7), capset(2)
 _DROP_BOUND, _AMBIENT, _CLEAR_AMBIENT = 24, 47, 4  # prctl(2)
-_PAUSE_MS = 500  # the kernel does not limit the processes of root, so the spawner counts them
+_PAUSE_MS = 100  # the kernel does not limit the processes of root, so the spawner counts them
 SPARE_PROCESSES = 16  # the spawner may have more than its commands, so that a new command can end old ones
 _OTHER_ENTRIES = 100  # names in /proc that are no processes, at most
 _BSD_INFO = struct.Struct("=4xI8xI80xI32x")  # status, parent and process group of `struct proc_bsdinfo`

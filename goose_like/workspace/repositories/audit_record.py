@@ -44,6 +44,8 @@ class AuditRecord:
                         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     except OSError:
                         continue  # its session is alive
+                    if os.fstat(file.fileno()).st_nlink == 0:
+                        continue  # its session has just removed it
                     self._former_files.append(path)
                     if data := file.read():  # empty: nothing had run
                         records.append((os.fstat(file.fileno()).st_mtime_ns, data))
