@@ -81,11 +81,9 @@ def _lock_folder(path: Path) -> int | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
-    try:
+    with suppress(OSError):  # another process holds the lock or has removed the folder, or there are no locks here
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(descriptor), path.lstat()):
             return descriptor
-    except OSError:
-        pass
     os.close(descriptor)
     return None

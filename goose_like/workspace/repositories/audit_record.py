@@ -6,12 +6,11 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goose_like.config.paths import create_private_folder, state_folder
+from goose_like.config.paths import create_private_folder, lock_folder, state_folder
 
 from .file_copy import FileCopies, FileCopy
 
@@ -37,7 +36,7 @@ class AuditRecord:
         folder = create_private_folder(state_folder() / "audits" / name)
         self._former_files: list[Path] = []
         records = []
-        with _lock_folder(folder):
+        with lock_folder(folder):  # otherwise another session takes a new file for that of a killed one
             for path in folder.iterdir():
                 with suppress(FileNotFoundError), path.open("rb") as file:  # its session may end right now
                     try:
@@ -66,17 +65,6 @@ class AuditRecord:
         if not is_kept:
             self._path.unlink(missing_ok=True)
         self._file.close()
-
-
-@contextmanager
-def _lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other sessions from taking a new file for that of a killed session."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _encode(state: AcceptedState) -> bytes:
