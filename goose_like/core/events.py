@@ -7,9 +7,9 @@ shown to people. Ephemeral events are shown and not saved. The JSON of an event 
 import operator
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
-from .message import FrozenModel, Message, ToolCall, ToolResult, Usage, Utf8Text
+from .message import FrozenModel, JsonData, Message, ToolCall, ToolResult, Usage, Utf8Text
 
 PermissionKind = Literal[
     "command", "change", "deletion", "network", "domain", "outside", "repository", "sandbox", "install", "tool"
@@ -91,7 +91,7 @@ class Artifact(FrozenModel):
     kind: Literal["table", "chart", "html", "text"]
     name: Utf8Text
     description: Utf8Text = ""
-    rows: tuple[dict[str, JsonValue], ...] = Field(default=(), exclude_if=operator.not_)
+    rows: tuple[dict[Utf8Text, JsonData], ...] = Field(default=(), exclude_if=operator.not_)
     text: Utf8Text = Field(default="", exclude_if=operator.not_)
     chart: Chart | None = Field(default=None, exclude_if=operator.not_)
 
@@ -231,7 +231,7 @@ class StateSaved(FrozenModel):
 
     type: Literal["state_saved"] = "state_saved"
     toolkit: str
-    value: JsonValue
+    value: JsonData
 
 
 class ArtifactShown(FrozenModel):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
 from pydantic_core import CoreSchema, core_schema
 
 
@@ -26,6 +26,10 @@ class _Utf8:
 
 Utf8Text = Annotated[str, _Utf8]
 """Text that UTF-8 can encode. Surrogate halves, from broken streams and file names, are joined or become U+FFFD."""
+
+_load = json.JSONDecoder(parse_constant=lambda name: None).decode
+JsonData = Annotated[JsonValue, AfterValidator(lambda v: _load(_replace_surrogates(json.dumps(v, ensure_ascii=False))))]
+"""JSON that a session file can hold: text as in `Utf8Text`, and null in place of NaN and infinity."""
 
 
 class FrozenModel(BaseModel):

@@ -133,3 +133,12 @@ def test_half_surrogates_are_replaced():
     assert Message.user("\ud83d\ude00").text == "😀"
     assert e.Logged(text="\ud83d").model_dump_json() == '{"type":"logged","text":"\ufffd"}'
     assert ToolResult(call_id="\ud83d", output="\udc00 ").model_dump_json()
+
+
+def test_json_values_are_as_the_session_file_holds_them():
+    for value in (float("inf"), {"a": [float("nan"), "\ud83d", 10**400]}, {"\ud83d": -0.0}):
+        event = e.StateSaved(toolkit="t", value=value)
+        assert e.saved_event_adapter.validate_json(event.model_dump_json()) == event
+    assert e.saved_event_adapter.validate_json('{"type":"state_saved","toolkit":"t","value":[NaN]}').value == [None]
+    shown = e.Artifact(kind="table", name="n", rows=({"\ud83d": float("nan")},))
+    assert shown.model_dump_json().endswith('"rows":[{"\ufffd":null}]}')
