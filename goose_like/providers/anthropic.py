@@ -1,11 +1,11 @@
-"""Anthropic's models through the anthropic SDK, from Anthropic, Amazon Bedrock and Google Vertex AI."""
+"""Anthropic's models, from Anthropic, Amazon Bedrock and Google Vertex AI."""
 
 import json
 import os
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from goose_like.config.profile import ModelChoice
@@ -14,8 +14,11 @@ from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavail
 from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, get_error_status
 from .base import ProviderInfo, Request
 from .event_stream import StreamEvent
-from .sdk_provider import SdkProvider
+from .http_provider import HttpProvider, parse_custom_headers
 from .wire import clip
+
+if TYPE_CHECKING:
+    import httpx2
 
 _FIFTH = r"claude-[a-z]+-[5-9]\b"
 """Models from version 5 on think by default, and show it only on request (their model pages)."""
@@ -23,10 +26,9 @@ _FIFTH = r"claude-[a-z]+-[5-9]\b"
 _WINDOWS = ((_FIFTH, 1_000_000), (r"claude-", 200_000))
 
 
-class AnthropicProvider(SdkProvider):
+class AnthropicProvider(HttpProvider):
     """A provider for Anthropic's server or a compatible one."""
 
-    sdk_name = "anthropic"
     host = "api.anthropic.com"
     path = "/v1/messages"
     url_settings = "base_url or ANTHROPIC_BASE_URL"
@@ -46,12 +48,10 @@ class AnthropicProvider(SdkProvider):
 
     def _find_base_url(self) -> str:
         base_url = self._choice.base_url or os.environ.get("ANTHROPIC_BASE_URL") or f"https://{self.host}"
-        return base_url.strip().rstrip("/").removesuffix("/v1")  # the SDK adds /v1
+        return re.sub(r"(/v1)?/*(?=\?|$)", "", base_url.strip(), count=1)  # `path` begins with /v1
 
     async def _list_models(self) -> tuple[str, ...] | None:
-        key_header = {"x-api-key": self._key} if self._key else {}
-        headers = {"anthropic-version": "2023-06-01", **key_header}
-        return await self._fetch_model_names("/v1/models", headers, {"limit": "1000"})
+        return await self._fetch_model_names("/v1/models", {"limit": "1000"})
 
     def _find_choice_error(self) -> GooseLikeError | None:
         if self._choice.temperature is not None:
@@ -60,9 +60,11 @@ class AnthropicProvider(SdkProvider):
             return ProfileError("these models call tools natively; remove `tools: constrained`")
         return super()._find_choice_error()
 
-    def _create_client(self, **options: Any) -> Any:
-        # Without a key the SDK would look for another credential, even for servers that need none.
-        return self._sdk.AsyncAnthropic(api_key=self._key or "none", base_url=self._url.geturl(), **options)
+    def _build_headers(self) -> dict[str, str]:
+        # As the SDK sends them since 2.0; a test compares both.
+        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        custom = parse_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
+        return {"anthropic-version": "2026-10-21", **key, **custom}
 
     def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
         data = event.value
@@ -97,6 +99,10 @@ class _CloudProvider(AnthropicProvider):
 
     probe = None  # type: ignore[assignment]  # a cloud has no free request
 
+    def __init__(self, choice: ModelChoice) -> None:
+        super().__init__(choice)
+        self._cloud: Any = None
+
     def _find_base_url(self) -> str:
         return self._choice.base_url or ""
 
@@ -107,16 +113,25 @@ class _CloudProvider(AnthropicProvider):
             return CredentialError(f"set {self.region_variable} to the region where the model is served")
         return None
 
-    def _create_client(self, **options: Any) -> Any:
-        client = getattr(self._sdk, self.client_class)(base_url=self._choice.base_url, **options)
-        self._url = urlsplit(str(client.base_url))
-        return client
+    def _build_post_options(self, body: bytes) -> dict[str, Any]:
+        return {"content": body}
 
-    async def _post(self, body: bytes) -> Any:
+    async def _send(self, client: "httpx2.AsyncClient", path: str, body: bytes) -> "httpx2.Response":
+        """Send a body through the vendor's client, which adds credentials and signs."""
+        import anthropic
+
         try:
-            return await super()._post(body)
-        except self._sdk.APIError:
-            raise
+            if self._cloud is None:
+                client_class = getattr(anthropic, self.client_class)
+                self._cloud = client_class(base_url=self._choice.base_url, max_retries=0, http_client=client)
+                self._url = urlsplit(str(self._cloud.base_url))
+            options = {"stream_cls": anthropic.AsyncStream[object], **self._build_post_options(body)}
+            response: httpx2.Response = (await self._cloud.post(path, cast_to=object, stream=True, **options)).response
+            return response
+        except anthropic.APIStatusError as error:
+            return error.response
+        except anthropic.APIConnectionError as error:
+            raise error.__cause__ or error from None
         except Exception as error:  # from the vendor's library, when it looks for credentials
             raise CredentialError(
                 f"no valid credentials ({clip(str(error), 200)}); log in with the vendor's tool first"

@@ -1,19 +1,19 @@
-"""The base class of providers that use a vendor's SDK. Both SDKs come from the same generator.
+"""The base class of providers that send a request to a model server and read its answer as an event stream.
 
-The SDK handles connection, headers and credentials. The body is encoded here, because the SDK's typed methods would
-rebuild the whole history on each call. The event stream is decoded here, because the SDKs drop what sloppy servers send
-(docs/decisions/0030).
+Requests go through httpx2 and not through the vendors' SDKs: their import would be most of the time to the first
+request, and they drop what sloppy servers send (docs/decisions/0031).
 """
 
 import asyncio
+import json
 import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
-from importlib import import_module
-from typing import Any, ClassVar
-from urllib.parse import SplitResult, urlsplit
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import SplitResult, urlencode, urlsplit
 
+from goose_like import __version__
 from goose_like.config.profile import ModelChoice
 from goose_like.config.secrets import find_key
 from goose_like.core.errors import (
@@ -32,6 +32,9 @@ from .event_stream import DONE, EventDecoder, StreamEvent
 from .text_markup import TaggedCallParser
 from .wire import build_status_error, clip
 
+if TYPE_CHECKING:
+    import httpx2
+
 _PROBE_LIMIT_S = 5.0
 _DRAIN_LIMIT_S = 0.1
 _YEAR_S = 366 * 86_400.0
@@ -40,8 +43,8 @@ _KEEP_ALIVE_FACTOR = 30
 """Longest time with nothing but keep-alives, in units of `stall_s`."""
 
 
-class SdkProvider:
-    """A provider that talks to one server through its vendor's SDK. Subclasses supply the vendor's part.
+class HttpProvider:
+    """A provider that talks to one server over HTTP. Subclasses supply the vendor's part.
 
     `host` is the vendor's own server, and `path` the path of a request. Other servers with the same protocol are
     unknown, and may need no key; with an empty `host` there are no others. `url_settings` and `key_setting` name, for
@@ -49,7 +52,6 @@ class SdkProvider:
     """
 
     info: ClassVar[ProviderInfo]
-    sdk_name: ClassVar[str]
     host: ClassVar[str]
     path: ClassVar[str]
     url_settings: ClassVar[str]
@@ -66,22 +68,23 @@ class SdkProvider:
         except ValueError:  # "http://[::1", "http://box:99999"
             self._url = SplitResult("", "", base_url, "", "")
         self._key = find_key(self.info.key_variable)
-        self._sdk: Any = None
-        self._client: Any = None
+        self._client: httpx2.AsyncClient | None = None
 
     # --- supplied by subclasses
 
     def _find_base_url(self) -> str:
         raise NotImplementedError
 
-    def _create_client(self, **options: Any) -> Any:
+    def _build_headers(self) -> dict[str, str]:
+        """Build the headers with the key and the vendor's own."""
         raise NotImplementedError
+
+    def _build_query(self) -> Mapping[str, str]:
+        """Build the query parameters of all requests."""
+        return {}
 
     def _encode_body(self, request: Request) -> bytes:
         raise NotImplementedError
-
-    def _build_post_options(self, body: bytes) -> dict[str, Any]:
-        return {"content": body}
 
     def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
         """Return the value for the parser, or None for a keep-alive. `headers` are the answer's.
@@ -141,7 +144,7 @@ class SdkProvider:
     async def close(self) -> None:
         """Close the connections."""
         if self._client is not None:
-            await self._client.close()
+            await self._client.aclose()
 
     def _is_own_server(self) -> bool:
         return not self.host or self._url.hostname == self.host
@@ -186,39 +189,61 @@ class SdkProvider:
             error.args = (text,)
             raise
 
-    @contextmanager
-    def _convert_sdk_errors(self, model: str) -> Iterator[None]:
-        """Convert the SDK's errors, from the start of a request until its answer begins."""
+    async def _post(self, path: str, body: bytes, model: str) -> "httpx2.Response":
+        """Send a body and return the response, unread, after its head has arrived.
+
+        Raises:
+            ProviderError: No answer came, or the answer is a refusal.
+        """
+        import httpx2
+
+        if self._client is None:
+            self._client = await _create_client(self._choice.stall_s, self.follows_redirects)
         try:
-            yield
-        except self._sdk.APIStatusError as error:
-            raise self._build_refusal(model, error.status_code, error.body, error.response.headers) from error
-        except self._sdk.APIConnectionError as error:
-            if isinstance(error.__cause__, ProviderError):  # raised by `limit_answer`
-                raise error.__cause__ from None
-            if type(error.__cause__).__name__ == "TooManyRedirects":
-                raise ModelUnavailableError(
-                    f"the server redirects without end; correct {self.url_settings}", is_retryable=False
-                ) from error
+            response = await self._send(self._client, path, body)
+            if response.is_success:
+                return response
+            content = await response.aread()
+        except httpx2.TooManyRedirects as error:
+            raise ModelUnavailableError(
+                f"the server redirects without end; correct {self.url_settings}", is_retryable=False
+            ) from error
+        except httpx2.InvalidURL as error:
+            raise ProfileError(
+                f"{_format_host(self._url)} is no address ({error}); correct {self.url_settings}"
+            ) from error
+        except httpx2.HTTPError as error:
             port = self._url.port or (443 if self._url.scheme == "https" else 80)
             raise ModelUnavailableError(
                 f"no answer from {self._url.hostname}:{port} ({_describe_cause(error)}); "
                 f"check the network, and {self.url_settings}",
                 is_retryable=True,
             ) from error
+        refusal = _parse_json(content) or content.decode(errors="replace")
+        raise self._build_refusal(model, response.status_code, refusal, response.headers)
+
+    async def _send(self, client: "httpx2.AsyncClient", path: str, body: bytes) -> "httpx2.Response":
+        headers = {"content-type": "application/json", "accept": "application/json", **self._build_headers()}
+        request = client.build_request("POST", self._build_url(path), content=body, headers=headers)
+        return await client.send(request, stream=True)
+
+    def _build_url(self, path: str, query: Mapping[str, str] = {}) -> str:
+        """Build the URL of a path of the server. A query in the base URL is kept."""
+        queries = filter(None, (self._url.query, urlencode({**self._build_query(), **query})))
+        return self._url._replace(path=self._url.path.rstrip("/") + path, query="&".join(queries)).geturl()
 
     def _build_refusal(self, model: str, status: int, body: object, headers: Mapping[str, str] = {}) -> ProviderError:
         key_name = self.info.key_variable or self.key_setting
+        if isinstance(body, dict):
+            body = body.get("error") or body
         return build_status_error(status, body, model, key_name, parse_retry_after_s(headers))
 
     async def _stream_events(self, request: Request) -> AsyncGenerator[Any, None]:
-        """Yield the decoded events of the answer and convert all errors of the SDK."""
-        await self._connect()
+        """Yield the decoded events of the answer."""
+        response = await self._post(self.path, self._encode_body(request), request.model)
         import httpx2
 
-        body, stall_s = self._encode_body(request), self._choice.stall_s
-        with self._convert_sdk_errors(request.model):
-            response = (await self._post(body)).response
+        stall_s = self._choice.stall_s
         has_begun, is_over, decoder = False, False, EventDecoder()
         pieces, clock = response.aiter_bytes(), asyncio.get_running_loop().time
         last_event_s = clock()
@@ -254,60 +279,26 @@ class SdkProvider:
             kind = clip(response.headers.get("content-type", "nothing"), 60)
             raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
 
-    async def _post(self, body: bytes) -> Any:
-        """Send a body and return the SDK's stream after the head of the answer has arrived."""
-        stream_class = self._sdk.AsyncStream[object]
-        options = self._build_post_options(body)
-        return await self._client.post(self.path, cast_to=object, stream=True, stream_cls=stream_class, **options)
-
-    async def _connect(self) -> None:
-        if self._client is not None:
-            return
-        import httpcore2
-
-        # Loading the system's certificates is slow but releases the lock: a thread does it during the import.
-        certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
-        import httpx2
-
-        from .answer_limits import HEADERS, limit_answer
-
-        with pause_gc():
-            self._sdk = import_module(self.sdk_name)
-        http_client = self._sdk.DefaultAsyncHttpxClient(
-            verify=await certificates,
-            timeout=httpx2.Timeout(self._choice.stall_s, connect=10),
-            follow_redirects=self.follows_redirects,
-            max_redirects=5,
-            headers=HEADERS,
-            event_hooks={"response": [limit_answer]},
-        )
-        self._client = self._create_client(max_retries=0, http_client=http_client)
-
-    async def _fetch_model_names(
-        self, path: str, headers: Mapping[str, str], query: Mapping[str, str]
-    ) -> tuple[str, ...] | None:
+    async def _fetch_model_names(self, path: str, query: Mapping[str, str] = {}) -> tuple[str, ...] | None:
         """Fetch the names of the server's models. None means a successful answer without a list.
 
-        The path may be a complete URL. The SDK is not used, because its import is slow.
+        The path may be a complete URL.
         """
         import httpx2
 
         from .answer_limits import limit_answer
 
-        url = path if "://" in path else self._url.geturl().rstrip("/") + path
+        url = path if "://" in path else self._build_url(path, query)
         try:
             # Do not follow redirects: the key is for this server only.
             hooks = {"response": [limit_answer]}
             client = httpx2.AsyncClient(timeout=_PROBE_LIMIT_S, event_hooks=hooks)
             async with asyncio.timeout(_PROBE_LIMIT_S), client:
-                response = await client.get(url, headers=dict(headers), params=dict(query) or None)
+                response = await client.get(url, headers=self._build_headers())
         except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             reason = f"no answer within {_PROBE_LIMIT_S:g} s ({_describe_cause(error)})"
             raise ModelUnavailableError(f"{reason}; is it running, and is this its address?") from error
-        try:
-            body = response.json()
-        except (ValueError, RecursionError):
-            body = None
+        body = _parse_json(response.content)
         if response.status_code in (404, 405) or response.is_redirect:
             raise ModelUnavailableError(
                 f"something answers, but has nothing at {urlsplit(url).path} (HTTP {response.status_code}); "
@@ -316,6 +307,41 @@ class SdkProvider:
         if response.status_code >= 400:
             raise self._build_refusal("", response.status_code, body or response.text)
         return _extract_names(body)
+
+
+async def _create_client(stall_s: float, follows_redirects: bool) -> "httpx2.AsyncClient":
+    import httpcore2
+
+    # Loading the system's certificates is slow but releases the lock: a thread does it during the import.
+    certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
+    with pause_gc():
+        import httpx2
+
+    from .answer_limits import HEADERS, limit_answer
+
+    return httpx2.AsyncClient(
+        verify=await certificates,
+        timeout=httpx2.Timeout(stall_s, connect=10),
+        limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
+        follow_redirects=follows_redirects,
+        max_redirects=5,
+        headers={**HEADERS, "user-agent": f"goose-like/{__version__}"},
+        event_hooks={"response": [limit_answer]},
+    )
+
+
+def parse_custom_headers(text: str) -> dict[str, str]:
+    """Parse the vendors' variables of additional headers: one `name: value` per line."""
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, colon, value in pairs if colon and name.strip()}
+
+
+def _parse_json(content: bytes) -> Any:
+    """Return the value, or None for what is no JSON."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _extract_names(body: Any) -> tuple[str, ...] | None:
@@ -333,7 +359,7 @@ def _format_host(url: SplitResult) -> str:
 
 
 def _describe_cause(error: BaseException | None) -> str:
-    """Return the text of the innermost cause that has one. The SDK's own text only says that the connection failed."""
+    """Return the text of the innermost cause that has one. Outer ones may only say that the connection failed."""
     text = ""
     while error is not None:
         text, error = str(error) or text or type(error).__name__, error.__cause__

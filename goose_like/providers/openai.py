@@ -1,5 +1,6 @@
-"""OpenAI's chat completions, and all presets of servers that speak them, through the openai SDK."""
+"""OpenAI's chat completions, and all presets of servers that speak them."""
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,9 @@ from goose_like.core.errors import BrokenStreamError
 
 from .base import Embeddings, ProviderInfo, Request, StreamParser
 from .event_stream import StreamEvent
+from .http_provider import HttpProvider, parse_custom_headers
 from .openai_wire import OpenAIEncoder, OpenAIStreamParser, apply_strict_roles, parse_embeddings
 from .presets import Preset, expand_variables
-from .sdk_provider import SdkProvider
 from .wire import clip
 
 OPENAI_HOST = "api.openai.com"
@@ -32,12 +33,11 @@ OPENAI_PRESET = Preset(
 )
 
 
-class OpenAIProvider(SdkProvider):
+class OpenAIProvider(HttpProvider):
     """A provider for the server of a preset: OpenAI's, or that of a class from `for_preset`."""
 
     info: ClassVar[ProviderInfo] = OPENAI_PRESET.info
     preset: ClassVar[Preset] = OPENAI_PRESET
-    sdk_name = "openai"
     host = OPENAI_HOST
     path = "/chat/completions"
     url_settings = "base_url or OPENAI_BASE_URL"
@@ -69,10 +69,10 @@ class OpenAIProvider(SdkProvider):
         return self.preset.key_path is not None and super()._can_verify_key()
 
     async def _list_models(self) -> tuple[str, ...] | None:
-        preset, headers = self.preset, _build_key_headers(self.preset, self._key)
-        models = await self._fetch_model_names(expand_variables(preset.models_path), headers, preset.query)
+        preset = self.preset
+        models = await self._fetch_model_names(expand_variables(preset.models_path))
         if preset.key_path and preset.key_path != preset.models_path and self._can_verify_key():
-            await self._fetch_model_names(expand_variables(preset.key_path), headers, preset.query)
+            await self._fetch_model_names(expand_variables(preset.key_path))
         return models
 
     @property
@@ -85,23 +85,12 @@ class OpenAIProvider(SdkProvider):
         model = self.embedding_model or ""
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         with self._add_location_to_errors():
-            await self._connect()
-            options = {"headers": self._build_headers()}
+            response = await self._post("/embeddings", json.dumps(body).encode(), model)
             try:
-                with self._convert_sdk_errors(model):
-                    answer = await self._client.post("/embeddings", body=body, options=options, cast_to=object)
+                answer = json.loads(await response.aread())
             except ValueError as error:
                 raise BrokenStreamError(f"the answer is no list of vectors ({clip(str(error), 80)})") from error
             return parse_embeddings(answer, len(texts))
-
-    def _create_client(self, **options: Any) -> Any:
-        # The SDK requires a key, even for servers without one.
-        return self._sdk.AsyncOpenAI(
-            api_key=self._key or "none", base_url=self._url.geturl(), default_query=self.preset.query, **options
-        )
-
-    def _build_post_options(self, body: bytes) -> dict[str, Any]:
-        return {"content": body, "options": {"headers": self._build_headers()}}
 
     def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
         value = event.value
@@ -117,13 +106,18 @@ class OpenAIProvider(SdkProvider):
             return TextCallParser()
         return OpenAIStreamParser()
 
-    def _build_headers(self) -> dict[str, Any]:
-        """Build the headers that replace the SDK's: it would send the user's OpenAI identity to other servers."""
-        if self.preset is OPENAI_PRESET:
-            return {}
-        custom = (line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines())
-        names = ("OpenAI-Organization", "OpenAI-Project", "Authorization", *filter(None, custom))
-        return {**dict.fromkeys(names, self._sdk.Omit()), **_build_key_headers(self.preset, self._key)}
+    def _build_headers(self) -> dict[str, str]:
+        preset, headers = self.preset, {}
+        if self._key:
+            headers = {preset.key_header: self._key} if preset.key_header else {"Authorization": f"Bearer {self._key}"}
+        if preset is not OPENAI_PRESET:  # other servers must not see the user's OpenAI identity
+            return headers
+        identity = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+        headers |= {name: os.environ[variable] for name, variable in identity.items() if os.environ.get(variable)}
+        return headers | parse_custom_headers(os.environ.get("OPENAI_CUSTOM_HEADERS", ""))
+
+    def _build_query(self) -> Mapping[str, str]:
+        return self.preset.query
 
     def _encode_body(self, request: Request) -> bytes:
         choice, preset, is_openai = self._choice, self.preset, self._url.hostname == OPENAI_HOST
@@ -151,9 +145,3 @@ class OpenAIProvider(SdkProvider):
         if preset.strict_roles:
             request = replace(request, messages=apply_strict_roles(request.messages))
         return self._encoder.encode_request(request, extras | preset.body)
-
-
-def _build_key_headers(preset: Preset, key: str) -> dict[str, str]:
-    if not key:
-        return {}
-    return {preset.key_header: key} if preset.key_header else {"Authorization": f"Bearer {key}"}

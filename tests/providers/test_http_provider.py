@@ -1,4 +1,4 @@
-"""Tests of both SDK providers over a loopback server: complete answers and faults."""
+"""Tests of the providers of both vendors over a loopback server: complete answers and faults."""
 
 import asyncio
 import gzip
@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from email.utils import formatdate
 
+import anthropic
+import openai
 import pytest
 
 from goose_like.config.profile import ModelChoice
@@ -270,9 +272,62 @@ async def test_cancelling_passes(vendor: Vendor) -> None:
         await provider.close()
 
 
-def test_importing_the_provider_does_not_import_the_sdk(vendor: Vendor) -> None:
+def test_a_request_needs_no_sdk(vendor: Vendor) -> None:
+    code = (
+        "import asyncio, sys; from tests.providers.vendors import OPENAI, ANTHROPIC, get_text; "
+        f"print(get_text(asyncio.run({vendor.name.upper()}.ask(sys.argv[1])))); "
+        "sys.exit(' '.join({'openai', 'anthropic'} & {*sys.modules}) or 0)"
+    )
+    with threaded([vendor.answer("hello")]) as server:
+        subprocess.run([sys.executable, "-c", code, server.base_url], check=True)
+
+
+def test_importing_the_provider_does_not_import_httpx2(vendor: Vendor) -> None:
     code = (
         f"import sys, goose_like.providers.{vendor.name}; "
-        f"sys.exit(' '.join({{'{vendor.name}', 'httpx2', 'anyio'}} & {{*sys.modules}}) or 0)"
+        "sys.exit(' '.join({'httpx2', 'anyio'} & {*sys.modules}) or 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- headers
+
+
+async def _ask_with_sdk(vendor: Vendor, base_url: str) -> None:
+    if vendor is OPENAI:
+        async with openai.AsyncOpenAI(base_url=base_url) as client:
+            stream = await client.chat.completions.create(model="m1", messages=[], stream=True)
+            assert [chunk async for chunk in stream]
+    else:
+        async with anthropic.AsyncAnthropic(base_url=base_url.removesuffix("/v1")) as other:
+            events = await other.messages.create(model="m1", messages=[], max_tokens=9, stream=True)
+            assert [event async for event in events]
+
+
+async def test_the_vendors_sdk_sends_the_same_headers(vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    for name in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.setenv(f"{name}_CUSTOM_HEADERS", "X-Team: blue\nX-Empty:\n\nno header")
+    async with Loopback([vendor.answer("hello")] * 2) as server:
+        await vendor.ask(server.base_url)
+        await _ask_with_sdk(vendor, server.base_url)
+        ours, theirs = (dict(_split_head(asked.head)) for asked in server.requests)
+    changing = {"user-agent", "content-length", "accept-encoding"}
+    expected = {name: value for name, value in theirs.items() if not name.startswith("x-stainless")}
+    assert {name: ours.get(name) for name in expected.keys() - changing} == {
+        name: expected[name] for name in expected.keys() - changing
+    }
+    assert ours.keys() - changing <= theirs.keys()
+    assert ours["user-agent"].startswith("goose-like/")
+
+
+def _split_head(head: bytes) -> list[tuple[str, str]]:
+    lines = (line.partition(":") for line in head.decode().splitlines()[1:] if line)
+    return [(name.lower(), value.strip()) for name, _, value in lines]
+
+
+async def test_a_query_in_the_base_url_stays(vendor: Vendor) -> None:
+    async with Loopback([vendor.answer("hello")]) as server:
+        await vendor.ask(f"{server.base_url}?api-version=7")
+        assert server.requests[0].head.startswith(f"POST {vendor.path}?api-version=7 HTTP/1.1".encode())

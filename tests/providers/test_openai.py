@@ -11,8 +11,8 @@ from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import ToolCall, Usage
 from goose_like.providers.base import Delta, Request
+from goose_like.providers.http_provider import parse_retry_after_s
 from goose_like.providers.openai import OpenAIProvider
-from goose_like.providers.sdk_provider import parse_retry_after_s
 from tests.loopback import Loopback, Response, called, chunk, events, raw, refusal, said, sse, usage
 from tests.providers.vendors import KEY, OPENAI, REQUEST, get_text, set_keys_only
 

@@ -14,8 +14,8 @@ from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, Thinking, ToolCall, ToolResult
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolSpec
+from goose_like.providers import http_provider
 from goose_like.providers import registry as models
-from goose_like.providers import sdk_provider
 from goose_like.providers.base import Request, SupportsProbe
 from goose_like.providers.presets import expand_variables, load_presets
 from goose_like.providers.registry import find_provider_class, list_provider_names
@@ -359,7 +359,7 @@ async def test_answers_to_the_test_request(response, kind, words):
 async def test_an_unreachable_or_silent_server(monkeypatch):
     with pytest.raises(ModelUnavailableError, match="no answer"):
         await run_probe([], base_url="http://127.0.0.1:9/v1")
-    monkeypatch.setattr(sdk_provider, "_PROBE_LIMIT_S", 0.2)
+    monkeypatch.setattr(http_provider, "_PROBE_LIMIT_S", 0.2)
     with pytest.raises(ModelUnavailableError, match=r"no answer within 0.2 s"):
         await run_probe([raw(b"{", b" ", hang_s=30)])
 
