@@ -3,6 +3,8 @@
 import ctypes
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -95,15 +97,12 @@ async def test_writing_outside_is_asked(root: Path, tmp_path: Path) -> None:
     outside.unlink()
 
 
-async def test_a_folder_that_becomes_a_link_is_not_followed(workspace: Workspace, root: Path, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.mkdir()
-    (root / "folder").mkdir()
-    (root / "link").symlink_to(victim)
+@contextmanager
+def swap_all_the_time(one: Path, two: Path) -> Iterator[None]:
+    """Exchange two names in a thread, again and again."""
     is_over = threading.Event()
-
     exchange, here = 2, -100  # renameat2(2): RENAME_EXCHANGE, AT_FDCWD
-    names = [os.fsencode(root / name) for name in ("folder", "link")]
+    names = [os.fsencode(path) for path in (one, two)]
 
     def swap() -> None:
         while not is_over.is_set():
@@ -111,19 +110,41 @@ async def test_a_folder_that_becomes_a_link_is_not_followed(workspace: Workspace
 
     thread = threading.Thread(target=swap)
     thread.start()
-    written = 0
     try:
-        for number in range(3000):
-            try:
-                await workspace.write_bytes(root / "folder/file", b"%d" % number)
-                written += 1
-            except (GooseLikeError, OSError):
-                pass
+        yield
     finally:
         is_over.set()
         thread.join()
+
+
+async def test_a_folder_that_becomes_a_link_is_not_followed(workspace: Workspace, root: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (root / "folder").mkdir()
+    (root / "link").symlink_to(victim)
+    written = 0
+    with swap_all_the_time(root / "folder", root / "link"):
+        for number in range(3000):
+            with suppress(GooseLikeError, OSError):
+                await workspace.write_bytes(root / "folder/file", b"%d" % number)
+                written += 1
     assert written
     assert list(victim.iterdir()) == []
+
+
+async def test_a_file_that_becomes_a_link_to_a_secret_is_not_read(tmp_path: Path, root: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh/id").write_text("TOPSECRET")
+    (home / "file").write_text("mine")
+    (home / "link").symlink_to(home / ".ssh/id")
+    found = set()
+    async with create_confined(home)[0] as workspace:
+        with swap_all_the_time(home / "file", home / "link"):
+            for _ in range(3000):
+                with suppress(GooseLikeError, OSError):
+                    found.add(workspace.read_bytes("file"))
+    assert found == {b"mine"}
 
 
 async def test_full_mode_has_no_jail(root: Path, tmp_path: Path) -> None:
