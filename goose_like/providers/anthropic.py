@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
+from goose_like.core.gc_pause import pause_gc
 
 from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, get_error_status
 from .base import ProviderInfo, Request
@@ -118,7 +119,8 @@ class _CloudProvider(AnthropicProvider):
 
     async def _send(self, client: "httpx2.AsyncClient", path: str, body: bytes) -> "httpx2.Response":
         """Send a body through the vendor's client, which adds credentials and signs."""
-        import anthropic
+        with pause_gc():
+            import anthropic
 
         try:
             if self._cloud is None:

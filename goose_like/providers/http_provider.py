@@ -25,7 +25,6 @@ from goose_like.core.errors import (
     ProviderError,
 )
 from goose_like.core.events import TextDelta
-from goose_like.core.gc_pause import pause_gc
 
 from .base import Delta, ProbeResult, ProviderInfo, Request, StreamParser, SupportsProbe
 from .event_stream import DONE, EventDecoder, StreamEvent
@@ -314,8 +313,7 @@ async def _create_client(stall_s: float, follows_redirects: bool) -> "httpx2.Asy
 
     # Loading the system's certificates is slow but releases the lock: a thread does it during the import.
     certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
-    with pause_gc():
-        import httpx2
+    import httpx2
 
     from .answer_limits import HEADERS, limit_answer
 

@@ -212,7 +212,7 @@ def test_the_constrained_form_keeps_the_images_of_results() -> None:
     assert convert_request(Request("m", "", [result])).messages[0].images == (IMAGE,)
 
 
-async def test_over_the_real_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_images_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     image = save_image(PNG, "a.png", tmp_path)
     async with Loopback([sse(said("red"))]) as server:

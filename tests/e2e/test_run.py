@@ -212,7 +212,7 @@ def test_a_refusal_never_exits_with_0(place, status, code):
     assert len(server.requests) == 1
 
 
-def test_the_key_and_a_whole_run_over_the_openai_sdk(place):
+def test_the_key_and_a_whole_run_over_http(place):
     answers = [
         sse(called(("a", "shell", '{"command": "echo one"}'), ("b", "shell", '{"command": "echo $OPENAI_API_KEY."}'))),
         sse(said("both done")),
