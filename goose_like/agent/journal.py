@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import dataclass
 from typing import get_args
 
@@ -143,7 +142,7 @@ class Journal(Notifier):
         if asyncio._get_running_loop() is self._loop:
             self._emit_unless_late(event)
         elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._emit_unless_late, event, context=copy_context())
+            self._loop.call_soon_threadsafe(self._emit_unless_late, event)
 
     @override
     async def ask(self, question: Question) -> Answer:

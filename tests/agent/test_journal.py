@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from goose_like.agent.journal import SAVE_BYTES
+from goose_like.agent.journal import SAVE_BYTES, Journal
 from goose_like.core.errors import SessionError
 from goose_like.core.events import (
     Answer,
@@ -20,6 +20,7 @@ from goose_like.core.events import (
     MessageCompleted,
     Question,
     Retrying,
+    Status,
     TextDelta,
     TextShown,
     ThinkingDelta,
@@ -28,13 +29,14 @@ from goose_like.core.events import (
     TurnFinished,
     TurnStarted,
 )
-from goose_like.core.history import INTERRUPTED
+from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier, Recorder
 from goose_like.core.tool import current_call, make_tool, tool
 from goose_like.sessions.jsonl import parse_line
+from goose_like.sessions.session import Session
 from tests.agent.loop import cancel_after, create_asking_tool, echo, list_types
-from tests.fakes import PAUSE, call, calls
+from tests.fakes import HEADER, PAUSE, call, calls
 
 
 def read_file(b):
@@ -111,7 +113,10 @@ async def test_a_finished_text_leaves_no_trace_in_the_file(create_harness):
         b.journal.notify(ToolProgress(call_id=current_call.get(), text="x\n" * 9_000))
 
     sizes = []
-    for words in ([], [TextDelta(text=text[:7_000]), TextDelta(text=text[7_000:])]):
+    for words in (
+        [],
+        [TextDelta(text=text[start:end]) for start, end in ((0, 7_000), (7_000, 12_900), (12_900, None))],
+    ):
         b = create_harness([[*words, calls(call("speak"), text=text)], [*words, text]], speak)
         await b.exchange.reply("Hi.")
         sizes.append(b.session.file.stat().st_size)
@@ -121,12 +126,13 @@ async def test_a_finished_text_leaves_no_trace_in_the_file(create_harness):
 async def test_a_retry_voids_the_shown_text(create_harness):
     b = create_harness([])
     b.journal.emit(TurnStarted(message=Message.user("Hi.")))
-    b.journal.emit(TextDelta(text="void " * 1_000))
+    b.journal.emit(TextDelta(text="void " * 1_000 + "AKIA"))  # the start of a key waits for the rest
     b.journal.emit(Retrying(text="broken", wait_s=0))
     b.journal.emit(TextDelta(text="kept " * 1_000))
     assert "void" not in b.session.file.read_text()
     answer = b.replay().messages[-1].text
     assert answer == ("kept " * 1_000)[: len(answer)] != ""
+    assert not any("AKIA" in event.text for event in b.events_of(TextDelta))
     b.journal.emit(MessageCompleted(message=Message.assistant("kept")))
     b.journal.emit(TurnFinished(reason="stop"))
 
@@ -170,6 +176,30 @@ async def test_a_flood_of_shown_output_does_not_fill_the_file(create_harness):
     assert "unknown" not in b.session.file.read_text()
 
 
+async def test_the_file_has_the_start_and_the_newest_lines_of_a_flood(create_harness):
+    b = create_harness([])
+    b.journal.emit(TurnStarted(message=Message.user("Hi.")))
+    b.journal.emit(MessageCompleted(message=calls(call("flood"))))
+    shown = ""
+    for number in range(2_000):
+        b.journal.emit(ToolProgress(call_id="c1", text=f"line {number}\n"))
+        shown += f"line {number}\n"
+        if number % 100 == 99:
+            kept = "".join(event.text for event in read_file(b) if isinstance(event, TextShown))
+            assert shown.startswith(kept)
+            assert len(kept) > min(len(shown) - SAVE_BYTES, 7 * SAVE_BYTES)
+    await wait_for_file(b, "line 1999")
+    kept = "".join(event.text for event in read_file(b) if isinstance(event, TextShown))
+    start, end = kept.split("\n[...]\n")
+    assert shown.startswith(start)
+    assert 8 * SAVE_BYTES <= len(start) <= 10 * SAVE_BYTES
+    assert shown.endswith("\n" + end)
+    assert SAVE_BYTES - 20 <= len(end) <= 2 * SAVE_BYTES
+    b.journal.emit(ToolProgress(call_id="c1", text="one more\n"))
+    await wait_for_file(b, "one more")
+    b.journal.emit(TurnFinished(reason="cancelled"))
+
+
 async def test_a_full_disk_for_shown_text_does_not_stop_the_answer(create_harness):
     b = create_harness([[TextDelta(text="x" * 5_000), "x" * 5_000]])
     append = b.session.append
@@ -206,6 +236,83 @@ async def test_one_question_at_a_time(create_harness):
     for asked, answered in list(pairwise(saved))[::2]:
         assert (type(asked), type(answered)) == (Asked, Answered)
         assert asked.question == answered.question
+
+
+HOST = Question(kind="domain", subject="example.org", text="Allow it?")
+
+
+class Waiting(Recorder):
+    """A front-end that answers a question after the event `answered`."""
+
+    def __init__(self):
+        super().__init__()
+        self.answered = asyncio.Event()
+
+    async def ask(self, question):
+        await super().ask(question)
+        await self.answered.wait()
+        return Answer(choice="allow", by="person")
+
+
+async def test_a_host_is_asked_about_in_a_turn_only(create_harness):
+    front = Waiting()
+    b = create_harness([], front=front)
+    assert await b.journal.ask(HOST) == Answer()
+    assert front.questions == []
+    b.journal.emit(TurnStarted(message=Message.user("Hi.")))
+    task = asyncio.create_task(b.journal.ask(HOST))
+    while not front.questions:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    front.answered.set()
+    assert (await task).choice == "allow"
+    b.journal.emit(TurnFinished(reason="stop"))
+    front.answered.clear()
+    other = asyncio.create_task(b.journal.ask(Question(kind="command", subject="ls", text="run?")))
+    while len(front.questions) < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    front.answered.set()
+    assert (await other).choice == "allow"
+
+
+async def test_the_end_of_a_turn_cancels_only_open_questions_about_hosts(create_harness):
+    front = Waiting()
+    b = create_harness([], front=front)
+    b.journal.emit(TurnStarted(message=Message.user("Hi.")))
+    front.answered.set()
+
+    async def ask_and_go_on():
+        answer = await b.journal.ask(HOST)
+        await asyncio.sleep(0.05)
+        return answer
+
+    done = asyncio.create_task(ask_and_go_on())
+    while not b.journal._front_end.questions or b.journal._host_questions:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    front.answered.clear()
+    tasks = [
+        asyncio.create_task(b.journal.ask(each))
+        for each in (HOST, HOST, Question(kind="network", subject="curl", text="run?"))
+    ]
+    await asyncio.sleep(0.01)
+    b.journal.emit(TurnFinished(reason="stop"))
+    front.answered.set()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(each, asyncio.CancelledError) for each in found] == [True, True, False]
+    assert (await done).choice == "allow"
+
+
+async def test_a_closed_journal_ignores_tools(create_harness):
+    b = create_harness([])
+    b.journal.emit(TurnStarted(message=Message.user("Hi.")))
+    b.journal.emit(TextDelta(text="so far"))
+    b.journal.log("in time")
+    b.journal.close()
+    b.journal.log("late")
+    await asyncio.to_thread(b.journal.log, "late")
+    await asyncio.sleep(1.5)
+    assert [event.text for event in b.events_of(Logged)] == ["in time"]
+    assert "so far" not in b.session.file.read_text()
+    b.journal.emit(TurnFinished(reason="stop"))
 
 
 async def test_an_answered_question_is_saved_without_its_detail(create_harness):
@@ -399,6 +506,29 @@ async def test_the_masked_rest_of_a_stream_comes_before_its_end(create_harness):
     assert "".join(event.text for event in b.events_of(TextDelta)) == "It is AKIA"
 
 
+async def test_the_masked_rest_of_the_output_comes_before_the_result(create_harness):
+    def speak():
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text="It is AKIA"))
+
+    b = create_harness([calls(call("speak")), "Done."], speak)
+    await b.exchange.reply("Hi.")
+    assert list_types(b.recorder.events)[4:8] == ["tool_started", "tool_progress", "tool_progress", "tool_finished"]
+
+
+async def test_events_wait_for_the_start_of_the_session_except_status(tmp_path):
+    front = Recorder()
+    session = Session(tmp_path / "s", "n", History())
+    session._open(is_new=True)
+    journal = Journal(session, front)
+    journal.log("one")
+    journal.notify(Status(text="loading"))
+    journal.log("two")
+    assert list_types(front.events) == ["status"]
+    journal.emit(HEADER)
+    assert [getattr(event, "text", "") for event in front.events] == ["loading", "", "one", "two"]
+    session.close()
+
+
 async def test_a_question_is_masked(create_harness):
     front = Recorder()
     b = create_harness(["Done."], front=front)
@@ -407,6 +537,41 @@ async def test_a_question_is_masked(create_harness):
         Question(kind="command", subject="curl [masked:api-key]", text="run?", detail="[masked:api-key]")
     ]
     assert KEY not in read_all(b.session)
+
+
+async def test_a_question_keeps_the_lines_of_a_command(create_harness, monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", "first-of-it\nsecond-of-it")
+    front = Recorder()
+    b = create_harness([], front=front)
+    question = Question(kind="command", subject="echo first-of-it\nsecond-of-it", text="run?")
+    await b.journal.ask(question)
+    assert front.questions == [question]
+
+
+async def test_the_rest_of_a_thought_comes_before_the_text(create_harness):
+    b = create_harness([])
+    b.journal.emit(TurnStarted(message=Message.user("Hi.")))
+    for event in (ThinkingDelta(text="Is it AKIA"), TextDelta(text="No sk-"), ThinkingDelta(text="So.")):
+        b.journal.emit(event)
+    b.journal.emit(MessageCompleted(message=Message.assistant("No sk-")))
+    deltas = [event for event in b.recorder.events if isinstance(event, TextDelta | ThinkingDelta)]
+    assert "".join(f"{event.type[:5]}:{event.text};" for event in deltas) == (
+        "think:Is it ;think:AKIA;text_:No ;text_:sk-;think:So.;"
+    )
+    b.journal.emit(TurnFinished(reason="stop"))
+
+
+async def test_the_output_of_calls_is_masked_one_by_one(create_harness):
+    b = create_harness([])
+    b.journal.emit(TurnStarted(message=Message.user("Hi.")))
+    b.journal.emit(MessageCompleted(message=calls(call("a", id="a"), call("b", id="b"))))
+    for call_id, text in (("a", KEY[:12]), ("b", "one "), ("a", KEY[12:]), ("b", "two"), ("a", " end")):
+        b.journal.emit(ToolProgress(call_id=call_id, text=text))
+    b.journal.emit(TurnFinished(reason="cancelled"))
+    shown = {"a": "", "b": ""}
+    for event in b.events_of(ToolProgress):
+        shown[event.call_id] += event.text
+    assert shown == {"a": "[masked:api-key] end", "b": "one two"}
 
 
 async def test_a_call_with_a_mask_does_not_run(create_harness):
