@@ -215,7 +215,7 @@ class Workspace(FileAccess):
         env: Mapping[str, str] | None = None,
         access: Access = "workspace",
         writes: bool = True,
-        stdin: int | None = None,
+        descriptors: Mapping[int, int] = {},
         subject: str | None = None,
         is_own: bool = False,
         scope: SandboxScope | None = None,
@@ -230,7 +230,7 @@ class Workspace(FileAccess):
             access: `network` and `full` need permission where the mode does not include them. After such a question,
                 approval `ask` does not ask again.
             writes: the command may change files; listeners are called before it starts.
-            stdin: a descriptor for its input, which the caller closes; empty input by default.
+            descriptors: those of the command by its numbers, which the caller closes; without 0 its input is empty.
             subject: the text shown in a question; the command line by default.
             is_own: the person typed the command, so no question is asked.
             scope: the command sees no more than this, in a sandbox apart from other commands. Processes with an equal
@@ -266,7 +266,7 @@ class Workspace(FileAccess):
         if mode != self.mode:
             raise DeniedError(format_change(f"run: {subject}", self.mode))
         spawner = await asyncio.shield(self._request_spawner(access, scope))
-        return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, stdin, subject)
+        return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, descriptors, subject)
 
     @contextmanager
     def pause_for_questions(self, limit: asyncio.Timeout) -> Iterator[None]:

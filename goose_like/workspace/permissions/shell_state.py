@@ -12,8 +12,25 @@ shell_state: ContextVar[Callable[[], str]] = ContextVar("shell_state", default=s
 _DECLARED = re.compile(r'^declare -x ([A-Za-z_]\w*)(?:="((?:[^"\\$`]|\\["\\$`])*)")?(?:\n|\Z)', re.M)
 """A declaration as bash prints it. It runs nothing."""
 
+_MARK = "GOOSE_LIKE_COMMAND"
 _OWN = re.compile(r"GOOSE_LIKE_COMMAND|OLDPWD|PWD|SHLVL|_|PS1|VIRTUAL_ENV|VIRTUAL_ENV_PROMPT|_OLD_VIRTUAL_\w+")
 """Variables of goose_like, bash and virtual environments, which no program looks at to find another one."""
+
+
+def drop_known(exports: str, variables: Mapping[str, str]) -> str:
+    """Drop the declarations at the start of exports, as bash prints them, that repeat these variables.
+
+    The mark of a command is dropped too: the next command has its own.
+    """
+    kept, start = [], 0
+    while exports.startswith("declare -", start):
+        found = _DECLARED.match(exports, start)
+        end = found.end() if found else exports.find("\n", start) + 1 or len(exports)
+        is_known = found and (found[1] == _MARK or variables.get(found[1]) == _unescape(found[2] or "\0"))
+        if not is_known:
+            kept.append(exports[start:end])
+        start = end
+    return "".join([*kept, exports[start:]])
 
 
 def find_changes(exports: str, known: Mapping[str, Iterable[str]]) -> tuple[str, str | None]:
@@ -26,12 +43,16 @@ def find_changes(exports: str, known: Mapping[str, Iterable[str]]) -> tuple[str,
 
     def keep(found: re.Match[str]) -> str:
         nonlocal path
-        name, value = found[1], re.sub(r'\\(["\\$`])', r"\1", found[2] or "")
+        name, value = found[1], _unescape(found[2] or "")
         path = value if name == "PATH" else path
         return "" if _OWN.fullmatch(name) or value in known.get(name, ()) else found[0]
 
     changes = _DECLARED.sub(keep, exports).strip()
     return os.fsencode(changes).decode(errors="replace"), path
+
+
+def _unescape(value: str) -> str:
+    return re.sub(r'\\(["\\$`])', r"\1", value)
 
 
 def find_planted(line: str, path: str, resolve: Callable[[str], Path], writable: Iterable[Path]) -> list[str]:

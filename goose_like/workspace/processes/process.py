@@ -28,11 +28,20 @@ class Process:
     """A running command with all processes that it started.
 
     Output and errors come as one stream, in the order of writing. Nothing is read ahead: without calls of `read`, the
-    command blocks once the pipe (1 MiB) is full. `started_at` is a time of the event loop.
+    command blocks once the pipe (1 MiB) is full. `started_at` is a time of the event loop. `variables` are those with
+    which the command started.
     """
 
-    def __init__(self, spawner: "SpawnerClient", number: int, output: int, code: "asyncio.Future[int]") -> None:
+    def __init__(
+        self,
+        spawner: "SpawnerClient",
+        number: int,
+        output: int,
+        code: "asyncio.Future[int]",
+        variables: Mapping[str, str],
+    ) -> None:
         self.started_at = asyncio.get_running_loop().time()
+        self.variables = variables
         self._spawner = spawner
         self._number = number
         self._output: int | None = output
@@ -188,11 +197,17 @@ class SpawnerClient:
             self._server = loop.create_task(self._serve(listener, self))
 
     async def spawn(
-        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int | None = None, subject: str = ""
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        descriptors: Mapping[int, int] = {},
+        subject: str = "",
     ) -> Process:
         """Start a command with additional variables, or raise GooseLikeError. Cancelling kills the command.
 
-        A command with a subject, the text for people, is listed in `running`.
+        `descriptors` are those of the command by their numbers there, at most two. A command with a subject, the text
+        for people, is listed in `running`.
         """
         if wrong := [name for name in env if not name or "=" in name]:
             raise GooseLikeError(f"a variable can't be named {wrong[0]!r}; give it a name without `=`")
@@ -207,14 +222,13 @@ class SpawnerClient:
         number = next(self._numbers)
         started, code = self._expect(number, "started"), self._expect(number, "code")
         output, theirs = os.pipe()
-        memory = _create_file()
+        memory = create_file(request)
         try:
             os.set_blocking(output, False)
             if sys.platform == "linux":
                 with suppress(OSError):  # the number of large pipes per user is limited
                     fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-            os.write(memory, request)
-            self.send(number, "spawn", descriptors=[memory, theirs, *([] if stdin is None else [stdin])])
+            self.send(number, "spawn", *descriptors, descriptors=[memory, theirs, *descriptors.values()])
         finally:
             os.close(memory)
             os.close(theirs)
@@ -228,7 +242,7 @@ class SpawnerClient:
             if isinstance(error, asyncio.CancelledError):
                 self.send(number, "signal", int(signal.SIGKILL))
             raise
-        return Process(self, number, output, code)
+        return Process(self, number, output, code, variables)
 
     async def signal(self, number: int, which: int) -> int:
         """Signal every process of a command, and return how many were alive."""
@@ -315,12 +329,15 @@ class SpawnerClient:
         return "the process that starts commands was killed, and the running command with it;"
 
 
-def _create_file() -> int:
-    """Create a file without a name."""
+def create_file(data: bytes) -> int:
+    """Create a file without a name, and return its descriptor."""
     if sys.platform == "linux":
-        return os.memfd_create("request")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
+        descriptor = os.memfd_create("request")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.pwrite(descriptor, data, 0)
+    return descriptor
 
 
 def describe_exit(code: int) -> str:

@@ -4,7 +4,7 @@ It runs as `python -I -S spawner.py FD [WORD...]`, with or without bubblewrap ar
 the standard library. The words confine it and all commands: see `confine`. FD is a unix socket of packets. A packet is
 a line of words that starts with the command's number N:
 
-    -> N spawn          with descriptors: the request (see `start_command`), the output pipe, and an optional input
+    -> N spawn D...     with descriptors: the request (see `start_command`), the output pipe, and one for each number D
     -> 0 listen PORT    listen on the loopback address of the sandbox
     -> N signal S       signal every process of the command; S = 0 only counts them
     <- N started 1      the command runs
@@ -129,19 +129,21 @@ def _read_environment(pid: int) -> bytes:
     return b""
 
 
-def start_command(command: bytes, request: int, output: int, stdin: int | None = None) -> int:
+def start_command(command: bytes, request: int, output: int, others: dict[int, int]) -> int:
     """Start a command. The request holds folder, argument count, arguments and NAME=VALUE pairs, separated by NUL.
 
-    The child leads its own session, has default signals, and inherits no other descriptors.
+    The child leads its own session, has default signals, and inherits only `others`, by the numbers that it knows. Its
+    input is empty unless they have number 0.
     """
     folder, count, *words = os.pread(request, os.fstat(request).st_size, 0).split(b"\0")
     argv, pairs = words[: int(count)], words[int(count) :]
     env = dict(pair.split(b"=", 1) for pair in [*pairs, format_mark(os.getpid(), command)[:-1]])
     os.chdir(folder)
     actions = [
-        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0) if stdin is None else (os.POSIX_SPAWN_DUP2, stdin, 0),
+        *([] if 0 in others else [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]),
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_DUP2, output, 2),
+        *((os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in sorted(others.items())),
     ]
     program = argv[0] if b"/" in argv[0] else _find_program(argv[0], env.get(b"PATH", os.defpath.encode()))
     return os.posix_spawn(program, argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_EVERY_SIGNAL)
@@ -262,7 +264,7 @@ def serve_requests(control: socket.socket, limit: int) -> None:
                     if command := running.pop(ended[0], None):
                         control.send(b"%s code %d" % (command, os.waitstatus_to_exitcode(ended[1])))
         if control.fileno() in ready:
-            packet, descriptors, _, _ = socket.recv_fds(control, 4096, 3)
+            packet, descriptors, _, _ = socket.recv_fds(control, 4096, 4)
             for descriptor in descriptors:  # `recv_fds` does not set MSG_CMSG_CLOEXEC
                 os.set_inheritable(descriptor, False)
             if not packet:
@@ -280,7 +282,8 @@ def serve_requests(control: socket.socket, limit: int) -> None:
                     socket.send_fds(control, [b"0 listening 1"], [listener.fileno()])
                 continue
             try:
-                pid = start_command(command, *descriptors)
+                request, output, *others = descriptors
+                pid = start_command(command, request, output, dict(zip(map(int, arguments), others, strict=True)))
                 if limit > 0 and sys.platform == "linux":
                     resource.prlimit(pid, resource.RLIMIT_NPROC, (limit, limit))
             except (OSError, ValueError, IndexError) as error:

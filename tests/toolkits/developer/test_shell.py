@@ -45,6 +45,40 @@ async def test_folder_and_exports_last(here: DeveloperHarness):
     assert await here.shell("cd - >/dev/null; pwd") == f"{here.root}\n[now in {here.root}]"
 
 
+async def test_the_disk_keeps_no_variable(here: DeveloperHarness):
+    await here.shell("export LETTERS=secretive")
+    [file] = here.workspace.tmp.glob(".shell-*")
+    assert not file.read_bytes().strip()
+    assert await here.shell("echo $LETTERS") == "secretive"
+    assert list(here.workspace.tmp.glob(".shell-*")) == [file]
+
+
+@pytest.mark.parametrize("loss", ["rm -f {}", "ln -sf /etc/passwd {}", "mkdir x; mv {} x", "rm {}; mkdir {}"])
+async def test_the_shell_goes_on_after_the_loss_of_its_file(here: DeveloperHarness, loss):
+    await here.shell("export WORD=kept; cd /usr")
+    [file] = here.workspace.tmp.glob(".shell-*")
+    await here.shell(f"cd {here.root}; {loss.replace('{}', here.workspace.path_in_sandbox(file))}; trap - EXIT")
+    assert await here.shell("pwd; echo $WORD; cd /etc") == "/usr\nkept\n[now in /etc]"
+
+
+async def test_a_command_that_is_killed_does_not_repeat_the_state_of_another(here: DeveloperHarness):
+    await here.shell("cd /usr; export WORD=1")
+    await here.shell("sleep 0.2; cd /etc; export WORD=2", timeout_s=0.1)
+    await here.call_ok("cancel_process", id="p1")
+    assert "cd and export did not last" in await here.shell("cd /; kill -9 $$")
+    assert await here.shell("pwd; echo $WORD") == "/usr\n1"
+
+
+async def test_each_command_has_its_own_mark(here: DeveloperHarness):
+    marks = [await here.shell("echo $GOOSE_LIKE_COMMAND; bash -c 'echo $GOOSE_LIKE_COMMAND'") for _ in range(3)]
+    assert len(set(marks)) == 3
+    assert all(len(set(mark.split())) == 1 for mark in marks)
+
+
+async def test_a_command_inherits_no_descriptor(here: DeveloperHarness):
+    assert await here.shell("ls /proc/self/fd") == "0\n1\n2\n3"  # 3 is the folder that is listed
+
+
 async def test_what_is_not_exported_does_not_last(here: DeveloperHarness):
     await here.shell("plain=1; set -u; shopt -s extglob")
     assert await here.shell("echo [$plain]") == "[]"
@@ -162,7 +196,7 @@ async def test_what_can_not_be_run_is_told(confined_toolkit: DeveloperHarness, a
 
 async def test_a_command_longer_than_one_argument_may_be(here: DeveloperHarness):
     assert await here.shell(f"echo {'x' * 200_000} | wc -c; cd /usr") == "200001\n[now in /usr]"
-    assert not list(here.workspace.tmp.glob(".shell-*"))
+    assert not list(here.workspace.tmp.glob("*.sh"))
 
 
 # --- output

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from goose_like.workspace.permissions.shell_state import find_changes, find_planted
+from goose_like.workspace.permissions.shell_state import drop_known, find_changes, find_planted
 
 KNOWN = {"PATH": ["/usr/bin:/bin"], "LANG": ["C", 'a "b" $c']}
 FUNCTION = 'git () \n{ \n    echo FAKE "$@"\n}\ndeclare -fx git'
@@ -41,6 +41,18 @@ def test_an_unchanged_shell_shows_nothing() -> None:
     )
     assert find_changes(exports, KNOWN) == ("", "/usr/bin:/bin")
     assert find_changes("", KNOWN) == ("", None)
+
+
+def test_only_what_differs_is_set_again() -> None:
+    variables = {"LANG": 'a "b" $c', "PATH": "/usr/bin", "EMPTY": ""}
+    own = 'declare -x A="1\ndeclare -x PATH=\\"/usr/bin\\""\ndeclare -rx FIXED="1"\ndeclare -x LINES=$\'1\\n2\'\n'
+    known = 'declare -x GOOSE_LIKE_COMMAND="1.7"\ndeclare -x LANG="a \\"b\\" \\$c"\ndeclare -x PATH="/usr/bin"\n'
+    rest = 'declare -x OLDPWD\ndeclare -x PATH="/usr/bin:/bin"\n'
+    function = 'f () \n{ \n    cat <<X\ndeclare -x PATH="/usr/bin"\nX\n}\ndeclare -fx f\n'
+    assert drop_known(own + known + rest + function, variables) == own + rest + function
+    assert drop_known(known.removesuffix("\n"), variables) == ""
+    assert drop_known("declare -x", variables) == "declare -x"
+    assert drop_known("touch x\n" + known, variables) == "touch x\n" + known
 
 
 def test_programs_in_folders_that_commands_can_write_to_are_named(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.workspace.processes.process import Process, SpawnerClient, describe_exit
+from goose_like.workspace.processes.process import Process, SpawnerClient, create_file, describe_exit
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -97,11 +97,21 @@ async def test_default_signals(spawner: SpawnerClient) -> None:
 
 async def test_stdin(spawner: SpawnerClient) -> None:
     theirs, ours = os.pipe()
-    process = await spawner.spawn(["cat"], Path("/"), ENV, theirs)
+    process = await spawner.spawn(["cat"], Path("/"), ENV, {0: theirs})
     os.close(theirs)
     os.write(ours, b"hello")
     os.close(ours)
     assert await read_all(process) == b"hello"
+
+
+async def test_descriptors_keep_their_numbers(spawner: SpawnerClient) -> None:
+    files = [create_file(word.encode()) for word in ("input", "first")]
+    process = await spawner.spawn(
+        ["bash", "-c", "cat; cat <&3; cat /dev/fd/3; ls /proc/self/fd"], Path("/"), ENV, {3: files[0], 0: files[1]}
+    )
+    for file in files:
+        os.close(file)
+    assert await read_all(process) == b"firstinputinput0\n1\n2\n3\n4\n"
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ class Ensemble:
                 argv,
                 access="network" if self._config.network else "workspace",
                 writes=False,
-                stdin=stdin,
+                descriptors={0: stdin},
                 subject="the process of the components",
                 scope=reach,
             )

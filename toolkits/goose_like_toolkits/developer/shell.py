@@ -5,8 +5,8 @@ import os
 import re
 import secrets
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,8 @@ from goose_like.sdk.live_output import LiveOutput
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace.permissions.policy import Access
-from goose_like.workspace.permissions.shell_state import find_changes, find_planted, shell_state
-from goose_like.workspace.processes.process import Process, describe_exit
+from goose_like.workspace.permissions.shell_state import drop_known, find_changes, find_planted, shell_state
+from goose_like.workspace.processes.process import Process, create_file, describe_exit
 from goose_like.workspace.sandbox.bubblewrap import move_tmp
 from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_environment
 
@@ -34,12 +34,13 @@ CANCEL_GRACE_S = 0.07  # the person waits for the prompt
 # bash reads this file (as BASH_ENV) before the command, so that messages and line numbers are those of the command.
 # `eval` limits the damage of exports that bash cannot read back. The trap changes neither exit code nor output,
 # whatever options and functions the command sets. It is lost if the command uses `exec` or sets an EXIT trap.
-_PROLOGUE = r"""unset BASH_ENV
+_PROLOGUE_DESCRIPTOR = 3
+_PROLOGUE = r"""unset BASH_ENV; exec 3<&-
 builtin cd -- {cwd} 2>/dev/null
 builtin eval -- {exports} 2>/dev/null
 [[ . -ef {cwd} ]] && PWD={cwd} || {{ builtin cd -- {root}; builtin echo "["{cwd}" is gone; this ran in $PWD]"; }}
 trap '{{ builtin printf "%s\0" "$PWD"; builtin jobs -rp; builtin printf "\0"; builtin export -p; builtin export -f
-builtin printf "\0"; }} 2>/dev/null >|{end}' EXIT
+builtin printf "\0"; }} 2>/dev/null 1<>{end}' EXIT
 """
 _LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 
@@ -53,11 +54,45 @@ HandOver = Callable[[str, Process, LimitedOutput, ExitStack], str]
 
 @dataclass(frozen=True, slots=True)
 class ShellState:
-    """The state that lasts between commands: folder, exports as bash prints them, and ids of background jobs."""
+    """The state that lasts between commands: folder, exports as bash prints them, and ids of background jobs.
+
+    Variables that each command has anyway are left out.
+    """
 
     cwd: str
     exports: str = ""
     jobs: tuple[str, ...] = ()
+
+
+class _StateFile:
+    """A file in which commands leave their state, one after the other.
+
+    A new file for each command would cost a block of the disk each time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / f".shell-{secrets.token_hex(8)}-end"
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    @property
+    def is_in_place(self) -> bool:
+        """False if a command has removed or replaced the file."""
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(self._descriptor), os.lstat(self.path))
+        return False
+
+    def take(self) -> bytes:
+        """Read the state and overwrite it, because the disk should not keep variables."""
+        data = os.pread(self._descriptor, MAX_STATE_BYTES + 1, 0)
+        os.pwrite(self._descriptor, b" " * len(data), 0)
+        if len(data) > MAX_STATE_BYTES:
+            os.ftruncate(self._descriptor, 0)
+        return data
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.path.unlink()
+        os.close(self._descriptor)
 
 
 class Shell:
@@ -71,10 +106,16 @@ class Shell:
         self._workspace = workspace
         self._show = show
         self._stuck_check = stuck_check
+        self._free_files: list[_StateFile] = []
+
+    def close(self) -> None:
+        """Remove the files of the shell."""
+        while self._free_files:
+            self._free_files.pop().close()
 
     async def start(
         self, command: str, access: Access, held: ExitStack, stdin: int | None = None
-    ) -> tuple[Process, Path]:
+    ) -> tuple[Process, _StateFile | None]:
         """Start a command with the shell's folder and variables.
 
         A command with network access takes over the folder only, and leaves no state. No variable, function or file of
@@ -83,41 +124,58 @@ class Shell:
         Args:
             command: the command.
             access: its rights.
-            held: gets the removal of temporary files; close it when the command has ended.
+            held: gets the release of the files; close it when the command has ended.
             stdin: a descriptor for the input.
 
         Returns:
-            The process, and the file where the command leaves its state at its end.
+            The process, and the file where the command leaves its state at its end, if it does.
 
         Raises:
             ToolError: the command is invalid.
             GooseLikeError: the command cannot be started or was not allowed.
         """
         size_bytes = _check_command(command)
-        folder = self.state.cwd
+        folder, argv = self.state.cwd, ["bash", "-c", command]
+        descriptors = {} if stdin is None else {0: stdin}
         if access == "network" and not self._workspace.has_network:
             if size_bytes > MAX_ARGUMENT_BYTES:
                 raise ToolError("this is too long for a command with network; write it as a script, and run the script")
-            argv = ["bash", "-c", command]
             process = await self._workspace.spawn(
-                argv, cwd=folder, access=access, stdin=stdin, subject=command, folder=folder
+                argv, cwd=folder, access=access, descriptors=descriptors, subject=command, folder=folder
             )
-            return process, Path(os.devnull)
-        start, end, script = held.enter_context(_new_files(self._workspace.tmp))
-        _create_file(start, _build_prologue(self.state, self._workspace.root, self._workspace.path_in_sandbox(end)))
-        argv = ["bash", "-c", command]
+            return process, None
+        end = self._take_file(held)
         if size_bytes > MAX_ARGUMENT_BYTES:
+            script = end.path.with_suffix(".sh")
+            held.callback(script.unlink, missing_ok=True)
             _create_file(script, command)
             argv = ["bash", self._workspace.path_in_sandbox(script)]
-        env = {"BASH_ENV": self._workspace.path_in_sandbox(start)}
+        prologue = _build_prologue(self.state, self._workspace.root, self._workspace.path_in_sandbox(end.path))
+        env = {"BASH_ENV": f"/dev/fd/{_PROLOGUE_DESCRIPTOR}"}
+        start = create_file(prologue.encode(errors="surrogateescape"))
         token = shell_state.set(partial(self._describe_state, command))
         try:
+            descriptors[_PROLOGUE_DESCRIPTOR] = start
             process = await self._workspace.spawn(
-                argv, env=env, access=access, stdin=stdin, subject=command, folder=folder
+                argv, env=env, access=access, descriptors=descriptors, subject=command, folder=folder
             )
         finally:
             shell_state.reset(token)
+            os.close(start)
         return process, end
+
+    def _take_file(self, held: ExitStack) -> _StateFile:
+        """Take a file that no running command uses, and give it back when `held` is closed."""
+        while self._free_files and not self._free_files[-1].is_in_place:
+            self._free_files.pop().close()
+        file = self._free_files.pop() if self._free_files else _StateFile(self._workspace.tmp)
+
+        def give_back() -> None:
+            file.take()
+            self._free_files.append(file)
+
+        held.callback(give_back)
+        return file
 
     def _describe_state(self, command: str) -> str:
         """Describe what earlier commands left that decides what a command runs, for the person; usually nothing."""
@@ -160,7 +218,7 @@ class Shell:
                     f"view_process_output shows what is new, cancel_process ends it"
                 )
                 return append_notes(text, [*await self._workspace.inspect_changes(), why_not_ended])
-            state = self._read_state(end)
+            state = _read_state(end, process.variables) if end else None
             if state and why_stopped:
                 state = replace(state, jobs=())  # these were stopped too
         text = output.format_for_model()
@@ -222,14 +280,6 @@ class Shell:
             raise
         finally:
             live.close()
-
-    def _read_state(self, end: Path) -> ShellState | None:
-        """Read the state that a command left, if it is complete. The workspace refuses a link to a secret."""
-        with suppress(OSError, GooseLikeError, ValueError):
-            data = self._workspace.read_bytes(end, MAX_STATE_BYTES).decode(errors="surrogateescape")
-            cwd, jobs, exports, _ = data.split("\0")
-            return ShellState(cwd, exports, tuple(jobs.split()))
-        return None
 
     def _update_state(self, before: ShellState, after: ShellState | None, command: str) -> Iterator[str]:
         """Take over the folder and the exports that a command left. Yield notes for the model."""
@@ -302,16 +352,12 @@ def _build_prologue(state: ShellState, root: Path, end: str) -> str:
     return _PROLOGUE.format(**{name: shlex.quote(text) for name, text in quoted.items()})
 
 
-@contextmanager
-def _new_files(folder: Path) -> Iterator[tuple[Path, Path, Path]]:
-    """Yield names for three files, and remove the files afterwards, because they hold variables."""
-    name = f".shell-{secrets.token_hex(8)}"
-    files = (folder / f"{name}-start", folder / f"{name}-end", folder / f"{name}-script")
-    try:
-        yield files
-    finally:
-        for file in files:
-            file.unlink(missing_ok=True)
+def _read_state(file: _StateFile, variables: Mapping[str, str]) -> ShellState | None:
+    """Read the state that a command left, if it is complete. `variables` are those that it started with."""
+    with suppress(OSError, ValueError):
+        cwd, jobs, exports, _ = file.take().decode(errors="surrogateescape").split("\0")
+        return ShellState(cwd, drop_known(exports, variables), tuple(jobs.split()))
+    return None
 
 
 def _create_file(file: Path, text: str) -> None:

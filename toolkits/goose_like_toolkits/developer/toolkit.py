@@ -119,6 +119,7 @@ class DeveloperToolkit(Toolkit):
         if self._hint_log:
             self._hint_log.cancel()
         await self._processes.close()
+        self._shell.close()
 
     def _has_tools(self, *names: str) -> bool:
         picked = self.config.get("tools")

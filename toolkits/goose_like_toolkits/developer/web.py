@@ -126,7 +126,9 @@ class WebFetcher:
             file.write(html.encode(errors="replace"))
             file.seek(0)
             argv = [sys.executable, "-I", "-c", _CONVERT]
-            process = await self._workspace.spawn(argv, writes=False, stdin=file.fileno(), subject="read the page")
+            process = await self._workspace.spawn(
+                argv, writes=False, descriptors={0: file.fileno()}, subject="read the page"
+            )
         text = b""
         try:
             async with asyncio.timeout(TIMEOUT_S):
