@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -10,6 +11,8 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 _MAX_CHARS = 100_000
+_MAX_PARSE_S = 0.5  # of processor time; a usual line of this size takes a tenth of it
+_PIECE_BYTES = 4_096
 _MAX_DEPTH = 20  # of lines and commands within others, such as sh -c "sudo sh -c ..."
 _GIT_OPTIONS_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source")
 
@@ -82,7 +85,10 @@ def _parse(line: str | None, depth: int) -> Iterator[SimpleCommand]:
         yield UNKNOWN
         return
     # Some characters crash the parser. For bash, those outside ASCII are parts of words without a meaning, like a dot.
-    root = _create_parser().parse(re.sub(r"[^\x01-\x7f]", ".", line).encode() + b"\n").root_node
+    root = _build_tree(re.sub(r"[^\x01-\x7f]", ".", line).encode() + b"\n")
+    if root is None:
+        yield UNKNOWN
+        return
     reader = _Reader(line)
     redirects: dict[int, list[Node]] = {}  # of commands, by the id of their node
     stack = [root]  # instead of recursion, so that any nesting can be read
@@ -109,6 +115,20 @@ def _parse(line: str | None, depth: int) -> Iterator[SimpleCommand]:
         stack += reversed(node.named_children)
     if root.has_error:  # bash runs the lines before an error
         yield UNKNOWN
+
+
+def _build_tree(text: bytes) -> Node | None:
+    """Return the root of the tree, or None if it takes too long: for strange texts the time grows with the square."""
+    parser, end_s = _create_parser(), time.thread_time() + _MAX_PARSE_S
+    try:
+        tree = parser.parse(
+            lambda start, _: text[start : start + _PIECE_BYTES],
+            progress_callback=lambda *_: time.thread_time() > end_s,
+        )
+    except ValueError:
+        parser.reset()  # else the next parse goes on with this one
+        return None
+    return tree.root_node
 
 
 @cache

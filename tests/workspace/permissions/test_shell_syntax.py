@@ -161,6 +161,12 @@ def test_a_part_that_cannot_be_read_is_unknown(line: str) -> None:
     assert UNKNOWN.words[0] in [command.words[0] for command in parse_line(line)]
 
 
+@pytest.mark.parametrize("part", ["<<E\n", "nice if until -- ||)"])
+def test_a_line_that_takes_too_long_is_unknown(part: str) -> None:
+    assert parse_line(part * (90_000 // len(part))) == [UNKNOWN]
+    assert read("git push") == [PUSH]
+
+
 def test_a_word_of_the_input_of_xargs_is_unknown() -> None:
     assert parse_line("cat x | xargs -rn 1 git")[-1].words == ("git", None)
 
