@@ -165,11 +165,12 @@ class Permissions:
         top = self
         while top._parent:
             top = top._parent
+        top._open_question = withdrawal = asyncio.timeout(None)
         try:
-            async with asyncio.timeout(None) as top._open_question:
+            async with withdrawal:
                 return await self._notifier.ask(question)
         except TimeoutError:
-            if top._open_question is None or not top._open_question.expired():
+            if not withdrawal.expired():
                 raise
             return None
         finally:

@@ -11,7 +11,7 @@ import pytest
 from goose_like.config.paths import config_folder
 from goose_like.config.profile import ApprovalMode, PermissionLists, SandboxMode, WorkspaceSettings
 from goose_like.core.errors import DeniedError
-from goose_like.core.events import Answer
+from goose_like.core.events import Answer, Question
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.permissions.policy import decide
 from goose_like.workspace.workspace import Workspace
@@ -69,13 +69,41 @@ async def test_one_question_at_a_time(root: Path) -> None:
         await asyncio.gather(*(workspace.require_permission("network", str(n), "x") for n in range(5)))
 
 
+async def test_a_time_out_of_the_front_end_is_no_answer(root: Path) -> None:
+    class Slow(Recorder):
+        async def ask(self, question: Question) -> Answer:
+            if not self.questions:
+                await super().ask(question)
+                raise TimeoutError("no screen")
+            return ONCE
+
+    async with Workspace(root, mode="workspace", approval="auto", notifier=Slow()) as workspace:
+        with pytest.raises(TimeoutError, match="no screen"):
+            await workspace.require_permission("network", "x", "x")
+        assert await workspace.require_permission("network", "x", "x")
+
+
+@needs_sandbox
+async def test_an_answer_to_the_parent_holds_in_a_narrower_child(root: Path) -> None:
+    parent, recorder = open_ruled(root, mode="workspace", answer=SESSION)
+    async with parent:
+        await run_script(parent, "ls -l", access="network")
+        child, child_recorder = open_ruled(root, mode="read-only", parent=parent)
+        await run_script(child, "ls -a", access="network")
+        with pytest.raises(DeniedError):
+            await run_script(child, "touch x", access="network")
+        await child.close()
+    assert [question.prefix for question in recorder.questions] == ["ls"]
+    assert [question.prefix for question in child_recorder.questions] == ["touch x"]
+
+
 @needs_sandbox
 async def test_full_access_when_granted(root: Path, tmp_path: Path) -> None:
     workspace, recorder = create_confined(root, ONCE)
     async with workspace:
         assert (await run_script(workspace, f"echo x > {tmp_path}/out", access="full"))[0] == 0
         assert (tmp_path / "out").exists()
-        assert [question.kind for question in recorder.questions] == ["sandbox"]
+        assert [(question.kind, question.prefix) for question in recorder.questions] == [("sandbox", "")]
         assert (await run_script(workspace, f"echo x > {tmp_path}/out2"))[0] in (0, 1)
         assert not (tmp_path / "out2").exists()
 

@@ -271,6 +271,34 @@ def test_a_reason_names_the_command_and_the_rule() -> None:
     assert RULES.judge_line("cd x && git push -f") == Judgement("ask", reason)
 
 
+def test_the_reason_to_allow_names_all_rules_once() -> None:
+    reason = "`allow: ls` of profile x and `allow: git status` of profile x"
+    assert RULES.judge_line("ls; git status; ls -l") == Judgement("allow", reason)
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict", "lines"),
+    [
+        (
+            "git push --force",
+            "deny",
+            ("git push --force", "git push --force=x", "git push --force=a=b", "git push x --force y"),
+        ),
+        ("git push --force", "ask", ("git push -f", "git push -uf", "git push --forc", "git push --fo", "git push $x")),
+        ("git push --force", None, ("git push", "git push -u", "git push --set", "git push force", "git push -- x")),
+        ("git clean -xdf", "deny", ("git clean -xdf", "git clean -f -dx", "git clean -x -d -f")),
+        ("git clean -xdf", "ask", ("git clean -Xdf", "git clean -dx --force", "git clean -abxdf", "git clean -x $x")),
+        ("git clean -xdf", None, ("git clean -xd", "git clean -x -f", "git clean xdf", "git clean --xdf")),
+        ("find -delete", "deny", ("find . -delete", "find -delete .")),
+        ("find -delete", "ask", ("find . -dele",)),
+        ("find -delete", None, ("find . -d", "find . -print", "find delete", "find . --delete")),
+    ],
+)
+def test_rules_about_options(rule: str, verdict: str | None, lines: tuple[str, ...]) -> None:
+    rules = PermissionRules([PermissionRule("deny", rule)])
+    assert {line: rules.judge_line(line).verdict for line in lines} == dict.fromkeys(lines, verdict)
+
+
 def test_without_rules_about_commands_no_line_is_parsed() -> None:
     assert PermissionRules([PermissionRule("deny", "tool:x")]).judge_line("((") == Judgement()
 
