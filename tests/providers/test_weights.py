@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -120,11 +121,21 @@ def test_the_parts_joined_in_order_are_the_file(installation: Installation, home
     assert path.read_bytes() == installation.content
     assert list_leftovers(weights) == WHOLE
     assert is_ready(weights)
-    done = [step[1] for step in report.steps]
-    assert done == sorted(done)
-    assert done[-1] == len(installation.content)
-    assert len(done) > 3
+    for action in ("unpacking the model", "checking the model"):
+        done = [step[1] for step in report.steps if step[0] == action]
+        assert done == sorted(done)
+        assert done[-1] == len(installation.content)
+        assert len(done) > 2
     assert {step[2] for step in report.steps} == {weights.size_bytes}
+
+
+def test_the_parts_are_joined_without_help_of_the_kernel(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "copy_file_range")
+    report = ProgressLog()
+    assert find_or_assemble(report, installation.weights).read_bytes() == installation.content
+    assert [step[1] for step in report.steps if step[0] == "unpacking the model"][-1] == len(installation.content)
 
 
 def test_the_second_call_needs_no_parts_and_reads_nothing(installation: Installation) -> None:
@@ -267,19 +278,41 @@ def test_one_process_joins_and_the_other_waits(installation: Installation, tmp_p
 # --- unusable places
 
 
+@contextmanager
+def mount(folder: Path, *words: str) -> Iterator[None]:
+    folder.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", *words, str(folder)], capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a disk")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.skipif(shutil.which("mkfs.btrfs") is None, reason="needs the package btrfs-progs")
+def test_some_file_systems_keep_the_bytes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image, disk = tmp_path / "image", tmp_path / "disk"
+    with image.open("wb") as file:
+        file.truncate(200 * MEGABYTE)
+    subprocess.run(["mkfs.btrfs", "-q", str(image)], check=True)
+    with mount(disk, "-o", "loop", str(image)):
+        monkeypatch.setenv("GOOSE_LIKE_HOME", str(disk / "home"))
+        monkeypatch.syspath_prepend(str(disk / "site"))
+        installation = install(disk / "site", [20 * MEGABYTE, 20 * MEGABYTE, 100])
+        os.sync()
+        free = shutil.disk_usage(disk).free
+        assert find_or_assemble(ProgressLog(), installation.weights).read_bytes() == installation.content
+        os.sync()
+        assert free - shutil.disk_usage(disk).free < 5 * MEGABYTE
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Use a disk of 10 MB as the home."""
     disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=10m", "tmpfs", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("only root may mount a small disk")
-    try:
+    with mount(disk, "-t", "tmpfs", "-o", "size=10m", "tmpfs"):
         monkeypatch.setenv("GOOSE_LIKE_HOME", str(disk))
         yield disk
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_a_full_disk_leaves_nothing(installation: Installation, small_disk: Path) -> None:
