@@ -99,7 +99,7 @@ def _encode_blocks(part: Part, images: Path | None) -> Iterator[bytes]:
             yield encode_json({"type": "redacted_thinking", "data": data})
         case ToolCall():
             head = {"type": "tool_use", "id": _sanitize_id(part.id), "name": sanitize_tool_name(part.name)}
-            arguments = sanitize_arguments(part.arguments).encode("utf-8", "replace")
+            arguments = sanitize_arguments(part.arguments).encode()
             yield encode_json(head).removesuffix(b"}") + b',"input":%s}' % arguments
         case ToolResult():
             yield encode_json(_build_result(part, images))

@@ -21,7 +21,12 @@ from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.images import save_image
 from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.core.tool import ToolSpec
-from goose_like.providers.anthropic_wire import AnthropicEncoder, AnthropicStreamParser, get_error_status
+from goose_like.providers.anthropic_wire import (
+    AnthropicEncoder,
+    AnthropicStreamParser,
+    encode_message,
+    get_error_status,
+)
 from goose_like.providers.base import Request
 from goose_like.providers.wire import build_status_error
 from tests.loopback import block, ended, started, thought, wish, words
@@ -94,7 +99,9 @@ def test_every_request_has_a_mark_at_the_end_of_the_previous_one() -> None:
         body = encoder.encode_request(Request("m", "be good", history, (SHELL,)))
         places = [at for _, at in find_marks(body)]
         assert places == ([end, len(history) - 1] if step else [0])
-        assert "cache_control" in json.loads(body)["system"][0]
+        assert json.loads(body)["system"] == [
+            {"type": "text", "text": "be good", "cache_control": {"type": "ephemeral"}}
+        ]
         end = len(history) - 1
         calls = [ToolCall(id=f"{step}_{n}", name="shell", arguments="{}") for n in range(15)]
         results = tuple(ToolResult(call_id=call.id, output="x") for call in calls)
@@ -191,6 +198,11 @@ def test_the_body_of_a_whole_turn() -> None:
     assert b'"input":{"command":  "ls"}' in sent  # unchanged
 
 
+def test_half_a_character_in_arguments_does_not_refuse_the_request() -> None:
+    message = Message.assistant("", [ToolCall(id="1", name="t", arguments='{"path": "/tmp/a\udc80"}')])
+    assert json.loads(encode_message(message))["content"][0]["input"] == {"path": "/tmp/a\ufffd"}
+
+
 def test_images_of_users_and_results(tmp_path: Path) -> None:
     image = save_image(b"\x89PNG\r\n\x1a\n1", "a.png", tmp_path)
     lost = Image(name="lost.png", media_type="image/png", source="b.png")
@@ -249,6 +261,46 @@ def test_thinking_text_calls_and_usage() -> None:
     )
     assert done.usage == Usage(input_tokens=131, output_tokens=5, cache_read_tokens=100, cache_write_tokens=20)
     assert not done.is_cut
+
+
+def test_a_whole_message_is_an_answer() -> None:
+    usage = {"input_tokens": 7, "output_tokens": 3}
+    content = [{"type": "thinking", "thinking": "hm", "signature": "S"}, {"type": "text", "text": "hi"}]
+    event = {"type": "message", "content": content, "usage": usage}
+    parser = AnthropicStreamParser()
+    assert parser.feed(event) == [ThinkingDelta(text="hm"), TextDelta(text="hi")]
+    done = parser.build_message()
+    assert done.message.parts == (Thinking(text="hm", signature="S"), Text(text="hi"))
+    assert done.usage == Usage(input_tokens=7, output_tokens=3)
+    assert parse_answer(event | {"stop_reason": "max_tokens"}).is_cut
+
+
+def test_a_stream_may_end_without_a_reason() -> None:
+    assert parse_answer(started(), *words(0, "hi"), {"type": "message_stop"}).message.text == "hi"
+
+
+def test_blocks_and_deltas_without_a_type() -> None:
+    events = [started(), *thought(0, "hm", "S"), *words(1, "hi"), *wish(2, "a", "f", "{}"), *ended("tool_use")]
+    for event in events:
+        for key in ("content_block", "delta"):
+            event.get(key, {}).pop("type", None)
+    assert parse_answer(*events).message.parts == (
+        Thinking(text="hm", signature="S"),
+        Text(text="hi"),
+        ToolCall(id="a", name="f", arguments="{}"),
+    )
+
+
+@pytest.mark.parametrize(("text", "signature"), [("hm", ""), ("", "S")])
+def test_thinking_without_text_or_signature_is_kept(text: str, signature: str) -> None:
+    done = whole(thought(0, text, signature), thought(1, "", ""), words(2, "hi"))
+    assert done.message.parts == (Thinking(text=text, signature=signature or None), Text(text="hi"))
+
+
+@pytest.mark.parametrize("last", ["<", "<thi", "a <"])
+def test_what_may_be_the_start_of_a_tag_is_kept(last: str) -> None:
+    done = whole(words(0, "1 ", last), wish(1, "a", "f"), words(2, "2 ", last), thought(3, "hm", "S"))
+    assert [part.text for part in done.message.parts if isinstance(part, Text)] == [f"1 {last}", f"2 {last}"]
 
 
 def test_blocks_side_by_side_are_put_in_the_order_of_their_indexes() -> None:
@@ -348,6 +400,35 @@ def test_a_wrong_type_is_named(sent: Any) -> None:
         parser.feed(started())
     with pytest.raises(BrokenStreamError, match="belongs"):
         parser.feed(sent)
+
+
+@pytest.mark.parametrize(
+    ("event", "key", "name"),
+    [
+        ({}, None, "an event"),
+        ({"type": 5.5}, None, "type"),
+        ({"type": "message_start"}, "message", "message"),
+        ({"type": "message_delta"}, "delta", "delta"),
+        ({"type": "message_delta", "delta": {"stop_reason": 5.5}}, None, "stop_reason"),
+        ({"type": "message_delta", "delta": {"stop_details": 5.5}}, None, "stop_details"),
+        ({"type": "message"}, "content", "content"),
+        ({"type": "message", "content": [5.5]}, None, "content_block"),
+        ({"type": "content_block_start"}, "index", "index"),
+        ({"type": "content_block_start"}, "content_block", "content_block"),
+        ({"type": "content_block_start", "content_block": {"type": 5.5}}, None, "type"),
+        ({"type": "content_block_start", "content_block": {"type": "text", "text": 5.5}}, None, "text"),
+        ({"type": "content_block_start", "content_block": {"type": "text", "signature": 5.5}}, None, "signature"),
+        ({"type": "content_block_delta"}, "delta", "delta"),
+        ({"type": "content_block_delta"}, "index", "index"),
+        ({"type": "content_block_delta", "delta": {"type": 5.5}}, None, "type"),
+        ({"type": "content_block_delta", "delta": {"type": "text_delta", "text": 5.5}}, None, "text"),
+    ],
+)
+def test_an_error_names_the_key_of_the_wrong_value(event: Any, key: str | None, name: str) -> None:
+    parser = AnthropicStreamParser()
+    parser.feed(words(0)[0])
+    with pytest.raises(BrokenStreamError, match=f" has 5.5 as {name} where "):
+        parser.feed(event | {key: 5.5} if key else event or 5.5)
 
 
 junk = st.recursive(

@@ -31,6 +31,13 @@ def test_any_split_and_line_end_gives_the_same_events(places: list[int], line_en
     assert decode(*(body[start:end] for start, end in zip([0, *ends], ends, strict=False))) == EVENTS
 
 
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+def test_single_bytes_and_empty_pieces_give_the_same_events(line_end: bytes) -> None:
+    body = BODY.replace(b"\n", line_end)
+    assert decode(*(body[at : at + 1] for at in range(len(body)))) == EVENTS
+    assert decode(*(piece for at in range(len(body)) for piece in (body[at : at + 1], b""))) == EVENTS
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [

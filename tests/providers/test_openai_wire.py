@@ -12,12 +12,13 @@ from goose_like.core.errors import BrokenStreamError, ContextLengthError, Creden
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.core.tool import ToolSpec
-from goose_like.providers.base import Request
+from goose_like.providers.base import Embeddings, Request
 from goose_like.providers.openai_wire import (
     OpenAIEncoder,
     OpenAIStreamParser,
     apply_strict_roles,
     build_message_entries,
+    parse_embeddings,
 )
 from goose_like.providers.wire import build_status_error, build_stream_error, extract_error_text
 from tests.loopback import called, chunk, said, usage
@@ -118,13 +119,15 @@ def test_the_body_of_a_whole_turn() -> None:
     body = json.loads(OpenAIEncoder().encode_request(Request("m", "be good", history, (SHELL,)), {"max_tokens": 9}))
     sent = body.pop("messages")
     assert [*body] == ["model", "stream", "stream_options", "max_tokens", "tools"]
-    assert body["tools"][0]["function"]["parameters"] == SHELL.schema
+    function = {"name": "shell", "description": "Runs a command.", "parameters": SHELL.schema}
+    assert body["tools"] == [{"type": "function", "function": function}]
     assert sent[:3] == [
         {"role": "system", "content": "be good"},
         {"role": "user", "content": "go"},
         {"role": "user", "content": "now"},
     ]
-    assert sent[3]["content"] == "on it"
+    assert (sent[3]["role"], sent[3]["content"]) == ("assistant", "on it")
+    assert [(call["id"], call["type"]) for call in sent[3]["tool_calls"]] == [(id_, "function") for id_ in "1234"]
     assert [call["function"] for call in sent[3]["tool_calls"]] == [
         {"name": "shell", "arguments": '{"command": "ls"}'},
         {"name": "sh_ell", "arguments": '{"invalid_json": "{\\"command\\": "}'},
@@ -171,6 +174,29 @@ def test_text_thinking_and_usage() -> None:
     assert done.message.parts == (Thinking(text="hm"), Text(text="abc"))
     assert done.usage == Usage(input_tokens=7, output_tokens=3, cache_read_tokens=2)
     assert not done.is_cut
+
+
+def test_tokens_written_to_the_cache() -> None:
+    counts = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cache_write_tokens": 4}}
+    found = parse_answer(chunk({"content": "x"}, finish="stop", usage=counts)).usage
+    assert found == Usage(input_tokens=9, output_tokens=3, cache_write_tokens=4)
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("finish", [None, "stop", "length"])
+def test_a_whole_message_is_an_answer(key: str, finish: str | None) -> None:
+    message = {"role": "assistant", "content": "hi", key: "hm"}
+    done = parse_answer({"choices": [{"message": message, "finish_reason": finish}]})
+    assert done.message.parts == (Thinking(text="hm"), Text(text="hi"))
+    assert done.is_cut == (finish == "length")
+
+
+def test_a_whole_message_after_its_deltas_counts_once() -> None:
+    repeated = {"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}
+    assert parse_answer(chunk({"content": "hi"}), repeated).message.text == "hi"
+    wanted = [item(0, "a", "f", "{}")]
+    repeated = {"choices": [{"message": {"tool_calls": wanted}, "finish_reason": "tool_calls"}]}
+    assert len(parse_answer(chunk({"tool_calls": wanted}), repeated).message.tool_calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -380,6 +406,67 @@ def test_a_wrong_type_is_named(sent: Any) -> None:
         OpenAIStreamParser().feed(sent)
 
 
+WHOLE = {"choices": [{"message": {"content": "x", "reasoning": "y", "refusal": "z"}, "finish_reason": "stop"}]}
+OLDER = chunk({"function_call": {"name": "f", "arguments": "{}"}})
+LISTED = chunk({"content": [{"type": "text", "text": "b"}]})
+
+
+@pytest.mark.parametrize("template", [chunk({"content": "x"}), *called(("1", "f", "{}"))[:1], WHOLE, OLDER, LISTED])
+def test_an_error_names_the_key_of_the_wrong_value(template: Any) -> None:
+    names = [(key, name_wrong_value(graft_value(template, 5.5, at))) for at, key in enumerate(list_keys(template))]
+    wrong = [(key, name) for key, name in names if name]
+    assert len(wrong) >= 4
+    others = {0: ("a choice", "a tool call", "content"), "text": ("content",), "function_call": ("function",)}
+    for key, name in wrong:
+        assert name in others.get(key, (key,))
+
+
+def list_keys(node: Any) -> list[Any]:
+    pairs = list(node.items()) if isinstance(node, dict) else list(enumerate(node)) if isinstance(node, list) else []
+    return [key for own, inner in pairs for key in (own, *list_keys(inner))]
+
+
+def name_wrong_value(sent: Any) -> str:
+    try:
+        OpenAIStreamParser().feed(sent)
+    except BrokenStreamError as error:
+        return str(error).split(" as ")[1].split(" where ")[0]
+    return ""
+
+
+# --- embeddings
+
+
+def vector(index: Any, *numbers: Any) -> dict[str, Any]:
+    return {"index": index, "embedding": [*numbers]}
+
+
+def test_vectors_come_in_the_order_of_the_texts() -> None:
+    counts = {"prompt_tokens": 7}
+    found = parse_embeddings({"data": [vector(1, 2, 0.5), vector(0, 1.5), vector(2, 3)], "usage": counts}, 3)
+    assert found == Embeddings([[1.5], [2, 0.5], [3]], Usage(input_tokens=7))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (5, "as the answer where an object belongs"),
+        ({}, "0 vectors came for 2 texts"),
+        ({"data": {}}, "as data where a list belongs"),
+        ({"data": [5]}, "as data where an object belongs"),
+        ({"data": [vector(0, 1)]}, "1 vectors came for 2 texts"),
+        ({"data": [vector(0, 1), vector(1, 1), vector(2, 1)]}, "3 vectors came for 2 texts"),
+        ({"data": [vector(0, 1), vector(1)]}, "some are empty"),
+        ({"data": [vector(0, 1), vector("second", 1)]}, "as index where a number belongs"),
+        ({"data": [vector(0, 1), {"index": 1, "embedding": {}}]}, "as embedding where a list belongs"),
+        ({"data": [vector(0, 1), vector(1, 1, "2")]}, "something else than numbers"),
+    ],
+)
+def test_vectors_that_are_none(answer: Any, said: str) -> None:
+    with pytest.raises(BrokenStreamError, match=said):
+        parse_embeddings(answer, 2)
+
+
 # --- refusals
 
 
@@ -420,6 +507,19 @@ def test_missing_credit_is_not_retried() -> None:
     assert not error.is_retryable
 
 
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 503, 529])
+def test_the_wish_of_a_busy_server_is_kept(status: int) -> None:
+    error = build_status_error(status, {"message": "busy"}, "m", "KEY", 7.5)
+    assert (error.is_retryable, error.retry_after_s) == (True, 7.5)
+
+
+@pytest.mark.parametrize("key", ["code", "type"])
+def test_the_kind_of_a_refusal_counts_too(key: str) -> None:
+    assert not build_status_error(429, {key: "insufficient_quota", "message": "x"}, "m", "KEY").is_retryable
+    body = {key: "context_length_exceeded", "message": "x"}
+    assert isinstance(build_status_error(400, body, "m", "KEY"), ContextLengthError)
+
+
 def test_a_refused_key_names_the_variable() -> None:
     error = build_status_error(401, {"message": "bad"}, "m", "SOME_KEY")
     assert isinstance(error, CredentialError)
@@ -450,3 +550,17 @@ def test_strict_roles():
     assert joined[2].tool_results[-1].output == "two\n\nyour plan"
     assert joined[-1].images == (picture,)
     assert joined[-1].text.endswith("your plan")
+
+
+def test_strict_roles_ask_for_the_image_of_a_message_after_results() -> None:
+    picture = Image(name="p.png", media_type="image/png", source="p.png")
+    joined = apply_strict_roles(
+        [
+            Message.assistant("", [ToolCall(id="a", name="look", arguments="{}")]),
+            Message(role="tool", parts=(ToolResult(call_id="a", output="one"),)),
+            Message(role="user", parts=(Text(text="see"), picture)),
+        ]
+    )
+    assert [message.role for message in joined] == ["assistant", "tool", "assistant", "user"]
+    assert joined[1].tool_results[0].output == "one\n\nsee"
+    assert joined[3].images == (picture,)
