@@ -7,10 +7,10 @@ from collections.abc import Coroutine
 from typing import Any
 
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile
+from goose_like.config.private_folder import remove_abandoned_folders
 from goose_like.core.errors import ProfileError
 from goose_like.sessions.session import Session
 from goose_like.workspace.permissions.policy import describe_risk
-from goose_like.workspace.private_folder import remove_abandoned_folders
 
 from .options import ProfileOptions
 from .project_trust import settle_project_trust

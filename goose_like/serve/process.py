@@ -15,9 +15,9 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile
+from goose_like.config.private_folder import PrivateFolder, remove_abandoned_folders
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.providers.registry import choose_models, format_model_label
-from goose_like.workspace.private_folder import PrivateFolder, remove_abandoned_folders
 
 from .app import build_routes, create_app
 from .connection import LimitedConnection

@@ -30,13 +30,13 @@ from pathlib import Path
 from typing import Self
 
 from goose_like.config.paths import create_private_folder, sessions_folder
+from goose_like.config.private_folder import PrivateFolder
 from goose_like.core.errors import SessionError
 from goose_like.core.events import DurableEvent, MessageCompleted, SavedEvent, TextShown, ToolFinished, TurnStarted
 from goose_like.core.gc_pause import pause_gc
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
 from goose_like.workspace.permissions.policy import Grant
-from goose_like.workspace.private_folder import PrivateFolder
 
 from .index import (
     EVENTS_FILE,

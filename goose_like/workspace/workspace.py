@@ -13,6 +13,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from goose_like.config.paths import config_folder
+from goose_like.config.private_folder import PrivateFolder
 from goose_like.config.profile import ApprovalMode, SandboxMode, WorkspaceSettings
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
@@ -29,7 +30,6 @@ from goose_like.workspace.sandbox.path_rules import Rules, build_rules, resolve_
 from goose_like.workspace.sandbox.scope import SandboxScope, narrow_rules
 
 from .files import FileAccess
-from .private_folder import PrivateFolder
 from .programs import build_safe_path, find_program
 from .repositories import git
 from .sandbox import bubblewrap, environment

@@ -15,6 +15,7 @@ from goose_like.agent.exchange import Exchange
 from goose_like.agent.profile_choice import ProfileChoice
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext, SwitchSession
+from goose_like.config.private_folder import remove_abandoned_folders
 from goose_like.config.profile import Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.entry_points import did_you_mean
@@ -26,7 +27,6 @@ from goose_like.sessions.session import Session
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import handle_signals, is_terminal
 from goose_like.terminal.renderer import format_usage
-from goose_like.workspace.private_folder import remove_abandoned_folders
 
 from .io import PipeIO, TerminalIO
 from .shell_escape import run_shell_escape

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from goose_like.workspace.private_folder import PRIVATE_NAME
+from goose_like.config.private_folder import PRIVATE_NAME
 
 from .file_copy import Mark, open_closed_folder, read_mark
 

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
+from goose_like.config.private_folder import PrivateFolder
 from goose_like.core.errors import GooseLikeError
-from goose_like.workspace.private_folder import PrivateFolder
 
 from . import git
 from .file_copy import AcceptedFiles, FileCopies, FileCopy, FileEdit, find_edits, list_files, read_copy, write_copy

@@ -8,12 +8,12 @@ import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
-FolderKind = Literal["tmp", "session", "serve", "metrics"]
-"""The use of a folder: what commands see as /tmp, a session that is not kept, what serve needs, its metrics."""
+FolderKind = Literal["tmp", "session", "serve", "metrics", "engine"]
+"""The use: what commands see as /tmp, a session that is not kept, what serve needs, its metrics, a model's socket."""
 
-PRIVATE_NAME = re.compile(r"goose-like-(tmp|session|serve|metrics)-\w+")
+PRIVATE_NAME = re.compile(rf"goose-like-({'|'.join(get_args(FolderKind))})-\w+")
 
 _MAX_ATTEMPTS = 5
 

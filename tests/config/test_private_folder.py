@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from goose_like.config.private_folder import PrivateFolder, remove_abandoned_folders
 from goose_like.sessions.session import Session
-from goose_like.workspace.private_folder import PrivateFolder, remove_abandoned_folders
 from tests.workspace.workspace_harness import create_confined, needs_sandbox, run_script
 
 HOLDER = """
 import sys
-from goose_like.workspace.private_folder import PrivateFolder
+from goose_like.config.private_folder import PrivateFolder
 
-folders = [PrivateFolder(kind) for kind in ("tmp", "session", "serve", "metrics")]
+folders = [PrivateFolder(kind) for kind in ("tmp", "session", "serve", "metrics", "engine")]
 for folder in folders:
     (folder.path / "below").mkdir()
     (folder.path / "below" / "file").write_text("x")
@@ -50,7 +50,7 @@ def test_folders_of_a_killed_process_are_removed_and_others_stay(tmp):
         with PrivateFolder("session") as own:
             remove_abandoned()
             assert own.path.exists()
-            assert len(paths) == 4
+            assert len(paths) == 5
             assert all((path / "below/file").exists() for path in paths)
             process.kill()
             process.wait()
