@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from goose_like.config.profile import ModelChoice
@@ -17,9 +17,6 @@ from .base import ProviderInfo, Request
 from .event_stream import StreamEvent
 from .http_provider import HttpProvider, parse_custom_headers
 from .wire import clip
-
-if TYPE_CHECKING:
-    import httpx2
 
 _FIFTH = r"claude-[a-z]+-[5-9]\b"
 """Models from version 5 on think by default, and show it only on request (their model pages)."""
@@ -117,7 +114,7 @@ class _CloudProvider(AnthropicProvider):
     def _build_post_options(self, body: bytes) -> dict[str, Any]:
         return {"content": body}
 
-    async def _send(self, client: "httpx2.AsyncClient", path: str, body: bytes) -> "httpx2.Response":
+    async def _send(self, client: Any, path: str, body: bytes) -> Any:
         """Send a body through the vendor's client, which adds credentials and signs."""
         with pause_gc():
             import anthropic
@@ -128,8 +125,7 @@ class _CloudProvider(AnthropicProvider):
                 self._cloud = client_class(base_url=self._choice.base_url, max_retries=0, http_client=client)
                 self._url = urlsplit(str(self._cloud.base_url))
             options = {"stream_cls": anthropic.AsyncStream[object], **self._build_post_options(body)}
-            response: httpx2.Response = (await self._cloud.post(path, cast_to=object, stream=True, **options)).response
-            return response
+            return (await self._cloud.post(path, cast_to=object, stream=True, **options)).response
         except anthropic.APIStatusError as error:
             return error.response
         except anthropic.APIConnectionError as error:

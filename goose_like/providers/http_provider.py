@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from goose_like import __version__
@@ -30,9 +30,6 @@ from .base import Delta, ProbeResult, ProviderInfo, Request, StreamParser, Suppo
 from .event_stream import DONE, EventDecoder, StreamEvent
 from .text_markup import TaggedCallParser
 from .wire import build_status_error, clip
-
-if TYPE_CHECKING:
-    import httpx2
 
 _PROBE_LIMIT_S = 5.0
 _DRAIN_LIMIT_S = 0.1
@@ -67,7 +64,8 @@ class HttpProvider:
         except ValueError:  # "http://[::1", "http://box:99999"
             self._url = SplitResult("", "", base_url, "", "")
         self._key = find_key(self.info.key_variable)
-        self._client: httpx2.AsyncClient | None = None
+        self._client: Any = None  # an httpx2.AsyncClient, imported at the first request
+        self._connecting = asyncio.Lock()
 
     # --- supplied by subclasses
 
@@ -188,7 +186,7 @@ class HttpProvider:
             error.args = (text,)
             raise
 
-    async def _post(self, path: str, body: bytes, model: str) -> "httpx2.Response":
+    async def _post(self, path: str, body: bytes, model: str) -> Any:
         """Send a body and return the response, unread, after its head has arrived.
 
         Raises:
@@ -196,8 +194,8 @@ class HttpProvider:
         """
         import httpx2
 
-        if self._client is None:
-            self._client = await _create_client(self._choice.stall_s, self.follows_redirects)
+        async with self._connecting:
+            self._client = self._client or await _create_client(self._choice.stall_s, self.follows_redirects)
         try:
             response = await self._send(self._client, path, body)
             if response.is_success:
@@ -221,7 +219,7 @@ class HttpProvider:
         refusal = _parse_json(content) or content.decode(errors="replace")
         raise self._build_refusal(model, response.status_code, refusal, response.headers)
 
-    async def _send(self, client: "httpx2.AsyncClient", path: str, body: bytes) -> "httpx2.Response":
+    async def _send(self, client: Any, path: str, body: bytes) -> Any:
         headers = {"content-type": "application/json", "accept": "application/json", **self._build_headers()}
         request = client.build_request("POST", self._build_url(path), content=body, headers=headers)
         return await client.send(request, stream=True)
@@ -308,7 +306,7 @@ class HttpProvider:
         return _extract_names(body)
 
 
-async def _create_client(stall_s: float, follows_redirects: bool) -> "httpx2.AsyncClient":
+async def _create_client(stall_s: float, follows_redirects: bool) -> Any:
     import httpcore2
 
     # Loading the system's certificates is slow but releases the lock: a thread does it during the import.
