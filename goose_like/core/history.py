@@ -185,7 +185,7 @@ class History:
             case events.Reminded():
                 self._add_reminder(event)
             case events.Interjected(message=message):
-                self.close()
+                self.close(keeps_handed_off=False)
                 self._add_user_message(message)
             case events.Answered(question=question, answer=answer):
                 if answer.by == "nobody" and question.kind != "text":  # a missing free-text answer is no refusal
@@ -214,17 +214,18 @@ class History:
         """Return whether this call still waits for its result."""
         return call_id in self.open_calls and call_id not in self._results
 
-    def close(self) -> None:
+    def close(self, *, keeps_handed_off: bool = True) -> None:
         """Complete what was cut off: the answer with the text that was shown, and every open call with an error.
 
-        Cancelling, crashing and resuming share this repair. Calls that were handed off to a client stay open as long
-        as their turn is the last one.
+        Cancelling, crashing and resuming share this repair. Calls that were handed off to a client stay open until
+        something else follows them.
         """
         if text := self._shown.pop("", ""):
             answer = events.MessageCompleted(message=Message.assistant(text), is_cut=True)
             self._repairs.append(answer)
             self._add_answer(answer)
-        if not self.open_calls or (self.last_turn and self.last_turn.reason == "handed_off"):
+        is_handed_off = keeps_handed_off and self.last_turn is not None and self.last_turn.reason == "handed_off"
+        if not self.open_calls or is_handed_off:
             return
         for call_id in self.open_calls:
             if call_id not in self._results:
@@ -266,7 +267,7 @@ class History:
     def _add_answer(self, event: events.MessageCompleted) -> None:
         message, usage = event.message, event.usage
         self._shown.pop("", None)
-        self.close()
+        self.close(keeps_handed_off=False)
         self.messages.append(message)
         self.open_calls = {call.id: call for call in message.tool_calls}
         self.is_answer_cut = event.is_cut and not self.open_calls
@@ -328,7 +329,7 @@ class History:
 
     def _rewind(self, message_count: int) -> None:
         self.last_turn, self.facts, self.is_in_turn = None, {}, False
-        self.close()
+        self.close(keeps_handed_off=False)
         self.is_answer_cut = False
         del self.messages[message_count:]
         while self.messages and self.messages[-1].tool_calls:

@@ -420,3 +420,24 @@ def test_calls_closed_by_a_new_turn_are_no_step_of_it():
     for event in step(2):
         history.apply(event)
     assert history.repeated_step_count == 1
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        MessageCompleted(message=Message.assistant("m")),
+        Compacted(summary="s", kept_count=2, suffix="t"),
+        Interjected(message=Message.user("wait")),
+    ],
+)
+def test_a_handed_off_call_is_closed_before_something_else_follows(event):
+    """The line of the next turn's start may be damaged."""
+    call = ToolCall(id="c", name="t", arguments="{}")
+    history = fold(
+        [HEADER, MessageCompleted(message=Message.assistant("m", [call])), TurnFinished(reason="handed_off")]
+    )
+    assert history.open_calls
+    history.apply(event)
+    assert not history.open_calls
+    assert is_well_formed(history.messages)
+    assert is_well_formed(history.context)
