@@ -18,7 +18,7 @@ from goose_like.agent.limits import TurnLimits
 from goose_like.agent.view import ModelView
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError, GooseLikeError, ModelUnavailableError, ProfileError
-from goose_like.core.events import Compacted, Logged, MessageCompleted, PlanUpdated, Reminded, UsageRecorded
+from goose_like.core.events import Compacted, Logged, MessageCompleted, PlanUpdated, Reminded, StateSaved, UsageRecorded
 from goose_like.core.history import History, estimate_tokens
 from goose_like.core.message import Message, Text, Thinking, ToolResult, Usage
 from goose_like.core.notifier import Recorder
@@ -186,6 +186,55 @@ async def test_no_notes_are_asked_for_when_the_prompt_fills_the_window(session):
     (notice,) = [event.text for event in session.read_events() if isinstance(event, Logged)]
     assert notice.startswith("the conversation stays as it is: of its 90,")
     assert notice.endswith(" are the prompt and the tools")
+
+
+async def test_no_second_attempt_at_the_same_conversation(session):
+    respond, look = work(3, lambda number: "seen " * 300)
+    exchange = exchange_over(session, Counting(respond), Passive({}), look)
+    await exchange.reply(GOAL)
+    tokens = session.history.context_tokens
+
+    async def rewrite(limit):
+        moderator = create_moderator("truncate", session, limit_tokens=limit)
+        return await moderator.rewrite(session.history, exchange.view)
+
+    assert await rewrite(tokens) == ()
+    assert await rewrite(tokens - 1) != ()
+    exchange.journal.emit(StateSaved(toolkit="moderator", value=tokens))
+    assert await rewrite(tokens - 1) == ()
+
+
+@pytest.mark.parametrize("window", [5_000, 50_000])
+async def test_the_window_of_the_model_counts(session, window):
+    respond, look = work(12, lambda number: "seen " * 250)
+    exchange = exchange_over(session, Counting(respond), create_moderator("truncate", session), look, window=window)
+    await exchange.reply(GOAL)
+    assert session.history.context_tokens < 50_000
+    assert any(isinstance(event, Compacted) for event in session.read_events()) == (window == 5_000)
+
+
+async def test_the_synopsis_names_all_parts_of_the_state(session):
+    respond, look = work(3, lambda number: "seen")
+    exchange = exchange_over(session, Counting(respond), Passive({}), look)
+    await exchange.reply(GOAL)
+    await exchange.reply("and the cellar")
+    exchange.journal.emit(PlanUpdated(tasks=PLAN[:1]))
+    exchange.journal.emit(Reminded(text="mind the cat", reason="plan"))
+    exchange.journal.emit(MessageCompleted(message=calls(call("look", id="last"))))
+    moderator = Synopsis({"steps": 3}, state_sections=lambda: [("Files", "a.py"), ("Nothing", "")])
+    (event,) = await moderator.rewrite(session.history, exchange.view)
+    step = "- you said: I look at part 2 now, and compare it with the program."
+    assert event.summary.split("\n\n") == [
+        "[The state of the work, as it is now; what is below it came after]",
+        f"# Asked for\nIt began with this request:\n{GOAL}",
+        "# Said since\nLater the person said, word for word:\n- and the cellar",
+        "# Files\na.py",
+        "# Done so far\n- ...\n"
+        f'{step}\n- look {{"number": 2}}: done\n- you said: All of it is done.\n- you said: All of it is done.\n'
+        "- you were told: mind the cat",
+        "# Plan\nThe plan so far:\n- [complete] read the pages",
+    ]
+    assert (event.kept_count, event.is_routine) == (1, True)
 
 
 async def test_a_failed_attempt_is_ignored_after_a_rewind(session):
