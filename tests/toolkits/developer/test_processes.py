@@ -61,6 +61,17 @@ def is_free(path: Path) -> bool:
 # --- a life
 
 
+async def test_the_oldest_of_many_that_ended_are_forgotten(free: DeveloperHarness):
+    await start(free, "sleep 300")
+    for _ in range(module.KEPT_ENDED + 5):
+        await start(free, "echo said")
+    listed = (await free.call_ok("list_processes")).splitlines()
+    assert listed[0].startswith("p1: running")
+    assert len(listed) == module.KEPT_ENDED + 2  # the one that runs, and the newest
+    assert listed[-1].startswith(f"p{module.KEPT_ENDED + 6}: ")
+    assert "no process 'p2'" in await free.call_error("view_process_output", id="p2")
+
+
 async def test_a_server_is_started_asked_and_cancelled(here: DeveloperHarness):
     (here.root / "server.py").write_text(SERVER)
     answer = await start(here, "exec python3 server.py")

@@ -18,6 +18,8 @@ WAIT_S = 1.0
 QUIET_S = 0.1
 POLL_S = 0.01
 MAX_COMMAND_CHARS = 100
+KEPT_ENDED = 20
+"""The newest processes that have ended and can still be viewed: each holds output."""
 
 
 class BackgroundProcess:
@@ -56,6 +58,11 @@ class BackgroundProcess:
         return (
             self.end or f"running for {_format_duration(asyncio.get_running_loop().time() - self._process.started_at)}"
         )
+
+    @property
+    def is_over(self) -> bool:
+        """True when the process and all that it started have ended."""
+        return bool(self.end) and not self._left_count
 
     async def _read_output(self) -> None:
         """Read the output to its end. Cancelling this task stops the command."""
@@ -149,7 +156,9 @@ class BackgroundProcesses:
     def adopt(
         self, command: str, process: Process, output: LimitedOutput, held: ExitStack, stdin: FileIO | None = None
     ) -> str:
-        """Take over a running command, and return its id."""
+        """Take over a running command, and return its id. Forget the oldest of many processes that are over."""
+        for over in [name for name, running in self._processes.items() if running.is_over][:-KEPT_ENDED]:
+            del self._processes[over]
         name = f"p{next(self._numbers)}"
         self._processes[name] = BackgroundProcess(command, process, output, held, stdin)
         return name
