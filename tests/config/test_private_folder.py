@@ -104,7 +104,9 @@ def test_a_missing_folder_of_temporary_files_is_no_error(tmp):
 
 
 @needs_sandbox
-async def test_workspaces_and_sessions_that_live_keep_their_folders(tmp, root: Path) -> None:
+async def test_workspaces_and_sessions_that_live_keep_their_folders(tmp, tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
     session = Session.temporary()
     living, _ = create_confined(root)
     async with living, create_confined(root)[0] as workspace:
