@@ -238,15 +238,15 @@ class AnthropicStreamParser:
         start = expect(dict, event.get("content_block"), "content_block")
         if index in self._blocks:
             raise BrokenStreamError(f"the stream began block {index} twice")
-        self._end_text()
+        held = self._end_text()
         kind = expect(str, start.get("type"), "type") or next((kind for kind, key in _SIGNS if key in start), "")
         if not kind:
             raise BrokenStreamError(f"the stream began block {index} without a type")
         block = self._blocks[index] = _Block(kind, start)
         block.append("signature", expect(str, start.get("signature"), "signature"))
         if block.kind not in _SHOWN:
-            return []
-        return self._append(block, block.kind, expect(str, start.get(block.kind), block.kind))
+            return held
+        return [*held, *self._append(block, block.kind, expect(str, start.get(block.kind), block.kind))]
 
     def _extend_block(self, event: Mapping[str, Any]) -> list[Delta]:
         delta, last = expect(dict, event.get("delta"), "delta"), next(reversed(self._blocks), 0)
@@ -268,11 +268,13 @@ class AnthropicStreamParser:
             return block.append(key, piece)
         return [delta for kind, part in self._splitter.feed(piece) for delta in block.append(kind, part)]
 
-    def _end_text(self) -> None:
-        """Append the held piece to the newest block of text."""
+    def _end_text(self) -> list[Delta]:
+        """Append the held piece to the newest block of text, and return the delta to show."""
+        deltas: list[Delta] = []
         for kind, piece in self._splitter.flush():
             last = next(block for block in reversed(self._blocks.values()) if block.kind == "text")
-            last.append(kind, piece)
+            deltas += last.append(kind, piece)
+        return deltas
 
     def _finish(self, usage: object, delta: Mapping[str, Any]) -> None:
         self._update_usage(usage)

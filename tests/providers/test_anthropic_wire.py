@@ -303,6 +303,12 @@ def test_what_may_be_the_start_of_a_tag_is_kept(last: str) -> None:
     assert [part.text for part in done.message.parts if isinstance(part, Text)] == [f"1 {last}", f"2 {last}"]
 
 
+def test_all_text_is_shown_before_the_next_block() -> None:
+    parser = AnthropicStreamParser()
+    shown = [delta for event in [started(), *words(0, "\n"), *words(1, "hi")] for delta in parser.feed(event)]
+    assert shown == [TextDelta(text="\n"), TextDelta(text="hi")]
+
+
 def test_blocks_side_by_side_are_put_in_the_order_of_their_indexes() -> None:
     first, second = wish(1, "a", "f", "{", "}"), words(0, "x", "y")
     mixed = [event for pair in zip(first, second, strict=True) for event in pair]
