@@ -24,7 +24,7 @@ def vendor(request: pytest.FixtureRequest) -> Vendor:
 
 LARGE = {
     "one line": raw(b"data: ", *[MEGABYTE] * 400),
-    "many lines": raw(*[b": comment\n\n" * 100_000] * 400),
+    "many lines": raw(*[b": %b\n\n" % MEGABYTE[:1_000] * 1_000] * 400),
     "compressed": Response(200, {"content-encoding": "gzip"}, [gzip.compress(MEGABYTE * 100)]),
     "an error": Response(400, {}, [MEGABYTE] * 400),
     "a compressed error": Response(500, {"content-encoding": "gzip"}, [gzip.compress(MEGABYTE * 100)]),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from base64 import b64decode
 
 import pytest
@@ -33,8 +34,9 @@ def test_out_and_in_again_the_history_is_equal(tmp_path_factory, events):
     one, two = Session.resume(session.name), Session.resume(copy.name)
     assert one.history == two.history
     assert one.name != two.name
-    one.close()
-    two.close()
+    for each in (one, two):
+        each.close()
+        shutil.rmtree(each.folder)  # the next example need not read it
 
 
 def test_json_holds_the_outputs_that_are_named(tmp_path):

@@ -25,6 +25,12 @@ def resume_copy(session):
     return Session.resume(session.name)
 
 
+def delete(session):
+    """Delete a session, so that the next example does not read it."""
+    session.close()
+    shutil.rmtree(session.folder)
+
+
 @given(conversation())
 def test_a_fork_at_each_turn_is_well_formed(events):
     session = Session.create()
@@ -38,7 +44,8 @@ def test_a_fork_at_each_turn_is_well_formed(events):
         assert is_well_formed(copy.history.messages)
         assert copy.history.turn_count == (at - 1 if at else count)
         assert copy.damage == []
-        copy.close()
+        delete(copy)
+    delete(session)
 
 
 def test_a_fork_before_a_turn():

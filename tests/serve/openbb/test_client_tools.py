@@ -243,14 +243,16 @@ def test_a_tool_that_is_gone_keeps_its_name():
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(KEYS), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.sampled_from(KEYS), inner, max_size=3),
     max_leaves=8,
 )
 
 
 @given(
     st.sampled_from(["get_widget_data", "get_params_options", "execute_agent_tool", "else"]),
-    st.dictionaries(st.sampled_from(KEYS), JSON | st.lists(st.dictionaries(st.sampled_from(KEYS), JSON))),
+    st.dictionaries(
+        st.sampled_from(KEYS), JSON | st.lists(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=3), max_size=3)
+    ),
 )
 def test_whatever_was_asked_was_at_least_one_call(function, arguments):
     for query in (WORKSPACE, COPILOT):
