@@ -1,13 +1,54 @@
-"""Every test has a home of its own, no API keys and no keyring."""
+"""Every test has a home of its own, no API keys and no keyring, and the same environment on each machine."""
 
 import os
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("no_clock", deadline=None)
+settings.register_profile("sample", deadline=None, max_examples=40)
 settings.register_profile("quick", deadline=None, max_examples=10)  # for mutation tests
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "no_clock"))
+settings.register_profile("long", deadline=None, max_examples=1_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "sample"))
+
+KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "HYPOTHESIS_PROFILE", "PERSON_CACHE_HOME")
+KEPT_PREFIXES = ("PYTEST_", "PIP_", "MUTANT_", "COV_")
+FIXED = {"LANG": "C.UTF-8", "TERM": "xterm", "TZ": "UTC", "SHELL": "/bin/bash", "USER": "ann"}
+GIT_CONFIG = "[user]\nname = Ann\nemail = ann@example.org\n[init]\ndefaultBranch = main\n"
+
+HOME = pytest.StashKey[Path]()
+
+
+def pytest_configure(config):
+    """Set up the same environment on each machine, for this process and all that it starts."""
+    find_person_cache()
+    for name in [name for name in os.environ if name not in KEPT and not name.startswith(KEPT_PREFIXES)]:
+        del os.environ[name]
+    tempfile.tempdir = None  # no longer TMPDIR: --basetemp moves the files of tests
+    home = config.stash[HOME] = Path(tempfile.mkdtemp(prefix="home-of-tests-"))
+    (home / ".gitconfig").write_text(GIT_CONFIG)
+    os.environ.update(FIXED, HOME=str(home), GIT_CONFIG_NOSYSTEM="1")
+    time.tzset()
+    os.umask(0o022)
+    # Processes inherit ignored signals, for example from nohup, but not handlers.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+def pytest_unconfigure(config):
+    shutil.rmtree(config.stash[HOME], ignore_errors=True)
+
+
+def find_person_cache():
+    """Keep the place of the person's cache in PERSON_CACHE_HOME: a model's weights are unpacked only once."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    if os.access(cache, os.W_OK):
+        os.environ.setdefault("PERSON_CACHE_HOME", str(cache))
 
 
 @pytest.fixture(autouse=True)
@@ -16,8 +57,6 @@ def home(tmp_path, monkeypatch):
     folder = tmp_path / "home"
     monkeypatch.setenv("GOOSE_LIKE_HOME", str(folder))
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
-    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN"))]:
-        monkeypatch.delenv(name)
     return folder
 
 
@@ -25,4 +64,5 @@ def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=3, help="moments at which tests/e2e/test_*kill.py kill a process")
     parser.addoption("--kill-state", help="file that notes the moments that passed; the next run goes on after them")
     parser.addoption("--wire", type=int, default=61, help="tests/providers/test_wire.py breaks every n-th byte")
+    parser.addoption("--turns", type=int, default=36, help="turns of tests/e2e/test_soak.py")
     parser.addoption("--soak", type=int, default=150, help="requests of tests/e2e/test_serve_soak.py")

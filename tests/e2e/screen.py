@@ -64,25 +64,26 @@ class ScreenTerminal:
 
     def see(self, text: str, times: int = 1) -> None:
         """Wait until the text is there, so many times."""
-        self._until(lambda: self.text.count(text) >= times, f"{text!r} did not come")
+        self.until(lambda: self.text.count(text) >= times, f"{text!r} did not come")
 
     def see_status(self, text: str) -> None:
         """Wait until the status line, which may take two rows, begins with the text."""
         row_count = -(-len(text) // self._screen.columns)
-        self._until(
+        self.until(
             lambda: "".join(row.ljust(self._screen.columns) for row in self.rows[-row_count:]).startswith(text),
             f"the status line does not begin with {text!r}",
         )
 
     def wait_gone(self, text: str) -> None:
         """Wait until the text is no longer on the screen."""
-        self._until(lambda: text not in "\n".join(self.rows), f"{text!r} did not go away")
+        self.until(lambda: text not in "\n".join(self.rows), f"{text!r} did not go away")
 
     def idle(self) -> None:
         """Wait until no work is in progress above the prompt."""
-        self._until(lambda: not any(row[:1] and row[0] in SPINNER for row in self.rows), "it does not end")
+        self.until(lambda: not any(row[:1] and row[0] in SPINNER for row in self.rows), "it does not end")
 
-    def _until(self, is_so, otherwise: str) -> None:
+    def until(self, is_so, otherwise: str) -> None:
+        """Read output until `is_so` returns true."""
         ends = time.monotonic() + PATIENCE_S
         while not is_so():
             if time.monotonic() > ends or not self._read_output(ends - time.monotonic()):
