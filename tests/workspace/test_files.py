@@ -147,6 +147,107 @@ async def test_a_file_that_becomes_a_link_to_a_secret_is_not_read(tmp_path: Path
     assert found == {b"mine"}
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+async def test_a_new_file_has_the_mode_of_the_umask(workspace: Workspace, root: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        await workspace.write_bytes("a/new", b"x")
+        await workspace.update_own_file("log", lambda old: b"x", at_end=True)
+    finally:
+        os.umask(before)
+    for name in ("a/new", "log"):
+        assert (root / name).stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("at_end", [False, True])
+async def test_an_own_file_is_updated_from_its_newest_content(root: Path, at_end: bool) -> None:
+    workspace, recorder = create_confined(root)
+    file, seen = root / "notes/log", []
+
+    def add_line(old: bytes) -> bytes | None:
+        seen.append(old)
+        return None if old.count(b"\n") >= 2 else old + b"line\n"
+
+    async with workspace:
+        for expected in (b"line\n", b"line\nline\n"):
+            assert await workspace.update_own_file("notes/log", add_line, at_end=at_end)
+            assert file.read_bytes() == expected
+            inode = file.stat().st_ino
+        assert not await workspace.update_own_file("notes/log", add_line, at_end=at_end)
+        file.write_bytes(b"")
+        await workspace.update_own_file("notes/log", add_line, at_end=at_end)
+        assert (file.stat().st_ino == inode) == at_end
+        assert file.read_bytes() == b"line\n"
+        with pytest.raises(GooseLikeError, match="is a folder"):
+            await workspace.update_own_file("notes", add_line, at_end=at_end)
+        os.mkfifo(root / "fifo")
+        with pytest.raises(GooseLikeError, match="device, pipe"):
+            await workspace.update_own_file("fifo", lambda old: b"x", at_end=at_end)
+    assert set(seen) == {b"", b"line\n", b"line\nline\n"}
+    assert recorder.questions == []
+
+
+async def test_an_own_file_outside_is_asked_about_and_may_change_meanwhile(root: Path, tmp_path: Path) -> None:
+    outside = Path(f"/var/lib/goose-like-own-{os.getpid()}") if os.getuid() == 0 else tmp_path / "x"
+    workspace, recorder = create_confined(root, ONCE)
+    changes = [b"from elsewhere"]
+
+    def note(old: bytes) -> bytes | None:
+        if not old and recorder.questions and changes:
+            outside.write_bytes(changes.pop())
+        return old + b"!"
+
+    try:
+        async with workspace:
+            assert await workspace.update_own_file(outside, note)
+            assert outside.read_bytes() == b"!"
+            assert await workspace.update_own_file(outside, lambda old: old + b"?", at_end=True)
+            assert outside.read_bytes().endswith(b"?")
+        assert {(question.kind, question.subject) for question in recorder.questions} == {("outside", str(outside))}
+        refusing, _ = create_confined(root)
+        async with refusing:
+            with pytest.raises(DeniedError):
+                await refusing.update_own_file(outside, lambda old: b"no")
+    finally:
+        outside.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("head", "branch"),
+    [
+        (b"ref: refs/heads/main\n", "main"),
+        (b"ref: refs/heads/fix/x\n", "fix/x"),
+        (b"0123456789abcdef0123456789abcdef01234567\n", "01234567"),
+        (b"x" * 1_001, ""),
+        (None, ""),
+    ],
+)
+async def test_the_branch(root: Path, head: bytes | None, branch: str) -> None:
+    if head is not None:
+        (root / ".git").mkdir()
+        (root / ".git/HEAD").write_bytes(head)
+    async with create_confined(root)[0] as workspace:
+        assert workspace.branch == branch
+
+
+async def test_an_ignored_file_is_hidden_by_any_name(root: Path) -> None:
+    (root / ".gooseignore").write_text("*.key\n")
+    (root / "a.key").write_text("K")
+    (root / "link").symlink_to("a.key")
+    (root / "b.key").symlink_to("c")
+    (root / "c").write_text("C")
+    async with create_confined(root)[0] as workspace:
+        for name in ("a.key", "link", "b.key", root / "a.key", "sub/../a.key"):
+            assert workspace.is_ignored(name)
+            with pytest.raises(DeniedError, match="is hidden from you"):
+                workspace.read_bytes(name)
+        assert not workspace.is_ignored("c")
+        assert workspace.read_bytes("c") == b"C"
+    (root / ".gooseignore").unlink()
+    async with create_confined(root)[0] as workspace:
+        assert not workspace.is_ignored("a.key")
+
+
 async def test_full_mode_has_no_jail(root: Path, tmp_path: Path) -> None:
     async with Workspace(root, mode="full", approval="auto", notifier=Recorder()) as workspace:
         await workspace.write_bytes(tmp_path / "outside", b"x")
