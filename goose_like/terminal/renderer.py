@@ -122,7 +122,7 @@ class Renderer:
     def print_status(self, text: str) -> None:
         """Print a status where no terminal can show a spinner: once for statuses that differ only in figures."""
         kind = "".join(character for character in text if character.isalpha())
-        if not self.lines.console.is_terminal and kind and kind not in self._printed_statuses:
+        if not self.lines.is_terminal and kind and kind not in self._printed_statuses:
             self.lines.write_line(_BAR.sub("", escape_controls(text)), "dim")
             self._printed_statuses.add(kind)
 

@@ -90,7 +90,7 @@ class RunScreen(Screen):
     def _spin(self, text: str) -> None:
         """Show text behind a spinner, unless there is no terminal or a line is unfinished."""
         lines = self.renderer.lines
-        if not lines.console.is_terminal or lines.is_mid_line or not text:
+        if not lines.is_terminal or lines.is_mid_line or not text:
             return
         label = Text(to_one_line(text, lines.get_room(4)), "dim")
         if self._spinner is None:

@@ -44,12 +44,25 @@ class LineWriter:
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        self.is_terminal = console.is_terminal  # Rich would read the environment each time
         self.is_mid_line = False
 
     def write_line(self, text: str | RenderableType, style: str = "") -> None:
         """Print whole lines: a string is wrapped and styled, a renderable is printed as it is."""
         self.end_line()
-        self.console.print(Text("\n".join(self.wrap(text, 0)), style) if isinstance(text, str) else text)
+        shown = Text("\n".join(self.wrap(text, 0)), style) if isinstance(text, str) else text
+        if isinstance(shown, Text) and not self.is_terminal:
+            self._write_plain(shown.plain)
+        else:
+            self.console.print(shown)
+
+    def _write_plain(self, text: str) -> None:
+        """Write lines to a log, where Rich would take forty times as long for the same bytes."""
+        try:
+            self.console.file.write(f"{text.expandtabs()}\n")
+            self.console.file.flush()
+        except BrokenPipeError:
+            self.console.on_broken_pipe()
 
     def write_text(self, text: str, style: str = "") -> None:
         """Print text that may end within a line."""
@@ -64,7 +77,7 @@ class LineWriter:
 
     def wrap(self, text: str, indent: int) -> list[str]:
         """Split text into rows that fit beside an indent of so many columns."""
-        if not self.console.is_terminal:
+        if not self.is_terminal:
             return text.split("\n")
         return [row.plain.rstrip() for row in wrap_words(Text(text.expandtabs()), self.get_room(indent))] or [""]
 
@@ -75,4 +88,4 @@ class LineWriter:
 
     def get_room(self, indent: int) -> int:
         """Return the columns left beside an indent; without a terminal lines may be long."""
-        return max(self.console.width - indent, _MIN_COLUMNS) if self.console.is_terminal else MAX_LINE
+        return max(self.console.width - indent, _MIN_COLUMNS) if self.is_terminal else MAX_LINE

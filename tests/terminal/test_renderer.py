@@ -6,6 +6,7 @@ import re
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from goose_like.core.events import (
     Answer,
@@ -35,6 +36,7 @@ from goose_like.sessions.output_limit import append_notes
 from goose_like.terminal.renderer import CALL_ROWS, format_usage
 from goose_like.terminal.run_screen import RunScreen
 from goose_like.terminal.tool_call import RunningCall, describe_call
+from goose_like.terminal.wrap import LineWriter
 from goose_like.workspace.sandbox.bubblewrap import LANDLOCK_ADVICE
 
 
@@ -497,3 +499,12 @@ def test_what_may_be_asked_next_stands_below_the_answer():
     turn = [PromptsSuggested(prompts=("Why?", "And\nthen?")), TextDelta(text="So.\n"), TurnFinished(reason="stop")]
     assert draw(*turn) == "So.\n  → Why?\n  → And then?"
     assert draw(*turn, TurnFinished(reason="stop")) == draw(*turn)
+
+
+@pytest.mark.parametrize("text", ["one two", "a\tb\n\tc", "x" * 3_000, "one\ntwo\n", "", "é\x07b 界"])
+def test_a_log_gets_the_lines_that_rich_would_print(text: str) -> None:
+    for line in (text, Text.assemble((text, "cyan"), " more")):
+        log, expected = (Console(file=io.StringIO(), highlight=False, soft_wrap=True, markup=False) for _ in range(2))
+        LineWriter(log).write_line(line, "dim")
+        expected.print(Text(line) if isinstance(line, str) else line)
+        assert log.file.getvalue() == expected.file.getvalue()  # type: ignore[attr-defined]
