@@ -4,7 +4,7 @@ The price of an unknown model is unknown, not 0. Models on the user's own machin
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from goose_like.core.entry_points import list_entry_points
 from goose_like.core.message import Usage
@@ -46,6 +46,7 @@ def _is_free(provider: str) -> bool:
     return preset is not None and preset.is_free
 
 
+@lru_cache(maxsize=16)  # the status line asks at each frame
 def _compute_price_usd(provider: str, name: str, used: Usage) -> float | None:
     import genai_prices  # slow: 0.2 s
 

@@ -14,9 +14,8 @@ def format_status(exchange: Exchange, profile: Profile, width: int) -> str:
     The approval and the sandbox mode come first. They are there at any width.
     """
     history, model = exchange.history, exchange.models.processor
-    used, usage, cost = _shorten(history.context_tokens), history.total_usage, compute_cost_usd(history.usage)
-    if model.window:
-        used = f"{history.context_tokens / model.window:.0%} of {_shorten(model.window)}"
+    tokens, usage, cost = history.context_tokens, history.total_usage, compute_cost_usd(history.usage)
+    used = f"{tokens / model.window:.0%} of {_shorten(model.window)}" if model.window else _shorten(tokens)
     parts = (
         model.label,
         f"context {used}",
