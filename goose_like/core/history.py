@@ -1,8 +1,9 @@
 """The state of a session as a fold over its events: messages, plan, usage, and the repair of what was cut off."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import add, itemgetter
 from typing import Self, assert_never
 
 from pydantic import JsonValue
@@ -19,6 +20,8 @@ _CUT_NOTE = "[Your previous answer was cut off before its end.]"
 
 _IMAGE_TOKENS = 1_500
 _SHOWN_CHARACTERS = 4_000
+
+_get_counts = itemgetter(*Usage.model_fields)
 
 
 def estimate_tokens(message: Message) -> int:
@@ -73,8 +76,8 @@ class History:
     facts: dict[str, str] = field(default_factory=dict)
     _stripped_messages: list[Message] = field(default_factory=list)
     _stripped_end: int = 0
-    _token_counts: dict[str, Counter[str]] = field(default_factory=dict)
-    _turn_token_counts: dict[str, Counter[str]] = field(default_factory=dict)
+    _token_counts: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _turn_token_counts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _results: dict[str, ToolResult] = field(default_factory=dict)
     _reminders: list[str] = field(default_factory=list)
     _pending_replacements: dict[str, str] = field(default_factory=dict)
@@ -99,7 +102,7 @@ class History:
         for event in saved_events:
             self.apply(event)
             yield from self._repairs
-            if not isinstance(event, events.TextShown):
+            if event.type != "text_shown":  # an `isinstance` of a pydantic model is slow when it is false
                 yield event
         if not (is_resumed and self.is_in_turn):
             self._repairs.clear()
@@ -135,12 +138,12 @@ class History:
     @property
     def usage(self) -> dict[str, Usage]:
         """All tokens by model."""
-        return {model: Usage(**counts) for model, counts in self._token_counts.items()}
+        return {model: _make_usage(counts) for model, counts in self._token_counts.items()}
 
     @property
     def turn_usage(self) -> dict[str, Usage]:
         """The tokens of the newest turn by model."""
-        return {model: Usage(**counts) for model, counts in self._turn_token_counts.items()}
+        return {model: _make_usage(counts) for model, counts in self._turn_token_counts.items()}
 
     @property
     def total_usage(self) -> Usage:
@@ -164,12 +167,12 @@ class History:
         """Fold one event into the state. This never raises: a damaged file with events in any order must resume."""
         self._repairs.clear()
         match event:  # the most frequent first: this loop replays long sessions
-            case events.TurnStarted(message=message):
-                self._start_turn(message)
             case events.MessageCompleted():
                 self._add_answer(event)
             case events.ToolFinished(result=result):
                 self._add_result(result)
+            case events.TurnStarted(message=message):
+                self._start_turn(message)
             case events.TurnFinished():
                 self.last_turn, self.is_in_turn = event, False
                 self.close()
@@ -240,7 +243,7 @@ class History:
         return ToolResult(call_id=call_id, output=output, is_error=True)
 
     def _start_turn(self, message: Message) -> None:
-        for result in message.tool_results:
+        for result in message.tool_results if self.open_calls else ():
             if self.is_open(result.call_id):
                 self._results[result.call_id] = result
         self._turn_token_counts, self.unanswered_questions, self.last_turn, self.failures = {}, [], None, {}
@@ -253,7 +256,7 @@ class History:
             self._strip_thinking()
         self.turn_count += 1
         self.turns.append(Turn(self.turn_count, len(self.messages)))
-        parts = tuple(part for part in message.parts if isinstance(part, Text | Image))
+        parts = tuple([part for part in message.parts if part.type == "text" or part.type == "image"])
         if parts:
             self._add_user_message(message if parts == message.parts else Message(role="user", parts=parts))
 
@@ -293,10 +296,12 @@ class History:
             self._finish_calls()
 
     def _finish_calls(self) -> None:
-        results = tuple(self._results[call_id] for call_id in self.open_calls)
+        results = tuple([self._results[call_id] for call_id in self.open_calls])
         step = tuple(
-            (call.name, call.arguments, result.output, result.is_error, result.images)
-            for call, result in zip(self.open_calls.values(), results, strict=True)
+            [
+                (call.name, call.arguments, result.output, result.is_error, result.images)
+                for call, result in zip(self.open_calls.values(), results, strict=True)
+            ]
         )
         self.repeated_step_count = self.repeated_step_count + 1 if step == self._last_step else 1
         self._last_step = step
@@ -314,11 +319,12 @@ class History:
             self._flush_reminders()
 
     def _flush_reminders(self) -> None:
-        self.messages += map(Message.user, self._reminders)
-        self._reminders.clear()
+        if self._reminders:
+            self.messages += map(Message.user, self._reminders)
+            self._reminders.clear()
 
     def _compact(self, event: events.Compacted) -> None:
-        self.close()
+        self.close(keeps_handed_off=False)
         self.summary = Message.user(event.summary) if event.summary else None
         self.replacements |= event.replacements
         self.facts = self.facts if event.is_routine else {}
@@ -329,7 +335,7 @@ class History:
 
     def _rewind(self, message_count: int) -> None:
         self.last_turn, self.facts, self.is_in_turn = None, {}, False
-        self.close(keeps_handed_off=False)
+        self.close()
         self.is_answer_cut = False
         del self.messages[message_count:]
         while self.messages and self.messages[-1].tool_calls:
@@ -358,6 +364,12 @@ class History:
         self._stripped_end = len(self.messages)
 
     def _count(self, model: str, usage: Usage) -> None:
-        # A counter, because a `Usage` for each sum takes a third of the time to replay a long session.
+        # Tuples, because a `Usage` for each sum takes a third of the time to replay a long session.
+        new = _get_counts(vars(usage))
         for counts in (self._token_counts, self._turn_token_counts):
-            counts.setdefault(model, Counter()).update(vars(usage))
+            old = counts.get(model)
+            counts[model] = tuple(map(add, old, new)) if old else new
+
+
+def _make_usage(counts: tuple[int, ...]) -> Usage:
+    return Usage(**dict(zip(Usage.model_fields, counts, strict=True)))

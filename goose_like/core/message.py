@@ -150,12 +150,12 @@ class Message(FrozenModel):
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in the order of the model."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        return tuple([part for part in self.parts if part.type == "tool_call"])
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
         """The tool results, in the order of the calls."""
-        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+        return tuple([part for part in self.parts if part.type == "tool_result"])
 
     def strip_thinking(self, replacements: Mapping[str, str]) -> "Message":
         """Return the message without thinking and with replaced results.

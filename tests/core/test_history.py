@@ -371,9 +371,12 @@ def test_plan_usage_and_state():
     assert (history.plan, history.steps_since_plan, history.state) == (tasks, 1, {"t": [1]})
     assert history.usage == history.turn_usage == {"scripted:x": Usage(input_tokens=7, output_tokens=3)}
     assert (history.measured_count, history.measured_tokens) == (2, 10)
-    history.apply(UsageRecorded(model="m", usage=Usage(output_tokens=1), purpose="p"))
+    for usage in (Usage(output_tokens=1), Usage(input_tokens=2, cache_read_tokens=4, cache_write_tokens=8)):
+        history.apply(UsageRecorded(model="m", usage=usage, purpose="p"))
+    assert vars(history.turn_usage["m"]) == vars(history.usage["m"])
+    assert list(vars(history.usage["m"]).values()) == [2, 1, 4, 8]
     history.apply(TurnStarted(message=Message.user("on")))
-    assert (history.total_usage.total_tokens, history.turn_usage) == (11, {})
+    assert (history.total_usage.total_tokens, history.turn_usage) == (13, {})
 
 
 def test_the_suffix_stays_after_the_kept_messages():
