@@ -7,7 +7,7 @@ import pytest
 from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.workspace.undo import snapshot
-from goose_like.workspace.undo.destruction import find_losses
+from goose_like.workspace.undo.destruction import UnknownName, find_losses
 from tests.workspace.undo.undo_harness import create_repository, list_changes, open_undo, read_tree, run_git
 from tests.workspace.workspace_harness import needs_sandbox
 
@@ -60,6 +60,30 @@ def folder(tmp_path):
         ("echo x > link", "a.txt"),
         ("truncate -s 0 a.txt", "a.txt"),
         ("git rm -rq sub", "sub"),
+        ("dd if=b.txt of=a.txt", "a.txt"),
+        ("unlink a.txt; shred -u b.txt", "a.txt b.txt"),
+        ("find . -name '*.pyc' -exec unlink {} ';'", "sub/c.pyc"),
+        ("find . -name '*.pyc' -exec /bin/rm {} ';'", "sub/c.pyc"),
+        ("find . -name '*.pyc' -exec shred -u {} +", "sub/c.pyc"),
+        ("find . -name '*.pyc' -print", ""),
+        ("truncate --size=0 a.txt", "a.txt"),
+        ("cat b.txt | tee --append a.txt", ""),
+        ("ln -sf b.txt a.txt", "a.txt"),
+        ("ln --symbolic --force b.txt a.txt", "a.txt"),
+        ("cd sub && ln -f ../b.txt ../a.txt .", "sub/a.txt sub/b.txt"),
+        ("cd sub && ln -f ../a.txt", "sub/a.txt"),
+        ("ln -s b.txt a.txt", ""),
+        ("sed -i s/a/b/ a.txt", "a.txt"),
+        ("sed -Ei.bak s/a/b/ a.txt b.txt", "a.txt b.txt"),
+        ("sed --in-place=.bak s/a/b/ a.txt", "a.txt"),
+        ("perl -pi -e s/a/b/ a.txt", "a.txt"),
+        ("sed s/a/b/ a.txt", ""),
+        ("cp --target-directory sub a.txt", "sub/a.txt"),
+        ("cp -rt sub b.txt a.txt", "sub/a.txt sub/b.txt"),
+        ("cp a.txt $NAME b.txt sub", "sub/a.txt sub/b.txt"),
+        ("cp --no-clobber a.txt b.txt", ""),
+        ("git -C sub rm a.txt", "sub/a.txt"),
+        ("git -C sub -C .. rm a.txt", "a.txt"),
         ("echo x >> a.txt", ""),
         ("mv -n a.txt b.txt", ""),
         ("rm -f $NAME", ""),
@@ -92,8 +116,20 @@ def test_the_paths_that_a_line_loses(folder, line, expected):
         ("ls | xargs rm -rf", "is_unknown"),
         ('cd "$HOME" && rm -r x', "is_unknown"),
         ("find $X -delete", "is_unknown"),
+        ("rm --recursive $HOME/x", "is_unknown"),
+        ("rm -R $HOME/x", "is_unknown"),
+        ("git reset --merge", "resets_tree"),
+        ("git reset --keep HEAD~1", "resets_tree"),
+        ("git switch --force x", "resets_tree"),
+        ("git stash", "resets_tree"),
+        ("git stash push -u", "resets_tree"),
+        ("git stash save -a", "resets_tree cleaned"),
+        ("git stash --all", "resets_tree cleaned"),
+        ("git stash list", ""),
+        ("git checkout", ""),
         ("git reset", ""),
         ("git clean -nx", ""),
+        ("git clean --dry-run -x", ""),
         ("git status; git commit -am reset", ""),
     ],
 )
@@ -101,6 +137,63 @@ def test_other_losses(folder, line, expected):
     losses = find_losses(line, str(folder))
     kinds = {name for name in ("resets_tree", "cleaned", "is_unknown") if getattr(losses, name)}
     assert kinds == set(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "cleaned", "untracked", "kept"),
+    [
+        ("git clean -fd", "", ".", ""),
+        ("git clean -fdx sub build", "sub build", "sub build", ""),
+        ("git clean -fdX sub; git clean -fd build; git clean -fX dist", "sub dist", "build", ""),
+        ("cd sub && git clean -fd ..", "", ".", ""),
+        ("git -C sub clean -fd", "", "sub", ""),
+        ("git clean -fd $NAME", "", "/", ""),
+        ("git clean -fde x -e /y/ -fez --exclude v --exclude=w sub", "", "sub", "x y z v w"),
+    ],
+)
+def test_the_folders_that_git_cleans(folder, line, cleaned, untracked, kept):
+    losses = find_losses(line, str(folder))
+    found = [
+        [os.path.relpath(path, folder) if path != "/" else path for path in paths]
+        for paths in (losses.cleaned, losses.untracked)
+    ]
+    assert [*found, losses.kept] == [cleaned.split(), untracked.split(), kept.split()]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("mv a.txt b.txt sub", {"a.txt": "sub", "b.txt": "sub"}),
+        ("mv *.txt sub", {"a.txt": "sub", "b.txt": "sub"}),
+        ("mv -t sub a.txt", {"a.txt": "sub"}),
+        ("mv a.txt c.txt", {"a.txt": "c.txt"}),
+        ("mv link c.txt", {"link": "c.txt"}),
+        ("mv $NAME a.txt sub", {"a.txt": "sub"}),
+        ("mv a.txt $NAME", {"a.txt": None}),
+        ("cp a.txt sub", {}),
+    ],
+)
+def test_the_places_where_a_line_moves_files(folder, line, expected):
+    moved = find_losses(line, str(folder)).moved
+    assert moved == {str(folder / name): str(folder / end) if end else "" for name, end in expected.items()}
+
+
+def test_unknown_names_spare_the_content_of_folders_that_tools_make(tmp_path):
+    marks = {"node_modules": "a", "__pycache__": "a", "cache": "CACHEDIR.TAG", "env": "pyvenv.cfg", "other": "a"}
+    for name, mark in marks.items():
+        (tmp_path / name).mkdir()
+        for file in (mark, "deep"):
+            (tmp_path / name / file).touch()
+    folders = [str(tmp_path / name) for name in marks]
+
+    def find(pattern, **options):
+        return sorted(os.path.relpath(path, tmp_path) for path in UnknownName(pattern, **options).find(folders))
+
+    assert find(".*/deep") == ["other/deep"]
+    assert find(".*/deep", is_recursive=True) == ["other/deep"]
+    assert find(".*", is_recursive=True) == sorted(marks)
+    assert find(".*/[a-z]*") == ["other"]
+    assert find(".*/(env|other)", is_recursive=True) == ["env", "other"]
 
 
 @pytest.mark.parametrize(
