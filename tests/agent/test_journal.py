@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from goose_like.agent.journal import SAVE_BYTES, Journal
+from goose_like.agent.journal import SAVE_BYTES, SAVE_INTERVAL_S, Journal
 from goose_like.core.errors import SessionError
 from goose_like.core.events import (
     Answer,
@@ -121,6 +121,22 @@ async def test_a_finished_text_leaves_no_trace_in_the_file(create_harness):
         await b.exchange.reply("Hi.")
         sizes.append(b.session.file.stat().st_size)
     assert sizes[0] == sizes[1]
+
+
+async def test_a_finished_text_is_not_saved_later(create_harness):
+    found = []
+
+    def speak():
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text="short"))
+
+    async def wait():
+        await asyncio.sleep(1.5 * SAVE_INTERVAL_S)
+        found.extend(event for event in read_file(b) if isinstance(event, TextShown))
+
+    answer = calls(call("speak", id="a"), call("wait", id="b"), text="so")
+    b = create_harness([[TextDelta(text="so"), answer], "Done."], speak, wait)
+    await b.exchange.reply("Hi.")
+    assert found == []
 
 
 async def test_a_retry_voids_the_shown_text(create_harness):
