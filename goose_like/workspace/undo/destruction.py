@@ -111,10 +111,15 @@ def is_destructive(line: str) -> bool:
     return _PROGRAM.search(line) is not None
 
 
+def may_lose(line: str) -> bool:
+    """Check for a word or sign by which a line could delete or overwrite something."""
+    return is_destructive(line) or bool(_REDIRECT.search(line) or _EDITOR.search(line))
+
+
 def find_losses(line: str, folder: str) -> Losses:
-    """Find what a line would lose that starts in `folder`. A line without a destructive word costs microseconds."""
+    """Find what a line would lose that starts in `folder`."""
     losses = Losses()
-    if not (is_destructive(line) or _REDIRECT.search(line) or _EDITOR.search(line)):
+    if not may_lose(line):
         return losses
     folders: list[str | None] = [folder]
     commands = parse_line(fill_variables(line))

@@ -19,7 +19,7 @@ from goose_like.core.notifier import Notifier
 from goose_like.workspace.repositories.git import RunCommand, list_ignored_paths
 
 from .backup import read_losses
-from .destruction import Losses, UnknownName, find_losses, is_destructive
+from .destruction import Losses, UnknownName, find_losses, is_destructive, may_lose
 from .log import OpenTurn, UndoLog
 from .repository import find_git_folder, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
@@ -83,9 +83,12 @@ class Undo:
         elif path is not None:
             await self._queue(partial(self._run_unless_off, partial(self._store_original, number, path)))
         else:
-            await self._queue(partial(self._run_unless_off, partial(self._take_snapshot, number)))
+            if self._snapshot_turn != number:
+                await self._queue(partial(self._run_unless_off, partial(self._take_snapshot, number)))
             is_line = [os.path.basename(argv[0]), *argv[1:2]] == ["bash", "-c"] and len(argv) == 3
             line = argv[2] if is_line else shlex.join(argv)
+            if not may_lose(line):  # most commands: a thread for nothing would delay them
+                return
             folder = folder or str(self._root)
             problem = await self._queue(partial(self._back_up, number, line, folder, is_confined))
             if problem and self._ask_loss:
