@@ -180,6 +180,8 @@ async def test_an_own_file_is_updated_from_its_newest_content(root: Path, at_end
         assert file.read_bytes() == b"line\n"
         with pytest.raises(GooseLikeError, match="is a folder"):
             await workspace.update_own_file("notes", add_line, at_end=at_end)
+        with pytest.raises(GooseLikeError, match="is no folder"):
+            await workspace.update_own_file("notes/log/x", add_line, at_end=at_end)
         os.mkfifo(root / "fifo")
         with pytest.raises(GooseLikeError, match="device, pipe"):
             await workspace.update_own_file("fifo", lambda old: b"x", at_end=at_end)
