@@ -28,8 +28,8 @@ AREAS = {
     "journal": ("agent/journal", "agent/test_journal.py agent/test_exchange.py agent/test_answer_stream.py"),
     "calls": ("agent/tool_call agent/tool_rules", "agent/test_tool_*.py agent/test_limits.py"),
     "paths": (
-        "workspace/files workspace/private_folder workspace/sandbox/path_rules",
-        "workspace/test_files.py workspace/test_private_folder.py workspace/sandbox/test_[bhis]*.py "
+        "workspace/files config/private_folder workspace/sandbox/path_rules",
+        "workspace/test_files.py config/test_private_folder.py workspace/sandbox/test_[bhis]*.py "
         "workspace/permissions/test_approval.py workspace/repositories/test_start_files.py "
         "toolkits/developer/test_files.py",
     ),
