@@ -15,16 +15,18 @@ from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
+from goose_like.config.private_folder import PrivateFolder
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import Status
+from goose_like.core.message import Message
 
 from .base import Delta, ProviderInfo, Request
 from .json_tool_calls import TextCallParser, convert_request, keep_required_arguments
 from .openai_wire import OpenAIStreamParser
+from .prompt_state import name_state, restore_or_save, states_folder
 from .weights import INSTALL_COMMAND, find_or_assemble, find_parts, is_ready
 from .xml_tool_calls import XmlCallFormat, build_grammar, list_stop_texts, repeat_task, select_examples
 
@@ -78,10 +80,15 @@ class LocalProvider:
         """Send a request to the engine and stream its answer; see `Provider.stream`."""
         tools = [keep_required_arguments(tool) for tool in request.tools]
         call_format = XmlCallFormat(tools)
-        messages = [*select_examples(tools), *repeat_task(request.messages)]
-        body = self._build_body(convert_request(replace(request, tools=tools, messages=messages), call_format))
+        examples = select_examples(tools)
+
+        def build_body(*messages: Message) -> dict[str, Any]:
+            return self._build_body(convert_request(replace(request, tools=tools, messages=messages), call_format))
+
+        body, beginning = build_body(*examples, *repeat_task(request.messages)), None
         if tools:
             body |= {"grammar": build_grammar(tools), "stop": list_stop_texts(tools)}
+            beginning = build_body(*examples, Message.user(".")) | {"max_tokens": 0}
         loop = asyncio.get_running_loop()
         items: asyncio.Queue[_Item] = asyncio.Queue()
         stop = threading.Event()
@@ -95,7 +102,9 @@ class LocalProvider:
             return stop.is_set() or self._closing.is_set()
 
         # A daemon thread, so that the process need not wait for it. `atexit` stops it before the interpreter ends.
-        threading.Thread(target=self._run_request, args=(body, report), name="local model", daemon=True).start()
+        threading.Thread(
+            target=self._run_request, args=(body, beginning, report), name="local model", daemon=True
+        ).start()
         parser = TextCallParser(call_format) if tools else OpenAIStreamParser()
         try:
             while (item := await items.get()) is not None:
@@ -137,14 +146,19 @@ class LocalProvider:
             **_NO_LOOPS,
         }
 
-    def _run_request(self, body: dict[str, Any], report: Callable[[_Item], bool]) -> None:
-        """Run one request in a thread: load the engine if needed, and block until the answer ends or is unwanted."""
+    def _run_request(
+        self, body: dict[str, Any], beginning: dict[str, Any] | None, report: Callable[[_Item], bool]
+    ) -> None:
+        """Run one request in a thread: load the engine if needed, and block until the answer ends or is unwanted.
+
+        `beginning` is a request that all prompts begin with.
+        """
         try:
             with self._busy:
                 if report(Status(text="the model reads")):
                     return
                 if self._engine is None:
-                    self._engine = self._load_engine(report)
+                    self._engine = self._load_engine(beginning, report)
                 self._engine.handle_chat_completions(body, report)
             report(None)
         except ProviderError as error:
@@ -152,7 +166,7 @@ class LocalProvider:
         except Exception as error:  # the engine may raise anything, and the stream waits for an end
             report(ProviderError(f"the model's engine failed: {error}"))
 
-    def _load_engine(self, report: Callable[[_Item], bool]) -> Any:
+    def _load_engine(self, beginning: dict[str, Any] | None, report: Callable[[_Item], bool]) -> Any:
         try:
             xllamacpp = import_module("xllamacpp")
         except ImportError as error:
@@ -173,12 +187,17 @@ class LocalProvider:
         params.no_extra_bufts = True  # a reordered second copy of the weights gains nothing
         params.warmup = False
         params.ui = False
+        # Fitting layers into a GPU reads the model's header again, which takes a second.
+        cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
+        params.fit_params = any(device["type"] != cpu for device in xllamacpp.get_device_info())
         params.verbosity = -1
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _count_idle_cores()
+        params.slot_save_path = f"{states_folder()}/"
         # The engine needs an HTTP port. Give it a socket in a private folder and remove the folder, so that nobody can
         # connect.
-        with TemporaryDirectory(prefix="goose-like-") as folder:
-            params.hostnames = [f"{folder}/engine.sock"]
+        with PrivateFolder("engine") as folder:
+            engine_socket = folder.path / "engine.sock"
+            params.hostnames = [str(engine_socket)]
             try:
                 engine = xllamacpp.Server(params)
             except RuntimeError as error:
@@ -186,8 +205,27 @@ class LocalProvider:
                     f"{path} can't be loaded; is it a whole model of a kind that llama.cpp knows, "
                     f"and is there memory for a window of {params.n_ctx} tokens?"
                 ) from error
+            if beginning:
+                name = name_state(path, xllamacpp.__version__, beginning)
+                restore_or_save(engine_socket, name, lambda: _evaluate(engine, beginning, report))
         atexit.register(self._unload)
         return engine
+
+
+def _evaluate(engine: Any, body: dict[str, Any], report: Callable[[_Item], bool]) -> bool:
+    """Let the engine evaluate a prompt, and return whether it came to its end."""
+    is_done = False
+
+    def show(item: Mapping[str, Any]) -> bool:
+        nonlocal is_done
+        is_done = is_done or "usage" in item
+        text = "the model reads"
+        if progress := item.get("prompt_progress"):
+            text = _format_bar("the model reads its rules", progress["processed"], progress["total"])
+        return report(Status(text=text))
+
+    engine.handle_chat_completions(body, show)
+    return is_done
 
 
 def _find_model_file(name: str) -> Path:

@@ -70,10 +70,13 @@ async def test_a_damaged_model(tmp_path, capfd):
 
 @engine
 @pytest.mark.local
-async def test_real_answers(capfd, monkeypatch):
+async def test_real_answers(capfd, monkeypatch, tmp_path, home):
     if cache := os.environ.get("PERSON_CACHE_HOME"):  # no gigabyte is unpacked for each run
-        monkeypatch.setenv("XDG_CACHE_HOME", cache)
-        monkeypatch.delenv("GOOSE_LIKE_HOME")
+        (home / "cache").mkdir(parents=True)
+        (home / "cache/weights").symlink_to(f"{cache}/goose-like/weights")
+    private = tmp_path / "private"
+    private.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(private))
     provider = LocalProvider(choice(window=2048, max_output_tokens=400))
     try:
         stream = provider.stream(COUNT)
@@ -84,7 +87,8 @@ async def test_real_answers(capfd, monkeypatch):
         await stream.aclose()  # a turn was cancelled: the engine stops, and is free for the next
 
         said = [Message.user("Run `ls -l` and tell me what you see.")]
-        called = await answer(provider, Request("", "You are a developer agent.", said, [SHELL]))
+        request = Request("", "You are a developer agent.", said, [SHELL])
+        called = await answer(provider, request)
         (call,) = called.message.tool_calls
         assert call.name == "shell"
         assert "ls" in call.arguments
@@ -94,6 +98,13 @@ async def test_real_answers(capfd, monkeypatch):
         cut = await answer(LocalProvider(choice(window=2048, max_output_tokens=8)), COUNT)
         assert cut.is_cut
         assert isinstance(cut.message.parts[0], Text)
+
+        begun = await answer(LocalProvider(choice(window=2048, max_output_tokens=8)), request)
+        again = await answer(LocalProvider(choice(window=2048, max_output_tokens=8)), request)
+        assert again == begun
+        assert begun.usage.cache_read_tokens > called.usage.input_tokens - 40
+        assert len(list((home / "cache/prompts").iterdir())) == 1
+        assert list(private.iterdir()) == []  # nobody can connect to an engine
 
         running = asyncio.create_task(answer(provider, COUNT))
         await asyncio.sleep(0.5)
