@@ -17,6 +17,7 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from goose_like.terminal.markdown_stream import MarkdownStream
+from goose_like.terminal.rows import Rows
 
 DELTAS, FRAMES_PER_S = 100_000, 20
 WIDTH, HEIGHT, LIVE_ROWS = 200, 50, 20
@@ -92,7 +93,7 @@ def print_markdown(frames: list[list[str]]) -> list[float]:
             stream.feed(delta)
         out.control(Control((ControlType.CURSOR_UP, drawn), (ControlType.ERASE_IN_LINE, 2)))
         final, end = stream.take_final(WIDTH), stream.render_open(WIDTH, LIVE_ROWS)
-        out.print(final, end, soft_wrap=True)
+        out.print(Rows(final + end), soft_wrap=True)
         drawn = len(end)
         taken.append(time.process_time() - before)
     out.print(stream.finish(WIDTH))

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.align import AlignMethod
 from rich.text import Text
 
 from goose_like.core.events import Artifact
 
 from .chart import render_chart, to_number
 from .escape import escape_controls, to_one_line
-from .markdown_inline import BOLD, DIM
 from .markdown_table import render_table
 from .wrap import wrap_words
 
@@ -21,8 +19,8 @@ _TEXT_LINES = 12
 
 def render_artifact(artifact: Artifact, width: int) -> list[Text]:
     """Return the artifact below its name, cut to about one screen; the count of what is left out stands at its end."""
-    rows = wrap_words(Text(escape_controls(artifact.name), BOLD), width)
-    rows += wrap_words(Text(escape_controls(artifact.description), DIM), width)
+    rows = wrap_words(Text(escape_controls(artifact.name), "bold"), width)
+    rows += wrap_words(Text(escape_controls(artifact.description), "dim"), width)
     match artifact.kind:
         case "table":
             rows += _render_rows(artifact.rows, _TABLE_ROWS, width)
@@ -30,11 +28,11 @@ def render_artifact(artifact: Artifact, width: int) -> list[Text]:
             rows += render_chart(artifact.rows, artifact.chart, width)
             rows += [Text(), *_render_rows(artifact.rows, _CHART_ROWS, width)]
         case "html":
-            rows.append(Text(f"an HTML page of {len(artifact.text.encode()):,} bytes, for a browser", DIM))
+            rows.append(Text(f"an HTML page of {len(artifact.text.encode()):,} bytes, for a browser", "dim"))
         case _:
             lines = wrap_words(Text(escape_controls(artifact.text).rstrip("\n")), width)
             more = len(lines) - _TEXT_LINES
-            rows += [*lines[:_TEXT_LINES], Text(f"… {more:,} more lines", DIM)] if more > 1 else lines
+            rows += [*lines[:_TEXT_LINES], Text(f"… {more:,} more lines", "dim")] if more > 1 else lines
     return rows
 
 
@@ -42,10 +40,10 @@ def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list
     keys = list(dict.fromkeys(key for row in rows for key in row))
     shown = rows[: limit + 1] if len(rows) == limit + 1 else rows[:limit]  # "1 more row" would take as much space
     columns = keys[:_COLUMNS]
-    body = [[Text(_format_cell(row.get(key))) for key in columns] for row in shown]
-    sides: list[AlignMethod] = ["right" if _is_numeric(rows, key) else "left" for key in columns]
-    head = [Text(to_one_line(key, _CELL_COLUMNS)) for key in columns]
-    lines = render_table(head, body, sides, width) if columns else []
+    body = [[[(_format_cell(row.get(key)), "")] for key in columns] for row in shown]
+    sides = ["right" if _is_numeric(rows, key) else "left" for key in columns]
+    head = [[(to_one_line(key, _CELL_COLUMNS), "")] for key in columns]
+    lines = [Text.from_ansi(row) for row in render_table(head, body, sides, width)] if columns else []
     left_out = [
         f"{count:,} more {noun}{'s' * (count != 1)}"
         for count, noun in ((len(rows) - len(shown), "row"), (len(keys) - len(columns), "column"))
@@ -53,7 +51,7 @@ def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list
     ]
     if len(lines) > _MAX_LINES:  # in a narrow terminal each cell has a line of its own
         lines, left_out = lines[:_MAX_LINES], [*left_out, f"{len(lines) - _MAX_LINES:,} more lines"]
-    return [*lines, *([Text(f"… {', '.join(left_out)}", DIM)] if left_out else [])]
+    return [*lines, *([Text(f"… {', '.join(left_out)}", "dim")] if left_out else [])]
 
 
 def _is_numeric(rows: Sequence[dict[str, Any]], key: str) -> bool:

@@ -11,7 +11,6 @@ from rich.text import Text
 from goose_like.core.events import Chart
 
 from .escape import to_one_line
-from .markdown_inline import DIM
 
 _MAX_COLUMNS = 76
 _GRID_ROWS = 8
@@ -66,9 +65,9 @@ def _render_bars(rows: Data, chart: Chart, width: int) -> Iterator[Text]:
     for name, value, end, colour in zip(names, values, ends, colours, strict=False):
         whole, part = divmod(round(abs(value or 0) / largest * room * 8), 8)
         bar = ("█" * whole + _EIGHTHS[part], Style(dim=(value or 0) < 0) + colour)
-        yield Text.assemble(f"{name}{' ' * (label - cell_len(name))}  ", bar, (f" {end}", DIM))
+        yield Text.assemble(f"{name}{' ' * (label - cell_len(name))}  ", bar, (f" {end}", "dim"))
     if len(rows) > _MAX_BARS:
-        yield Text(f"… {len(rows) - _MAX_BARS:,} more", DIM)
+        yield Text(f"… {len(rows) - _MAX_BARS:,} more", "dim")
 
 
 def _format_end(value: float | None, total: float) -> str:
@@ -97,7 +96,7 @@ def _render_grid(rows: Data, chart: Chart, width: int) -> list[Text]:
             bits = grid.get((x // 2, y // 4), (0, None))[0]
             grid[x // 2, y // 4] = bits | _DOTS[y % 4][x % 2], colour
     marks = {0: _format_number(high), _GRID_ROWS - 1: _format_number(low)}
-    lines = [Text.assemble((f"{marks.get(line, ''):>{label}} │", DIM)) for line in range(_GRID_ROWS)]
+    lines = [Text.assemble((f"{marks.get(line, ''):>{label}} │", "dim")) for line in range(_GRID_ROWS)]
     for line, column in product(range(_GRID_ROWS), range(columns)):
         bits, colour = grid.get((column, line), (0, Style.null()))
         dots = chr(0x2800 + bits) if is_line else "•"  # in a scatter chart a Braille dot is hard to see
@@ -108,7 +107,7 @@ def _render_grid(rows: Data, chart: Chart, width: int) -> list[Text]:
         ends = [_format_number(left), _format_number(right)]
     first, last = (to_one_line(end, columns // 2 - 1) for end in ends)
     gap = " " * max(columns - cell_len(first) - cell_len(last), 1)
-    return [*lines, Text(f"{' ' * (label + 2)}{first}{gap}{last}", DIM)]
+    return [*lines, Text(f"{' ' * (label + 2)}{first}{gap}{last}", "dim")]
 
 
 def _get_points(rows: Data, key: str, x_key: str | None) -> Iterator[tuple[float, float]]:

@@ -1,44 +1,68 @@
 """Markdown blocks, and each block as rows of a terminal."""
 
+import copy
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
-
-from markdown_it.tree import SyntaxTreeNode
-from rich.align import AlignMethod
-from rich.style import Style, StyleType
-from rich.text import Text
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from .highlight import CodeHighlighter
-from .markdown_inline import BOLD, DIM, MAX_NESTING, escape_line, get_parser, render_inline
+from .markdown_inline import MAX_NESTING, escape_line, get_parser, render_inline
 from .markdown_table import render_table
-from .wrap import indent_rows, wrap_words
+from .rows import BOLD, DIM, UNDERLINE, encode, join_styles, wrap_pieces
 
 MIN_INDENTED_WIDTH = 10
 """Nothing is indented if fewer columns would remain."""
 
 RULE_WIDTH = 40
-_TEXT_STYLES: dict[str, StyleType] = {"p": "", "h1": BOLD + Style(underline=True)}
+_TEXT_STYLES = {"p": "", "h1": join_styles(BOLD, UNDERLINE)}
+_PIPE = re.compile(r"(?<!\\)\|")
 _ITEM = re.compile(r"[ \t]*(?:[-+*]|\d{1,9}[.)])[ \t]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A token of the Markdown parser with the tokens within it."""
+
+    token: Any
+    children: list["Node"] = field(default_factory=list)
+
+    @property
+    def type(self) -> str:
+        """The kind of the block, such as `paragraph`."""
+        return str(self.token.type.removesuffix("_open"))
+
+    @property
+    def text(self) -> str:
+        """The source of the text in a paragraph, a heading or a cell."""
+        return str(self.children[0].token.content)
+
+    def walk(self) -> Iterator["Node"]:
+        """Yield the node and all nodes within it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A block or a list item. At the top level, each one becomes final as a whole.
 
-    `number` is the number of an item in an ordered list. `is_next` marks an item after another item.
+    `number` is the number of an item in an ordered list. `is_next` marks an item after another item. `more_cells` are
+    rows of a table that came after the block was parsed.
     """
 
-    node: SyntaxTreeNode
+    node: Node
     lines: Sequence[str]
     number: int | None = None
     is_next: bool = False
+    more_cells: list[list[str]] = field(default_factory=list)
 
     @property
     def span(self) -> tuple[int, int]:
         """The index of the first line, and of the line after the last one."""
-        return self.node.map or (0, 0)
+        start, end = self.node.token.map or (0, 0)
+        return start, end
 
     @property
     def is_fence(self) -> bool:
@@ -59,7 +83,7 @@ class Block:
     @property
     def code(self) -> list[str]:
         """The lines of code, without the fences."""
-        content = self.node.content
+        content = self.node.token.content
         return content.removesuffix("\n").split("\n") if content else []
 
     @property
@@ -88,52 +112,87 @@ class Block:
     @property
     def language(self) -> str:
         """The language after the opening fence, or an empty string."""
-        return [*self.node.info.split(), ""][0]
+        return str([*self.node.token.info.split(), ""][0])
 
-    def render(self, width: int) -> list[Text]:
+    def render(self, width: int) -> list[str]:
         """Return the block as rows of at most `width` columns."""
-        if any(node.level >= MAX_NESTING - 1 for node in self.node.walk()):  # the parser skips deeper levels
+        if self.node.type in ("blockquote", "list_item") and any(
+            node.token.level >= MAX_NESTING - 1
+            for node in self.node.walk()  # the parser skips deeper levels
+        ):
             lines = map(escape_line, self.lines[slice(*self.span)])
-            return [row for line in lines for row in wrap_words(Text(line), width)]
+            return [encode(row) for line in lines for row in wrap_pieces([(line, "")], width)]
         match self.node.type:
             case "paragraph" | "heading":
-                style = _TEXT_STYLES.get(self.node.tag, BOLD)
-                return wrap_words(render_inline(self.node.children[0].content, style), width)
+                style = _TEXT_STYLES.get(self.node.token.tag, BOLD)
+                return [encode(row) for row in wrap_pieces(render_inline(self.node.text, style), width)]
             case "fence" | "code_block":
                 return CodeHighlighter(self.language).render_lines(self.code, width)
             case "blockquote":
                 return self._render_children("│ ", "│ ", width)
             case "list_item":
                 mark = "• " if self.number is None else f"{self.number}. "
-                return self._render_children(mark, " " * len(mark), width) or [Text(mark)]
+                return self._render_children(mark, " " * len(mark), width) or [mark]
             case "table":
-                return _render_table(self.node, width)
+                return self._render_table(width)
             case _:
-                return [Text("─" * min(width, RULE_WIDTH), DIM)]
+                return [encode([("─" * min(width, RULE_WIDTH), DIM)])]
 
-    def _render_children(self, first: str, other: str, width: int) -> list[Text]:
+    def _render_children(self, first: str, other: str, width: int) -> list[str]:
         """Return the blocks within a quote or an item behind a mark, or without it if too few columns remain."""
         room = width - len(first)
         is_indented = room >= MIN_INDENTED_WIDTH
-        rows: list[Text] = []
+        rows: list[str] = []
         for block in _make_blocks(self.node.children, self.lines):
-            rows += [Text()] * bool(rows and block.has_space_before)
+            rows += [""] * bool(rows and block.has_space_before)
             rows += block.render(room if is_indented else width)
-        return indent_rows(rows, Text(first, DIM), Text(other, DIM)) if is_indented else rows
+        if not is_indented:
+            return rows
+        marks = [encode([(first, DIM)]), encode([(other, DIM)]) if other.strip() else other]
+        return [
+            f"{marks[index > 0]}{row}" if row or (other if index else first).strip() else ""
+            for index, row in enumerate(rows)
+        ]
+
+    def _render_table(self, width: int) -> list[str]:
+        rows = [row.children for part in self.node.children for row in part.children]
+        sides = [str(cell.token.attrs.get("style", "")).removeprefix("text-align:") for cell in rows[0]]
+        cells = [[render_inline(cell.text) for cell in row] for row in rows]
+        cells += [[render_inline(text) for text in (row + [""] * len(sides))[: len(sides)]] for row in self.more_cells]
+        return render_table(cells[0], cells[1:], sides, width)
 
 
 def split_blocks(source: str, number: int | None = None) -> list[Block]:
     """Return the blocks and items of a source; `number` replaces the first number of a list at its beginning."""
-    return _make_blocks(SyntaxTreeNode(get_parser().parse(source)).children, source.split("\n"), number)
+    return _make_blocks(_make_nodes(get_parser().parse(source)), source.split("\n"), number)
 
 
-def _make_blocks(nodes: Sequence[SyntaxTreeNode], lines: Sequence[str], number: int | None = None) -> list[Block]:
+def split_cells(line: str) -> list[str]:
+    """Return the cells of a table's row that starts with a pipe."""
+    cells = [cell.replace("\\|", "|").strip() for cell in _PIPE.split(line.strip())[1:]]
+    return cells[:-1] if cells[-1] == "" else cells
+
+
+def _make_nodes(tokens: Iterable[Any]) -> list[Node]:
+    levels: list[list[Node]] = [[]]
+    for token in tokens:
+        if token.nesting < 0:
+            levels.pop()
+            continue
+        node = Node(token)
+        levels[-1].append(node)
+        if token.nesting > 0:
+            levels.append(node.children)
+    return levels[0]
+
+
+def _make_blocks(nodes: Sequence[Node], lines: Sequence[str], number: int | None = None) -> list[Block]:
     result: list[Block] = []
     for node in nodes:
         if node.type not in ("bullet_list", "ordered_list"):
             result.append(Block(node, lines))
             continue
-        first = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
+        first = int(node.token.attrs.get("start", 1)) if node.type == "ordered_list" else None
         if number is not None and not result:
             first = number
         for count, item in enumerate(node.children):
@@ -141,8 +200,27 @@ def _make_blocks(nodes: Sequence[SyntaxTreeNode], lines: Sequence[str], number: 
     return result
 
 
-def _render_table(table: SyntaxTreeNode, width: int) -> list[Text]:
-    rows = [node.children for node in table.walk() if node.type == "tr"]
-    sides = [str(cell.attrs.get("style", "text-align:left")).removeprefix("text-align:") for cell in rows[0]]
-    head, *body = [[render_inline(cell.children[0].content) for cell in row] for row in rows]
-    return render_table(head, body, cast(list[AlignMethod], sides), width)
+class OpenFence:
+    """A block of code whose end has not come; each whole line is final."""
+
+    def __init__(self, block: Block) -> None:
+        start, _ = block.span
+        line, mark = block.lines[start], block.node.token.markup
+        self._code = CodeHighlighter(block.language)
+        self._end = re.compile(rf" {{0,3}}{mark}{mark[0]}*[ \t]*")
+        self._indent = re.compile(rf"^ {{0,{len(line) - len(line.lstrip(' '))}}}")
+
+    def is_end(self, line: str) -> bool:
+        """Return whether a line ends the block."""
+        return self._end.fullmatch(line) is not None
+
+    def render_lines(self, lines: Iterable[str], width: int) -> list[str]:
+        """Return the next lines as rows."""
+        return self._code.render_lines([self._indent.sub("", line, 1) for line in lines], width)
+
+    def render_open(self, lines: Iterable[str], width: int) -> list[str]:
+        """Return the rows of lines that can still change."""
+        code, self._code = self._code, copy.copy(self._code)
+        rows = self.render_lines(lines, width)
+        self._code = code
+        return rows

@@ -1,21 +1,18 @@
 """Streaming Markdown: final text is printed once, and only the open end is drawn again."""
 
-import copy
 import re
-
-from rich.containers import Lines
-from rich.text import Text
+from collections.abc import Iterable
+from typing import Any
 
 from .escape import escape_controls
-from .highlight import CodeHighlighter
-from .markdown_block import Block, split_blocks
+from .markdown_block import Block, OpenFence, split_blocks, split_cells
+from .rows import Rows
 
 LIMIT_CHARACTERS = 20_000
 """A longer open block is ended, so that no frame takes long; code has no limit."""
 
 # A line of marks only can still become a rule, an item, or the line below a heading.
 _ONLY_MARKS = re.compile(r"[ \t>#=*_+~`|:.)\d-]*")
-_FENCE = re.compile("```|~~~")
 
 
 class MarkdownStream:
@@ -26,122 +23,198 @@ class MarkdownStream:
     """
 
     def __init__(self) -> None:
+        self._new: list[str] = []  # text since the last frame
         self._text = ""  # from the start of the open block
-        self._held = ""
         self._has_new_lines = False
-        # A line before the open block that is printed already: the first line of a fence, or the item before.
+        # The item before the open block, which is printed already, as a line to parse, and its number.
         self._head = ""
-        self._number: int | None = None  # number of that item
-        self._code: CodeHighlighter | None = None  # colours of that fence
+        self._number: int | None = None
+        self._fence: OpenFence | None = None  # then the text is code
+        self._open: _OpenEnd | None = None
         self._has_rows = False
         self._has_block_rows = False
 
     def feed(self, text: str) -> None:
-        """Add the next text. A carriage return at its end waits: it can be half of a line end."""
-        text = self._held + text
-        self._held = "\r" if text.endswith("\r") else ""
-        text = escape_controls(text.removesuffix("\r"))
-        self._has_new_lines |= "\n" in text
-        self._text += text
+        """Add the next text."""
+        self._new.append(text)
 
-    def take_final(self, width: int) -> Lines:
+    def take_final(self, width: int) -> Rows:
         """Return the rows that have become final since the last call."""
         rows = self._settle(width)
         while len(self._text) > LIMIT_CHARACTERS:
             rows += self._end_long_block(width)
-        return Lines(rows)
+        return Rows(rows)
 
-    def render_open(self, width: int, height: int) -> Lines:
-        """Return the last rows of the open end, at most `height`."""
-        end = copy.copy(self)
-        end._code = copy.copy(self._code)
-        end._text = _tidy(self._text, is_code=self._code is not None)
-        rows = end._render_rest(width)
-        return Lines(rows[-height:] if height > 0 else ())
+    def render_open(self, width: int, height: int) -> Rows:
+        """Return the last rows of the text that `take_final` left open, at most `height`."""
+        state = self._has_rows, self._has_block_rows
+        if self._fence:
+            line = _drop_marks(self._text)
+            rows = self._add_rows(self._fence.render_open([line] if line else [], width))
+        else:
+            if self._open is None or not self._open.extend(self._text):
+                self._open = _OpenEnd(self._head, self._text, self._number)
+            rows = self._finish_blocks(self._open.blocks, width)
+        self._has_rows, self._has_block_rows = state
+        return Rows(rows[-height:] if height > 0 else ())
 
-    def finish(self, width: int) -> Lines:
+    def finish(self, width: int) -> Rows:
         """Return the rest when the message has ended."""
-        rows = self._settle(width) + self._render_rest(width)
+        rows = self._settle(width)
+        if self._fence:
+            self._text += "\n" * bool(self._text)
+            rows += self._settle_code(width)
+        else:
+            rows += self._finish_blocks(_split_blocks(self._head, self._text, self._number), width)
         self._text = self._head = ""
-        return Lines(rows)
+        self._fence = self._open = None
+        return Rows(rows)
 
-    def _settle(self, width: int) -> list[Text]:
+    def _take_new(self) -> None:
+        """Add the new text. A carriage return at its end waits: it can be half of a line end."""
+        new = "".join(self._new)
+        self._new = ["\r"] if new.endswith("\r") else []
+        new = escape_controls(new.removesuffix("\r"))
+        self._has_new_lines |= "\n" in new
+        self._text += new
+
+    def _settle(self, width: int) -> list[str]:
         """Return the rows that are final now and drop their text."""
-        rows: list[Text] = []
+        self._take_new()
+        rows: list[str] = []
         if not self._has_new_lines:
             return rows
         self._has_new_lines = False
-        source = self._head + self._text[: self._text.rfind("\n") + 1]
-        blocks = self._split_blocks(source)
+        if self._fence:
+            rows += self._settle_code(width)
+        if self._fence or (self._open and self._open.extend(self._text)):
+            return rows
+        self._open = None
+        at = self._text.rfind("\n") + 1
+        blocks = _split_blocks(self._head, self._text[:at], self._number)
         if not blocks:
-            self._text = self._text[self._text.rfind("\n") + 1 :]
+            self._text = self._text[at:]
             return rows
         *final, last = blocks
-        for block in final:
-            rows += self._finish_block(block, width)
         number, head, (end, next_start) = None, "", last.span
         if last.is_closed:
-            rows += self._finish_block(last, width)
-            end = next_start
-        elif last.is_fence:
-            rows += self._render_block(last, width)
-            head, end = last.stub, end + 1 + len(last.code)
+            final, end = blocks, next_start
         elif last.is_next and not final:
             return rows
         elif last.is_next:
             head, number = final[-1].stub + "\n" * last.is_spaced, final[-1].number
-        printed = sum(len(line) + 1 for line in last.lines[:end]) - len(self._head)
+        rows += self._finish_blocks(final, width)
+        if last.is_fence and not last.is_closed:
+            self._fence = OpenFence(last)
+            rows += self._add_rows(self._fence.render_lines(last.code, width))
+            printed = at
+        else:
+            printed = sum(len(line) + 1 for line in last.lines[:end]) - len(self._head)
         self._text, self._head, self._number = self._text[printed:], head, number
         return rows
 
-    def _end_long_block(self, width: int) -> list[Text]:
+    def _settle_code(self, width: int) -> list[str]:
+        """Return the rows of the whole lines of code, up to the end of the fence, and drop their text."""
+        assert self._fence
+        *lines, rest = self._text.split("\n")
+        end = next((index for index, line in enumerate(lines) if self._fence.is_end(line)), None)
+        rows = self._add_rows(self._fence.render_lines(lines[:end], width))
+        self._text = rest
+        if end is not None:
+            self._text = "\n".join([*lines[end + 1 :], rest])
+            self._fence, self._has_block_rows = None, False
+        return rows
+
+    def _end_long_block(self, width: int) -> list[str]:
         """End the open block after a word; in code end only the line."""
         at = self._text.rfind(" ", 0, LIMIT_CHARACTERS) + 1 or LIMIT_CHARACTERS
         rest = self._text[at:]
-        if self._code:
-            self._text, rows = f"{self._text[:at]}\n{rest}", []
-        else:
-            self._text = self._text[:at]
-            rows = self._render_rest(width)
-            self._text, self._head, self._number = rest, "", None
-        self._has_new_lines = True
+        self._has_new_lines, self._open = True, None
+        if self._fence:
+            self._text = f"{self._text[:at]}\n{rest}"
+            return self._settle(width)
+        rows = self._finish_blocks(_split_blocks(self._head, self._text[:at], self._number), width)
+        self._text, self._head, self._number = rest, "", None
         return rows + self._settle(width)
 
-    def _render_rest(self, width: int) -> list[Text]:
-        """Return all rows as if the text ended here."""
-        blocks = self._split_blocks(self._head + self._text)
-        return [row for block in blocks for row in self._finish_block(block, width)]
-
-    def _split_blocks(self, source: str) -> list[Block]:
-        """Return the blocks of a source without the block that is printed already."""
-        return split_blocks(source, self._number)[bool(self._head and not self._code) :]
-
-    def _finish_block(self, block: Block, width: int) -> list[Text]:
-        rows = self._render_block(block, width)
-        self._has_block_rows = False
-        self._code = None
+    def _finish_blocks(self, blocks: Iterable[Block], width: int) -> list[str]:
+        """Return the rows of whole blocks."""
+        rows = []
+        for block in blocks:
+            rows += self._add_rows(block.render(width), is_spaced=block.is_spaced)
+            self._has_block_rows = False
         return rows
 
-    def _render_block(self, block: Block, width: int) -> list[Text]:
-        """Return the rows of a block, or the next rows of code, with an empty row between two blocks."""
-        if block.is_fence:
-            self._code = self._code or CodeHighlighter(block.language)
-            rows = self._code.render_lines(block.code, width)
-        else:
-            rows = block.render(width)
-        gap = [Text()] if rows and block.is_spaced and self._has_rows and not self._has_block_rows else []
+    def _add_rows(self, rows: list[str], *, is_spaced: bool = True) -> list[str]:
+        """Return the next rows of a block, with an empty row between two blocks."""
+        gap = [""] if rows and is_spaced and self._has_rows and not self._has_block_rows else []
         self._has_rows |= bool(rows)
         self._has_block_rows |= bool(rows)
         return gap + rows
 
 
-def _tidy(text: str, *, is_code: bool) -> str:
+class _OpenEnd:
+    """The blocks of text that is not final yet. They are parsed again only if more text can change their kinds."""
+
+    def __init__(self, head: str, text: str, number: int | None) -> None:
+        self._leaf: Any = None  # the paragraph at the end, or
+        self._table: Block | None = None  # the table there, up to the last line
+        start = text.rfind("\n") + 1
+        line = _drop_marks(text[start:])
+        self.blocks = _split_blocks(head, text[:start] + line, number)
+        if self.blocks and self.blocks[-1].node.type == "table":
+            self._add_table(self.blocks[-1], text, start, line)
+        elif self.blocks and line:
+            self._add_leaf(self.blocks[-1], text)
+
+    def extend(self, text: str) -> bool:
+        """Return whether the text only continues the last paragraph or table, and add it there."""
+        if self._table:
+            *lines, line = text[self._length :].split("\n")
+            if any(not row.startswith("|") for row in lines) or not line.startswith("|" if line else ""):
+                return False
+            self._table.more_cells[:] = map(split_cells, lines)
+            if line := _drop_marks(line):
+                *cells, last = split_cells(line)
+                self._table.more_cells.append([*cells, _close_marks(last)])
+            return True
+        more = text[self._length :] if self._leaf else "\n"
+        if "\n" in more:
+            return False
+        self._leaf.content = _close_marks(self._content + more)
+        return True
+
+    def _add_table(self, table: Block, text: str, start: int, line: str) -> None:
+        if line.startswith("|"):
+            table.node.children[-1].children.pop()
+        elif line:
+            return
+        self._table, self._length = table, start
+        self.extend(text)
+
+    def _add_leaf(self, block: Block, text: str) -> None:
+        nodes = [node for node in block.node.walk() if node.children and node.text]
+        if not nodes:
+            return
+        node, leaf = nodes[-1], nodes[-1].children[0].token
+        self._content, self._length = leaf.content, len(text.rstrip())
+        if node.type == "paragraph" and text.endswith(leaf.content.rsplit("\n", 1)[-1], 0, self._length):
+            self._leaf = leaf
+        leaf.content = _close_marks(leaf.content)
+
+
+def _drop_marks(line: str) -> str:
+    return "" if _ONLY_MARKS.fullmatch(line) else line
+
+
+def _split_blocks(head: str, text: str, number: int | None) -> list[Block]:
+    """Return the blocks of a text after the head, which is one block."""
+    return split_blocks(head + text, number)[bool(head) :]
+
+
+def _close_marks(text: str) -> str:
     """Close or drop marks without a partner, so that the open end does not flicker."""
-    line = text.rfind("\n") + 1
-    if _ONLY_MARKS.fullmatch(text, line):
-        return text[:line]
-    start = text.rfind("\n\n") + 1
-    if is_code or _FENCE.search(text, start):
+    if "``" in text or "~~~" in text:
         return text
     text = text.rstrip("*_~` ")
-    return text + next((mark for mark in ("`", "**", "~~") if text.count(mark, start) % 2), "")
+    return text + next((mark for mark in ("`", "**", "~~") if text.count(mark) % 2), "")

@@ -1,7 +1,5 @@
 """Text in rows that fit a terminal, and lines of text on a terminal or in a log."""
 
-from itertools import accumulate
-
 from rich import get_console
 from rich.cells import chop_cells
 from rich.console import Console, RenderableType
@@ -20,12 +18,6 @@ def wrap_words(text: Text, width: int) -> list[Text]:
     for row in rows:
         row.rstrip()
     return rows
-
-
-def fold_columns(line: Text, width: int) -> list[Text]:
-    """Split a line into rows of `width` columns anywhere, so that no space is lost; return at least one row."""
-    ends = list(accumulate(map(len, chop_cells(line.plain, width))))
-    return list(line.divide(ends[:-1]))
 
 
 def indent_rows(rows: list[Text], first: Text, other: Text) -> list[Text]:

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
-from rich.containers import Lines
 
 from goose_like.terminal.highlight import CodeHighlighter
 from goose_like.terminal.markdown_stream import LIMIT_CHARACTERS, MarkdownStream
+from goose_like.terminal.rows import Rows
 
 WIDTHS = [20, 80, 200]
 
 
-def print_rows(rows: Lines, *, color_system: str | None = None) -> str:
+def print_rows(rows: Rows, *, color_system: str | None = None) -> str:
     file = io.StringIO()
     console = Console(file=file, width=200, force_terminal=True, color_system=color_system, legacy_windows=False)
     console.print(rows)
@@ -68,7 +68,18 @@ KINDS = {
         "  more",
     ],
     "numbers": ["1. first", "2. second", "9) ninth", "10. ten", "   1. deep", "1.", "   more"],
-    "tables": ["a | b", "--- | :-:", "| 1 | 2", "- a | b"],
+    "tables": [
+        "a | b",
+        "--- | :-:",
+        "| 1 | 2",
+        "- a | b",
+        "|a|**b",
+        "|-|-|",
+        "| x \\| y | z |",
+        "|",
+        "| 1 | 2 | 3",
+        "c",
+    ],
     "code": ["```", "```python", "````", "~~~", "x = '''a", "'''", "/* c", "*/ d", "  ```", "   ```js", "    indented"],
     "quotes": ["> quote", "> - in it", ">", "> ```", "lazy"],
     "titles": ["# title", "#", "under", "===", "---", "***"],
@@ -95,6 +106,24 @@ def cuts(draw: st.DrawFn) -> tuple[str, list[str], set[int]]:
 def test_cut_anywhere_it_is_printed_as_at_once(cut, width):
     text, deltas, frames = cut
     assert render_stream(deltas, frames, width, "standard") == render_whole(text, width, "standard")
+
+
+@settings(max_examples=400, deadline=None)
+@given(cuts(), st.sampled_from(WIDTHS), st.sampled_from(WIDTHS))
+def test_the_open_end_is_drawn_as_if_it_had_come_at_once(cut, width, other_width):
+    """Frames keep what they parsed; a window of another width needs other rows of it."""
+    _, deltas, frames = cut
+    stream = MarkdownStream()
+    for number, delta in enumerate(deltas):
+        stream.feed(delta)
+        if number in frames:
+            stream.take_final(width)
+            stream.render_open(width, 10)
+    stream.take_final(width)
+    fresh = MarkdownStream()
+    fresh.feed("".join(deltas))
+    fresh.take_final(width)
+    assert stream.render_open(other_width, 10) == fresh.render_open(other_width, 10)
 
 
 @settings(max_examples=100, deadline=None)
@@ -183,11 +212,10 @@ def test_code_has_the_terminals_own_colours_and_no_ground():
     ],
 )
 def test_strings_and_comments_go_on_over_lines(language, lines):
-    first, *_ = CodeHighlighter(language).render_lines(lines[:1], 80)
-    code = CodeHighlighter(language)
-    _, second, third, after = code.render_lines([*lines, "return"], 80)
-    assert second.spans[-1].style == third.spans[-1].style == first.spans[-1].style
-    assert after == CodeHighlighter(language).render_lines(["return"], 80)[0]
+    rows = CodeHighlighter(language).render_lines([*lines, "return"], 80)
+    first, second, third = ([*re.finditer(r"\x1b\[([\d;]+)m", row)][-1][1] for row in rows[:3])
+    assert first == second == third
+    assert rows[3:] == CodeHighlighter(language).render_lines(["return"], 80)
 
 
 # --- nothing is obeyed
