@@ -30,13 +30,25 @@ class YamlError(ValueError):
 
 
 class ConfigLoader(StandardLoader):  # type: ignore[misc]  # PyYAML has no types
-    """A loader with the scalars of YAML 1.2."""
+    """A loader with the scalars of YAML 1.2, and no values that JSON lacks, such as `!!binary` and `!!set`."""
 
     yaml_implicit_resolvers: dict[str, list[Any]] = {}
+    yaml_constructors = {
+        tag: construct
+        for tag, construct in StandardLoader.yaml_constructors.items()
+        if tag is None or tag.removeprefix(_TAG) in ("null", "bool", "int", "float", "str", "seq", "map")
+    }
 
 
 class _ConfigDumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
     yaml_implicit_resolvers = ConfigLoader.yaml_implicit_resolvers
+
+    def represent_str(self, data: str) -> Any:
+        """Quote a text whose line breaks the reader would fold into spaces or other breaks."""
+        return self.represent_scalar(f"{_TAG}str", data, '"' if re.search("[\x85\u2028\u2029]", data) else None)
+
+
+_ConfigDumper.add_representer(str, _ConfigDumper.represent_str)
 
 
 def parse_document(text: str) -> tuple[Any, yaml.Node | None]:

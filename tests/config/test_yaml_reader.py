@@ -76,7 +76,7 @@ def test_find_line_of_the_nearest_parent():
         ("- &a [*a]", 1, "repeat more than 10,000 values"),
         ("[" * 5_000, 1, "nests too deep"),
         ("a: \x01", None, "control characters are not allowed"),
-        ("a: !!timestamp 2024-13-45", None, "month must be in 1..12"),
+        ("a: !!timestamp 2024-13-45", 1, "could not determine a constructor"),
         ("a: !!bool maybe", None, "KeyError: 'maybe'"),
     ],
 )
@@ -87,13 +87,20 @@ def test_invalid_texts(text, line, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("value", ["!!binary aGk=", "!!set {a}", "!!timestamp 2001-01-01", "!!omap [a: 1]"])
+def test_values_that_json_lacks_are_refused(value):
+    with pytest.raises(YamlError, match="could not determine a constructor") as caught:
+        parse_document(f"a: 1\nb: {value}")
+    assert caught.value.line == 2
+
+
 def test_aliases_count_each_time():
     text = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30))])
     with pytest.raises(YamlError, match="repeat more than 10,000 values"):
         parse_document(text)
 
 
-TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x85\u2028\u2029"))  # PyYAML folds these line ends
+TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from(" \n\x85\u2028\u2029"))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS | st.sampled_from(list(SCALARS)),
     lambda children: st.lists(children) | st.dictionaries(TEXTS, children),

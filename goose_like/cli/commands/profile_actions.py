@@ -63,7 +63,16 @@ def print_profile(name: str | None = None) -> None:
     """Print a profile with everything that it extends as YAML; without a name print the default profile."""
     profile, source = load_profile(name) if name else load_default_profile()
     print(f"# {profile.name}: {source.file}")
-    print(format_document(profile.model_dump(mode="json", exclude={"name"}, exclude_none=True)), end="")
+    print(format_profile(profile), end="")
+
+
+def format_profile(profile: Profile) -> str:
+    """Format all values of a profile as YAML that loads as the same profile."""
+    data = profile.model_dump(exclude={"name"}, exclude_none=True)
+    # A null that somebody wrote may differ from the default, such as `processes: null`.
+    for key, value in profile.model_dump(exclude={"name"}, exclude_unset=True).items():
+        data[key] = {**data[key], **value} if isinstance(value, dict) else value
+    return format_document(data)
 
 
 def check_profile(name: str | None = None) -> int:

@@ -1,8 +1,11 @@
 """The work of `profile list`, `profile show` and `profile check`."""
 
+from textwrap import indent
+
 import pytest
 
 from goose_like.cli.commands.profile_actions import check_profile, print_profile, print_profiles
+from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError
 from goose_like.providers.local import LocalProvider
 from tests.cli.commands.test_toolkit_actions import Hasty, Varied
@@ -66,6 +69,19 @@ def test_without_a_name_the_profile_that_run_uses_is_shown(monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
     print_profile()
     assert capsys.readouterr().out.startswith("# default: ")
+
+
+def test_a_shown_profile_loads_as_the_same_profile(profiles, capsys):
+    config = '{a: null, b: .inf, c: {1: [~]}, d: "\\x85"}'
+    profiles(
+        f"mine: {{resources: {{processes: null}}, toolkits: [{{name: x, config: {config}}}],"
+        f" moderator: {{config: {config}}}}}"
+    )
+    profile, _ = load_profile("mine")
+    print_profile("mine")
+    _, _, text = capsys.readouterr().out.partition("\n")
+    profiles(f"mine:\n{indent(text, '  ')}")
+    assert load_profile("mine")[0] == profile
 
 
 def test_an_unknown_profile_is_told():
