@@ -110,6 +110,11 @@ def test_every_request_has_a_mark_at_the_end_of_the_previous_one() -> None:
             history.append(Message.user("a reminder"))
 
 
+def test_the_first_request_has_one_mark_in_its_messages() -> None:
+    history = [Message.user("go"), Message.user("now")]
+    assert find_marks(AnthropicEncoder().encode_request(Request("m", "s", history))) == [("user", 1)]
+
+
 def test_marks_without_a_system_prompt_and_without_tools() -> None:
     body = json.loads(AnthropicEncoder().encode_request(Request("m", " ", [Message.user("x")], (SHELL, SHELL))))
     assert ["cache_control" in tool for tool in body["tools"]] == [False, True]

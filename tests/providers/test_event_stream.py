@@ -32,9 +32,10 @@ def test_any_split_and_line_end_gives_the_same_events(places: list[int], line_en
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
-def test_single_bytes_and_empty_pieces_give_the_same_events(line_end: bytes) -> None:
+def test_any_two_pieces_single_bytes_and_empty_pieces_give_the_same_events(line_end: bytes) -> None:
     body = BODY.replace(b"\n", line_end)
     assert decode(*(body[at : at + 1] for at in range(len(body)))) == EVENTS
+    assert all(decode(body[:at], body[at:]) == EVENTS for at in range(len(body)))
     assert decode(*(piece for at in range(len(body)) for piece in (body[at : at + 1], b""))) == EVENTS
 
 

@@ -119,6 +119,7 @@ def test_the_body_of_a_whole_turn() -> None:
     body = json.loads(OpenAIEncoder().encode_request(Request("m", "be good", history, (SHELL,)), {"max_tokens": 9}))
     sent = body.pop("messages")
     assert [*body] == ["model", "stream", "stream_options", "max_tokens", "tools"]
+    assert (body["model"], body["stream"], body["stream_options"]) == ("m", True, {"include_usage": True})
     function = {"name": "shell", "description": "Runs a command.", "parameters": SHELL.schema}
     assert body["tools"] == [{"type": "function", "function": function}]
     assert sent[:3] == [
@@ -216,13 +217,16 @@ def test_usage_with_holes(sent: Any) -> None:
     )
 
 
-def test_a_character_split_between_chunks_is_shown_whole() -> None:
+@pytest.mark.parametrize("character", ["\U00010000", "\U0001f600", "\U0010ffff"])
+def test_a_character_split_between_chunks_is_shown_whole(character: str) -> None:
+    code = ord(character) - 0x10000
+    first, second = chr(0xD800 + (code >> 10)), chr(0xDC00 + (code & 0x3FF))
     parser = OpenAIStreamParser()
-    deltas = parser.feed(chunk({"content": "a\ud83d"})) + parser.feed(chunk({"content": "\ude00b\udc00"}))
-    parser.feed(chunk({"content": "\ud83d"}, finish="stop"))
-    assert [delta.text for delta in deltas if isinstance(delta, TextDelta)] == ["a", "\U0001f600b\ufffd"]
+    deltas = parser.feed(chunk({"content": f"abc{first}"})) + parser.feed(chunk({"content": f"{second}b\udc00"}))
+    parser.feed(chunk({"content": first}, finish="stop"))
+    assert [delta.text for delta in deltas if isinstance(delta, TextDelta)] == ["abc", f"{character}b\ufffd"]
     done = parser.build_message()
-    assert done.message.text == "a\U0001f600b\ufffd\ufffd"
+    assert done.message.text == f"abc{character}b\ufffd\ufffd"
     done.model_dump_json()
 
 
@@ -278,6 +282,7 @@ def test_a_character_split_between_chunks_is_shown_whole() -> None:
         ),
         pytest.param([[item(0, "a", "f", {"x": 1})]], [("a", "f", '{"x": 1}')], id="arguments as an object"),
         pytest.param([[item(0, "a", "f", None)]], [("a", "f", "")], id="no arguments"),
+        pytest.param([[item("0", 5, "f", "{")], [item(0.0, None, None, "}")]], [("5", "f", "{}")], id="loose types"),
         pytest.param([[item(0, None, "f", "{}")]], [("", "f", "{}")], id="no id"),
         pytest.param(
             [[item(0, "a", "f")], [item(0, "b", "f")]], [("a", "f", ""), ("b", "f", "")], id="index 0, no arguments"
@@ -518,6 +523,10 @@ def test_the_kind_of_a_refusal_counts_too(key: str) -> None:
     assert not build_status_error(429, {key: "insufficient_quota", "message": "x"}, "m", "KEY").is_retryable
     body = {key: "context_length_exceeded", "message": "x"}
     assert isinstance(build_status_error(400, body, "m", "KEY"), ContextLengthError)
+
+
+def test_a_refusal_without_a_text_names_the_status() -> None:
+    assert "(HTTP 500)" in str(build_status_error(500, None, "m", "KEY"))
 
 
 def test_a_refused_key_names_the_variable() -> None:

@@ -204,13 +204,13 @@ async def test_no_second_attempt_at_the_same_conversation(session):
     assert await rewrite(tokens - 1) == ()
 
 
-@pytest.mark.parametrize("window", [5_000, 50_000])
+@pytest.mark.parametrize("window", [8_000, 80_000])
 async def test_the_window_of_the_model_counts(session, window):
-    respond, look = work(12, lambda number: "seen " * 250)
+    respond, look = work(24, lambda number: "seen " * 250)
     exchange = exchange_over(session, Counting(respond), create_moderator("truncate", session), look, window=window)
     await exchange.reply(GOAL)
-    assert session.history.context_tokens < 50_000
-    assert any(isinstance(event, Compacted) for event in session.read_events()) == (window == 5_000)
+    assert session.history.context_tokens < 60_000
+    assert any(isinstance(event, Compacted) for event in session.read_events()) == (window == 8_000)
 
 
 async def test_the_synopsis_names_all_parts_of_the_state(session):
@@ -368,8 +368,9 @@ class TestNoLoop:
     ],
 )
 def test_wrong_settings(name, config, words):
-    with pytest.raises(ProfileError, match=words):
+    with pytest.raises(ProfileError, match=words) as caught:
         KINDS[name](config)
+    assert caught.value.path == ("config", *config)
 
 
 # --- the prefix, and what a crash leaves
