@@ -34,6 +34,7 @@ class FileAccess:
         self._permissions = permissions
         self._ignored = ignored
         self._shown_paths = shown_paths
+        self._branch: tuple[tuple[int, ...], str] = ((), "")
 
     @property
     def _rules(self) -> Rules | None:
@@ -59,12 +60,16 @@ class FileAccess:
     @property
     def branch(self) -> str:
         """The current git branch, or the first 8 letters of the commit; empty outside a repository."""
+        file = find_repository_root(self.root) / ".git" / "HEAD"
         try:
-            head = self.read_bytes(find_repository_root(self.root) / ".git" / "HEAD", 1000)
+            status = file.stat()
+            mark = (status.st_dev, status.st_ino, status.st_ctime_ns, status.st_size)
+            if mark != self._branch[0]:
+                name = self.read_bytes(file, 1000).decode(errors="replace").strip()
+                self._branch = mark, name.removeprefix("ref: refs/heads/") if name.startswith("ref: ") else name[:8]
         except (GooseLikeError, OSError):  # no repository, or a worktree, where .git is a file
             return ""
-        name = head.decode(errors="replace").strip()
-        return name.removeprefix("ref: refs/heads/") if name.startswith("ref: ") else name[:8]
+        return self._branch[1]
 
     def resolve(self, path: str | Path) -> Path:
         """Resolve a path through all links. A path below /tmp, as commands see it, leads into the private folder."""

@@ -232,6 +232,17 @@ async def test_the_branch(root: Path, head: bytes | None, branch: str) -> None:
         assert workspace.branch == branch
 
 
+async def test_the_branch_follows_its_file(root: Path) -> None:
+    async with create_confined(root)[0] as workspace:
+        for name in ("one", "two", "six"):
+            (root / ".git").mkdir(exist_ok=True)
+            (root / "HEAD").write_text(f"ref: refs/heads/{name}\n")
+            (root / "HEAD").replace(root / ".git/HEAD")  # as git does
+            assert [workspace.branch, workspace.branch] == [name, name]
+        (root / ".git/HEAD").unlink()
+        assert workspace.branch == ""
+
+
 async def test_an_ignored_file_is_hidden_by_any_name(root: Path) -> None:
     (root / ".gooseignore").write_text("*.key\n")
     (root / "a.key").write_text("K")

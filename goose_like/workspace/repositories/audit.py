@@ -117,7 +117,9 @@ class RepositoryAudit:
         """
         notes: list[str] = []
         async with self._lock:
-            is_fresh = False
+            is_fresh = self._search is None and self._scanner.is_unchanged
+            if is_fresh:
+                notes += await self._settle(self._survey(), require)
             while not is_fresh:  # a search of an earlier call is followed by a new one
                 is_fresh = self._search is None
                 self._search = self._search or asyncio.create_task(asyncio.to_thread(self._scanner.scan))

@@ -11,6 +11,7 @@ from goose_like.config.private_folder import PRIVATE_NAME
 from .file_copy import Mark, open_closed_folder, read_mark
 
 _MAX_FOLDERS = 50_000
+_MAX_CHECKED = 200
 
 
 class _Listing(NamedTuple):
@@ -35,6 +36,13 @@ class RepositoryScanner:
         """Folders that git can enter, and that could not be searched."""
         self._listings: dict[str, _Listing] = {}
         self._is_first = closed is None
+
+    @property
+    def is_unchanged(self) -> bool:
+        """True if it is certain, and was cheap to find out, that a scan would find the same as the last one."""
+        if self._is_first or self.closed or not self.is_complete or len(self._listings) > _MAX_CHECKED:
+            return False
+        return all(one.mark and one.mark == read_mark(path) for path, one in self._listings.items())
 
     def scan(self) -> list[Path]:
         """Return each repository: its git folder, or the file or link in its place.

@@ -99,9 +99,13 @@ class FileTools:
 
     def note_shown_files(self, command: str, answer: str) -> None:
         """Mark a file as known if the command names it and its whole text is in the answer."""
+        cwd, tmp = self._get_cwd(), str(self._workspace.tmp)
         for word in command.split()[:MAX_WORDS]:
             with suppress(GooseLikeError, OSError, ValueError):
-                real = self._workspace.resolve(Path(self._get_cwd(), word.strip("\"';&|()")))
+                path = os.path.join(cwd, word.strip("\"';&|()"))
+                if not any(map(os.path.isfile, (path, tmp + path.removeprefix("/tmp")))):
+                    continue  # most words: to check the rules for each of them would take long
+                real = self._workspace.resolve(path)
                 data = self._workspace.read_bytes(real, len(answer) * 4)
                 if (text := TextFile.decode(data)) and text.shown.strip() and text.shown.strip() in answer:
                     self.known[real] = sha256(data).digest()
