@@ -373,6 +373,7 @@ def delta(index: Any, **keys: Any) -> dict[str, Any]:
         pytest.param([started(), *words(0, "x"), *words(0, "y")], "twice", id="an index twice"),
         pytest.param([started(), *words(0, "x"), delta(0, type="thinking_delta")], "within a block", id="wrong delta"),
         pytest.param([started(), *wish(0, "a", ""), *ended()], "without a name", id="no name"),
+        pytest.param([started(), *block(0, {"data": 1})], "without a type", id="no type"),
     ],
 )
 def test_invalid_answers(events: list[Any], said: str) -> None:
