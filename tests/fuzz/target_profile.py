@@ -42,7 +42,7 @@ VALUES = (
     "!!set {a: null}", "!!float 3", "!!timestamp 2001-01-01", "!!omap [a: 1]", "!!str 5", "!!null x", "{1: 2}",
     "{null: [1]}", "{1.5: {}}", "{[a]: 1}", "[~]",
 )  # fmt: skip
-_WHOLE_SHARE = 0.01
+_WHOLE_SHARE, _PRINTED_SHARE = 0.01, 0.3
 
 
 class FuzzTarget:
@@ -54,8 +54,8 @@ class FuzzTarget:
         shipped = loader.list_profile_sources(self._project, {loader.get_profiles_file(): ""})
         self._shipped = [source for source in shipped if "goose_like_profiles" in str(source.file)]
 
-    def create(self, source: Source) -> tuple[str, bool]:
-        """Create a text, and tell whether to load it with all other files, which takes long."""
+    def create(self, source: Source) -> tuple[str, bool, bool]:
+        """Create a text, and tell whether to load it with all files, and to print what was loaded: both take long."""
         blocks = "".join(dict.fromkeys(source.some(BLOCKS, 5)))
         text = f"base:\n{source.choice(BLOCKS)}" * source.happens(0.3) + f"m:\n{blocks or '  {}'}\n"
         if source.happens(0.5):
@@ -67,14 +67,16 @@ class FuzzTarget:
             text += f"  moderator: {{name: x, config: {{z: {source.stretch(value)}}}}}\n"
         if source.happens(0.4):
             text = source.mutate(text, TEXTS)
-        return text, source.happens(_WHOLE_SHARE)
+        return text, source.happens(_WHOLE_SHARE), source.happens(_PRINTED_SHARE)
 
-    def check(self, value: tuple[str, bool]) -> None:
-        text, is_whole = value
+    def check(self, value: tuple[str, bool, bool]) -> None:
+        text, is_whole, is_printed = value
         try:
             profile = self._load(text, is_whole)
         except ProfileError as error:
             self._check_error(str(error), is_whole)
+            return
+        if not is_printed:
             return
         again = self._load(f"m:\n  {format_profile(profile).rstrip().replace(chr(10), chr(10) + '  ')}\n", False)
         assert repr(again) == repr(profile)  # NaN equals nothing
