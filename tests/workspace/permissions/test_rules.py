@@ -90,6 +90,7 @@ RULES = PermissionRules(build_rules(LISTS, "profile x"), Path("/w"))
                 "A=1 b=2 CI=1 ls",
                 "timeout 5 nice pytest -q",
                 "sh -c 'ls'",
+                "bash -lc 'ls'",
                 "ls && echo done",
                 "npm test",
             ),
@@ -286,9 +287,12 @@ def test_the_reason_to_allow_names_all_rules_once() -> None:
         ),
         ("git push --force", "ask", ("git push -f", "git push -uf", "git push --forc", "git push --fo", "git push $x")),
         ("git push --force", None, ("git push", "git push -u", "git push --set", "git push force", "git push -- x")),
-        ("git clean -xdf", "deny", ("git clean -xdf", "git clean -f -dx", "git clean -x -d -f")),
+        ("git clean -xdf", "deny", ("git clean -xdf", "git clean -f -dx", "git clean -x -d -f", "git clean -xdfq")),
         ("git clean -xdf", "ask", ("git clean -Xdf", "git clean -dx --force", "git clean -abxdf", "git clean -x $x")),
         ("git clean -xdf", None, ("git clean -xd", "git clean -x -f", "git clean xdf", "git clean --xdf")),
+        ("git checkout main", None, ("git checkout - main", "git checkout x main")),
+        ("git checkout main", "ask", ("git checkout ma?n", "git checkout $x")),
+        ("git checkout main", "deny", ("git checkout main", "git checkout -b main")),
         ("find -delete", "deny", ("find . -delete", "find -delete .")),
         ("find -delete", "ask", ("find . -dele",)),
         ("find -delete", None, ("find . -d", "find . -print", "find delete", "find . --delete")),
@@ -345,6 +349,25 @@ def test_rules_about_tools(name: str, verdict: str | None) -> None:
 )
 def test_rules_about_hosts(host: str, verdict: str | None) -> None:
     assert RULES.judge_host(host).verdict == verdict
+
+
+def test_the_letters_of_paths_and_tools_count() -> None:
+    rules = PermissionRules(build_rules(PermissionLists(deny=("path:Secret.PEM", "tool:MyTool")), "x"), Path("/w"))
+    for name in ("Secret.PEM", "secret.pem"):
+        assert rules.judge_path(Path("/w", name)).verdict == ("deny" if name == "Secret.PEM" else None)
+    for name in ("MyTool", "mytool"):
+        assert rules.judge("tool", name).verdict == ("deny" if name == "MyTool" else None)
+
+
+def test_a_command_is_judged_by_its_line() -> None:
+    for kind in ("command", "network"):
+        assert RULES.judge_action(kind, "https://example.org", "curl x", "").verdict == "deny"
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("fetch_page", None), ("shell", "allow")])
+def test_a_rule_about_the_running_tool_counts_only_if_it_allows(name: str, verdict: str | None) -> None:
+    assert RULES.judge_action("change", "/w/x", None, name).verdict == verdict
+    assert RULES.judge_action("domain", "example.com", None, name).verdict is None
 
 
 def test_a_word_that_nobody_knows_is_not_allowed() -> None:
