@@ -92,7 +92,8 @@ async def test_writing_outside_is_asked(root: Path, tmp_path: Path) -> None:
                 await workspace.write_bytes("way-out", b"x")
             except DeniedError as error:
                 assert "below the workspace" in str(error)  # noqa: PT017
-            assert [(question.kind, question.subject) for question in recorder.questions] == [("outside", str(outside))]
+            (question,) = recorder.questions
+            assert (question.kind, question.subject, question.prefix) == ("outside", str(outside), "this file")
         assert outside.exists() is is_written
     outside.unlink()
 

@@ -184,6 +184,7 @@ async def test_an_allowed_command_is_not_asked_about_but_gets_no_rights_beyond_t
                 await refused
     kinds = [question.kind for question in recorder.questions]
     assert kinds == ["command", "network", "sandbox", "change", "domain", "deletion"]
+    assert [question.prefix for question in recorder.questions[1:]] == ["ls", "", "this file", "this host", ""]
 
 
 async def test_rules_hold_for_files_and_hosts_too(root: Path) -> None:
