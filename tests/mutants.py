@@ -5,6 +5,8 @@
 
 Each area is a copy of the last commit in a folder of its own. Another run goes on where the first one stopped. It takes
 over newer commits too: `--again` then tries the survivors again. The sample depends on the names of the mutants only.
+
+Mutants of the path checks write where they may not: run this in a container or as a user without rights.
 """
 
 import argparse
@@ -29,9 +31,8 @@ AREAS = {
     "calls": ("agent/tool_call agent/tool_rules", "agent/test_tool_*.py agent/test_limits.py"),
     "paths": (
         "workspace/files config/private_folder workspace/sandbox/path_rules",
-        "workspace/test_files.py config/test_private_folder.py workspace/sandbox/test_[bhis]*.py "
-        "workspace/permissions/test_approval.py workspace/repositories/test_start_files.py "
-        "toolkits/developer/test_files.py",
+        "workspace/test_files.py config/test_private_folder.py workspace/sandbox/test_[his][ogc][mno]*.py "
+        "workspace/permissions/test_approval.py",
     ),
     "policy": (
         "workspace/permissions/policy workspace/permissions/permissions workspace/permissions/rules",
