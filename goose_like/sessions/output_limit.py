@@ -21,10 +21,10 @@ _MAX_HELD_BYTES = 4_096
 # Codes of a terminal (ECMA-48): with parameters, with a text, and short ones.
 _CODE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]{0,2048}(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ`-~])")
 _UNFINISHED = re.compile(
-    rb"(?:\r+|\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]{0,2048}\x1b?|[ -/]*)"
+    rb"(?:(?<!\r)\r++|\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]{0,2048}\x1b?|[ -/]*)"
     rb"|[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z"
 )
-_LINE_END = re.compile(rb"\r+\n")
+_LINE_END = re.compile(rb"(?<!\r)\r++\n")  # linear also for many \r without \n
 _OVERWRITE = re.compile(rb"\A([^\r\n]*)\r+(?=[^\r\n])")
 
 

@@ -90,6 +90,5 @@ def replace_place(data: bytes, patch: Patch) -> bytes:
 
 
 def drop_returns(text: str) -> str:
-    while "\r\n" in text:
-        text = text.replace("\r\n", "\n")
-    return text
+    *lines, last = text.split("\n")
+    return "\n".join([*(line.rstrip("\r") for line in lines), last])

@@ -244,3 +244,10 @@ def test_tail(tmp_path, size_bytes):
     assert output.get_tail(7) == "the end"
     assert output.get_tail(10) == "xxxthe end"[-7 - min(3, size_bytes) :]
     assert not (size_bytes < 900 and output.path.exists())
+
+
+def test_many_carriage_returns_take_linear_time(tmp_path):
+    output = LimitedOutput(tmp_path / "o", 400)
+    output.write(b"a" + b"\r" * 1_000_000 + b"end\n")
+    output.close()
+    assert output.format_for_model() == "end\n"

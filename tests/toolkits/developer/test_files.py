@@ -185,6 +185,11 @@ async def test_a_large_file_with_endless_lines_keys_or_no_text(here: DeveloperHa
     assert "zero is binary, 6,000,000 bytes" in await here.call_error("read_file", path="zero", start_line=1)
 
 
+def test_many_carriage_returns_take_linear_time():
+    text = "\r" * 1_000_000
+    assert normalize_newlines(f"{text}a{text}\n") == f"{text}a\n"
+
+
 # --- write_file
 
 

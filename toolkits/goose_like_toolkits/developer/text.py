@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from goose_like.toolkit import ToolError
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_NEWLINE = re.compile("\r+\n")
+_NEWLINE = re.compile("(?<!\r)\r++\n")  # linear also for many \r without \n, as in the output of progress bars
 _BINARY = re.compile("[\0-\x07\x0e-\x1a\x1c-\x1f]")
 
 
