@@ -43,7 +43,7 @@ LETTERS = "".join(chr(ord("a") + number % 26) for number in range(5_000))
 async def test_the_question_for_notes_clips_long_arguments_and_results(b):
     b.journal.emit(TurnStarted(message=Message.user("Go.")))
     add_step(b, 1, LETTERS, LETTERS[1:])
-    add_step(b, 2, LETTERS[:2_000])
+    add_step(b, 2, LETTERS[:2_000], LETTERS[:2_001])
     await summarize_history(b.exchange.history, b.exchange.view.accelerator, focus="the cat")
     (request,) = b.provider.requests
     assert request.messages[0].text == "\n\n".join(
