@@ -53,7 +53,7 @@ async def test_the_question_for_notes_clips_long_arguments_and_results(b):
             f"You called look: {LETTERS[1:1_001]} [...] {LETTERS[-1_000:]}",
             f"It gave: {LETTERS[:1_000]} [...] {LETTERS[-1_000:]}",
             "You: step 2",
-            "You called look: {}",
+            f"You called look: {LETTERS[:1_000]} [...] {LETTERS[1_001:2_001]}",
             f"It gave: {LETTERS[:2_000]}",
             "Write the notes. Above all keep this: the cat",
         ]
