@@ -25,7 +25,7 @@ AREAS = {
     "loop": ("agent/exchange", "agent/test_[eltair]*.py"),
     "history": (
         "core/history",
-        "core/test_history.py core/test_images.py agent/test_journal.py agent/test_tool_call.py",
+        "core/test_history.py core/test_images.py agent/test_[eijlrt]*.py agent/compaction/test_summary.py",
     ),
     "journal": ("agent/journal", "agent/test_journal.py agent/test_exchange.py agent/test_answer_stream.py"),
     "calls": ("agent/tool_call agent/tool_rules", "agent/test_tool_*.py agent/test_limits.py"),
