@@ -630,7 +630,7 @@ async def ask_permission(workspace: Workspace, recorder: Recorder, kind: Permiss
     return "asked" if len(recorder.questions) > before else "allowed"
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     parent=rights,
     chain=st.lists(rights, min_size=1, max_size=3),

@@ -186,7 +186,7 @@ LINES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(st.lists(LINES).map("\n".join).map(str.encode), st.binary(), st.text().map(lambda t: t.encode())))
 def test_no_yaml_raises(tmp_path, data):
     file = tmp_path / "a.yaml"

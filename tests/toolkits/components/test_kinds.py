@@ -27,7 +27,6 @@ from goose_like_toolkits.components.described.kinds import (
 )
 from goose_like_toolkits.components.described.references import Reference, read_reference
 from hypothesis import given as for_all
-from hypothesis import settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -631,7 +630,6 @@ def is_mapped(value):
     return isinstance(value, dict) and read_reference(value) is not None
 
 
-@settings(max_examples=300, deadline=None)
 @for_all(st.data())
 def test_the_schema_and_the_check_agree(data):
     """Up to what `check` says of itself: null for what is optional, and references where none are accepted."""
