@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tests.e2e.command import shell
+from tests.e2e.serving import wait_until
 from tests.workspace.workspace_harness import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -63,13 +64,15 @@ def test_ctrl_c_ends_command_and_question(session, place):
 
 
 def test_a_background_process_asks_nothing_after_the_turn(session, place):
-    start = {"tool": "start_process", "arguments": {"command": "sleep 2; curl -sS http://one.invalid/ >log 2>&1"}}
+    waiting = "until test -e go; do sleep 0.05; done"
+    start = {"tool": "start_process", "arguments": {"command": f"{waiting}; curl -sS http://one.invalid/ >log 2>&1"}}
     terminal = session({"calls": [start]}, "started")
     terminal.type("go\r")
     terminal.see("started")
     terminal.idle()
-    time.sleep(2.5)
-    assert "nobody is there to allow it" in (place.work / "log").read_text()
+    (place.work / "go").touch()
+    log = place.work / "log"
+    wait_until(lambda: log.exists() and "nobody is there to allow it" in log.read_text())
     assert terminal.leave() == 0
     assert place.list_answers() == []
 
