@@ -17,7 +17,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "sample"))
 
 KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "HYPOTHESIS_PROFILE", "PERSON_CACHE_HOME")
 KEPT_PREFIXES = ("PYTEST_", "PIP_", "MUTANT_", "COV_")
-FIXED = {"LANG": "C.UTF-8", "TERM": "xterm", "TZ": "UTC", "SHELL": "/bin/bash", "USER": "ann"}
+FIXED = {"LANG": "C.UTF-8", "TERM": "xterm", "TZ": "UTC", "SHELL": "/bin/bash"}
 GIT_CONFIG = "[user]\nname = Ann\nemail = ann@example.org\n[init]\ndefaultBranch = main\n"
 
 HOME = pytest.StashKey[Path]()
