@@ -12,15 +12,16 @@ from . import __version__
 
 
 def main() -> None:
-    """Run goose-like. The version and a session in a terminal skip the slow import of all commands."""
+    """Run goose-like. The version and most sessions in a terminal skip the slow import of all commands."""
     from goose_like.cli.exit import run_guarded
 
     if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
         sys.exit(run_guarded(lambda: print(f"goose-like {__version__}")))
-    from goose_like.cli.chat.startup import has_prompt, start_session
+    from goose_like.cli.chat.startup import has_prompt, parse_session_command, start_session
 
-    if len(sys.argv) == 1 and has_prompt() and "_GOOSE_LIKE_COMPLETE" not in os.environ:
-        sys.exit(run_guarded(start_session))
+    arguments = parse_session_command(sys.argv[1:])
+    if arguments is not None and has_prompt() and "_GOOSE_LIKE_COMPLETE" not in os.environ:
+        sys.exit(run_guarded(lambda: start_session(**arguments)))
     from goose_like.cli.app import run_command_line
 
     sys.exit(run_command_line())

@@ -150,9 +150,9 @@ def _run() -> None:
 
 def _add_plugins() -> None:
     """Add the commands of installed packages. All of these are imported, so they must be light."""
-    from goose_like.core.entry_points import list_entry_points, load_entry_point
+    from goose_like.core.entry_points import list_names, load_entry_point
 
-    for name in list_entry_points("goose_like.cli"):
+    for name in list_names("goose_like.cli"):
         try:
             app.add_typer(cast(typer.Typer, load_entry_point("goose_like.cli", name)), name=name)
         except GooseLikeError as error:  # the other commands still work

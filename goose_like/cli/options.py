@@ -9,7 +9,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, cast
 
 import typer
 
-from goose_like.core.entry_points import list_entry_points
+from goose_like.core.entry_points import list_names
 
 P = ParamSpec("P")
 OutputFormat = Literal["text", "json", "stream-json"]
@@ -44,7 +44,7 @@ def list_own_profiles() -> list[str]:
 
 def list_model_prefixes() -> list[str]:
     """Return `PROVIDER:` for each provider, for shell completion."""
-    return [f"{name}:" for name in list_entry_points("goose_like.provider")]
+    return [f"{name}:" for name in list_names("goose_like.provider")]
 
 
 ProfileOption = Annotated[

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,7 +42,7 @@ def cache_folder() -> Path:
 
 def find_repository_root(folder: Path) -> Path:
     """Return the root of the git repository around a folder, or the folder itself outside a repository."""
-    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+    return next((above for above in (folder, *folder.parents) if os.path.exists(f"{above}/.git")), folder)
 
 
 def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pipes: bool = False) -> str:
@@ -104,6 +103,8 @@ def create_private_folder(folder: Path) -> Path:
 
 def replace_private_file(file: Path, text: str) -> None:
     """Replace a file, or the target of a link, atomically with one that only its owner can read."""
+    import tempfile  # imported here: `--help` starts faster
+
     target = Path(os.path.realpath(file))
     target.parent.mkdir(parents=True, exist_ok=True)
     # The sandbox hides `keys*` from commands. `mkstemp` creates files with mode 0600.

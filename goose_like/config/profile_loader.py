@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goose_like.core.entry_points import did_you_mean, list_entry_points, load_entry_point
+from goose_like.core.entry_points import did_you_mean, list_names, load_entry_point
 from goose_like.core.errors import ProfileError
 
 from .paths import config_folder
@@ -68,7 +68,7 @@ def list_profile_sources(project: ProjectConfig | None = None, drafts: Mapping[P
         file = project.get_path(PROFILES)
         for source in read_yaml(file, {file: text}).split(_CONTENT):
             sources.append(replace(source, error=_find_forbidden_key(source), is_project=True))
-    for name in list_entry_points("goose_like.profile"):
+    for name in list_names("goose_like.profile"):
         for folder in getattr(load_entry_point("goose_like.profile", name), "__path__", ()):
             sources += _read_folder(Path(folder), drafts)
     return sources

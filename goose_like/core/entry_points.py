@@ -1,12 +1,18 @@
 """Named parts of goose_like: the built-in table, the entry points of installed packages, and spelling suggestions."""
 
-import difflib
+from __future__ import annotations
+
+import os
 import sys
-from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from .errors import GooseLikeError, ProfileError, describe_foreign_error
+
+if TYPE_CHECKING:  # its import and a scan take a third of the time of `--help`
+    from collections.abc import Iterable
+    from importlib.metadata import EntryPoint
 
 GROUPS = {
     "goose_like.toolkit": "toolkit classes",
@@ -94,13 +100,43 @@ _MAX_SUGGESTIONS = 12
 @cache
 def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     # Scan once for each state of `sys.path`: a scan opens one file of each installed package.
+    if not any(map(_has_extensions, path)):
+        return dict.fromkeys(GROUPS, ())
+    from importlib.metadata import entry_points
+
     points = entry_points()
     goose09 = {group: tuple(points.select(group=name)) for group, name in GOOSE09_GROUPS.items()}
     return {group: (*goose09.get(group, ()), *points.select(group=group)) for group in GROUPS}
 
 
+def _has_extensions(folder: str) -> bool:
+    """Return whether a package in a folder of `sys.path` may extend goose_like. An archive always may."""
+    try:
+        packages = [entry for entry in os.scandir(folder or ".") if entry.name.endswith(("-info", ".egg"))]
+    except NotADirectoryError:
+        return True
+    except OSError:
+        return False
+    return any(entry.name.endswith(".egg") or _is_extension(entry.path) for entry in packages)
+
+
+def _is_extension(package: str) -> bool:
+    try:
+        with open(f"{package}/entry_points.txt", "rb") as file:
+            return b"[goose" in file.read()  # the head of a group
+    except OSError:
+        return False
+
+
+def list_names(group: str) -> list[str]:
+    """List the names of the entry points of one of the `GROUPS`, sorted."""
+    return sorted({*BUILTIN_ENTRY_POINTS[group], *(point.name for point in _scan_packages(tuple(sys.path))[group])})
+
+
 def list_entry_points(group: str) -> dict[str, EntryPoint]:
     """List the entry points of one of the `GROUPS` by name, sorted, without importing them."""
+    from importlib.metadata import EntryPoint
+
     points = {point.name: point for point in _scan_packages(tuple(sys.path))[group]}
     points |= {name: EntryPoint(name, value, group) for name, value in BUILTIN_ENTRY_POINTS[group].items()}
     return dict(sorted(points.items()))
@@ -109,6 +145,8 @@ def list_entry_points(group: str) -> dict[str, EntryPoint]:
 def find_entry_point(group: str, name: str) -> EntryPoint | None:
     """Find one entry point. A built-in one needs no scan of the installed packages."""
     if value := BUILTIN_ENTRY_POINTS[group].get(name):
+        from importlib.metadata import EntryPoint
+
         return EntryPoint(name, value, group)
     return list_entry_points(group).get(name)
 
@@ -133,6 +171,8 @@ def list_overridden_entry_points(group: str) -> list[tuple[EntryPoint, EntryPoin
 
 def find_nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Find the known name that was probably meant. Return None when no name is similar."""
+    import difflib
+
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.65)
     return near[0] if near else None
 
@@ -154,17 +194,21 @@ def load_entry_point(group: str, name: str) -> object:
         GooseLikeError: the package cannot be imported; the message says why.
     """
     kind = group.removeprefix("goose_like.")
-    point = find_entry_point(group, name)
-    if point is None:
-        points = list_entry_points(group)
+    module, _, attribute = BUILTIN_ENTRY_POINTS[group].get(name, "").partition(":")
+    point = None if module else find_entry_point(group, name)
+    if not (module or point):
+        points = list_names(group)
         place = f"; is its package installed in this environment ({sys.executable})?"
         hint = did_you_mean(name, points) + ("" if find_nearest_name(name, points) else place)
         raise ProfileError(f"unknown {kind} {name!r}; {hint}")
     try:
-        return point.load()
+        if point:
+            return point.load()
+        imported = import_module(module)
+        return getattr(imported, attribute) if attribute else imported
     except Exception as error:  # foreign code: its import may raise anything
-        package = get_package_name(point)
+        package = get_package_name(point) if point else _PACKAGE
         raise GooseLikeError(
             f"the {kind} {name!r} of the package {package!r} can't be imported: "
-            f"{describe_foreign_error(error, point.module)}; repair or uninstall {package!r}"
+            f"{describe_foreign_error(error, point.module if point else module)}; repair or uninstall {package!r}"
         ) from error

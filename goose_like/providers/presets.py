@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from goose_like.config.paths import config_folder
 from goose_like.config.secrets import is_secret_variable
 from goose_like.config.yaml_source import USER_MESSAGE, YamlSource, read_yaml, validate
-from goose_like.core.entry_points import list_entry_points
+from goose_like.core.entry_points import list_names
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
 
@@ -107,7 +107,7 @@ def _build_preset(source: YamlSource, bases: Mapping[str, Preset]) -> Preset:
     name = source.name
     if not isinstance(source.data, Mapping):
         raise ProfileError(f"{source.file}: {name!r} is no mapping; write e.g. `{name}: {{base_url: ...}}`")
-    if name in list_entry_points("goose_like.provider"):
+    if name in list_names("goose_like.provider"):
         raise ProfileError(f"{source.locate()}: an installed provider is called {name!r}; choose another name")
     if not re.fullmatch(r"[\w.-]+", name):
         raise ProfileError(f"{source.locate()}: {name!r} is no name for a provider; take letters, digits, - and _")

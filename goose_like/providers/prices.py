@@ -6,7 +6,7 @@ The price of an unknown model is unknown, not 0. Models on the user's own machin
 from collections.abc import Mapping
 from functools import cache, lru_cache
 
-from goose_like.core.entry_points import list_entry_points
+from goose_like.core.entry_points import list_names
 from goose_like.core.message import Usage
 
 from .presets import load_presets
@@ -40,7 +40,7 @@ def find_context_window(label: str) -> int | None:
 
 def _is_free(provider: str) -> bool:
     # Read the presets only for providers that are presets: errors in the user's file must not affect the others.
-    if provider in list_entry_points("goose_like.provider"):
+    if provider in list_names("goose_like.provider"):
         return provider in ("local", "scripted")
     preset = load_presets().get(provider)
     return preset is not None and preset.is_free

@@ -9,7 +9,7 @@ from goose_like.config.profile_loader import load_profile
 from goose_like.config.secrets import find_key
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
-from goose_like.core.entry_points import did_you_mean, list_entry_points, load_entry_point
+from goose_like.core.entry_points import did_you_mean, list_names, load_entry_point
 from goose_like.core.errors import CredentialError, ProfileError, prefix_error_path
 
 from .base import Model, ModelPair, Provider
@@ -67,7 +67,7 @@ def list_provider_names() -> Iterator[str]:
 
     Anthropic and openai come first. The presets are read only after the installed providers.
     """
-    yield from sorted(list_entry_points("goose_like.provider"), key=lambda name: name not in ("anthropic", "openai"))
+    yield from sorted(list_names("goose_like.provider"), key=lambda name: name not in ("anthropic", "openai"))
     yield from load_presets()
 
 
@@ -77,7 +77,7 @@ def find_provider_class(name: str) -> type[Provider]:
     Raises:
         ProfileError: The name is unknown. The text gives the nearest name.
     """
-    installed = list_entry_points("goose_like.provider")
+    installed = list_names("goose_like.provider")
     if name in installed:
         return cast(type[Provider], load_entry_point("goose_like.provider", name))
     presets = load_presets()

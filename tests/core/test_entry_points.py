@@ -2,6 +2,7 @@
 
 import re
 import sys
+from zipfile import ZipFile
 
 import pytest
 
@@ -12,6 +13,7 @@ from goose_like.core.entry_points import (
     find_nearest_name,
     get_package_name,
     list_entry_points,
+    list_names,
     list_overridden_entry_points,
     load_entry_point,
 )
@@ -43,6 +45,16 @@ def test_a_package_added_to_the_path_is_found(package):
     import json
 
     assert load_entry_point("goose_like.toolkit", "schedule") is json.JSONDecoder
+
+
+def test_a_package_in_an_archive_on_the_path_is_found(tmp_path, monkeypatch):
+    archive = tmp_path / "packed.zip"
+    with ZipFile(archive, "w") as packed:
+        packed.writestr("packed-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: packed\nVersion: 1\n")
+        packed.writestr("packed-1.dist-info/entry_points.txt", "[goose.toolkit]\nzipped = json:JSONDecoder\n")
+    monkeypatch.syspath_prepend(str(archive))
+    assert "zipped" in list_names("goose_like.toolkit")
+    assert list_names("goose_like.toolkit") == list(list_entry_points("goose_like.toolkit"))
 
 
 def test_unknown_name(package):

@@ -12,7 +12,7 @@ from goose_like.agent.slash_command import SlashCommand, make_command
 from goose_like.config.paths import config_folder
 from goose_like.config.trust import COMMANDS, ProjectConfig
 from goose_like.config.yaml_source import read_yaml, validate
-from goose_like.core.entry_points import list_entry_points, load_entry_point
+from goose_like.core.entry_points import list_names, load_entry_point
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel
 
@@ -46,7 +46,7 @@ def collect_commands(
     """
     commands: dict[str, SlashCommand] = {}
     problems = []
-    for name in list_entry_points("goose_like.command"):
+    for name in list_names("goose_like.command"):
         try:
             function = cast(Callable[..., Any], load_entry_point("goose_like.command", name))
             commands[name] = make_command(function, name)

@@ -1,15 +1,19 @@
-"""Start of a session: the prompt takes keys before the rest of the session is imported."""
+"""Start of a session: the prompt takes keys before the rest of the session is imported.
 
-import asyncio
+Every command imports this file, so it imports what a session needs when one starts.
+"""
+
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from goose_like.config.paths import create_private_folder, state_folder
+
+_OPTIONS = {"--model": "model", "-m": "model", "--profile": "profile", "-p": "profile"}
 
 
 def has_prompt() -> bool:
@@ -18,17 +22,46 @@ def has_prompt() -> bool:
     return is_terminal and os.environ.get("TERM", "dumb") not in ("dumb", "")
 
 
+def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
+    """Return the arguments for `start_session`, or None for a command line that needs the slow import of Typer.
+
+    This knows `session start`, `session resume` and no command, with a name and the options about the model, the
+    profile and trust.
+    """
+    command, rest = words[:2], iter(words[2:])
+    if command not in (["session", "start"], ["session", "resume"]):
+        command, rest = [], iter(words)
+    options: dict[str, Any] = {}
+    names: list[str] = []
+    for word in rest:
+        flag, _, value = word.partition("=")
+        if word == "--trust":
+            options["is_trusted"] = True
+        elif word in _OPTIONS:
+            options[_OPTIONS[word]] = next(rest, "")
+        elif flag.startswith("--") and flag in _OPTIONS:
+            options[_OPTIONS[flag]] = value
+        else:
+            names.append(word)
+    is_known = not any(word.startswith("-") or not word for word in [*names, *options.values()] if word is not True)
+    if not is_known or len(names) > (1 if command else 0):
+        return None
+    return {"options": options, "session": names[0] if names else None, "is_resumed": command[1:] == ["resume"]}
+
+
 def start_session(options: Any = None, *, session: str | None = None, is_resumed: bool = False, **work: Any) -> int:
     """Start or resume a session, run it to its end, and return the exit code.
 
-    `options` are ProfileOptions (None: the defaults). `work` goes to `run_chat`: a plan and a first message.
+    `options` are ProfileOptions, or their values by name. `work` goes to `run_chat`: a plan and a first message.
     """
+    import asyncio
 
     def prepare() -> tuple[Any, Any]:
         from goose_like.cli.launch import open_session
         from goose_like.cli.options import ProfileOptions
 
-        return open_session(options or ProfileOptions(), session=session, is_resumed=is_resumed)
+        chosen = options if isinstance(options, ProfileOptions) else ProfileOptions(**(options or {}))
+        return open_session(chosen, session=session, is_resumed=is_resumed)
 
     # A project's own settings can cause a question, which needs the terminal for itself.
     has_settings = any((folder / ".goose-like").exists() for folder in (Path.cwd(), *Path.cwd().parents))
@@ -37,6 +70,8 @@ def start_session(options: Any = None, *, session: str | None = None, is_resumed
 
 
 async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any, Any]], work: dict[str, Any]) -> int:
+    import asyncio
+
     async with AsyncExitStack() as stack:
         prompt = None
         if has_prompt():

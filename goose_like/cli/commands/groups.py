@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from goose_like.cli.options import ProfileOption, list_own_profiles, list_profile_names
-from goose_like.core.entry_points import list_entry_points
+from goose_like.core.entry_points import list_names
 
 profile_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, check, create and edit profiles.")
 toolkit_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and create toolkits.")
@@ -27,7 +27,7 @@ ProfileArgument = Annotated[
     str | None, typer.Argument(help="Profile [default: the one `run` would use].", autocompletion=list_profile_names)
 ]
 ToolkitArgument = Annotated[
-    str, typer.Argument(help="Toolkit.", autocompletion=lambda: list(list_entry_points("goose_like.toolkit")))
+    str, typer.Argument(help="Toolkit.", autocompletion=lambda: list(list_names("goose_like.toolkit")))
 ]
 ProviderArgument = Annotated[str, typer.Argument(help="Provider.")]
 

@@ -1,12 +1,18 @@
-"""A session that is stopped while it starts."""
+"""Start of a session: its command line, few imports, and a stop while it starts."""
 
 import asyncio
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 
 import pytest
+from typer.testing import CliRunner
 
 from goose_like.agent.slash_context import SwitchSession
+from goose_like.cli.app import app
 from goose_like.cli.chat import loop as chat
+from goose_like.cli.chat import startup
+from goose_like.cli.options import ProfileOptions
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
@@ -74,3 +80,60 @@ async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(
     assert await talk.run(SwitchSession(Profile(name="first", toolkits=()), session), (), "") is session
     assert (starts, read, shown) == (["first", "other", "first"], ["first", "first"], ["the start was stopped"])
     assert asyncio.current_task().cancelling() == 0
+
+
+KNOWN = [
+    "",
+    "-m scripted:a",
+    "session start",
+    "session start one",
+    "session start --model scripted:a one",
+    "session start --model=a=b -p local --trust",
+    "session resume",
+    "session resume one --profile local",
+]
+OTHER = [
+    "run x",
+    "session",
+    "session list",
+    "session start one two",
+    "session start --help",
+    "session start --plan p.md",
+    "session start --model",
+    "session start --model --trust",
+    "session start -mscripted:a",
+    "session start -m=a",
+    "session start --sandbox full",
+    "session start -- one",
+    "session resume --modell x",
+    "-- session start",
+    "one",
+]
+
+
+@pytest.mark.parametrize("line", KNOWN)
+def test_a_session_is_parsed_as_typer_does(line, monkeypatch):
+    parsed = []
+
+    def start_session(options, **arguments):
+        parsed.append((options, {"session": None, "is_resumed": False} | arguments))
+
+    monkeypatch.setattr(startup, "start_session", start_session)
+    monkeypatch.setattr(startup, "has_prompt", lambda: True)
+    CliRunner().invoke(app, line.split(), catch_exceptions=False)
+    arguments = startup.parse_session_command(line.split())
+    assert arguments is not None
+    assert [(ProfileOptions(**arguments.pop("options")), arguments)] == parsed
+
+
+@pytest.mark.parametrize("line", OTHER)
+def test_other_command_lines_are_left_to_typer(line):
+    assert startup.parse_session_command(line.split()) is None
+
+
+def test_help_imports_no_heavy_library():
+    command = [sys.executable, "-X", "importtime", "-m", "goose_like", "--help"]
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in report.splitlines()}
+    assert "typer" in imported
+    assert not imported & {"asyncio", "email", "prompt_toolkit", "pydantic", "rich", "tempfile", "yaml"}
