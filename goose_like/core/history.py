@@ -113,7 +113,7 @@ class History:
     def turn_step_count(self) -> int:
         """The number of model messages in the newest turn."""
         start = self.turns[-1].start if self.turns else 0
-        return sum(message.role == "assistant" for message in self.messages[start:])
+        return [message.role for message in self.messages[start:]].count("assistant")
 
     @property
     def context(self) -> list[Message]:

@@ -74,6 +74,7 @@ class Moderator:
         self.config = {**self.settings, **config}
         self.save_result = save_result
         self.state_sections = state_sections
+        self._windows: dict[str, int | None] = {}
 
     async def rewrite(self, history: History, models: ExchangeView) -> Sequence[Compacted | Logged | StateSaved]:
         """Return the events to record before the next request. A `Compacted` shortens what the model receives."""
@@ -119,10 +120,9 @@ class ThresholdModerator(Moderator):
 
     async def _find_window(self, model: Model, tokens: int) -> int:
         """Find the model's window. The price table is read only for a conversation that could fill a window."""
-        window = model.window
-        if not window and tokens >= _SMALLEST_WINDOW_TOKENS:
-            window = await asyncio.to_thread(find_context_window, model.label)
-        return window or ASSUMED_WINDOW_TOKENS
+        if not model.window and tokens >= _SMALLEST_WINDOW_TOKENS and model.label not in self._windows:
+            self._windows[model.label] = await asyncio.to_thread(find_context_window, model.label)
+        return model.window or self._windows.get(model.label) or ASSUMED_WINDOW_TOKENS
 
     async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
         """Create the event that shortens the context, or raise a GooseLikeError with the reason against it."""

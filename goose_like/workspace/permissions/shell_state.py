@@ -52,7 +52,7 @@ def find_changes(exports: str, known: Mapping[str, Iterable[str]]) -> tuple[str,
 
 
 def _unescape(value: str) -> str:
-    return re.sub(r'\\(["\\$`])', r"\1", value)
+    return re.sub(r'\\(["\\$`])', r"\1", value) if "\\" in value else value
 
 
 def find_planted(line: str, path: str, resolve: Callable[[str], Path], writable: Iterable[Path]) -> list[str]:
