@@ -5,6 +5,7 @@ import asyncio
 import itertools
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -92,6 +93,7 @@ async def main(rounds: int) -> None:
     late: dict[str, list[float]] = {name: [] for name in subjects}
     peaks: dict[str, list[float]] = {name: [] for name in subjects}
     last: dict[str, Recording] = {}
+    dirtied: dict[str, int] = {}
     for count in range(rounds + 1):  # the first round warms the caches
         # Interleaved, so that a slow moment of the machine affects all alike.
         for _, (name, command) in itertools.product(range(STARTS if count else 1), subjects.items()):
@@ -99,7 +101,9 @@ async def main(rounds: int) -> None:
             if count:
                 starts[name].append(start * 1000)
         for name, command in subjects.items():
+            blocks = resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
             recording, _ = await play(command(STEPS), STEPS)
+            dirtied[name] = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock - blocks) * 512
             last[name] = recording
             if count:
                 peaks[name].append(recording.peak_kb / 1024)
@@ -123,6 +127,8 @@ async def main(rounds: int) -> None:
         print(f"append-only over {STEPS} requests: {is_append_only(last[name])}")
     written, own = measure_session_bytes(folder / "home")
     print(f"\non the disk after {STEPS} steps: {written:,} bytes, events {own:,}, {written / own:.2f}x (at most 1.30x)")
+
+    print(f"blocks dirtied by {STEPS} steps: " + ", ".join(f"{name} {size:,} bytes" for name, size in dirtied.items()))
 
     print_process_times(rounds)
     shutil.rmtree(folder)
