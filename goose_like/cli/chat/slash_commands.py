@@ -358,7 +358,7 @@ async def diff(context: SlashContext, words: str) -> None:
         return
     for change in plan.changes:
         done = replace(change, now=change.target, target=change.now)  # the plan describes the way back
-        _show_change(context, plan, done, Text(_format_path(context, change), "bold"))
+        await _show_change(context, plan, done, Text(_format_path(context, change), "bold"))
 
 
 async def _go_back(context: SlashContext, turn: Turn, scope: str) -> None:
@@ -401,7 +401,7 @@ async def _restore(context: SlashContext, plan: RestorePlan) -> None:
     for change in plan.changes:
         if change.is_edited:
             title = f"{_format_path(context, change)} was also changed by someone else:"
-            _show_change(context, plan, change, Text(title, "bold yellow"))
+            await _show_change(context, plan, change, Text(title, "bold yellow"))
             typed = await context.ask("  overwrite it anyway? [y]es  [N]o: ")
             if typed.strip().lower() in ("y", "yes"):
                 overwrite.add(change.path)
@@ -410,9 +410,9 @@ async def _restore(context: SlashContext, plan: RestorePlan) -> None:
         context.show(problem)
 
 
-def _show_change(context: SlashContext, plan: RestorePlan, change: FileChange, title: Text) -> None:
+async def _show_change(context: SlashContext, plan: RestorePlan, change: FileChange, title: Text) -> None:
     context.show(title)
-    for line in number_diff_lines(escape_controls(plan.format_diff(change))):
+    for line in number_diff_lines(escape_controls(await plan.format_diff(change))):
         context.show(line)
 
 

@@ -52,11 +52,13 @@ _HARMLESS = (
     *("submodule.*.url", "submodule.*.active", "submodule.*.branch", "submodule.active", "lfs.repositoryformatversion"),
 )
 
-_IGNORED_TIMEOUT_S = 5.0
+_LIST_TIMEOUT_S = 5.0
 
 # Error messages would come in one stream with the names.
 _GIT = ("sh", "-c", 'exec "$@" 2>/dev/null', "sh", "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C")
 _LIST_IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+_PLAIN = ":(exclude,attr:!filter !ident !working-tree-encoding)"
+_LIST_FILTERED = ("ls-files", "-z", "--", _PLAIN, ":(exclude,attr:filter=lfs)")
 
 RunCommand = Callable[[list[str]], Awaitable[tuple[int, bytes]]]
 """Runs a short command of our own; returns its exit code and output."""
@@ -268,10 +270,22 @@ async def list_ignored_paths(folder: Path, run: RunCommand) -> frozenset[str]:
     """
     if not (find_repository_root(folder) / ".git").exists():
         return frozenset()
+    return await _list_paths(folder, _LIST_IGNORED, run) or frozenset()
+
+
+async def list_filtered_paths(folder: Path, run: RunCommand) -> frozenset[str] | None:
+    """List the tracked files that git converts by a filter or an encoding, except those of git-lfs.
+
+    Return None if git fails.
+    """
+    return await _list_paths(folder, _LIST_FILTERED, run)
+
+
+async def _list_paths(folder: Path, words: tuple[str, ...], run: RunCommand) -> frozenset[str] | None:
     with suppress(GooseLikeError, TimeoutError):
-        async with asyncio.timeout(_IGNORED_TIMEOUT_S):
-            code, output = await run([*_GIT, str(folder), *_LIST_IGNORED])
+        async with asyncio.timeout(_LIST_TIMEOUT_S):
+            code, output = await run([*_GIT, str(folder), *words])
         if code == 0:
             names = (name.rstrip("/") for name in os.fsdecode(output).split("\0") if name)
             return frozenset(os.path.join(folder, name) for name in names)
-    return frozenset()
+    return None

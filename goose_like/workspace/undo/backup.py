@@ -2,13 +2,13 @@
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from .snapshot import LIMIT_ENTRIES, FileState, StoreBlob, read_cached_state, take_snapshot
 
 
-def read_losses(paths: Iterable[str], stored: set[str], store: StoreBlob) -> tuple[dict[str, FileState], str]:
+def read_losses(paths: Iterable[str], stored: Container[str], store: StoreBlob) -> tuple[dict[str, FileState], str]:
     """Read the states of paths and of everything below them, except those in `stored`. Raise the OSError of `store`.
 
     Also return a reason for the person if something cannot be stored, or an empty text.
@@ -27,9 +27,9 @@ def read_losses(paths: Iterable[str], stored: set[str], store: StoreBlob) -> tup
     return states, f"{problems[0]}{f' and {len(problems) - 1} more' if problems[1:] else ''}" if problems else ""
 
 
-def _read_folder(path: str, stored: set[str], store: StoreBlob, states: dict[str, FileState]) -> str:
-    snapshot = take_snapshot(Path(path), stored, store, {})
-    if snapshot is None:
+def _read_folder(path: str, stored: Container[str], store: StoreBlob, states: dict[str, FileState]) -> str:
+    snapshot, is_complete = take_snapshot(Path(path), stored, store, {})
+    if not is_complete:
         return f"{path}: over {LIMIT_ENTRIES:,} files"
     states |= {name: cached.state for name, cached in snapshot.items()}
     folders = [path, *(name for name, cached in snapshot.items() if stat.S_ISDIR(cached.state.mode))]

@@ -25,17 +25,21 @@ class PathChange:
 
 @dataclass(slots=True)
 class OpenTurn:
-    """A turn without recorded changes: states from before them, and the root of a snapshot if there is one."""
+    """A turn without recorded changes: states from before them, and the root of a snapshot if there is one.
+
+    `is_partial`: the snapshot holds only files that git tracks.
+    """
 
     turn: int
     before: dict[str, FileState] = field(default_factory=dict)
     root: str = ""
     ignored: frozenset[str] = frozenset()
+    is_partial: bool = False
 
     def covers(self, path: Path) -> bool:
         """Check whether the snapshot would contain this path, which is neither in `.git` nor ignored."""
         is_excluded = any(str(one) in self.ignored or one.name == ".git" for one in (path, *path.parents))
-        return bool(self.root) and path.is_relative_to(self.root) and not is_excluded
+        return bool(self.root) and not self.is_partial and path.is_relative_to(self.root) and not is_excluded
 
 
 class UndoLog:
@@ -84,11 +88,20 @@ class UndoLog:
         """Record the state of single files before they change. Stored states that the turn already has are kept."""
         self._record({"turn": turn, "originals": dict(states)})
 
-    def record_snapshot(self, turn: int, root: str, ignored: frozenset[str], snapshot: Mapping[str, FileState]) -> None:
+    def record_snapshot(
+        self,
+        turn: int,
+        root: str,
+        ignored: frozenset[str],
+        snapshot: Mapping[str, FileState],
+        *,
+        is_partial: bool = False,
+    ) -> None:
         """Record the state of the whole tree before a command. Only differences to the last snapshot are written."""
         changed = {path: state for path, state in snapshot.items() if self.snapshot.get(path) != state}
         changed |= dict.fromkeys(self.snapshot.keys() - snapshot.keys(), ABSENT)
-        self._record({"turn": turn, "snapshot": changed, "root": root, "ignored": sorted(ignored)})
+        record = {"turn": turn, "snapshot": changed, "root": root, "ignored": sorted(ignored)}
+        self._record(record | ({"is_partial": True} if is_partial else {}))
 
     def record_changes(
         self, turn: int, changes: Mapping[str, tuple[FileState, FileState]], *, is_ours: bool = True
@@ -152,6 +165,7 @@ class UndoLog:
                 open_turn = self.get_open_turn(turn)
                 open_turn.root, open_turn.ignored = root, frozenset(ignored)
                 open_turn.before = self.snapshot | open_turn.before
+                open_turn.is_partial = record.get("is_partial", False)
             case {"changes": changes, "is_ours": is_ours}:
                 for path, (before, after) in changes.items():
                     change = PathChange(turn, FileState(*before), FileState(*after) if is_ours else None)

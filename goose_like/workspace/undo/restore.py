@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,8 +14,8 @@ from goose_like.workspace.descriptors import set_mode
 from goose_like.workspace.diff import format_diff
 from goose_like.workspace.files import open_folder, replace_file, temporary_name
 
-from .log import UndoLog
-from .snapshot import ABSENT, FileState, read_state
+from .contents import Contents
+from .snapshot import ABSENT, FileState
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,17 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """The changes that restore the state before a turn, sorted by path."""
+    """The changes that restore the state before a turn, sorted by path. `run` runs what takes time in a thread."""
 
     changes: tuple[FileChange, ...]
-    log: UndoLog
+    contents: Contents
+    run: Callable[[Callable[[], str]], Awaitable[str]]
 
-    def format_diff(self, change: FileChange) -> str:
+    async def format_diff(self, change: FileChange) -> str:
         """Format one change as a diff; folders, links and other non-text content as a line with their kind."""
+        return await self.run(partial(self._format_diff, change))
+
+    def _format_diff(self, change: FileChange) -> str:
         now, target = change.now, change.target
         if not (now.is_stored and target.is_stored):
             return "its content was not kept" if change.kind != "remove" else "its content is not shown"
@@ -59,7 +63,8 @@ class RestorePlan:
         if ABSENT not in (now, target) and now.mode != target.mode:
             lines.append(f"mode {stat.S_IMODE(now.mode):o}, then {stat.S_IMODE(target.mode):o}")
         try:
-            old, new = (b"" if state == ABSENT else self.log.read_blob(state.content) for state in (now, target))
+            path, states = str(change.path), (now, target)
+            old, new = (b"" if state == ABSENT else self.contents.read(path, state) for state in states)
         except OSError as error:
             return f"the difference can't be shown: {error}"
         if old != new or not lines:
@@ -73,7 +78,9 @@ def _describe_state(state: FileState) -> str:
     return f"{'folder' if stat.S_ISDIR(state.mode) else 'file'} of mode {stat.S_IMODE(state.mode):o}"
 
 
-def restore_files(changes: Iterable[FileChange], log: UndoLog) -> list[str]:
+def restore_files(
+    changes: Iterable[FileChange], contents: Contents, read_state: Callable[..., FileState]
+) -> list[str]:
     """Carry out changes, each file atomically, and follow no link on the way.
 
     Return a sentence for each path that is left alone: it differs from `now`, holds other files, or caused an error.
@@ -81,12 +88,14 @@ def restore_files(changes: Iterable[FileChange], log: UndoLog) -> list[str]:
     notes: list[str] = []
     pending = []
     for change in sorted(changes, key=lambda change: len(change.path.parts)):
-        if read_state(str(change.path), log.store_or_hash_blob) != change.now:
+        state = read_state(str(change.path), change.now, change.target)
+        if not contents.is_same(str(change.path), state, change.now):
             notes.append(f"{change.path} was changed just now: it is left as it is")
         elif not change.target.is_stored:
-            notes.append(f"{change.path} can't be put back: its content was not kept, it was too large or unreadable")
+            notes.append(f"{change.path} can't be put back: its content was too large or unreadable, or git lost it")
         else:
             pending.append(change)
+    contents.expect((str(change.path), change.target) for change in pending)
     failed: set[Path] = set()
 
     def each(chosen: Iterable[FileChange], act: Callable[[int, FileChange], None]) -> None:
@@ -102,7 +111,7 @@ def restore_files(changes: Iterable[FileChange], log: UndoLog) -> list[str]:
     # A folder is emptied before it is removed, and created before its content.
     existing = (change for change in reversed(pending) if change.now != ABSENT)
     each((change for change in existing if stat.S_IFMT(change.now.mode) != stat.S_IFMT(change.target.mode)), _remove)
-    each((change for change in pending if change.target != ABSENT), partial(_create, log))
+    each((change for change in pending if change.target != ABSENT), partial(_create, contents))
     each((change for change in reversed(pending) if stat.S_ISDIR(change.target.mode)), _set_mode)
     return notes
 
@@ -129,7 +138,7 @@ def _remove(folder: int, change: FileChange) -> None:
     remove(change.path.name, dir_fd=folder)
 
 
-def _create(log: UndoLog, folder: int, change: FileChange) -> None:
+def _create(contents: Contents, folder: int, change: FileChange) -> None:
     name, target = change.path.name, change.target
     if stat.S_ISDIR(target.mode):
         with suppress(FileExistsError):
@@ -142,7 +151,7 @@ def _create(log: UndoLog, folder: int, change: FileChange) -> None:
         old = None
         with suppress(OSError):
             old = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        replace_file(folder, name, log.read_blob(target.content), old, target.mode)
+        replace_file(folder, name, contents.read(str(change.path), target), old, target.mode)
 
 
 def _set_mode(folder: int, change: FileChange) -> None:

@@ -1,13 +1,17 @@
-"""Snapshots: the state of a path or a folder tree, without following links. Unchanged files are not read again."""
+"""Snapshots: the state of a path or a folder tree, without following links.
+
+Files are not read if they are unchanged since the last snapshot, or if git has their contents.
+"""
 
 import os
 import stat
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from .tracked import CLOCK_TICK_NS, TrackedFiles, is_content
 
 LIMIT_ENTRIES = 20_000
 LIMIT_FILE_BYTES = 10 << 20
@@ -15,7 +19,6 @@ LIMIT_TREE_BYTES = 100 << 20
 
 _KINDS = {stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR}
 _UNKNOWN = "\0"  # no link leads to such a name
-_CLOCK_TICK_NS = 50_000_000
 _READ_ATTEMPTS = 3
 
 StoreBlob = Callable[[bytes], str]
@@ -25,8 +28,8 @@ StoreBlob = Callable[[bytes], str]
 class FileState(NamedTuple):
     """The file, folder or link at a path: its `mode` with the kind, as in `stat`, and its content.
 
-    `content` is the blob name of a file or the target of a link. If it could not be stored, `content` is a NUL followed
-    by marks that differ after a change.
+    `content` is the target of a link, or names the content of a file in the undo log or in git. If it could not be
+    stored, `content` is a NUL followed by marks that differ after a change.
     """
 
     mode: int
@@ -37,12 +40,16 @@ class FileState(NamedTuple):
         """True if the content can be restored."""
         return not self.content.startswith(_UNKNOWN)
 
+    @property
+    def is_in_git(self) -> bool:
+        """True if git has the content."""
+        return self.content.startswith("git:") and stat.S_ISREG(self.mode)
+
 
 ABSENT = FileState(0)
 
 
-@dataclass(frozen=True, slots=True)
-class CachedState:
+class CachedState(NamedTuple):
     """A state with the marks that it had, and the reason why its content is not stored, if any.
 
     Marks are None if a later change might leave the same marks. `size_bytes` is that of the stored content.
@@ -57,28 +64,53 @@ class CachedState:
 Snapshot = dict[str, CachedState]
 """The states below a folder by path."""
 
+Statuses = Iterator[tuple[str, os.stat_result | None]]
+
 
 def take_snapshot(
-    root: Path, excluded: Container[str], store: StoreBlob, known: Mapping[str, CachedState]
-) -> Snapshot | None:
-    """Take a snapshot of a folder, or return None if it has more entries than the limit.
+    root: Path,
+    excluded: Container[str],
+    store: StoreBlob,
+    known: Mapping[str, CachedState],
+    tracked: TrackedFiles | None = None,
+) -> tuple[Snapshot, bool]:
+    """Take a snapshot of a folder. If the second result is False, it holds only the tracked files.
 
-    It leaves out `.git`, mounted folders, sockets, devices, and the paths in `excluded`. A file with the marks of
-    `known` is not read again. If not all contents fit, small files come first. Raise the OSError of `store`.
+    That happens if there are more other files and folders than the limit. It leaves out `.git`, mounted folders,
+    sockets, devices, and the paths in `excluded`. A file with the marks of `known` is not read again, nor one that is
+    as git saw it. If not all contents fit, small files come first. Raise the OSError of `store`.
     """
+    tracked = tracked or TrackedFiles()
+    snapshot = _read_all(_walk(str(root), excluded, known, tracked), store, known, tracked, LIMIT_ENTRIES)
+    if snapshot is not None:
+        return snapshot, True
+    return _read_all(tracked.walk(excluded), store, known, tracked, None) or {}, False
+
+
+def _read_all(
+    found: Statuses, store: StoreBlob, known: Mapping[str, CachedState], tracked: TrackedFiles, limit: int | None
+) -> Snapshot | None:
+    """Read the states of the paths that are found, or return None if more than `limit` of them are not tracked."""
     states, room_bytes = Snapshot(), LIMIT_TREE_BYTES
     unread: list[tuple[str, os.stat_result]] = []
-    for path, status in _walk(str(root), excluded, known):
-        if len(states) + len(unread) >= LIMIT_ENTRIES:
-            return None
+    for path, status in found:
         old = known.get(path)
-        if old and (status is None or old.marks == _get_marks(status)):
+        if old and (status is None or old.marks == get_marks(status)):
             states[path] = old
             room_bytes -= old.size_bytes
+        elif status is not None and stat.S_ISREG(status.st_mode) and (content := tracked.find_content(path, status)):
+            states[path] = CachedState(FileState(status.st_mode, content), 0, get_marks(status), "")
         elif status is not None:
             unread.append((path, status))
+        # Tracked files have at most as many folders, except in odd trees.
+        if limit is not None and len(states) + len(unread) > limit + 2 * tracked.count:
+            return None
+    others = [path for path, cached in states.items() if not cached.state.is_in_git] + [path for path, _ in unread]
+    if limit is not None and len(others) > limit and tracked.count_others(others) > limit:
+        return None
     for path, status in sorted(unread, key=lambda entry: entry[1].st_size):
-        cached = _read_cached_state(path, status, store, room_bytes)
+        candidate = tracked.find_candidate(path, status.st_size) if stat.S_ISREG(status.st_mode) else ""
+        cached = _read_cached_state(path, status, store, room_bytes, candidate)
         if not cached.gap or os.path.lexists(path):  # otherwise it was removed meanwhile
             states[path] = cached
             room_bytes -= cached.size_bytes
@@ -97,13 +129,14 @@ def read_cached_state(path: str, store: StoreBlob) -> CachedState | None:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    return _read_cached_state(path, status, store, LIMIT_FILE_BYTES) if _is_tracked(status) else None
+    return _read_cached_state(path, status, store, LIMIT_FILE_BYTES) if _is_ordinary(status) else None
 
 
-def _walk(
-    root: str, excluded: Container[str], known: Mapping[str, CachedState]
-) -> Iterator[tuple[str, os.stat_result | None]]:
-    """Yield every path below a folder. In a folder that cannot be listed, yield the known paths without a status."""
+def _walk(root: str, excluded: Container[str], known: Mapping[str, CachedState], tracked: TrackedFiles) -> Statuses:
+    """Yield every path below a folder, and add the repositories there to `tracked`.
+
+    In a folder that cannot be listed, yield the known paths without a status.
+    """
     folders, device = [root], None
     with suppress(FileNotFoundError):
         device = os.lstat(root).st_dev
@@ -115,38 +148,47 @@ def _walk(
         except OSError:
             yield from ((path, None) for path in known if path.startswith(f"{folder}/"))
             continue
+        if folder != root and any(entry.name == ".git" for entry in entries):
+            tracked.add_repository(folder)
         for entry in entries:
-            with suppress(FileNotFoundError):
-                status, is_excluded = entry.stat(follow_symlinks=False), entry.name == ".git" or entry.path in excluded
-                if status.st_dev == device and _is_tracked(status) and not is_excluded:
-                    if stat.S_ISDIR(status.st_mode):
-                        folders.append(entry.path)
-                    yield entry.path, status
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if status.st_dev == device and _is_ordinary(status) and entry.name != ".git" and entry.path not in excluded:
+                if stat.S_ISDIR(status.st_mode):
+                    folders.append(entry.path)
+                yield entry.path, status
 
 
-def _is_tracked(status: os.stat_result) -> bool:
+def _is_ordinary(status: os.stat_result) -> bool:
     return stat.S_IFMT(status.st_mode) in _KINDS
 
 
-def _read_cached_state(path: str, status: os.stat_result, store: StoreBlob, room_bytes: int) -> CachedState:
+def _read_cached_state(
+    path: str, status: os.stat_result, store: StoreBlob, room_bytes: int, candidate: str = ""
+) -> CachedState:
+    """Read and store the content of a path. It is not stored if it is the `candidate` that git has."""
     read_ns, gap, content, data = time.time_ns(), "", "", None
     try:
         if stat.S_ISLNK(status.st_mode):
             content = os.readlink(path)
         elif stat.S_ISREG(status.st_mode) and status.st_size > LIMIT_FILE_BYTES:
             gap = f"over {LIMIT_FILE_BYTES >> 20} MB"
-        elif stat.S_ISREG(status.st_mode) and status.st_size > room_bytes:
-            gap = f"beyond {LIMIT_TREE_BYTES >> 20} MB in all"
-        elif stat.S_ISREG(status.st_mode):
+        elif stat.S_ISREG(status.st_mode) and (status.st_size <= room_bytes or candidate):
             data, status = _read_file(path)
     except OSError:
         gap = "that can't be read"
-    if data is not None:
+    if data is not None and is_content(candidate, data):
+        data, content = None, candidate
+    elif stat.S_ISREG(status.st_mode) and not gap and (data is None or len(data) > room_bytes):
+        data, gap = None, f"beyond {LIMIT_TREE_BYTES >> 20} MB in all"
+    elif data is not None:
         content = store(data)
     # A change within the clock tick after the read would leave no other mark.
-    marks = _get_marks(status) if read_ns - status.st_ctime_ns > _CLOCK_TICK_NS else None
+    marks = get_marks(status) if read_ns - status.st_ctime_ns > CLOCK_TICK_NS else None
     if gap:
-        content = f"{_UNKNOWN}{_get_marks(status)}"
+        content = f"{_UNKNOWN}{get_marks(status)}"
     return CachedState(FileState(status.st_mode, content), len(data or b""), marks, gap)
 
 
@@ -159,12 +201,13 @@ def _read_file(path: str) -> tuple[bytes, os.stat_result]:
             if not stat.S_ISREG(status.st_mode) or status.st_size > LIMIT_FILE_BYTES:
                 break
             data = os.pread(descriptor, status.st_size + 1, 0)
-            if len(data) == status.st_size and _get_marks(os.fstat(descriptor)) == _get_marks(status):
+            if len(data) == status.st_size and get_marks(os.fstat(descriptor)) == get_marks(status):
                 return data, status
     finally:
         os.close(descriptor)
     raise OSError("it changes while it is read")
 
 
-def _get_marks(status: os.stat_result) -> tuple[int, ...]:
+def get_marks(status: os.stat_result) -> tuple[int, ...]:
+    """Return numbers that differ after a change."""
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode)

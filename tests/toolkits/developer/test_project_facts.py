@@ -99,7 +99,7 @@ async def test_changed_files_are_those_that_git_names(here: DeveloperHarness):
 
 
 @pytest.mark.parametrize(
-    "index", [b"", b"DIRC", b"DIRC\0\0\0\4\0\0\0\1" + bytes(100), b"DIRC\0\0\0\2\0\0\0\5" + bytes(90), bytes(2_000_000)]
+    "index", [b"", b"DIRC", b"DIRC\0\0\0\5\0\0\0\1" + bytes(100), b"DIRC\0\0\0\2\0\0\0\5" + bytes(90), bytes(2_000_000)]
 )
 async def test_an_index_that_only_git_can_read_says_nothing(here: DeveloperHarness, index):
     (here.root / ".git").mkdir()

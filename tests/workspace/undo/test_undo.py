@@ -204,7 +204,7 @@ async def test_files_that_the_person_edited(tmp_path):
         plan = await p.undo.plan_restore(number)
         changes = [("a", "restore", False), ("b", "restore", True), ("c", "recreate", True), ("made", "remove", True)]
         assert list_changes(plan) == changes
-        assert [plan.format_diff(change).splitlines()[1:] for change in plan.changes] == [
+        assert [(await plan.format_diff(change)).splitlines()[1:] for change in plan.changes] == [
             ["-new", "+old"],
             ["-mine", "+old"],
             ["+old"],
@@ -309,7 +309,7 @@ async def test_what_is_shown_of_a_change(tmp_path):
             "rm kind; mkdir kind; ln -s x link; : > empty",
         )
         plan = await p.undo.plan_restore(number)
-        assert {change.path.name: plan.format_diff(change) for change in plan.changes} == {
+        assert {change.path.name: await plan.format_diff(change) for change in plan.changes} == {
             "text": "mode 600, then 644\n@@ -1 +1 @@\n-b\n+a",
             "same": "mode 640, then 644",
             "binary": "binary: 2 bytes, before 2",

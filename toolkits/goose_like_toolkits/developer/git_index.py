@@ -3,31 +3,16 @@
 import os
 import stat
 import struct
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha1
 
 from goose_like.config.paths import find_repository_root
 from goose_like.toolkit import Workspace
+from goose_like.workspace.repositories.git_index import IndexEntry, iterate_entries, read_index
 
 _MAX_INDEX_BYTES = 1_000_000
 _MAX_FILE_BYTES = 1_000_000
 _MAX_COMPARED = 100
-_ENTRY = struct.Struct(">10I20sH")
-_ASSUME_VALID, _EXTENDED = 0x8000, 0x4000
-_SKIP_WORKTREE = 0x4000
-
-
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    """A file as git last saw it; see `Documentation/gitformat-index.txt` of git."""
-
-    path: str
-    mode: int
-    size: int
-    mtime: tuple[int, int]
-    digest: bytes
 
 
 def list_changed_files(workspace: Workspace) -> list[str] | None:
@@ -41,10 +26,11 @@ def list_changed_files(workspace: Workspace) -> list[str] | None:
     try:
         if b"objectformat" in _read_file(f"{repository}/.git/config", _MAX_FILE_BYTES).lower():
             return None
-        for entry in _iterate_entries(_read_file(f"{repository}/.git/index", _MAX_INDEX_BYTES)):
-            if stat.S_IFMT(entry.mode) != stat.S_IFREG or not entry.path.startswith(prefix):
+        index, _ = read_index(f"{repository}/.git/index", _MAX_INDEX_BYTES)
+        for path, entry in iterate_entries(index):
+            if entry.is_assumed or not stat.S_ISREG(entry.mode) or not path.startswith(prefix):
                 continue
-            file = f"{repository}/{entry.path}"
+            file = f"{repository}/{path}"
             is_changed = _compare_marks(file, entry)
             if is_changed is None:
                 is_changed = _compare_content(file, entry)
@@ -52,8 +38,8 @@ def list_changed_files(workspace: Workspace) -> list[str] | None:
             if compared_count > _MAX_COMPARED:
                 return None
             if is_changed and not workspace.is_ignored(file):
-                changed[entry.path.removeprefix(prefix)] = None
-    except (OSError, ValueError, struct.error):
+                changed[path.removeprefix(prefix)] = None
+    except (OSError, ValueError, IndexError, struct.error):
         return None
     return list(changed)
 
@@ -68,24 +54,6 @@ def _read_file(file: str, limit_bytes: int) -> bytes:
         return stream.read()
 
 
-def _iterate_entries(index: bytes) -> Iterator[IndexEntry]:
-    """Parse an index of version 2 or 3. Raise ValueError or struct.error if it has another format."""
-    magic, version, count = struct.unpack_from(">4sII", index)
-    if magic != b"DIRC" or version not in (2, 3):
-        raise ValueError("another format")
-    place = 12
-    for _ in range(count):
-        *numbers, digest, flags = _ENTRY.unpack_from(index, place)
-        start, more = place + _ENTRY.size, 0
-        if flags & _EXTENDED:
-            (more,) = struct.unpack_from(">H", index, start)
-            start += 2
-        end = index.index(b"\0", start)
-        if not (flags & _ASSUME_VALID or more & _SKIP_WORKTREE):
-            yield IndexEntry(os.fsdecode(index[start:end]), numbers[6], numbers[9], (numbers[2], numbers[3]), digest)
-        place += (end - place) // 8 * 8 + 8
-
-
 def _compare_marks(file: str, entry: IndexEntry) -> bool | None:
     """Tell whether a file changed, by its size and time; None if only the content can tell."""
     try:
@@ -96,8 +64,8 @@ def _compare_marks(file: str, entry: IndexEntry) -> bool | None:
         return True
     if status.st_size & 0xFFFFFFFF != entry.size:
         return True if entry.size else None  # git sets 0 where the time can't be trusted
-    seconds, nanoseconds = divmod(status.st_mtime_ns, 10**9)
-    return False if entry.mtime in ((seconds, nanoseconds), (seconds, 0)) else None
+    times = (status.st_mtime_ns, status.st_mtime_ns // 10**9 * 10**9)  # some gits keep whole seconds
+    return False if entry.mtime_ns in times else None
 
 
 def _compare_content(file: str, entry: IndexEntry) -> bool:

@@ -1,0 +1,151 @@
+"""Contents: what files held before a change, from the undo log and from the objects of git."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+from goose_like.config.paths import find_repository_root
+
+from .log import UndoLog
+from .repository import find_git_folder
+from .snapshot import ABSENT, CachedState, FileState, get_marks, read_state
+from .tracked import is_content, parse_content
+
+_BATCH_BLOBS = 1_000
+_BATCH_BYTES = 32 << 20
+_READ = (
+    'export GIT_NO_LAZY_FETCH=1; git=$1 way=$2; shift 2; printf "%s\\n" "$@" |'
+    ' git --no-replace-objects --git-dir="$git" cat-file "$way" 2>/dev/null'
+)
+_LFS_POINTER = re.compile(rb"version https://git-lfs\S+\n(?:.*\n)*oid sha256:(?P<oid>[0-9a-f]{64})\nsize \d+\n")
+
+RunGit = Callable[[list[str]], bytes]
+"""Runs a command and returns its output. Raises OSError if it fails."""
+
+
+class Contents:
+    """The contents of earlier states. Those in git are read many at a time, in the order of `expect`."""
+
+    def __init__(self, log: UndoLog, run: RunGit) -> None:
+        """Wrap the log. `run` runs git. `known` are states with their marks, for files that are not read again."""
+        self.log = log
+        self.known: Mapping[str, CachedState] = {}
+        self._run = run
+        self._expected: list[tuple[str, str]] = []
+        self._places: dict[tuple[str, str], int] = {}
+        self._batch: dict[str, bytes] = {}
+        self._folders: dict[str, Path | None] = {}
+
+    def expect(self, states: Iterable[tuple[str, FileState]]) -> None:
+        """Tell the paths and states whose contents will be read next, in order."""
+        self._expected = [(path, state.content) for path, state in states if state.is_in_git]
+        self._places = {key: place for place, key in enumerate(self._expected)}
+        self._batch = {}
+
+    def find_missing(self) -> set[str]:
+        """Find the expected paths whose contents git does not have any more, or never fetched."""
+        missing, pending = set[str](), iter(self._expected)
+        while batch := self._take_batch(pending, 1 << 60):
+            lines = self._cat_file("--batch-check", batch).decode().splitlines()
+            found = {words[0] for line in lines if (words := line.split())[1:2] == ["blob"]}
+            missing |= {path for path, content in batch if parse_content(content)[0] not in found}
+        return missing
+
+    def read(self, path: str, state: FileState) -> bytes:
+        """Read the content of a file's state. Raise OSError if it is lost."""
+        if not state.is_in_git:
+            return self.log.read_blob(state.content)
+        blob, size_bytes = parse_content(state.content)
+        key = (path, state.content)
+        if blob not in self._batch and key in self._places:
+            self._batch = self._read_batch(islice(self._expected, self._places[key], None))
+        data = self._batch.get(blob) or self._read_batch(iter([key])).get(blob)
+        if data is None or not (git := self._find_git(path)):
+            raise OSError("git does not have its former content any more")
+        return _convert(data, size_bytes, git)
+
+    def read_state(self, path: str, *expected: FileState) -> FileState:
+        """Read the state of a path now. Nothing is stored if it is one of the `expected` states."""
+        try:
+            status = os.lstat(path)
+        except (OSError, ValueError):
+            return ABSENT
+        known = self.known.get(path)
+        if known and known.marks == get_marks(status):
+            return known.state
+        marks = f"\0{get_marks(status)}"
+        for state in expected:
+            if not state.is_stored and state == (status.st_mode, marks):
+                return state
+
+        def store(data: bytes) -> str:
+            names = (state.content for state in expected if state.is_in_git)
+            return next((name for name in names if is_content(name, data)), "") or self.log.store_or_hash_blob(data)
+
+        return read_state(path, store)
+
+    def is_same(self, path: str, one: FileState, two: FileState) -> bool:
+        """Compare two states of a path. The log and git may have the same content."""
+        if one == two or one.mode != two.mode or one.is_in_git == two.is_in_git:
+            return one == two
+        tracked, other = (one, two) if one.is_in_git else (two, one)
+        with suppress(OSError):
+            data = self.log.read_blob(other.content)
+            is_converted = parse_content(tracked.content)[1] == len(data) and not is_content(tracked.content, data)
+            return self.read(path, tracked) == data if is_converted else is_content(tracked.content, data)
+        return False
+
+    def _read_batch(self, pending: Iterator[tuple[str, str]]) -> dict[str, bytes]:
+        """Read the first of these contents, by blob."""
+        data, start = self._cat_file("--batch", self._take_batch(pending, _BATCH_BYTES)), 0
+        blobs: dict[str, bytes] = {}
+        while (end := data.find(b"\n", start)) != -1:
+            words, start = data[start:end].decode().split(), end + 1
+            if words[1:2] == ["blob"]:
+                blobs[words[0]] = data[start : start + int(words[2])]
+                start += int(words[2]) + 1
+        return blobs
+
+    def _take_batch(self, pending: Iterator[tuple[str, str]], limit_bytes: int) -> list[tuple[str, str]]:
+        """Take contents of at most this size together, more only if the first one is larger."""
+        batch: list[tuple[str, str]] = []
+        size_bytes = 0
+        for path, content in islice(pending, _BATCH_BLOBS):
+            batch.append((path, content))
+            size_bytes += parse_content(content)[1]
+            if size_bytes > limit_bytes:
+                break
+        return batch
+
+    def _cat_file(self, way: str, batch: list[tuple[str, str]]) -> bytes:
+        blobs: dict[Path, dict[str, None]] = {}
+        for path, content in batch:
+            if git := self._find_git(path):
+                blobs.setdefault(git, {})[parse_content(content)[0]] = None
+        return b"".join(self._run(["sh", "-c", _READ, "sh", str(git), way, *names]) for git, names in blobs.items())
+
+    def _find_git(self, path: str) -> Path | None:
+        folder = os.path.dirname(path)
+        if folder not in self._folders:
+            self._folders[folder] = find_git_folder(find_repository_root(Path(folder)))
+        return self._folders[folder]
+
+
+def _convert(data: bytes, size_bytes: int, git: Path) -> bytes:
+    """Convert a blob to the file that it was when git saw it. The size tells which conversion that was."""
+    if len(data) == size_bytes:
+        return data
+    if len(lines := data.replace(b"\n", b"\r\n")) == size_bytes and b"\r" not in data:
+        return lines
+    if len(data) < 1024 and (found := _LFS_POINTER.fullmatch(data)):
+        oid, common = found["oid"].decode(), git.parent.parent if (git / "commondir").is_file() else git
+        with suppress(OSError):
+            file = (common / "lfs/objects" / oid[:2] / oid[2:4] / oid).read_bytes()
+            if sha256(file).hexdigest() == oid:
+                return file
+        raise OSError("git-lfs does not have its former content here")
+    raise OSError("git has its former content only in another form")
