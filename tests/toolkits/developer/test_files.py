@@ -262,6 +262,13 @@ async def test_a_refused_patch_shows_its_lines_and_not_the_start_of_a_huge_file(
     assert len(answer) < 1_000
 
 
+async def test_a_refused_patch_of_a_repetitive_file_is_not_compared_for_minutes(here: DeveloperHarness):
+    (here.root / "data.csv").write_text(("0,0,1," * 50 + "\n") * 10_000)
+    before = ("0,0,1," * 49 + "0,1\n") * 40
+    answer = await here.call_error("patch_file", path="data.csv", patches=[patch(before, "x")])
+    assert "Nearest is line 1:\n0,0,1,0," in answer
+
+
 @pytest.mark.parametrize(
     ("old", "before", "new"),
     [

@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from difflib import SequenceMatcher, get_close_matches, unified_diff
+from difflib import get_close_matches, unified_diff
 from hashlib import sha256
 from pathlib import Path
 
@@ -282,16 +282,31 @@ def _describe_similar(before: str, shown: str) -> str:
         return f", but with other whitespace it is. The file has at {quote(same[0])}\nTake it as it stands there"
     # The longest line is the most distinctive. Where the file has a similar line, compare the lines around it too.
     anchor = max(range(size), key=lambda index: len(bare_wanted[index]))
-    alike = set(get_close_matches(bare_wanted[anchor][:300], {line[:300] for line in bare if line}, n=5, cutoff=0.6))
-    starts = [index - anchor for index, line in enumerate(bare) if line[:300] in alike][:50]
-    ranked = sorted(starts, key=lambda start: -_get_similarity(bare[max(start, 0) : start + size], bare_wanted))[:2]
+    candidates = _rank({line[:300] for line in bare if line}, bare_wanted[anchor][:300])[:20]
+    alike = set(get_close_matches(bare_wanted[anchor][:300], candidates, n=5, cutoff=0.6))
+    windows: dict[str, int] = {}
+    for index, line in enumerate(bare):
+        if line[:300] in alike and len(windows) < 50:
+            start = index - anchor
+            windows.setdefault("\n".join(bare[max(start, 0) : start + size])[:2000], start)
+    ranked = [windows[text] for text in _rank(windows, "\n".join(bare_wanted)[:2000])[:2]]
     if not ranked:
         return ", nor anything like it; read the file first"
     return ". Nearest is " + "\nand ".join(quote(start) for start in ranked) + "\nTake it as it stands there"
 
 
-def _get_similarity(found: list[str], wanted: list[str]) -> float:
-    return SequenceMatcher(None, "\n".join(found)[:2000], "\n".join(wanted)[:2000], autojunk=False).ratio()
+def _rank(texts: Iterable[str], wanted: str) -> list[str]:
+    """Sort texts by the groups of three letters that they share with another one, in linear time."""
+
+    def split(text: str) -> set[str]:
+        return {text[at : at + 3] for at in range(max(len(text) - 2, 1))}
+
+    def estimate(text: str) -> tuple[int, int]:
+        found = split(text)
+        return -len(found & groups), len(found)
+
+    groups = split(wanted)
+    return sorted(texts, key=estimate)
 
 
 def _summarize_change(path: str, old: list[str], new: list[str]) -> tuple[str, str]:
