@@ -203,8 +203,9 @@ def _to_option(value: Any) -> str:
 def _check_schema(name: str, schema: dict[str, Any], arguments: dict[str, Any]) -> None:
     """Check only for missing and unknown fields, which every server refuses; the server checks the rest."""
     properties, required = schema.get("properties"), schema.get("required")
-    if isinstance(required, list) and (missing := [field for field in required if field not in arguments]):
-        raise ToolError(f"{name}: field {missing[0]!r} is missing; required are: {', '.join(map(str, required))}")
+    names = [field for field in required if isinstance(field, str)] if isinstance(required, list) else []
+    if missing := [field for field in names if field not in arguments]:
+        raise ToolError(f"{name}: field {missing[0]!r} is missing; required are: {', '.join(names)}")
     if isinstance(properties, dict) and schema.get("additionalProperties") is False:
         for field in arguments:
             if field not in properties:

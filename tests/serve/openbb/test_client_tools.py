@@ -34,6 +34,7 @@ from goose_like.serve.openbb.query import (
     WidgetParam,
     WidgetTiers,
 )
+from tests.serve.request_bodies import build_query, human
 
 PRICE, NEWS, FILE = (f"{n}23e4567-e89b-12d3-a456-426614174000" for n in "123")
 
@@ -319,6 +320,12 @@ def test_options_are_asked_for_only_where_they_are_not_known():
     assert "did you mean 'symbol'?" in get_refusal("get_params_options", widget_uuid=PRICE, param="symbols")
     assert get_refusal("get_params_options", widget_uuid=PRICE, param="interval").endswith("it takes 1d, 1w")
     assert get_refusal("get_params_options", widget_uuid=PRICE, param="is_adjusted").endswith("it takes any boolean")
+
+
+def test_a_schema_that_is_none_refuses_nothing():
+    schema = {"required": [["a"], {"b": 1}, 3], "properties": [], "additionalProperties": False}
+    query = build_query(human("x"), tools=[{"name": "odd", "input_schema": schema}])
+    check_call(query.tools[0].alias, {"x": 1}, query)
 
 
 def test_a_clients_tool_is_not_called_without_what_it_requires():
