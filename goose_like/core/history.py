@@ -227,8 +227,7 @@ class History:
             answer = events.MessageCompleted(message=Message.assistant(text), is_cut=True)
             self._repairs.append(answer)
             self._add_answer(answer)
-        is_handed_off = keeps_handed_off and self.last_turn is not None and self.last_turn.reason == "handed_off"
-        if not self.open_calls or is_handed_off:
+        if not self.open_calls or (keeps_handed_off and self.last_turn and self.last_turn.reason == "handed_off"):
             return
         for call_id in self.open_calls:
             if call_id not in self._results:
