@@ -60,7 +60,9 @@ async def test_three_hundred_steps_keep_the_goal_and_the_plan(session, name):
         assert GOAL in said
         assert number < 8 or all(task.description in said for task in PLAN)
         assert is_well_formed(request.messages)
-    for bodies, is_valid in zip(wires(provider.requests), (valid_for_openai, valid_for_anthropic), strict=True):
+    # Without compactions each request begins with the one before, and all are long: every tenth will do.
+    encoded = provider.requests[1::10] if name == "passive" else provider.requests
+    for bodies, is_valid in zip(wires(encoded), (valid_for_openai, valid_for_anthropic), strict=True):
         assert all(is_valid(json.loads(body)) for body in bodies)
     assert len(exchange.history.messages) > 600  # whole, whatever was sent
     compactions = [event for event in session.read_events() if isinstance(event, Compacted)]
