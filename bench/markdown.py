@@ -91,9 +91,10 @@ def print_markdown(frames: list[list[str]]) -> list[float]:
         before = time.process_time()
         for delta in deltas:
             stream.feed(delta)
-        out.control(Control((ControlType.CURSOR_UP, drawn), (ControlType.ERASE_IN_LINE, 2)))
         final, end = stream.take_final(WIDTH), stream.render_open(WIDTH, LIVE_ROWS)
-        out.print(Rows(final + end), soft_wrap=True)
+        with out:  # one write for each frame
+            out.control(Control((ControlType.CURSOR_UP, drawn), (ControlType.ERASE_IN_LINE, 2)))
+            out.print(Rows(final + end), soft_wrap=True)
         drawn = len(end)
         taken.append(time.process_time() - before)
     out.print(stream.finish(WIDTH))

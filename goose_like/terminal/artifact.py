@@ -40,9 +40,9 @@ def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list
     keys = list(dict.fromkeys(key for row in rows for key in row))
     shown = rows[: limit + 1] if len(rows) == limit + 1 else rows[:limit]  # "1 more row" would take as much space
     columns = keys[:_COLUMNS]
-    body = [[[(_format_cell(row.get(key)), "")] for key in columns] for row in shown]
+    body = [[((_format_cell(row.get(key)), ""),) for key in columns] for row in shown]
     sides = ["right" if _is_numeric(rows, key) else "left" for key in columns]
-    head = [[(to_one_line(key, _CELL_COLUMNS), "")] for key in columns]
+    head = [((to_one_line(key, _CELL_COLUMNS), ""),) for key in columns]
     lines = [Text.from_ansi(row) for row in render_table(head, body, sides, width)] if columns else []
     left_out = [
         f"{count:,} more {noun}{'s' * (count != 1)}"

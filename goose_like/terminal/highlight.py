@@ -49,7 +49,7 @@ _STARTS = {
     **dict.fromkeys(("HTML", "XML"), _MARKUP),
 }
 
-# Languages whose lines are split here, so that a lexer colours each word only once: that takes a tenth of the time.
+# Languages whose lines are split here, so that a lexer colours each word only once, in half to a tenth of the time.
 # The word or mark before a name can change its colour.
 _OPEN_QUOTED = r"\"(?:\\.|[^\"\\])*\"?|'(?:\\.|[^'\\])*'?"
 _NAME = r"[A-Za-z_$][\w$]*|\b\d[\w.]*"

@@ -208,7 +208,7 @@ class OpenFence:
         line, mark = block.lines[start], block.node.token.markup
         self._code = CodeHighlighter(block.language)
         self._end = re.compile(rf" {{0,3}}{mark}{mark[0]}*[ \t]*")
-        self._indent = re.compile(rf"^ {{0,{len(line) - len(line.lstrip(' '))}}}")
+        self._indent = len(line) - len(line.lstrip(" "))
 
     def is_end(self, line: str) -> bool:
         """Return whether a line ends the block."""
@@ -216,7 +216,7 @@ class OpenFence:
 
     def render_lines(self, lines: Iterable[str], width: int) -> list[str]:
         """Return the next lines as rows."""
-        return self._code.render_lines([self._indent.sub("", line, 1) for line in lines], width)
+        return self._code.render_lines(map(self._unindent, lines), width)
 
     def render_open(self, lines: Iterable[str], width: int) -> list[str]:
         """Return the rows of lines that can still change."""
@@ -224,3 +224,11 @@ class OpenFence:
         rows = self.render_lines(lines, width)
         self._code = code
         return rows
+
+    def _unindent(self, line: str) -> str:
+        """Return a line without the indent that the first fence has. A tab ends at a multiple of four columns."""
+        at = column = 0
+        while column < self._indent and line[at : at + 1] in (" ", "\t"):
+            column += 4 - column % 4 if line[at] == "\t" else 1
+            at += 1
+        return " " * (column - self._indent) + line[at:]

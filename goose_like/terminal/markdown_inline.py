@@ -1,7 +1,7 @@
 """Text of a Markdown paragraph with styles: emphasis, code and links."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
 
@@ -41,16 +41,16 @@ def get_parser() -> Any:
 
 
 @lru_cache(maxsize=512)
-def render_inline(source: str, style: str = "") -> Sequence[Piece]:
+def render_inline(source: str, style: str = "") -> tuple[Piece, ...]:
     """Return a paragraph with its styles; only hard line breaks of the source remain."""
     pieces = _split_simple(source, style)
     if pieces is not None:
-        return pieces
+        return tuple(pieces)
     if len(_MARK.findall(source)) > MAX_MARKS:
-        return [(escape_line(source), style)]
+        return ((escape_line(source), style),)
     tokens: list[Any] = []
     get_parser().inline.parse(source, get_parser(), {}, tokens)
-    return [(text, code) for text, code in _join_tokens(tokens, style) if text]
+    return tuple(piece for piece in _join_tokens(tokens, style) if piece[0])
 
 
 def escape_line(text: str) -> str:

@@ -53,7 +53,9 @@ class MarkdownStream:
             rows = self._add_rows(self._fence.render_open([line] if line else [], width))
         else:
             if self._open is None or not self._open.extend(self._text):
-                self._open = _OpenEnd(self._head, self._text, self._number)
+                at = self._text.rfind("\n") + 1
+                source = self._text[:at] + _drop_marks(self._text[at:])
+                self._open = _OpenEnd(_split_blocks(self._head, source, self._number), self._text)
             rows = self._finish_blocks(self._open.blocks, width)
         self._has_rows, self._has_block_rows = state
         return Rows(rows[-height:] if height > 0 else ())
@@ -91,26 +93,33 @@ class MarkdownStream:
             return rows
         self._open = None
         at = self._text.rfind("\n") + 1
-        blocks = _split_blocks(self._head, self._text[:at], self._number)
+        line = _drop_marks(self._text[at:])
+        if is_start := line.lstrip().startswith(("```", "~~~")):  # it can still become a text
+            line = ""
+        blocks = _split_blocks(self._head, self._text[:at] + line, self._number)
         if not blocks:
             self._text = self._text[at:]
             return rows
         *final, last = blocks
+        is_closed = not line and last.is_closed
         number, head, (end, next_start) = None, "", last.span
-        if last.is_closed:
+        if is_closed:
             final, end = blocks, next_start
         elif last.is_next and not final:
-            return rows
+            head, number = self._head, self._number
+            end = head.count("\n")
         elif last.is_next:
             head, number = final[-1].stub + "\n" * last.is_spaced, final[-1].number
         rows += self._finish_blocks(final, width)
-        if last.is_fence and not last.is_closed:
+        if last.is_fence and not is_closed:
             self._fence = OpenFence(last)
-            rows += self._add_rows(self._fence.render_lines(last.code, width))
+            rows += self._add_rows(self._fence.render_lines(last.lines[end + 1 : -1], width))
             printed = at
         else:
             printed = sum(len(line) + 1 for line in last.lines[:end]) - len(self._head)
         self._text, self._head, self._number = self._text[printed:], head, number
+        if not (is_closed or is_start or self._fence):
+            self._open = _OpenEnd([last], self._text)
         return rows
 
     def _settle_code(self, width: int) -> list[str]:
@@ -156,12 +165,12 @@ class MarkdownStream:
 class _OpenEnd:
     """The blocks of text that is not final yet. They are parsed again only if more text can change their kinds."""
 
-    def __init__(self, head: str, text: str, number: int | None) -> None:
+    def __init__(self, blocks: list[Block], text: str) -> None:
+        self.blocks = blocks
         self._leaf: Any = None  # the paragraph at the end, or
         self._table: Block | None = None  # the table there, up to the last line
         start = text.rfind("\n") + 1
         line = _drop_marks(text[start:])
-        self.blocks = _split_blocks(head, text[:start] + line, number)
         if self.blocks and self.blocks[-1].node.type == "table":
             self._add_table(self.blocks[-1], text, start, line)
         elif self.blocks and line:
@@ -216,5 +225,5 @@ def _close_marks(text: str) -> str:
     """Close or drop marks without a partner, so that the open end does not flicker."""
     if "``" in text or "~~~" in text:
         return text
-    text = text.rstrip("*_~` ")
+    text = text.rstrip("*_~` \t")
     return text + next((mark for mark in ("`", "**", "~~") if text.count(mark) % 2), "")

@@ -4,15 +4,18 @@ import io
 import re
 import unicodedata
 
+import pyte
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
-from goose_like.terminal.highlight import CodeHighlighter
+from goose_like.terminal.highlight import CodeHighlighter, _find_lexer, _lex
+from goose_like.terminal.markdown_inline import _join_tokens, get_parser, render_inline
 from goose_like.terminal.markdown_stream import LIMIT_CHARACTERS, MarkdownStream
-from goose_like.terminal.rows import Rows
+from goose_like.terminal.rows import Rows, encode, get_plain, wrap_pieces
 
 WIDTHS = [20, 80, 200]
 
@@ -80,7 +83,20 @@ KINDS = {
         "| 1 | 2 | 3",
         "c",
     ],
-    "code": ["```", "```python", "````", "~~~", "x = '''a", "'''", "/* c", "*/ d", "  ```", "   ```js", "    indented"],
+    "code": [
+        "```",
+        "```python",
+        "````",
+        "~~~",
+        "x = '''a",
+        "'''",
+        "/* c",
+        "*/ d",
+        "  ```",
+        "   ```js",
+        "    indented",
+        "\ttab",
+    ],
     "quotes": ["> quote", "> - in it", ">", "> ```", "lazy"],
     "titles": ["# title", "#", "under", "===", "---", "***"],
     "others": ["[a]: http://b", "[see][a] [b](http://c)", "<div>", "</div>", "<!-- x", "-->", "![i](u)"],
@@ -110,20 +126,19 @@ def test_cut_anywhere_it_is_printed_as_at_once(cut, width):
 
 @settings(max_examples=400, deadline=None)
 @given(cuts(), st.sampled_from(WIDTHS), st.sampled_from(WIDTHS))
-def test_the_open_end_is_drawn_as_if_it_had_come_at_once(cut, width, other_width):
+def test_a_frame_is_drawn_as_if_all_had_come_at_once(cut, width, other_width):
     """Frames keep what they parsed; a window of another width needs other rows of it."""
     _, deltas, frames = cut
-    stream = MarkdownStream()
+    stream, printed = MarkdownStream(), []
     for number, delta in enumerate(deltas):
         stream.feed(delta)
         if number in frames:
-            stream.take_final(width)
-            stream.render_open(width, 10)
-    stream.take_final(width)
+            printed += stream.take_final(width)
+            stream.render_open(other_width, 10)
+    printed += stream.take_final(width)
     fresh = MarkdownStream()
     fresh.feed("".join(deltas))
-    fresh.take_final(width)
-    assert stream.render_open(other_width, 10) == fresh.render_open(other_width, 10)
+    assert printed + stream.render_open(width, 100) == fresh.take_final(width) + fresh.render_open(width, 100)
 
 
 @settings(max_examples=100, deadline=None)
@@ -218,6 +233,86 @@ def test_strings_and_comments_go_on_over_lines(language, lines):
     assert rows[3:] == CodeHighlighter(language).render_lines(["return"], 80)
 
 
+CODE = {
+    "python": (
+        "@cache(size=3)\ndef find(self, name: str = 'x') -> int:  # why\nyield from self\n"
+        "match = rb'a' + len(f'{name}')\n"
+        "match name:\nfrom os import open\nclass A(Exception): x = 0x1F if None in y else 'open"
+    ),
+    "js": (
+        "class A extends B { constructor() { super(); } } // why\n"
+        "const a = new Map(), b = `${a}` + 'x' + 1.5\nimport {x} from 'y'"
+    ),
+    "ts": "type A = { a: string }\nexport async function f(a: number): Promise<void> { return this.x?.y as any }",
+}
+
+
+@pytest.mark.parametrize("language", CODE)
+def test_words_have_the_colours_that_the_lexer_gives_them_in_their_line(language):
+    lexer = _find_lexer(language)
+    for line in CODE[language].split("\n"):
+        row = encode([piece for piece in _lex(lexer, line) if piece[0]])
+        assert split_letters(CodeHighlighter(language).render_lines([line], 200)[0]) == split_letters(f"  {row}")
+
+
+def split_letters(row: str) -> list[tuple[str, str]]:
+    """Return each letter of a row with its colour; a space has none."""
+    parts = [part for found in re.finditer(r"\x1b\[([\d;]+)m(.*?)\x1b\[0m|(.)", row) for part in [found.groups("")]]
+    return [(letter, style) for style, text, plain in parts for letter in text + plain if letter != " "]
+
+
+INLINE = [
+    "*",
+    "**",
+    "`",
+    "_",
+    "~~",
+    "a",
+    "b c",
+    " ",
+    "\n",
+    "snake_case",
+    "1",
+    ".",
+    "(",
+    "<",
+    "&amp;",
+    "\\",
+    "[x](y)",
+    "é",
+]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(INLINE), max_size=12).map("".join))
+def test_simple_text_is_what_the_parser_makes_of_it(source):
+    source = source.strip()
+    tokens = []
+    get_parser().inline.parse(source, get_parser(), {}, tokens)
+    assert split_letters(encode(render_inline(source))) == split_letters(encode(_join_tokens(tokens, "")))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(["a", "word", "**", "a-longer-word", "é", "世界", "  "]), max_size=12).map(" ".join))
+def test_rows_end_where_rich_ends_them(text):
+    text = f"a {text}".strip()
+    expected = [row.plain.rstrip() for row in Text(text).wrap(Console(), 14, overflow="fold")]
+    assert [get_plain(row) for row in wrap_pieces([(text, "")], 14)] == expected
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+def test_a_terminal_without_colours_still_shows_bold_text(no_color):
+    file = io.StringIO()
+    stream = MarkdownStream()
+    stream.feed("**b** `c` ***d***")
+    console = Console(file=file, force_terminal=True, color_system="standard", no_color=no_color, legacy_windows=False)
+    console.print(stream.finish(80))
+    screen = pyte.Screen(80, 3)
+    pyte.Stream(screen).feed(file.getvalue())
+    bold, _, code = (screen.buffer[0][column] for column in (0, 1, 2))
+    assert (bold.bold, code.fg, screen.display[0].rstrip()) == (True, "default" if no_color else "cyan", "b c d")
+
+
 # --- nothing is obeyed
 
 
@@ -261,7 +356,7 @@ def test_a_line_end_of_two_characters_may_come_in_two_pieces():
         ("a `co", "a co"),
         ("a **", "a"),
         ("a\n-", "a"),
-        ("a\n\n- b\n- c\n- d", "• c\n• d"),
+        ("a\n\n- b\n- c\n- d", "• d"),
         ("```py\nx = 1\ny =", "  y ="),
         ("|a|b|\n|-|-|\n|c|d|\n|e", "a │ b\n──┼──\nc │ d\ne │"),
     ],
