@@ -19,7 +19,6 @@ from goose_like.core.errors import UsageError
 from goose_like.core.events import Answered, Asked, Question
 from goose_like.terminal.escape import escape_invisible
 from goose_like.terminal.interaction import has_person, open_screen
-from goose_like.terminal.report_table import print_table
 
 
 def settle_project_trust(*, is_trusted_now: bool) -> ProjectConfig | None:
@@ -103,6 +102,8 @@ def _list_permissions() -> list[tuple[str, Path, StoredApproval | None, str]]:
 
 def print_permissions() -> None:
     """Print all permanent permissions with the numbers that `trust forget` takes."""
+    from goose_like.terminal.report_table import print_table  # imported here: each start imports this file
+
     rows = [(number, str(folder), escape_invisible(text)) for number, folder, _, text in _list_permissions()]
     print_table(
         ("number", "folder", "allowed"), rows, "there are no permanent permissions; rules: goose-like permissions list"

@@ -5,7 +5,6 @@ import asyncio
 import json
 import re
 import shlex
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -48,15 +47,22 @@ class Linter:
             return error.lineno or 1, error.msg
         except json.JSONDecodeError as error:
             return error.lineno, error.msg
-        except tomllib.TOMLDecodeError as error:  # only the message has the line
-            why, _, where = str(error).partition(" (at ")
-            line = re.match(r"line (\d+)", where)
-            return int(line[1]) if line else text.count("\n") + 1, why
         except yaml.MarkedYAMLError as error:
             return error.problem_mark.line + 1 if error.problem_mark else 1, str(error.problem)
         except (ValueError, yaml.YAMLError, RecursionError, MemoryError):
             pass  # a limit of the parser, not an error in the file
         return None
+
+
+def _parse_toml(text: str) -> None:
+    import tomllib
+
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:  # only the message has the line
+        why, _, where = str(error).partition(" (at ")
+        line = re.match(r"line (\d+)", where)
+        raise SyntaxError(why, (None, int(line[1]) if line else text.count("\n") + 1, None, None)) from error
 
 
 def _parse_yaml(text: str) -> None:
@@ -75,7 +81,7 @@ _NODE = (
 _BUILTIN: Mapping[str, Linter] = {
     **dict.fromkeys((".py", ".pyi"), Linter(ast.parse, _RUFF, _WITH_COLUMN)),
     ".json": Linter(json.loads),
-    ".toml": Linter(tomllib.loads),
+    ".toml": Linter(_parse_toml),
     **dict.fromkeys((".yaml", ".yml"), Linter(_parse_yaml)),
     **dict.fromkeys((".js", ".mjs", ".cjs"), Linter(None, ("node", "--check", "{file}"), _NODE)),
     **dict.fromkeys((".sh", ".bash"), Linter(None, ("bash", "-n", "{file}"))),
