@@ -88,15 +88,13 @@ class Contents:
 
         return read_state(path, store)
 
-    def is_same(self, path: str, one: FileState, two: FileState) -> bool:
-        """Compare two states of a path. The log and git may have the same content."""
+    def is_same(self, one: FileState, two: FileState) -> bool:
+        """Compare two states. The log and git may have the same content, unless git converts it."""
         if one == two or one.mode != two.mode or one.is_in_git == two.is_in_git:
             return one == two
         tracked, other = (one, two) if one.is_in_git else (two, one)
         with suppress(OSError):
-            data = self.log.read_blob(other.content)
-            is_converted = parse_content(tracked.content)[1] == len(data) and not is_content(tracked.content, data)
-            return self.read(path, tracked) == data if is_converted else is_content(tracked.content, data)
+            return is_content(tracked.content, self.log.read_blob(other.content))
         return False
 
     def _read_batch(self, pending: Iterator[tuple[str, str]]) -> dict[str, bytes]:

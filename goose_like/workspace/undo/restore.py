@@ -78,9 +78,7 @@ def _describe_state(state: FileState) -> str:
     return f"{'folder' if stat.S_ISDIR(state.mode) else 'file'} of mode {stat.S_IMODE(state.mode):o}"
 
 
-def restore_files(
-    changes: Iterable[FileChange], contents: Contents, read_state: Callable[..., FileState]
-) -> list[str]:
+def restore_files(changes: Iterable[FileChange], contents: Contents, read_state: Callable[..., FileState]) -> list[str]:
     """Carry out changes, each file atomically, and follow no link on the way.
 
     Return a sentence for each path that is left alone: it differs from `now`, holds other files, or caused an error.
@@ -89,7 +87,7 @@ def restore_files(
     pending = []
     for change in sorted(changes, key=lambda change: len(change.path.parts)):
         state = read_state(str(change.path), change.now, change.target)
-        if not contents.is_same(str(change.path), state, change.now):
+        if not contents.is_same(state, change.now):
             notes.append(f"{change.path} was changed just now: it is left as it is")
         elif not change.target.is_stored:
             notes.append(f"{change.path} can't be put back: its content was too large or unreadable, or git lost it")

@@ -278,7 +278,7 @@ class Undo:
         """Compare two states of a path. `git status` rewrites the index without a change of its entries."""
         contents = self._open_contents()
         if not self._git or path != str(self._git / "index") or ABSENT in (one, two):
-            return contents.is_same(path, one, two)
+            return contents.is_same(one, two)
         with suppress(OSError):
             return one == two or is_same_index(contents.log.read_blob(one.content), contents.log.read_blob(two.content))
         return False
