@@ -287,9 +287,7 @@ def serve_requests(control: socket.socket, limit: int) -> None:
                 if limit > 0 and sys.platform == "linux":
                     resource.prlimit(pid, resource.RLIMIT_NPROC, (limit, limit))
             except (OSError, ValueError, IndexError) as error:
-                why = error.strerror if isinstance(error, OSError) else error
-                where = os.fsdecode(error.filename or "") if isinstance(error, OSError) else ""
-                control.send(b"%s error %s" % (command, f"{why}: {where}"[:1000].encode(errors="replace")))
+                control.send(b"%s error %s" % (command, _describe(error).encode(errors="replace")))
             else:
                 running[pid] = command
                 leaders[command] = pid
@@ -297,6 +295,12 @@ def serve_requests(control: socket.socket, limit: int) -> None:
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.strerror}: {os.fsdecode(error.filename or '')}"[:1000]
+    return f"{error}: "[:1000]
 
 
 def kill_descendants() -> None:
