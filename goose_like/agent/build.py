@@ -8,11 +8,12 @@ from typing import Any, cast
 
 from goose_like import __version__
 from goose_like.agent.compaction.moderators import Moderator
+from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS, load_entry_point
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
-from goose_like.core.entry_points import BUILTIN_ENTRY_POINTS, did_you_mean, load_entry_point
 from goose_like.core.errors import ProfileError, prefix_error_path
 from goose_like.core.events import SessionStarted
 from goose_like.core.notifier import Notifier
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool
 from goose_like.providers.base import ModelPair
 from goose_like.providers.registry import open_models

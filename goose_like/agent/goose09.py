@@ -15,8 +15,8 @@ from typing import Any, Literal, Self
 
 from typing_extensions import override
 
+from goose_like.config.entry_points import GOOSE09_GROUPS, find_entry_point, load_entry_point
 from goose_like.core import message
-from goose_like.core.entry_points import GOOSE09_GROUPS, find_entry_point, load_entry_point
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Event, Logged, Status
 from goose_like.core.notifier import Notifier, strip_markup

@@ -12,12 +12,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from goose_like.core.entry_points import find_nearest_name
 from goose_like.core.errors import GooseLikeError, find_foreign_frames
 from goose_like.core.events import ToolFinished, ToolStarted
 from goose_like.core.images import check_image, save_image
 from goose_like.core.masking import find_mask, mask_text, mask_value
 from goose_like.core.message import ToolCall, ToolResult
+from goose_like.core.spelling import find_nearest_name
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult, current_call
 from goose_like.providers.text_markup import UNREADABLE_CALL

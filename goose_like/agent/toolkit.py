@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 from typing_extensions import override
 
 from goose_like.config.profile import Limits, Profile
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import ToolProgress
 from goose_like.core.notifier import Notifier
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool, ToolOptions, current_call, make_tool
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace

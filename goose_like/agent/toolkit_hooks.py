@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from goose_like.core.entry_points import find_entry_point
+from goose_like.config.entry_points import find_entry_point
 from goose_like.core.errors import GooseLikeError, describe_foreign_error, prefix_error_path
 from goose_like.core.masking import mask_text
 from goose_like.core.notifier import Notifier

@@ -150,7 +150,7 @@ def _run() -> None:
 
 def _add_plugins() -> None:
     """Add the commands of installed packages. All of these are imported, so they must be light."""
-    from goose_like.core.entry_points import list_names, load_entry_point
+    from goose_like.config.entry_points import list_names, load_entry_point
 
     for name in list_names("goose_like.cli"):
         try:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typer import Typer
 from typer.main import get_command
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
+from goose_like.core.spelling import did_you_mean
 
 _TABLES = {"Exit codes": "exit-codes", "Files": "files", "Environment": "environment"}
 """Sections on the page of every command, with the documentation pages of their tables."""

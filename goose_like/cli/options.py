@@ -9,7 +9,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, cast
 
 import typer
 
-from goose_like.core.entry_points import list_names
+from goose_like.config.entry_points import list_names
 
 P = ParamSpec("P")
 OutputFormat = Literal["text", "json", "stream-json"]

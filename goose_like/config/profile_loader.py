@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goose_like.core.entry_points import did_you_mean, list_names, load_entry_point
+from goose_like.config.entry_points import list_names, load_entry_point
 from goose_like.core.errors import ProfileError
+from goose_like.core.spelling import did_you_mean
 
 from .paths import config_folder
 from .profile import Profile, WorkspaceSettings

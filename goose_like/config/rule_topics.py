@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.events import PermissionKind
+from goose_like.core.spelling import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, get_args, get_origin
 import yaml
 from pydantic import BaseModel, RootModel, ValidationError
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
+from goose_like.core.spelling import did_you_mean
 
 from .paths import describe_read_error, read_user_file
 from .yaml_reader import YamlError, follow_path, parse_document

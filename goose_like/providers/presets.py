@@ -10,10 +10,10 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from goose_like.config.entry_points import list_names
 from goose_like.config.paths import config_folder
 from goose_like.config.secrets import is_secret_variable
 from goose_like.config.yaml_source import USER_MESSAGE, YamlSource, read_yaml, validate
-from goose_like.core.entry_points import list_names
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
 

@@ -6,7 +6,7 @@ The price of an unknown model is unknown, not 0. Models on the user's own machin
 from collections.abc import Mapping
 from functools import cache, lru_cache
 
-from goose_like.core.entry_points import list_names
+from goose_like.config.entry_points import list_names
 from goose_like.core.message import Usage
 
 from .presets import load_presets

@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from typing import cast
 
+from goose_like.config.entry_points import list_names, load_entry_point
 from goose_like.config.paths import config_folder
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.secrets import find_key
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
-from goose_like.core.entry_points import did_you_mean, list_names, load_entry_point
 from goose_like.core.errors import CredentialError, ProfileError, prefix_error_path
+from goose_like.core.spelling import did_you_mean
 
 from .base import Model, ModelPair, Provider
 from .openai import OpenAIProvider

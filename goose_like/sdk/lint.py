@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from goose_like.agent.slash_command import is_command
 from goose_like.agent.toolkit import Toolkit
-from goose_like.core.entry_points import did_you_mean
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool, parse_docstring
 
 

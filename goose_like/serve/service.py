@@ -11,9 +11,9 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.config.private_folder import PrivateFolder
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.notifier import Notifier
+from goose_like.core.spelling import did_you_mean
 from goose_like.providers.base import ModelPair
 from goose_like.providers.registry import open_models
 from goose_like.workspace.workspace import Workspace

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 from goose_like.config.paths import sessions_folder
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.events import Interjected, SavedEvent, SessionStarted, TurnStarted
 from goose_like.core.message import Usage
+from goose_like.core.spelling import did_you_mean
 
 from .jsonl import parse_line
 

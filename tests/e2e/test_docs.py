@@ -9,8 +9,8 @@ from goose_like_toolkits.openbb.config import OpenBBConfig
 
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.cli.commands.profiles_yaml import NEW_FILE
+from goose_like.config.entry_points import list_entry_points
 from goose_like.config.profile_loader import list_profile_sources
-from goose_like.core.entry_points import list_entry_points
 from goose_like.providers.presets import Preset, load_presets
 from goose_like.providers.registry import find_provider_class
 from goose_like.sdk.lint import collect_tools

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from goose_like.agent.view import ExchangeView
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import Compacted, Logged, StateSaved
 from goose_like.core.history import History
 from goose_like.core.message import Message
+from goose_like.core.spelling import did_you_mean
 from goose_like.providers.base import Model
 from goose_like.providers.prices import find_context_window
 

@@ -18,9 +18,9 @@ from goose_like.agent.slash_context import SlashContext, SwitchSession
 from goose_like.config.private_folder import remove_abandoned_folders
 from goose_like.config.profile import Profile
 from goose_like.config.trust import ProjectConfig
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import PlanUpdated, Status, Task
+from goose_like.core.spelling import did_you_mean
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.index import write_label
 from goose_like.sessions.session import Session

@@ -1,4 +1,4 @@
-"""The built-in slash commands. To add one, write a function here and a line in `core/entry_points.py`."""
+"""The built-in slash commands. To add one, write a function here and a line in `config/entry_points.py`."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -18,11 +18,11 @@ from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, writ
 from goose_like.cli.options import list_model_prefixes, list_profile_names
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.profile_loader import load_profile
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
 from goose_like.core.history import Turn, estimate_tokens
 from goose_like.core.message import join_answers
+from goose_like.core.spelling import did_you_mean
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.providers.registry import open_model
 from goose_like.sessions.fork import fork as fork_session

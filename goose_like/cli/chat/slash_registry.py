@@ -9,10 +9,10 @@ from pathlib import Path, PurePath
 from typing import Any, cast
 
 from goose_like.agent.slash_command import SlashCommand, make_command
+from goose_like.config.entry_points import list_names, load_entry_point
 from goose_like.config.paths import config_folder
 from goose_like.config.trust import COMMANDS, ProjectConfig
 from goose_like.config.yaml_source import read_yaml, validate
-from goose_like.core.entry_points import list_names, load_entry_point
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel
 

@@ -7,10 +7,10 @@ from rich.table import Table
 
 from goose_like import __version__
 from goose_like.config import secrets
+from goose_like.config.entry_points import GROUPS, list_entry_points, list_other_packages
 from goose_like.config.paths import cache_folder, config_folder, sessions_folder
 from goose_like.config.profile import ModelChoice
 from goose_like.config.profile_loader import load_profile
-from goose_like.core.entry_points import GROUPS, list_entry_points, list_other_packages
 from goose_like.core.errors import GooseLikeError
 from goose_like.providers.base import SupportsProbe
 from goose_like.providers.registry import choose_models, find_provider_class, list_provider_names, load_default_profile

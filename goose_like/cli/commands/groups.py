@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from goose_like.cli.options import ProfileOption, list_own_profiles, list_profile_names
-from goose_like.core.entry_points import list_names
+from goose_like.config.entry_points import list_names
 
 profile_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, check, create and edit profiles.")
 toolkit_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and create toolkits.")

@@ -7,8 +7,8 @@ import sys
 
 from goose_like.config import secrets
 from goose_like.config.profile import ModelChoice
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ModelUnavailableError, UsageError
+from goose_like.core.spelling import did_you_mean
 from goose_like.providers.base import ProviderInfo, SupportsProbe
 from goose_like.providers.registry import find_provider_class, list_provider_names
 from goose_like.terminal.escape import to_one_line

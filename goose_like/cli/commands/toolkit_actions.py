@@ -8,8 +8,7 @@ from string import Template
 
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.agent.toolkit_hooks import toolkit_errors
-from goose_like.core.entry_points import (
-    get_package_name,
+from goose_like.config.entry_points import (
     list_entry_points,
     list_other_packages,
     list_overridden_entry_points,
@@ -31,7 +30,7 @@ def print_toolkits() -> None:
             description = (load_toolkit(name).__doc__ or "").strip().partition("\n")[0]
         except GooseLikeError as error:
             description = f"broken: {error}"
-        rows.append((name, description, get_package_name(point)))
+        rows.append((name, description, point.package))
     print_table(("name", "description", "package"), rows, "")
     if packages := list_other_packages():
         print(f"\nthe code of {', '.join(packages)} runs with your rights, outside the sandbox")
@@ -42,7 +41,7 @@ def print_toolkits() -> None:
 def describe_conflicts(group: str) -> list[str]:
     """Return a sentence for each name that two packages offer."""
     return [
-        f"{point.name!r} of the package {get_package_name(point)!r}, because the package {get_package_name(other)!r} "
+        f"{point.name!r} of the package {point.package!r}, because the package {other.package!r} "
         "has the same name; uninstall one of them"
         for point, other in list_overridden_entry_points(group)
     ]
@@ -68,7 +67,7 @@ def write_toolkit(name: str, parent: Path) -> Path:
     if not _NAME.fullmatch(name) or len(name) > _MAX_CHARACTERS:
         raise UsageError(f"{name!r} is no valid toolkit name; use lowercase letters, digits and '-', such as my-tools")
     if name in (toolkits := list_entry_points("goose_like.toolkit")):
-        package = get_package_name(toolkits[name])
+        package = toolkits[name].package
         raise UsageError(f"the package {package!r} already has a toolkit {name!r}; choose another name")
     folder = parent / name
     stem = name.replace("-", "_")

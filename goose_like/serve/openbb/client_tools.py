@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.message import ToolCall
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import ToolError
 
 from .query import ClientTool, FunctionCall, Query, Widget, WidgetParam

@@ -7,8 +7,8 @@ import pytest
 
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.cli.chat.slash_registry import collect_commands, fill_arguments
+from goose_like.config import entry_points
 from goose_like.config.trust import ProjectConfig
-from goose_like.core import entry_points
 
 OURS = {"help": SlashCommand("help", "Show the keys.", lambda desk, words: None)}
 

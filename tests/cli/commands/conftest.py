@@ -4,7 +4,7 @@ import importlib.metadata
 
 import pytest
 
-from goose_like.core import entry_points
+from goose_like.config import entry_points
 
 
 @pytest.fixture

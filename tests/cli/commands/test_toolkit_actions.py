@@ -6,7 +6,7 @@ import pytest
 
 from goose_like.cli.commands.doctor import run_doctor
 from goose_like.cli.commands.toolkit_actions import print_toolkit, print_toolkits
-from goose_like.core.entry_points import list_entry_points
+from goose_like.config.entry_points import list_entry_points
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.toolkit import Requirements, Toolkit, tool
 

@@ -6,8 +6,8 @@ from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from goose_like.config.profile import ToolkitChoice
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.message import FrozenModel, Utf8Text
+from goose_like.core.spelling import did_you_mean
 
 PLAN, LOGS, LIBRARY = "plan", "logs", "code_library"
 """Names of the memory files with a meaning of their own. The controller reads all other files as plain text."""

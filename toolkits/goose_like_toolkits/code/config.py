@@ -8,9 +8,9 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from goose_like.config.yaml_source import describe_field_error
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
+from goose_like.core.spelling import did_you_mean
 
 from .taskweaver import DEFAULT_BLOCKED_FUNCTIONS, DEFAULT_MODULES, Settings
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.core.message import FrozenModel
+from goose_like.core.spelling import did_you_mean
 from goose_like_toolkits.components.described.coordinates import require
 from goose_like_toolkits.components.repositories.settings import checked_address
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from goose_like.cli.exit import run_guarded
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
+from goose_like.core.spelling import did_you_mean
 from goose_like.terminal.escape import escape_controls
 from goose_like_toolkits.components.commands.extra import require_extra
 

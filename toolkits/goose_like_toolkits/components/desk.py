@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.events import Question
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.toolkit import ToolError
 from goose_like_toolkits.components.described.arguments import check

@@ -6,9 +6,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.notifier import Notifier
+from goose_like.core.spelling import did_you_mean
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.components.described.coordinates import PARTS, Coordinates
 from goose_like_toolkits.components.described.entry import Offer

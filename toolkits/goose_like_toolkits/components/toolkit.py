@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Any, Self
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec, make_tool
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool

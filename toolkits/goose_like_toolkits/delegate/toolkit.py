@@ -12,9 +12,9 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel, Message, join_answers
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import current_call
 from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import PlanUpdated, StateSaved, Task
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool, current_call
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import ImageResult, Notifier, Requirements, Toolkit, tool

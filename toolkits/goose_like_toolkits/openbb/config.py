@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from goose_like.config.yaml_source import describe_field_error
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
+from goose_like.core.spelling import did_you_mean
 from goose_like.serve.openbb.query import Query
 
 from .functions import FUNCTIONS

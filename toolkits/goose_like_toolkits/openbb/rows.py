@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.events import Chart
+from goose_like.core.spelling import did_you_mean
 from goose_like.toolkit import ToolError
 
 Row = dict[str, JsonValue]

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import AliasChoices, Field, JsonValue, field_validator, model_validator
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.message import FrozenModel, Utf8Text
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import ToolError
 from goose_like_toolkits.boss.python_flow import Flow, Payload, call_flow, get_flow_name
 from goose_like_toolkits.boss.spec import ToolkitList

@@ -7,9 +7,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Question
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import AnyArguments, Tool, ToolSpec, make_tool
 from goose_like.toolkit import FinalResult, FollowUp, Notifier, Requirements, ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.memory.files import MemoryFiles

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from goose_like.config.yaml_source import describe_field_error
-from goose_like.core.entry_points import did_you_mean
+from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import ToolSpec
 
 from .signature import get_last_name

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from goose_like.config.paths import cache_folder
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.gc_pause import pause_gc
+from goose_like.core.spelling import did_you_mean
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
 from goose_like.sdk.parse_cache import ParseCache
 from goose_like.terminal.escape import escape_controls

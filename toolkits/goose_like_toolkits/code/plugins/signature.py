@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from goose_like.core.entry_points import find_nearest_name
 from goose_like.core.message import FrozenModel
+from goose_like.core.spelling import find_nearest_name
 from goose_like.sdk.diagnostics import MAX_FILE_BYTES, Diagnostic, ParseResult
 from goose_like.sdk.strict_yaml import build_failure
 

@@ -12,8 +12,8 @@ from pydantic_core import PydanticCustomError
 
 from goose_like.config.yaml_reader import find_line
 from goose_like.config.yaml_source import describe_field_error
-from goose_like.core.entry_points import did_you_mean, find_nearest_name
 from goose_like.core.message import FrozenModel
+from goose_like.core.spelling import did_you_mean, find_nearest_name
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
 from goose_like.sdk.strict_yaml import build_failure, read_yaml_nodes
 

@@ -16,9 +16,9 @@ from uuid import UUID, uuid4
 
 from pydantic import Field, ValidationError
 
-from goose_like.core.entry_points import did_you_mean, find_nearest_name
 from goose_like.core.errors import SessionError
 from goose_like.core.message import FrozenModel, Utf8Text
+from goose_like.core.spelling import did_you_mean, find_nearest_name
 from goose_like.core.tool import ToolError
 from goose_like.sessions.session import Session
 from goose_like_toolkits.components.described.references import Reference, read_reference

@@ -9,8 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
+from goose_like.core.spelling import did_you_mean
 from goose_like_toolkits.components.described.coordinates import Coordinates
 from goose_like_toolkits.components.repositories.sources import CONFIG_FILES, CONFIG_FOLDER
 

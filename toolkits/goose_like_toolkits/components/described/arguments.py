@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from goose_like.core.entry_points import did_you_mean
+from goose_like.core.spelling import did_you_mean
 
 from .kinds import (
     WRAPPED,

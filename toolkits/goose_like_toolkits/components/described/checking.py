@@ -10,8 +10,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from goose_like.core.entry_points import find_nearest_name
 from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.core.spelling import find_nearest_name
 from goose_like.sdk.diagnostics import Diagnostic
 
 from .coordinates import Coordinates

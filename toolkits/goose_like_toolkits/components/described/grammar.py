@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from goose_like.config.yaml_reader import get_line
-from goose_like.core.entry_points import find_nearest_name
+from goose_like.core.spelling import find_nearest_name
 
 from .arguments import fitting
 from .document import entries, plain

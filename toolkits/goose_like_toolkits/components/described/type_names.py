@@ -4,7 +4,7 @@ import ast
 import re
 from typing import TypeAlias
 
-from goose_like.core.entry_points import did_you_mean, find_nearest_name
+from goose_like.core.spelling import did_you_mean, find_nearest_name
 
 from .kinds import (
     Anything,

@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from goose_like.core.entry_points import find_nearest_name
 from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.core.spelling import find_nearest_name
 from goose_like_toolkits.components.described.coordinates import Coordinates
 from goose_like_toolkits.components.described.entry import read_entries
 

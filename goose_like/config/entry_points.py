@@ -1,18 +1,14 @@
-"""Named parts of goose_like: the built-in table, the entry points of installed packages, and spelling suggestions."""
-
-from __future__ import annotations
+"""Named parts of goose_like: the built-in table, and the entry points of installed packages."""
 
 import os
 import sys
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, reduce
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from .errors import GooseLikeError, ProfileError, describe_foreign_error
-
-if TYPE_CHECKING:  # its import and a scan take a third of the time of `--help`
-    from collections.abc import Iterable
-    from importlib.metadata import EntryPoint
+from goose_like.core.errors import GooseLikeError, ProfileError, describe_foreign_error
+from goose_like.core.spelling import did_you_mean, find_nearest_name
 
 GROUPS = {
     "goose_like.toolkit": "toolkit classes",
@@ -25,6 +21,8 @@ GROUPS = {
 
 GOOSE09_GROUPS = {"goose_like.toolkit": "goose.toolkit"}
 """Groups of goose 0.9 that count too. A name in our group wins."""
+
+_GROUP_OF = {name: group for group, name in GOOSE09_GROUPS.items()}
 
 BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
     "goose_like.toolkit": {
@@ -94,49 +92,88 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
 """The built-in parts by group and name, each as `module:attribute`. A built-in part wins over an installed one."""
 
 _PACKAGE = "goose-like"
-_MAX_SUGGESTIONS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """A named object of a package. `value` is `module:attribute`, or a module alone."""
+
+    name: str
+    value: str
+    group: str
+    package: str = _PACKAGE
+
+    @property
+    def module(self) -> str:
+        """The module to import."""
+        return self.value.partition(":")[0]
+
+    def load(self) -> object:
+        """Import the module and return the object."""
+        attributes = filter(None, self.value.partition(":")[2].split("."))
+        return reduce(getattr, attributes, import_module(self.module))
 
 
 @cache
 def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
-    # Scan once for each state of `sys.path`: a scan opens one file of each installed package.
-    if not any(map(_has_extensions, path)):
-        return dict.fromkeys(GROUPS, ())
-    from importlib.metadata import entry_points
+    """Read the entry points of the packages in the folders of a path, one time for each state of `sys.path`.
 
-    points = entry_points()
-    goose09 = {group: tuple(points.select(group=name)) for group, name in GOOSE09_GROUPS.items()}
-    return {group: (*goose09.get(group, ()), *points.select(group=group)) for group in GROUPS}
+    Not with `importlib.metadata`: its import and its scan take a third of the time of `--help`.
+    """
+    points: dict[str, list[EntryPoint]] = {group: [] for group in GROUPS}
+    packages = set()
+    for folder in path:
+        try:
+            entries = sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith("-info"))
+        except OSError:  # a missing folder, or an archive
+            continue
+        for info in entries:
+            found = list(_read_package(info))
+            if found and found[0].package not in packages:  # the first on the path hides other versions
+                packages.add(found[0].package)
+                for point in found:
+                    points[_GROUP_OF.get(point.group, point.group)].append(point)
+    # A later one wins, so that those in our groups come last.
+    return {group: tuple(sorted(found, key=lambda point: point.group in GROUPS)) for group, found in points.items()}
 
 
-def _has_extensions(folder: str) -> bool:
-    """Return whether a package in a folder of `sys.path` may extend goose_like. An archive always may."""
+def _read_package(info: str) -> Iterator[EntryPoint]:
+    """Read the entry points of our groups and of goose 0.9's from a `.dist-info` or `.egg-info` folder."""
     try:
-        packages = [entry for entry in os.scandir(folder or ".") if entry.name.endswith(("-info", ".egg"))]
-    except NotADirectoryError:
-        return True
+        with open(f"{info}/entry_points.txt", encoding="utf-8", errors="replace") as file:
+            text = file.read()
     except OSError:
-        return False
-    return any(entry.name.endswith(".egg") or _is_extension(entry.path) for entry in packages)
+        return
+    if "[goose" not in text:
+        return
+    package, section = _read_package_name(info), ""
+    for line in map(str.strip, text.splitlines()):
+        name, equals, value = line.partition("=")
+        if line.startswith("["):
+            section = line.strip("[] ")
+        elif equals and (section in GROUPS or section in _GROUP_OF) and not line.startswith(("#", ";")):
+            yield EntryPoint(name.strip(), value.partition("[")[0].replace(" ", ""), section, package)
 
 
-def _is_extension(package: str) -> bool:
-    try:
-        with open(f"{package}/entry_points.txt", "rb") as file:
-            return b"[goose" in file.read()  # the head of a group
-    except OSError:
-        return False
+def _read_package_name(info: str) -> str:
+    for metadata in ("METADATA", "PKG-INFO"):
+        try:
+            with open(f"{info}/{metadata}", encoding="utf-8", errors="replace") as file:
+                for line in file:
+                    if line.lower().startswith("name:"):
+                        return line[5:].strip()
+        except OSError:
+            continue
+    return os.path.basename(info).partition("-")[0]
 
 
 def list_names(group: str) -> list[str]:
     """List the names of the entry points of one of the `GROUPS`, sorted."""
-    return sorted({*BUILTIN_ENTRY_POINTS[group], *(point.name for point in _scan_packages(tuple(sys.path))[group])})
+    return list(list_entry_points(group))
 
 
 def list_entry_points(group: str) -> dict[str, EntryPoint]:
     """List the entry points of one of the `GROUPS` by name, sorted, without importing them."""
-    from importlib.metadata import EntryPoint
-
     points = {point.name: point for point in _scan_packages(tuple(sys.path))[group]}
     points |= {name: EntryPoint(name, value, group) for name, value in BUILTIN_ENTRY_POINTS[group].items()}
     return dict(sorted(points.items()))
@@ -145,20 +182,13 @@ def list_entry_points(group: str) -> dict[str, EntryPoint]:
 def find_entry_point(group: str, name: str) -> EntryPoint | None:
     """Find one entry point. A built-in one needs no scan of the installed packages."""
     if value := BUILTIN_ENTRY_POINTS[group].get(name):
-        from importlib.metadata import EntryPoint
-
         return EntryPoint(name, value, group)
     return list_entry_points(group).get(name)
 
 
-def get_package_name(point: EntryPoint) -> str:
-    """Return the name of the package that offers an entry point."""
-    return getattr(point.dist, "name", _PACKAGE)
-
-
 def list_other_packages() -> list[str]:
     """List the names of the installed packages that extend goose_like, without goose_like itself."""
-    names = {get_package_name(point) for group in GROUPS for point in list_entry_points(group).values()}
+    names = {point.package for group in GROUPS for point in list_entry_points(group).values()}
     return sorted(names - {_PACKAGE})
 
 
@@ -166,24 +196,7 @@ def list_overridden_entry_points(group: str) -> list[tuple[EntryPoint, EntryPoin
     """List entry points that lose to one of the same name in another package, each with the winner."""
     winners = list_entry_points(group)
     pairs = ((point, winners[point.name]) for point in _scan_packages(tuple(sys.path))[group])
-    return [(point, winner) for point, winner in pairs if get_package_name(point) != get_package_name(winner)]
-
-
-def find_nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Find the known name that was probably meant. Return None when no name is similar."""
-    import difflib
-
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.65)
-    return near[0] if near else None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the nearest known name, or list all of them, as the end of an error message."""
-    names = sorted(set(known))
-    if near := find_nearest_name(name, names):
-        return f"did you mean {near!r}?"
-    more = f" and {len(names) - _MAX_SUGGESTIONS} more" if len(names) > _MAX_SUGGESTIONS else ""
-    return f"there are: {', '.join(names[:_MAX_SUGGESTIONS])}{more}" if names else "there are none"
+    return [(point, winner) for point, winner in pairs if point.package != winner.package]
 
 
 def load_entry_point(group: str, name: str) -> object:
@@ -194,21 +207,16 @@ def load_entry_point(group: str, name: str) -> object:
         GooseLikeError: the package cannot be imported; the message says why.
     """
     kind = group.removeprefix("goose_like.")
-    module, _, attribute = BUILTIN_ENTRY_POINTS[group].get(name, "").partition(":")
-    point = None if module else find_entry_point(group, name)
-    if not (module or point):
+    point = find_entry_point(group, name)
+    if point is None:
         points = list_names(group)
         place = f"; is its package installed in this environment ({sys.executable})?"
         hint = did_you_mean(name, points) + ("" if find_nearest_name(name, points) else place)
         raise ProfileError(f"unknown {kind} {name!r}; {hint}")
     try:
-        if point:
-            return point.load()
-        imported = import_module(module)
-        return getattr(imported, attribute) if attribute else imported
+        return point.load()
     except Exception as error:  # foreign code: its import may raise anything
-        package = get_package_name(point) if point else _PACKAGE
         raise GooseLikeError(
-            f"the {kind} {name!r} of the package {package!r} can't be imported: "
-            f"{describe_foreign_error(error, point.module if point else module)}; repair or uninstall {package!r}"
+            f"the {kind} {name!r} of the package {point.package!r} can't be imported: "
+            f"{describe_foreign_error(error, point.module)}; repair or uninstall {point.package!r}"
         ) from error

@@ -2,22 +2,20 @@
 
 import re
 import sys
-from zipfile import ZipFile
 
 import pytest
 
-from goose_like.core.entry_points import (
+from goose_like.config.entry_points import (
     BUILTIN_ENTRY_POINTS,
     GROUPS,
-    did_you_mean,
-    find_nearest_name,
-    get_package_name,
+    EntryPoint,
     list_entry_points,
     list_names,
     list_overridden_entry_points,
     load_entry_point,
 )
 from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.spelling import did_you_mean, find_nearest_name
 
 
 @pytest.fixture
@@ -47,14 +45,33 @@ def test_a_package_added_to_the_path_is_found(package):
     assert load_entry_point("goose_like.toolkit", "schedule") is json.JSONDecoder
 
 
-def test_a_package_in_an_archive_on_the_path_is_found(tmp_path, monkeypatch):
-    archive = tmp_path / "packed.zip"
-    with ZipFile(archive, "w") as packed:
-        packed.writestr("packed-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: packed\nVersion: 1\n")
-        packed.writestr("packed-1.dist-info/entry_points.txt", "[goose.toolkit]\nzipped = json:JSONDecoder\n")
-    monkeypatch.syspath_prepend(str(archive))
-    assert "zipped" in list_names("goose_like.toolkit")
-    assert list_names("goose_like.toolkit") == list(list_entry_points("goose_like.toolkit"))
+def test_what_packages_declare_is_read(tmp_path, monkeypatch):
+    def install(info: str, name: str, points: str) -> None:
+        folder = tmp_path / info
+        folder.mkdir()
+        (folder / ("PKG-INFO" if info.endswith(".egg-info") else "METADATA")).write_text(f"Name: {name}\n")
+        (folder / "entry_points.txt").write_text(points)
+
+    install("ours_a-1.dist-info", "ours-a", "[console_scripts]\nx = y:z\n[goose_like.toolkit]\nunits = json:A [more]\n")
+    install("their.s-2.egg-info", "their.s", "[goose.toolkit]\n# note\nunits = old:B\nold = old : C\n")
+    install("other-2.dist-info", "other", "[goose_unlike]\nunits = other:D\n")
+    (tmp_path / "empty-1.dist-info").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path / "missing"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    points = list_entry_points("goose_like.toolkit")
+    assert points["units"] == EntryPoint("units", "json:A", "goose_like.toolkit", "ours-a")  # our group wins
+    assert points["old"] == EntryPoint("old", "old:C", "goose.toolkit", "their.s")
+    assert points["old"].module == "old"
+
+
+def test_the_first_version_of_a_package_on_the_path_counts(package, tmp_path, monkeypatch):
+    package(schedule="json:JSONDecoder")
+    older = tmp_path / "older" / "Stranger-0.dist-info"
+    older.mkdir(parents=True)
+    (older / "METADATA").write_text("Name: stranger\n")
+    (older / "entry_points.txt").write_text("[goose_like.toolkit]\ngone = json:JSONEncoder\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(older.parent)])
+    assert {"schedule", "gone"} & {*list_names("goose_like.toolkit")} == {"schedule"}
 
 
 def test_unknown_name(package):
@@ -73,7 +90,7 @@ def test_an_unknown_name_asks_for_its_package(package):
 def test_a_built_in_part_wins_over_an_installed_one(package):
     package(schedule="json:JSONDecoder", developer="json:JSONDecoder")
     ((point, other),) = list_overridden_entry_points("goose_like.toolkit")
-    assert {get_package_name(point), get_package_name(other)} == {"stranger", "goose-like"}
+    assert {point.package, other.package} == {"stranger", "goose-like"}
     assert list_entry_points("goose_like.toolkit")["developer"] == other
 
 
