@@ -516,3 +516,9 @@ async def test_what_was_changed_and_not_run_is_doubted(tmp_path):
     async with open_developer(tmp_path, "full") as made:
         await made.call_ok("write_file", path="b.py", content="print(1)\n")
         assert made.toolkit.before_finish() is None
+
+
+async def test_the_places_of_a_repetitive_text_are_counted_up_to_a_limit(here: DeveloperHarness):
+    (here.root / "a").write_text("a" * 6_000)
+    error = await here.call_error("patch_file", path="a", patches=[patch("a" * 3_000, "b")])
+    assert "occurs 1000 times or more, at lines 1, 1, " in error

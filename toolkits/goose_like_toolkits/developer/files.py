@@ -23,6 +23,7 @@ from .text import TextFile, normalize_newlines, split_lines, take_fitting
 MAX_FILE_BYTES = 5_000_000
 MAX_WORDS = 30
 MAX_COMPARED_LINES = 20_000
+MAX_PLACES = 1_000
 MAX_DIFF_LINES = 80
 MAX_DIFF_BYTES = 6_000
 
@@ -242,7 +243,7 @@ def _apply_patch(text: TextFile, before: str, after: str) -> tuple[TextFile, str
     if before == after:
         raise ToolError("`before` and `after` are the same; nothing would change")
     shown, note = text.shown, ""
-    places = _find_places(shown, re.escape(before))
+    places = _find_exact_places(shown, before)
     if not places and before.strip():
         places, note = _find_places(shown, _build_loose_pattern(before)), "whitespace at line ends differed"
     match places:
@@ -253,12 +254,27 @@ def _apply_patch(text: TextFile, before: str, after: str) -> tuple[TextFile, str
         case _:
             at = ", ".join(str(shown.count("\n", 0, start) + 1) for start, _ in places[:10])
             more = ", ..." if len(places) > 10 else ""
-            raise ToolError(f"`before` occurs {len(places)} times, at lines {at}{more}; add lines around it")
+            count = f"{len(places)} times" if len(places) < MAX_PLACES else f"{MAX_PLACES} times or more"
+            raise ToolError(f"`before` occurs {count}, at lines {at}{more}; add lines around it")
+
+
+def _find_exact_places(shown: str, before: str) -> list[tuple[int, int]]:
+    """Find the first `MAX_PLACES` matches, overlapping ones too."""
+    places, start = [], shown.find(before)
+    while start >= 0 and len(places) < MAX_PLACES:
+        places.append((start, start + len(before)))
+        start = shown.find(before, start + 1)
+    return places
 
 
 def _find_places(shown: str, pattern: str) -> list[tuple[int, int]]:
-    """Find all matches, overlapping ones too."""
-    return [found.span(1) for found in re.finditer(f"(?=({pattern}))", shown)]
+    """Find the first `MAX_PLACES` matches of a pattern, overlapping ones too."""
+    places, expression = [], re.compile(pattern)
+    found = expression.search(shown)  # not a lookahead: it would try the whole pattern at each character
+    while found and len(places) < MAX_PLACES:
+        places.append(found.span())
+        found = expression.search(shown, found.start() + 1)
+    return places
 
 
 def _build_loose_pattern(before: str) -> str:
