@@ -147,6 +147,27 @@ def test_undo_asks_before_it_overwrites_what_somebody_else_changed(session, plac
     assert file.read_text() == "one\n"
 
 
+@pytest.mark.parametrize("answer", ["", "y"])
+def test_undo_asks_once_about_many_files_that_somebody_else_changed(session, place, answer):
+    files = [place.work / f"f{number}.txt" for number in range(40)]
+    for file in files:
+        file.write_text("one\n")
+    terminal = session({"calls": [shell("for f in f*.txt; do echo two > $f; done; echo x > b.txt")]}, "done", rows=90)
+    terminal.type("go\r")
+    terminal.see("done")
+    terminal.idle()
+    for file in files:
+        file.write_text("mine\n")
+    terminal.type("/undo files\r")
+    terminal.see("40 files were also changed by someone else:")
+    terminal.see("and 10 more")
+    terminal.see("overwrite them all anyway?")
+    terminal.type(f"{answer}\r")
+    terminal.see("back to before message 1: files")
+    assert {file.read_text() for file in files} == {"one\n" if answer else "mine\n"}
+    assert not (place.work / "b.txt").exists()
+
+
 def test_rewind_takes_the_conversation_back(session, place):
     terminal = session("first", "second", "third", {"text": "again", "expect": "two"})
     for number, words in enumerate(("one", "two", "three")):

@@ -52,6 +52,7 @@ _SANDBOX_RISKS = {
     "workspace+network": "commands can send what they read to any machine",
     "full": "commands run without a sandbox, with all your rights",
 }
+_MAX_ASKED = 5  # more files than this share one question
 _MAX_LISTED = 30
 _NO_RECORD = "file changes of this session are not recorded"
 
@@ -391,23 +392,36 @@ def _show_effects(context: SlashContext, plan: RestorePlan | None) -> None:
         edited = "  (also changed by someone else)" if change.is_edited else ""
         effect = f"  {_format_path(context, change)} {_EFFECTS[change.kind]}{edited}"
         context.show(Text(effect, "yellow" if edited else ""))
-    if len(plan.changes) > _MAX_LISTED:
-        context.show(f"  and {len(plan.changes) - _MAX_LISTED} more")
+    _show_rest(context, plan.changes)
 
 
 async def _restore(context: SlashContext, plan: RestorePlan) -> None:
-    """Restore the files; ask about each file that someone else changed too, with a diff of what would be lost."""
-    overwrite = set()
-    for change in plan.changes:
-        if change.is_edited:
-            title = f"{_format_path(context, change)} was also changed by someone else:"
-            await _show_change(context, plan, change, Text(title, "bold yellow"))
-            typed = await context.ask("  overwrite it anyway? [y]es  [N]o: ")
-            if typed.strip().lower() in ("y", "yes"):
-                overwrite.add(change.path)
+    """Restore the files; ask about each file that someone else changed too, with a diff, or about many at once."""
+    overwrite = set[Path]()
+    edited = [change for change in plan.changes if change.is_edited]
+    for group in [edited] if len(edited) > _MAX_ASKED else [[change] for change in edited]:
+        first, *more = group
+        title = f"{_format_path(context, first)} was also changed by someone else:"
+        if more:
+            context.show(Text(f"{len(group):,} files were also changed by someone else:", "bold yellow"))
+            for change in group[:_MAX_LISTED]:
+                context.show(f"  {_format_path(context, change)}")
+            _show_rest(context, group)
+        else:
+            await _show_change(context, plan, first, Text(title, "bold yellow"))
+        typed = await context.ask(f"  overwrite {'them all' if more else 'it'} anyway? [y]es  [N]o: ")
+        if typed.strip().lower() in ("y", "yes"):
+            overwrite.update(change.path for change in group)
     assert context.exchange.undo
-    for problem in await context.exchange.undo.restore(plan, frozenset(overwrite)):
+    problems = await context.exchange.undo.restore(plan, frozenset(overwrite))
+    for problem in problems[:_MAX_LISTED]:
         context.show(problem)
+    _show_rest(context, problems)
+
+
+def _show_rest(context: SlashContext, listed: Sequence[object]) -> None:
+    if len(listed) > _MAX_LISTED:
+        context.show(f"  and {len(listed) - _MAX_LISTED:,} more")
 
 
 async def _show_change(context: SlashContext, plan: RestorePlan, change: FileChange, title: Text) -> None:

@@ -89,12 +89,13 @@ class Contents:
         return read_state(path, store)
 
     def is_same(self, one: FileState, two: FileState) -> bool:
-        """Compare two states. The log and git may have the same content, unless git converts it."""
+        """Compare two states. The log and git may have the same content."""
         if one == two or one.mode != two.mode or one.is_in_git == two.is_in_git:
             return one == two
         tracked, other = (one, two) if one.is_in_git else (two, one)
         with suppress(OSError):
-            return is_content(tracked.content, self.log.read_blob(other.content))
+            data = self.log.read_blob(other.content)
+            return is_content(tracked.content, data) or _is_converted(tracked.content, data, other.content)
         return False
 
     def _read_batch(self, pending: Iterator[tuple[str, str]]) -> dict[str, bytes]:
@@ -131,6 +132,17 @@ class Contents:
         if folder not in self._folders:
             self._folders[folder] = find_git_folder(find_repository_root(Path(folder)))
         return self._folders[folder]
+
+
+def _is_converted(content: str, data: bytes, digest: str) -> bool:
+    """Check that `_convert` makes these bytes, with their SHA-256, from the content in git. Read no blob for that."""
+    blob, size_bytes = parse_content(content)
+    if size_bytes != len(data):
+        return False
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {size_bytes}\n".encode()
+    lines = data.replace(b"\r\n", b"\n")
+    is_text = b"\r" not in lines and len(data) == len(lines) + lines.count(b"\n")
+    return any(is_content(f"git:{blob}:{len(form)}", form) for form in ([pointer, lines] if is_text else [pointer]))
 
 
 def _convert(data: bytes, size_bytes: int, git: Path) -> bytes:

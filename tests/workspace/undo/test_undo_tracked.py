@@ -172,6 +172,11 @@ async def test_line_ends_that_git_converts(tmp_path, text):
         else:
             assert notes == []
             assert (p.root / "a.txt").read_bytes() == text.encode()
+            assert (await p.undo.plan_restore(number)).changes == ()
+            run_git(p.root, "add", ".")  # now the index names these contents
+            wait()
+            await p.turn("echo x > a.txt")
+            assert list_changes(await p.undo.plan_restore(number)) == [("a.txt", "restore", False)]
 
 
 async def test_filters_that_change_the_content(tmp_path):
@@ -214,6 +219,7 @@ async def test_files_of_git_lfs(tmp_path, is_kept):
         if is_kept:
             assert notes == []
             assert (root / "a.bin").read_bytes() == data
+            assert (await p.undo.plan_restore(number)).changes == ()
         else:
             assert notes == [f"{root}/a.bin is left as it is: git-lfs does not have its former content here"]
 
@@ -402,9 +408,10 @@ async def test_going_back_can_be_undone_with_contents_of_git(tmp_path, small_lim
         assert read_tree(p.root) == after
 
 
-async def test_thirty_thousand_files(tmp_path):
+async def test_more_files_than_the_limit_and_than_a_batch_of_git(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "LIMIT_ENTRIES", 1000)
     root = tmp_path / "work"
-    for number in range(300):
+    for number in range(30):
         (root / f"d{number}").mkdir(parents=True)
         for name in range(100):
             (root / f"d{number}/{name}").write_bytes(b"one")
@@ -412,7 +419,7 @@ async def test_thirty_thousand_files(tmp_path):
     commit(root)
     async with open_undo(tmp_path) as p:
         number = await p.turn("sed -i s/one/two/ d1?/*; rm -r d2*")
-        assert len((await p.undo.plan_restore(number)).changes) == 1000 + 111 * 101
+        assert len((await p.undo.plan_restore(number)).changes) == 1000 + 11 * 101
         assert await p.back(number) == []
         assert run_git(root, "diff", "--name-only") == ""
         assert count_copies(p) == 1
