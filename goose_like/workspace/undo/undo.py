@@ -320,6 +320,9 @@ class Undo:
             after, is_complete = self._read_tree(log, turn.root, turn.ignored | newly_ignored, tracked)
             if turn.is_partial or not is_complete:  # a new file may have been there before
                 after = {path: state for path, state in after.items() if path in turn.before}
+            if not turn.is_partial and not is_complete:
+                fact, kind = "undo can't remove the files that commands have made", "files that git does not track"
+                self._tell_once(fact, f"{turn.root} has over {LIMIT_ENTRIES:,} {kind}")
         after |= {path: self._read_state(path, turn.before[path]) for path in turn.before.keys() - after.keys()}
         pairs = ((path, turn.before.get(path, ABSENT), state) for path, state in after.items())
         changes = {path: (old, new) for path, old, new in pairs if old != new and not self._is_same(path, old, new)}

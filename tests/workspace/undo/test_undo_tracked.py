@@ -327,6 +327,9 @@ async def test_a_turn_that_makes_many_files(tmp_path, small_limits):
         number = await p.turn("sed -i s/one/two/ d*/*; touch 1 2 3 4 5 6 7")
         assert await p.back(number) == []
         assert {name: node for name, node in read_tree(p.root).items() if not name.isdecimal()} == before
+        assert p.logged == [
+            f"undo can't remove the files that commands have made: {p.root} has over 5 files that git does not track"
+        ]
 
 
 async def test_too_many_changed_files_are_told(tmp_path, small_limits):
