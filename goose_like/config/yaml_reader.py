@@ -15,6 +15,7 @@ import yaml
 _MAX_VALUES = 100_000
 _MAX_REPEATS = 10_000
 _MAX_DEPTH = 100
+_MAX_ERROR_CHARACTERS = 500
 _TAG = "tag:yaml.org,2002:"
 
 StandardLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -25,7 +26,8 @@ class YamlError(ValueError):
     """A text that is invalid, too large or too deep. `line` counts from 1; None means that the place is unknown."""
 
     def __init__(self, text: str, line: int | None = None) -> None:
-        super().__init__(text)
+        # PyYAML quotes tags, anchors and keys of any length.
+        super().__init__(text if len(text) <= _MAX_ERROR_CHARACTERS else text[:_MAX_ERROR_CHARACTERS] + "...")
         self.line = line
 
 

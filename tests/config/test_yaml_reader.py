@@ -94,6 +94,13 @@ def test_values_that_json_lacks_are_refused(value):
     assert caught.value.line == 2
 
 
+@pytest.mark.parametrize("text", ["a: !!{} x", "a: *{}", "{0}: 1\n{0}: 2", "a: !<{}> x", "%TAG ! {}"])
+def test_errors_about_long_words_are_short(text):
+    with pytest.raises(YamlError) as caught:
+        parse_document(text.format("set" * 5_000))
+    assert len(str(caught.value)) < 600
+
+
 def test_aliases_count_each_time():
     text = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30))])
     with pytest.raises(YamlError, match="repeat more than 10,000 values"):
