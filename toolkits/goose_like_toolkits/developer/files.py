@@ -260,7 +260,8 @@ def _apply_patch(text: TextFile, before: str, after: str) -> tuple[TextFile, str
 
 def _find_exact_places(shown: str, before: str) -> list[tuple[int, int]]:
     """Find the first `MAX_PLACES` matches, overlapping ones too."""
-    places, start = [], shown.find(before)
+    places: list[tuple[int, int]] = []
+    start = shown.find(before)
     while start >= 0 and len(places) < MAX_PLACES:
         places.append((start, start + len(before)))
         start = shown.find(before, start + 1)
@@ -269,7 +270,8 @@ def _find_exact_places(shown: str, before: str) -> list[tuple[int, int]]:
 
 def _find_places(shown: str, pattern: str) -> list[tuple[int, int]]:
     """Find the first `MAX_PLACES` matches of a pattern, overlapping ones too."""
-    places, expression = [], re.compile(pattern)
+    places: list[tuple[int, int]] = []
+    expression = re.compile(pattern)
     found = expression.search(shown)  # not a lookahead: it would try the whole pattern at each character
     while found and len(places) < MAX_PLACES:
         places.append(found.span())
