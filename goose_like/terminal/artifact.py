@@ -10,7 +10,7 @@ from goose_like.core.events import Artifact
 from .chart import render_chart, to_number
 from .escape import escape_controls, to_one_line
 from .markdown_table import render_table
-from .wrap import wrap_words
+from .wrap import indent_rows, wrap_words
 
 _TABLE_ROWS, _CHART_ROWS, _COLUMNS, _CELL_COLUMNS = 20, 8, 12, 60
 _MAX_LINES = 60
@@ -18,7 +18,10 @@ _TEXT_LINES = 12
 
 
 def render_artifact(artifact: Artifact, width: int) -> list[Text]:
-    """Return the artifact below its name, cut to about one screen; the count of what is left out stands at its end."""
+    """Return the artifact below its name, between empty rows, cut to about one screen.
+
+    The count of what is left out stands at its end.
+    """
     rows = wrap_words(Text(escape_controls(artifact.name), "bold"), width)
     rows += wrap_words(Text(escape_controls(artifact.description), "dim"), width)
     match artifact.kind:
@@ -33,7 +36,7 @@ def render_artifact(artifact: Artifact, width: int) -> list[Text]:
             lines = wrap_words(Text(escape_controls(artifact.text).rstrip("\n")), width)
             more = len(lines) - _TEXT_LINES
             rows += [*lines[:_TEXT_LINES], Text(f"… {more:,} more lines", "dim")] if more > 1 else lines
-    return rows
+    return [Text(), *indent_rows(rows, Text("    "), Text("    ")), Text()]
 
 
 def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list[Text]:

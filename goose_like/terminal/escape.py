@@ -4,8 +4,6 @@ import re
 import unicodedata
 from typing import TextIO
 
-from rich.text import Text
-
 _ESCAPES = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)] if chr(code) not in "\n\t"}
 _SEPARATORS_AND_DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _ESCAPES |= {code: f"\\u{code:04x}" for code in _SEPARATORS_AND_DIRECTIONS}
@@ -58,8 +56,22 @@ def _describe_gap(gap: re.Match[str]) -> str:
     return f"\n[{size} line ends]\n" if gap[0][0] == "\n" else f" [{size} blanks] "
 
 
+def measure_width(line: str) -> int:
+    """Return the columns of a line without controls."""
+    if line.isascii():
+        return len(line)
+    from rich.cells import cell_len  # imported here: most lines do not need its table of widths
+
+    return cell_len(line)
+
+
 def to_one_line(text: str, width: int = 100) -> str:
     """Return the text as one line of at most `width` columns."""
-    line = Text(" ".join(escape_controls(text[: 20 * width]).split()))
-    line.truncate(max(width, 1), overflow="ellipsis")
-    return line.plain
+    line, width = " ".join(escape_controls(text[: 20 * width]).split()), max(width, 1)
+    if measure_width(line) <= width:
+        return line
+    if line.isascii():
+        return line[: width - 1] + "…"
+    from rich.cells import set_cell_size
+
+    return set_cell_size(line, width - 1) + "…"

@@ -12,12 +12,12 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TextIO
 
-from rich.console import Console
 from typing_extensions import override
 
 from goose_like.core.events import Answer, Event, Question
 
 from .escape import escape_invisible
+from .lines import LineWriter
 from .renderer import MAX_LABEL_CHARS
 from .run_screen import RunScreen, Screen
 
@@ -176,9 +176,13 @@ def set_echo(is_on: bool) -> Iterator[None]:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def open_console() -> Console:
-    """Return a console on standard error."""
-    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+def open_lines() -> LineWriter:
+    """Return a writer of lines on standard error. Only a terminal needs Rich."""
+    if not is_terminal(sys.stderr):
+        return LineWriter(sys.stderr)
+    from .wrap import ConsoleLines, open_console
+
+    return ConsoleLines(open_console())
 
 
 def add_person(screen: Screen) -> Screen:
@@ -188,7 +192,7 @@ def add_person(screen: Screen) -> Screen:
 
 def open_screen(*, shows_answer: bool) -> Screen:
     """Return a screen for progress on standard error, with questions if a person is there."""
-    return add_person(RunScreen(open_console(), shows_answer=shows_answer))
+    return add_person(RunScreen(open_lines(), shows_answer=shows_answer))
 
 
 @contextmanager

@@ -5,17 +5,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from rich.console import Console
-from rich.containers import Lines
-from rich.text import Text
-
 from goose_like.core import events
 from goose_like.core.message import ToolResult, Usage
 
-from .artifact import render_artifact
 from .escape import escape_controls, escape_invisible, to_one_line
-from .tool_call import FAILURE_NOTE, LIVE_LINES, MAX_LINE, PLAN_TOOL, RunningCall, describe_call, get_code_lines
-from .wrap import LineWriter, indent_rows
+from .lines import MAX_LINE, LineWriter, StyledText
+from .tool_call import FAILURE_NOTE, LIVE_LINES, PLAN_TOOL, RunningCall, describe_call, get_code_lines
 
 ERROR_ROWS = 10
 CALL_ROWS = 5
@@ -61,8 +56,8 @@ class Renderer:
     Text from models, tools and files is escaped: the terminal shows control characters and never obeys them.
     """
 
-    def __init__(self, console: Console) -> None:
-        self.lines = LineWriter(console)
+    def __init__(self, lines: LineWriter) -> None:
+        self.lines = lines
         self._printed_statuses: set[str] = set()
         self._prompts: Sequence[str] = ()
 
@@ -79,8 +74,8 @@ class Renderer:
             case events.Logged(text=text):
                 text = escape_controls(text)
                 is_diff = text.startswith("--- ") and "\n+++ " in text
-                for line in number_diff_lines(text) if is_diff else text.split("\n"):
-                    write_line(line if isinstance(line, Text) else Text(f"  {line}", "dim"))
+                for line in number_diff_lines(text) if is_diff else [[(f"  {one}", "dim")] for one in text.split("\n")]:
+                    write_line(line)
             case events.Asked(question=question):
                 self._print_question(question)
             case events.Answered(question=question, answer=answer):
@@ -95,8 +90,10 @@ class Renderer:
                 place = "an earlier point" if count else "its beginning"
                 write_line(f"(the conversation is back at {place})", "yellow")
             case events.ArtifactShown(artifact=artifact):
-                rows = render_artifact(artifact, min(self.lines.get_room(4), _MAX_ARTIFACT_COLUMNS))
-                write_line(Lines([Text(), *indent_rows(rows, Text("    "), Text("    ")), Text()]))
+                from .artifact import render_artifact  # imported here: it loads Rich
+
+                for row in render_artifact(artifact, min(self.lines.get_room(4), _MAX_ARTIFACT_COLUMNS)):
+                    write_line(row)
             case events.PromptsSuggested(prompts=prompts):
                 self._prompts = prompts
             case events.Retrying(text=text, wait_s=wait_s):
@@ -150,18 +147,18 @@ class Renderer:
 
     # --- the plan
 
-    def format_plan_rows(self, tasks: Sequence[events.Task], count: int) -> Iterator[Text]:
+    def format_plan_rows(self, tasks: Sequence[events.Task], count: int) -> Iterator[StyledText]:
         """Yield at most `count` tasks around the one in progress, and how many are done if some are left out."""
         at = next((index for index, task in enumerate(tasks) if task.is_open), 0)
         first = max(0, min(at - count // 2, len(tasks) - count))
         yield from map(self._format_task, tasks[first : first + count])
         if len(tasks) > count:
             done = sum(task.status == "complete" for task in tasks)
-            yield Text(f"    {done} of {len(tasks)} are done", "dim")
+            yield [(f"    {done} of {len(tasks)} are done", "dim")]
 
-    def _format_task(self, task: events.Task) -> Text:
+    def _format_task(self, task: events.Task) -> StyledText:
         rows = self.lines.wrap(escape_controls(task.description), 4)
-        return Text(f"  {_MARKS[task.status]} " + "\n    ".join(rows), _STYLES[task.status])
+        return [(f"  {_MARKS[task.status]} " + "\n    ".join(rows), _STYLES[task.status])]
 
     # --- tool calls
 
@@ -171,14 +168,14 @@ class Renderer:
             running.is_head_printed = True
             self.lines.write_line(self.format_call(running))
 
-    def format_call(self, running: RunningCall) -> Text:
+    def format_call(self, running: RunningCall) -> StyledText:
         """Return the name and arguments of a call in a few rows."""
         call, mark = running.call, f"▸{running.label} "
         name = escape_controls(call.name)
         gutter = len(mark) + len(name) + 2
         lines = get_code_lines(call) or [describe_call(call, CALL_ROWS * self.lines.get_room(gutter))]
         rows = [row for line in lines for row in self.lines.wrap(line, gutter)]
-        return Text.assemble((mark, "cyan"), (name, "bold"), "  ", f"\n{' ' * gutter}".join(rows))
+        return [(mark, "cyan"), (name, "bold"), ("  " + f"\n{' ' * gutter}".join(rows), "")]
 
     def print_output_line(self, call: RunningCall, line: str) -> None:
         """Print one line of a call's output."""
@@ -261,7 +258,7 @@ def is_failed(result: ToolResult, notes: Sequence[str]) -> bool:
     return result.is_error or any(map(FAILURE_NOTE.match, notes))
 
 
-def number_diff_lines(diff: str) -> Iterator[Text]:
+def number_diff_lines(diff: str) -> Iterator[StyledText]:
     """Yield the lines of a unified diff with numbers: of removed lines before the change, of others after it."""
     before = after = 0
     for line in diff.split("\n"):
@@ -269,9 +266,9 @@ def number_diff_lines(diff: str) -> Iterator[Text]:
         if hunk := _HUNK.match(line):
             before, after = int(hunk[1]), int(hunk[2])
         if not (before or after) or hunk or kind not in (" ", "+", "-"):
-            yield Text(f"  {line}", style if hunk else "dim")
+            yield [(f"  {line}", style if hunk else "dim")]
             continue
-        yield Text.assemble((f"  {before if kind == '-' else after:>4} ", "dim"), (line, style))
+        yield [(f"  {before if kind == '-' else after:>4} ", "dim"), (line, style)]
         before += kind != "+"
         after += kind != "-"
 

@@ -2,16 +2,14 @@
 
 import time
 
-from rich.console import Console
-from rich.status import Status as Spinner
-from rich.text import Text
 from typing_extensions import override
 
 from goose_like.core import events
 from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
 
-from .escape import escape_controls, to_one_line
+from .escape import escape_controls
+from .lines import LineWriter
 from .renderer import Renderer
 from .tool_call import LIVE_LINES, RunningCall, convert_nested_event, fit_line, number_calls
 
@@ -36,10 +34,9 @@ class RunScreen(Screen):
     With `shows_answer` the model's words are streamed too. A one-shot run leaves them for standard output.
     """
 
-    def __init__(self, console: Console, *, shows_answer: bool) -> None:
-        self.renderer = Renderer(console)
+    def __init__(self, lines: LineWriter, *, shows_answer: bool) -> None:
+        self.renderer = Renderer(lines)
         self._shows_answer = shows_answer
-        self._spinner: Spinner | None = None
         self._labels: dict[str, str] = {}
         self._calls: dict[str, RunningCall] = {}
         self._is_cut = False
@@ -53,9 +50,9 @@ class RunScreen(Screen):
                 self.renderer.print_event(event)
             case events.TurnStarted():
                 self._is_cut = False
-                self._spin("thinking")
+                self.renderer.lines.spin("thinking")
             case events.Status(text=text):
-                self._spin(text)
+                self.renderer.lines.spin(text)
                 self.renderer.print_status(text)
             case events.TextDelta(text=text):
                 self._show_text(text)
@@ -78,35 +75,21 @@ class RunScreen(Screen):
 
     @override
     def pause(self) -> None:
-        if self._spinner:
-            self._spinner.stop()
-            self._spinner = None
+        self.renderer.lines.stop_spinner()
 
     @override
     def skip_time(self, seconds: float) -> None:
         for running in self._calls.values():
             running.skip_time(seconds)
 
-    def _spin(self, text: str) -> None:
-        """Show text behind a spinner, unless there is no terminal or a line is unfinished."""
-        lines = self.renderer.lines
-        if not lines.is_terminal or lines.is_mid_line or not text:
-            return
-        label = Text(to_one_line(text, lines.get_room(4)), "dim")
-        if self._spinner is None:
-            self._spinner = lines.console.status(label, spinner="dots")
-            self._spinner.start()
-        else:
-            self._spinner.update(label)
-
     def _spin_for_calls(self) -> None:
         names = ", ".join(running.call.name for running in self._calls.values())
-        self._spin(f"running {names}" if names else "thinking")
+        self.renderer.lines.spin(f"running {names}" if names else "thinking")
 
     def _show_text(self, text: str) -> None:
         if not self._shows_answer:
             self._stream_tail = (self._stream_tail + text)[-_STREAM_TAIL_CHARACTERS:]
-            self._spin(f"writing: {self._stream_tail}")
+            self.renderer.lines.spin(f"writing: {self._stream_tail}")
         elif text:
             self.pause()
             self.renderer.lines.write_text(escape_controls(text))
@@ -140,7 +123,7 @@ class RunScreen(Screen):
                 self.renderer.print_output_line(running, line)
         more = f" · {running.line_count:,} lines" if running.line_count > LIVE_LINES else ""
         rest = f" · {fit_line(running.rest, 0, width)}" if running.rest else ""
-        self._spin(f"running {running.call.name}{more}{rest}")
+        self.renderer.lines.spin(f"running {running.call.name}{more}{rest}")
 
     def _finish_call(self, result: ToolResult) -> None:
         if running := self._calls.get(result.call_id):

@@ -21,6 +21,7 @@ from .interaction import ask_person
 from .markdown_stream import MarkdownStream
 from .renderer import Renderer
 from .tool_call import RunningCall, convert_nested_event, number_calls
+from .wrap import ConsoleLines
 
 FRAME_S = 1 / 15
 TICK_S = 0.1
@@ -41,9 +42,10 @@ class SessionScreen(Notifier):
 
     def __init__(self, prompt: Prompt, bell: Literal["bell", "osc9", "off"] = "bell") -> None:
         self._above = _PrintBuffer()
-        self.renderer = Renderer(
-            Console(file=self._above, force_terminal=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._console = Console(
+            file=self._above, force_terminal=True, highlight=False, markup=False, emoji=False, soft_wrap=True
         )
+        self.renderer = Renderer(ConsoleLines(self._console))
         self.finished: list[tuple[ToolCall, ToolResult]] = []
         self.get_queue: Callable[[], Sequence[str]] = tuple
         self.add_to_queue: Callable[[str], None] | None = None
@@ -130,7 +132,7 @@ class SessionScreen(Notifier):
         if isinstance(renderable, str):
             self.renderer.lines.write_line(escape_controls(renderable))
         else:
-            self.renderer.lines.console.print(renderable)
+            self._console.print(renderable)
         self._draw_soon()
 
     def show_startup(self) -> None:
@@ -141,7 +143,7 @@ class SessionScreen(Notifier):
         self, earlier: Iterable[events.DurableEvent], plan: Sequence[events.Task], *, is_new: bool
     ) -> None:
         """Show a session from now on, starting with its earlier events. `is_new` restarts the numbers of calls."""
-        self.renderer.lines.console.width = self._prompt.size.columns
+        self._console.width = self._prompt.size.columns
         self._is_open = True
         if is_new:
             self.finished.clear()
@@ -185,7 +187,7 @@ class SessionScreen(Notifier):
         if not self._has_answer_text and message.text:
             self._add_answer_text(message.text)
         lines = self.renderer.lines
-        lines.console.print(self._answer.finish(lines.console.width))
+        self._console.print(self._answer.finish(self._console.width))
         self._answer, self._has_answer_text, self._thought = MarkdownStream(), False, ""
         self._labels = number_calls(message)
         if is_cut:
@@ -241,7 +243,7 @@ class SessionScreen(Notifier):
             self._frame.cancel()
             self._frame = None
         self._drawn_at = time.monotonic()
-        console = self.renderer.lines.console
+        console = self._console
         console.width = self._prompt.size.columns
         console.print(self._answer.take_final(console.width))
         text = self._above.getvalue()
@@ -258,7 +260,7 @@ class SessionScreen(Notifier):
     def _render_below(self, width: int) -> str:
         """Return the rows between the printed text and the input, rendered once per frame."""
         if self._cached_below[0] != width:
-            console = self.renderer.lines.console
+            console = self._console
             console.width = width
             with console.capture() as capture:
                 for piece in self._iterate_below(width):
@@ -272,7 +274,7 @@ class SessionScreen(Notifier):
             yield rows
         for running in self._calls.values():
             if not running.is_head_printed:
-                yield self.renderer.format_call(running)
+                yield Text.assemble(*self.renderer.format_call(running))
             for line in running.get_last_lines(TAIL_ROWS):
                 yield Text(f"  │{running.label} {to_one_line(line, width - 6)}", "dim")
         if self._turn_started_at is not None:
@@ -282,7 +284,7 @@ class SessionScreen(Notifier):
         for words in self.get_queue():
             yield Text(f"  ⏎ {to_one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan")
         if any(task.is_open for task in self._plan):
-            yield from self.renderer.format_plan_rows(self._plan, PLAN_ROWS)
+            yield from (Text.assemble(*row) for row in self.renderer.format_plan_rows(self._plan, PLAN_ROWS))
 
     def _format_activity(self, width: int, elapsed_s: float) -> Text:
         dot = _DOTS[int(elapsed_s * 10) % len(_DOTS)]

@@ -4,18 +4,16 @@ import json
 import re
 from collections import deque
 
-from rich.cells import cell_len
-
 from goose_like.core.events import Event, Retrying, Status, SubagentEvent, ToolFinished, ToolProgress, ToolStarted
 from goose_like.core.message import Message, ToolCall
 
-from .escape import NON_TEXT, escape_controls, to_one_line
+from .escape import NON_TEXT, escape_controls, measure_width, to_one_line
+from .lines import MAX_LINE
 
 PLAN_TOOL = "update_plan"
 LIVE_LINES = 12
 TAIL_LINES = 3
 CODE_LINES = 12
-MAX_LINE = 1_000
 
 _NOTE = re.compile(r"\[([a-z].{0,9998})\]")
 """A note in brackets at the end of output, as the tools `shell` and `run_code` write it."""
@@ -101,7 +99,7 @@ def fit_line(line: str, dropped: int, width: int) -> str:
     size = len(line) + dropped
     if sum(character in NON_TEXT for character in line) > max(3, len(line) // 10):
         return f"[binary, {size:,} byte{'s' * (size != 1)}]"
-    if dropped == 0 and cell_len(escaped := escape_controls(line)) <= 3 * width:
+    if dropped == 0 and measure_width(escaped := escape_controls(line)) <= 3 * width:
         return escaped
     note = f" [{size:,} characters]"
     return to_one_line(line, min(width, 100) - len(note)) + note

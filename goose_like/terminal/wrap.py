@@ -1,13 +1,20 @@
-"""Text in rows that fit a terminal, and lines of text on a terminal or in a log."""
+"""Text in rows that fit a terminal, and lines of text on a terminal."""
 
 from rich import get_console
-from rich.cells import chop_cells
-from rich.console import Console, RenderableType
+from rich.console import Console
+from rich.status import Status
 from rich.text import Text
+from typing_extensions import override
 
-from .tool_call import MAX_LINE
+from .escape import to_one_line
+from .lines import MAX_LINE, LineWriter, RichText, StyledText
 
 _MIN_COLUMNS = 10
+
+
+def open_console() -> Console:
+    """Return a console on standard error."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def wrap_words(text: Text, width: int) -> list[Text]:
@@ -28,56 +35,53 @@ def indent_rows(rows: list[Text], first: Text, other: Text) -> list[Text]:
     ]
 
 
-class LineWriter:
-    """A console that wraps text to its width and knows about an unfinished line.
-
-    Without a terminal nothing is wrapped: a log keeps lines as they are.
-    """
+class ConsoleLines(LineWriter):
+    """Lines on a console of Rich, wrapped to the width of a terminal. Without a terminal they are those of a log."""
 
     def __init__(self, console: Console) -> None:
+        super().__init__(console.file)
         self.console = console
         self.is_terminal = console.is_terminal  # Rich would read the environment each time
-        self.is_mid_line = False
+        self._spinner: Status | None = None
 
-    def write_line(self, text: str | RenderableType, style: str = "") -> None:
-        """Print whole lines: a string is wrapped and styled, a renderable is printed as it is."""
+    @override
+    def write_line(self, text: str | StyledText | RichText, style: str = "") -> None:
+        if not self.is_terminal:
+            super().write_line(text, style)
+            return
         self.end_line()
-        shown = Text("\n".join(self.wrap(text, 0)), style) if isinstance(text, str) else text
-        if isinstance(shown, Text) and not self.is_terminal:
-            self._write_plain(shown.plain)
-        else:
-            self.console.print(shown)
+        if isinstance(text, str):
+            text = [("\n".join(self.wrap(text, 0)), style)]
+        self.console.print(Text.assemble(*text) if isinstance(text, list) else text)
 
-    def _write_plain(self, text: str) -> None:
-        """Write lines to a log, where Rich would take forty times as long for the same bytes."""
-        try:
-            self.console.file.write(f"{text.expandtabs()}\n")
-            self.console.file.flush()
-        except BrokenPipeError:
-            self.console.on_broken_pipe()
-
+    @override
     def write_text(self, text: str, style: str = "") -> None:
-        """Print text that may end within a line."""
         self.console.print(Text(text, style), end="")
         self.is_mid_line = not text.endswith("\n")
 
-    def end_line(self) -> None:
-        """Finish a line that `write_text` left open."""
-        if self.is_mid_line:
-            self.is_mid_line = False
-            self.console.print()
+    @override
+    def spin(self, text: str) -> None:
+        if not self.is_terminal or self.is_mid_line or not text:
+            return
+        label = Text(to_one_line(text, self.get_room(4)), "dim")
+        if self._spinner is None:
+            self._spinner = self.console.status(label, spinner="dots")
+            self._spinner.start()
+        else:
+            self._spinner.update(label)
 
+    @override
+    def stop_spinner(self) -> None:
+        if self._spinner:
+            self._spinner.stop()
+            self._spinner = None
+
+    @override
     def wrap(self, text: str, indent: int) -> list[str]:
-        """Split text into rows that fit beside an indent of so many columns."""
         if not self.is_terminal:
-            return text.split("\n")
+            return super().wrap(text, indent)
         return [row.plain.rstrip() for row in wrap_words(Text(text.expandtabs()), self.get_room(indent))] or [""]
 
-    def fold(self, text: str, indent: int) -> list[str]:
-        """Split text into rows anywhere, so that no space is lost between two rows."""
-        room = self.get_room(indent)
-        return [row for line in text.expandtabs(4).split("\n") for row in chop_cells(line, room) or [""]]
-
+    @override
     def get_room(self, indent: int) -> int:
-        """Return the columns left beside an indent; without a terminal lines may be long."""
         return max(self.console.width - indent, _MIN_COLUMNS) if self.is_terminal else MAX_LINE

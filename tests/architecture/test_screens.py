@@ -9,6 +9,7 @@ from prompt_toolkit.data_structures import Size
 from rich.console import Console
 
 from goose_like.core import events
+from goose_like.terminal.lines import LineWriter
 from goose_like.terminal.run_screen import RunScreen
 from goose_like.terminal.session_screen import SessionScreen
 from tests.core.test_events import CALL, PINNED
@@ -39,7 +40,7 @@ class PromptStub:
 
 def print_run(shown: list[events.Event]) -> str:
     file = io.StringIO()
-    screen = RunScreen(Console(file=file), shows_answer=True)
+    screen = RunScreen(LineWriter(file), shows_answer=True)
     for event in shown:
         screen.notify(event)
     return file.getvalue()

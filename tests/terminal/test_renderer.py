@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
@@ -33,10 +35,11 @@ from goose_like.core.events import (
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
 from goose_like.sessions.output_limit import append_notes
+from goose_like.terminal.lines import LineWriter
 from goose_like.terminal.renderer import CALL_ROWS, format_usage
 from goose_like.terminal.run_screen import RunScreen
 from goose_like.terminal.tool_call import RunningCall, describe_call
-from goose_like.terminal.wrap import LineWriter
+from goose_like.terminal.wrap import ConsoleLines
 from goose_like.workspace.sandbox.bubblewrap import LANDLOCK_ADVICE
 
 
@@ -54,7 +57,7 @@ def draw(*events: Event, width: int = 100, is_terminal: bool = False, shows_answ
         soft_wrap=True,
         legacy_windows=False,
     )
-    screen = RunScreen(console, shows_answer=shows_answer)
+    screen = RunScreen(ConsoleLines(console), shows_answer=shows_answer)
     for event in events:
         screen.notify(event)
         if is_terminal:
@@ -96,7 +99,9 @@ def test_an_exit_code_is_shown_although_something_was_printed():
 
 def test_a_failure_is_red_and_a_success_green():
     file = io.StringIO()
-    screen = RunScreen(Console(file=file, force_terminal=True, color_system="standard", width=80), shows_answer=True)
+    screen = RunScreen(
+        ConsoleLines(Console(file=file, force_terminal=True, color_system="standard", width=80)), shows_answer=True
+    )
     for event in [*run_call("[exit code 7]"), *run_call("fine", "fine\n")]:
         screen.notify(event)
     screen.pause()
@@ -298,7 +303,7 @@ def test_binary_output_is_named_not_shown():
 
 
 def test_what_is_kept_of_output_is_bounded():
-    screen = RunScreen(Console(file=io.StringIO(), width=80), shows_answer=False)
+    screen = RunScreen(LineWriter(io.StringIO()), shows_answer=False)
     screen.notify(ToolStarted(call=call(command="x")))
     for _ in range(100):
         screen.notify(ToolProgress(call_id="c1", text="x" * 10_000))
@@ -503,8 +508,19 @@ def test_what_may_be_asked_next_stands_below_the_answer():
 
 @pytest.mark.parametrize("text", ["one two", "a\tb\n\tc", "x" * 3_000, "one\ntwo\n", "", "é\x07b 界"])
 def test_a_log_gets_the_lines_that_rich_would_print(text: str) -> None:
-    for line in (text, Text.assemble((text, "cyan"), " more")):
-        log, expected = (Console(file=io.StringIO(), highlight=False, soft_wrap=True, markup=False) for _ in range(2))
+    log, printed = io.StringIO(), io.StringIO()
+    console = Console(file=printed, highlight=False, soft_wrap=True, markup=False)
+    for line in (text, [(text, "cyan"), (" more", "")], Text(text)):
         LineWriter(log).write_line(line, "dim")
-        expected.print(Text(line) if isinstance(line, str) else line)
-        assert log.file.getvalue() == expected.file.getvalue()  # type: ignore[attr-defined]
+        console.print(Text.assemble(*line) if isinstance(line, list) else Text(str(line)))
+    assert log.getvalue() == printed.getvalue()
+
+
+def test_a_run_without_a_terminal_loads_no_rich():
+    program = (
+        "import io, sys; import goose_like.cli.run; from goose_like.terminal.interaction import open_screen;"
+        "from goose_like.core.events import Status; open_screen(shows_answer=False).notify(Status(text='hello'));"
+        "print('rich' in sys.modules)"
+    )
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (process.stdout, process.stderr) == ("False\n", "hello\n")

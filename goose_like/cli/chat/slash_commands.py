@@ -427,7 +427,7 @@ def _show_rest(context: SlashContext, listed: Sequence[object]) -> None:
 async def _show_change(context: SlashContext, plan: RestorePlan, change: FileChange, title: Text) -> None:
     context.show(title)
     for line in number_diff_lines(escape_controls(await plan.format_diff(change))):
-        context.show(line)
+        context.show(Text.assemble(*line))
 
 
 async def _plan_restore(context: SlashContext, number: int) -> RestorePlan | None:

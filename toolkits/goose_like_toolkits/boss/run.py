@@ -18,7 +18,8 @@ from goose_like.core.history import History
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.sessions.index import find_session, list_sessions
 from goose_like.sessions.session import Session
-from goose_like.terminal.interaction import add_person, open_console, set_echo
+from goose_like.terminal.interaction import add_person, set_echo
+from goose_like.terminal.wrap import open_console
 from goose_like_toolkits.boss.aiflows.configuration import read_configuration
 from goose_like_toolkits.boss.flow.boss import Boss, BossRun, Outcome, build_outcome, count_rounds, describe_end
 from goose_like_toolkits.boss.flow.setup import open_boss

@@ -21,6 +21,7 @@ from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.renderer import Renderer, is_failed
 from goose_like.terminal.run_screen import Screen
 from goose_like.terminal.tool_call import PLAN_TOOL, RunningCall, describe_call
+from goose_like.terminal.wrap import ConsoleLines
 from goose_like_toolkits.boss.flow.boss import count_rounds
 from goose_like_toolkits.boss.memory.log import LogEntry, list_entries
 
@@ -68,7 +69,8 @@ class BossScreen(Screen):
     """Draws a boss and its sub-bosses. Without a terminal, prints one line per action."""
 
     def __init__(self, console: Console, spec: BossSpec) -> None:
-        self.renderer = Renderer(console)
+        self.renderer = Renderer(ConsoleLines(console))
+        self._console = console
         self._spec = spec
         self._work = _Work(spec.name, spec)
         self._usage: dict[str, Usage] = {}
@@ -240,7 +242,7 @@ class BossScreen(Screen):
     def _draw_frame(self) -> None:
         """Draw the lower part, and again after each interval until `pause`."""
         self._frame = asyncio.get_running_loop().call_later(_FRAME_S, self._draw_frame)
-        console = self.renderer.lines.console
+        console = self._console
         if self._live is None:
             self._live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False)
             self._live.start()
@@ -252,7 +254,7 @@ class BossScreen(Screen):
         yield Text("")
         for depth, plan in plans:
             for row in self.renderer.format_plan_rows(plan, max(_PLAN_ROWS // len(plans), 2)):
-                yield Text.assemble("  " * depth, row, no_wrap=True, overflow="ellipsis")
+                yield Text.assemble("  " * depth, *row, no_wrap=True, overflow="ellipsis")
         for entry in self._work.log:
             yield Text(f"  {to_one_line(entry, width - 2)}", "dim", no_wrap=True)
         for running in active[-1].running.values():

@@ -1,0 +1,75 @@
+"""Lines of text in a log. Without a terminal nothing loads Rich, which takes a twentieth of the time of a start."""
+
+import os
+from typing import IO, Protocol
+
+MAX_LINE = 1_000
+_CONTROLS = dict.fromkeys((7, 8, 11, 12, 13))  # which Rich removes too
+StyledText = list[tuple[str, str]]
+"""Pieces of text, each with a style of Rich or an empty string."""
+
+
+class RichText(Protocol):
+    """A text of Rich."""
+
+    @property
+    def plain(self) -> str:
+        """The text without styles."""
+
+
+class LineWriter:
+    """A log that keeps lines as they are and knows about an unfinished line. Styles are left out."""
+
+    is_terminal = False
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self.is_mid_line = False
+
+    def write_line(self, text: str | StyledText | RichText, style: str = "") -> None:
+        """Print whole lines."""
+        self.end_line()
+        if isinstance(text, list):
+            text = "".join(part for part, _ in text)
+        plain = text if isinstance(text, str) else text.plain
+        self._write_plain(f"{plain}\n")
+
+    def write_text(self, text: str, style: str = "") -> None:
+        """Print text that may end within a line."""
+        self._write_plain(text)
+        self.is_mid_line = not text.endswith("\n")
+
+    def end_line(self) -> None:
+        """Finish a line that `write_text` left open."""
+        if self.is_mid_line:
+            self.is_mid_line = False
+            self._write_plain("\n")
+
+    def spin(self, text: str) -> None:
+        """Show text behind a spinner, where a terminal can show one."""
+
+    def stop_spinner(self) -> None:
+        """Remove the spinner, so that something else can use the terminal."""
+
+    def wrap(self, text: str, indent: int) -> list[str]:
+        """Split text into rows that fit beside an indent of so many columns."""
+        return text.split("\n")
+
+    def fold(self, text: str, indent: int) -> list[str]:
+        """Split text into rows anywhere, so that no space is lost between two rows."""
+        from rich.cells import chop_cells
+
+        room = self.get_room(indent)
+        return [row for line in text.expandtabs(4).split("\n") for row in chop_cells(line, room) or [""]]
+
+    def get_room(self, indent: int) -> int:
+        """Return the columns left beside an indent. Lines of a log may be long."""
+        return MAX_LINE
+
+    def _write_plain(self, text: str) -> None:
+        try:
+            self._file.write(text.translate(_CONTROLS).expandtabs())
+            self._file.flush()
+        except BrokenPipeError:  # the rest of the buffer must not cause an error at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
+            raise SystemExit(1) from None
