@@ -414,7 +414,7 @@ async def test_going_back_can_be_undone_with_contents_of_git(tmp_path, small_lim
 async def test_more_files_than_the_limit_and_than_a_batch_of_git(tmp_path, monkeypatch):
     monkeypatch.setattr(tree, "LIMIT_ENTRIES", 1000)
     root = tmp_path / "work"
-    for number in range(30):
+    for number in range(24):
         (root / f"d{number}").mkdir(parents=True)
         for name in range(100):
             (root / f"d{number}/{name}").write_bytes(b"one")
@@ -422,7 +422,7 @@ async def test_more_files_than_the_limit_and_than_a_batch_of_git(tmp_path, monke
     commit(root)
     async with open_undo(tmp_path) as p:
         number = await p.turn("sed -i s/one/two/ d1?/*; rm -r d2*")
-        assert len((await p.undo.plan_restore(number)).changes) == 1000 + 11 * 101
+        assert len((await p.undo.plan_restore(number)).changes) == 1000 + 5 * 101
         assert await p.back(number) == []
         assert run_git(root, "diff", "--name-only") == ""
         assert count_copies(p) == 1
