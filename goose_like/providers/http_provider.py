@@ -219,6 +219,20 @@ class HttpProvider:
         refusal = _parse_json(content) or content.decode(errors="replace")
         raise self._build_refusal(model, response.status_code, refusal, response.headers)
 
+    async def _fetch(self, path: str, body: bytes, model: str) -> bytes:
+        """Send a body and return the whole answer.
+
+        Raises:
+            ProviderError: No whole answer came, or the answer is a refusal.
+        """
+        response = await self._post(path, body, model)
+        import httpx2
+
+        try:
+            return bytes(await response.aread())
+        except httpx2.HTTPError as error:
+            raise BrokenStreamError(f"the connection broke within the answer ({_describe_cause(error)})") from error
+
     async def _send(self, client: Any, path: str, body: bytes) -> Any:
         headers = {"content-type": "application/json", "accept": "application/json", **self._build_headers()}
         request = client.build_request("POST", self._build_url(path), content=body, headers=headers)

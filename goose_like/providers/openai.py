@@ -85,9 +85,9 @@ class OpenAIProvider(HttpProvider):
         model = self.embedding_model or ""
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         with self._add_location_to_errors():
-            response = await self._post("/embeddings", json.dumps(body).encode(), model)
+            content = await self._fetch("/embeddings", json.dumps(body).encode(), model)
             try:
-                answer = json.loads(await response.aread())
+                answer = json.loads(content)
             except ValueError as error:
                 raise BrokenStreamError(f"the answer is no list of vectors ({clip(str(error), 80)})") from error
             return parse_embeddings(answer, len(texts))
