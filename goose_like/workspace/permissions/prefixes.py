@@ -115,6 +115,8 @@ def _make_prefix(command: SimpleCommand) -> str:
     if not count or any(_UNCOVERED.fullmatch(" ".join(words[:size])) for size in (1, 2)):
         return ""
     while count < len(words) and not _covers(words[:count], command):
+        if count > MAX_PREFIX_CHARS:  # too long to be offered; going on takes quadratic time
+            return ""
         count += 1
         is_option = words[count - 1].startswith("-") and "=" not in words[count - 1]
         count += is_option and count < len(words)  # the next word may be its value

@@ -134,3 +134,9 @@ def test_the_prefixes_of_a_line_cover_this_line(words: list[str]) -> None:
     line = " ".join(words)
     if prefixes := list_prefixes(line):
         assert is_covered(line, prefixes)
+
+
+@pytest.mark.parametrize("count", [50, 20_000])
+def test_a_prefix_that_is_too_long_is_not_offered(count: int) -> None:
+    line = "git push" + " -x" * count
+    assert list_prefixes(line) == []
