@@ -13,7 +13,7 @@ from goose_like.serve.openbb.history import Conversation, build_conversation
 from goose_like.serve.openbb.query import Query
 from goose_like.serve.openbb.request import RequestError, parse_query
 from goose_like.serve.openbb.response import EventWriter
-from goose_like.serve.openbb.state import TurnState
+from goose_like.serve.state import TurnState
 from tests.fakes import is_well_formed
 from tests.fuzz.source import Source
 from tests.serve.openbb.conversations import SIGNER, TIERS

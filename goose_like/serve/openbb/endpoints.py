@@ -14,6 +14,7 @@ from goose_like.config.profile import Profile
 from goose_like.core.message import ToolCall
 from goose_like.serve.middleware import RequestRecord, check_token, read_body
 from goose_like.serve.service import OPENBB_TOOLKIT, Service
+from goose_like.serve.state import StateSigner
 from goose_like.serve.turn import EventStream, stream_turn
 
 from .discovery import AgentInfo, build_agents_json, build_copilots_json
@@ -21,7 +22,6 @@ from .history import build_conversation
 from .query import Query
 from .request import RequestError, load_object, parse_query
 from .response import EventWriter
-from .state import StateSigner
 
 _LARGE_BODY_BYTES = 200_000
 """Larger bodies are parsed in a thread, so that other streams do not wait."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from itertools import count, zip_longest
 from typing import Any
 
-from pydantic import ValidationError
-
 from goose_like.core.events import MessageCompleted, TurnFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message, Part, Text, ToolCall
+from goose_like.serve.state import StateSigner, TurnState, list_open_calls, restore_turn
 from goose_like.serve.turn import ImageData, Turn
 
 from .client_tools import WIDGET_DATA_FUNCTIONS, to_model_calls
@@ -24,7 +23,6 @@ from .query import (
     QueryMessage,
     UserMessage,
 )
-from .state import StateSigner, TurnState, digest_messages
 
 _STOPPED = TurnFinished(reason="stop")
 _HANDED_OFF = TurnFinished(reason="handed_off")
@@ -131,7 +129,8 @@ class _ConversationBuilder:
         self.answers = []
 
     def _add_call(self, call: FunctionCall, signed_state: str) -> None:
-        state, model_calls = self._verify_state(signed_state), to_model_calls(call, self.query)
+        state = self.signer.verify_turn(signed_state, self.last_user_text)
+        model_calls = to_model_calls(call, self.query)
         requested = state.requested_calls if state else len(model_calls)
         if self.pending_calls and (state or model_calls[0][0] == self.pending_calls[0].name):
             self.answers = []
@@ -145,7 +144,7 @@ class _ConversationBuilder:
             self.history.apply(MessageCompleted(message=Message.assistant(text)))
         self._start_turn()
         if state:
-            self._restore_state(state)
+            restore_turn(self.history, state)
         else:
             self.history.apply(MessageCompleted(message=Message.assistant(text, self._create_calls(model_calls))))
         self.history.apply(_HANDED_OFF)
@@ -171,22 +170,6 @@ class _ConversationBuilder:
         others = (each.text for each in self.answers if not state or (each.agent_id and each.text not in own_text))
         return "\n\n".join(others)
 
-    def _verify_state(self, signed: str) -> TurnState | None:
-        value = self.signer.verify(signed, self.last_user_text) if signed else None
-        try:
-            return TurnState.model_validate(value) if value else None
-        except ValidationError:
-            return None  # another version of goose_like signed it
-
-    def _restore_state(self, state: TurnState) -> None:
-        """Apply everything that the server did before the call."""
-        is_same_history = not state.history_digest or state.history_digest == digest_messages(self.history.messages)
-        for event in state.events:
-            if isinstance(event, MessageCompleted) and not is_same_history:
-                event = MessageCompleted(message=event.message.strip_thinking({}))
-            if not isinstance(event, MessageCompleted) or event.message.parts:
-                self.history.apply(event)
-
     def _add_outcomes(self, outcomes: Sequence[Outcome]) -> None:
         """Give each requested call its outcome, and the last call all that are left."""
         for index, call in enumerate(self.requested_calls):
@@ -197,8 +180,3 @@ class _ConversationBuilder:
             self.images += images
             self.outcomes += ((call, outcome) for outcome in own if not outcome.is_error)
         self.requested_calls = []
-
-
-def list_open_calls(history: History) -> list[ToolCall]:
-    """List the calls of the last model message that have no result."""
-    return [call for call in history.open_calls.values() if history.is_open(call.id)]

@@ -35,15 +35,15 @@ from goose_like.core.events import (
     UsageRecorded,
 )
 from goose_like.core.message import ToolCall
+from goose_like.serve.state import StateSigner, TurnEvent, build_turn_state, list_open_calls
 from goose_like.sessions.artifact_text import render_artifact
 
 from .artifacts import encode_artifact
 from .citations import HIDDEN_DETAILS, cite_outcomes
 from .client_tools import to_client_call
-from .history import Conversation, list_open_calls
+from .history import Conversation
 from .query import Query, to_text
 from .request import STATE_KEY
-from .state import StateSigner, TurnEvent, build_turn_state
 
 Frame = tuple[str, dict[str, Any]]
 """An event: its name and its data."""

@@ -12,7 +12,7 @@ from goose_like.serve.openbb.history import (
 from goose_like.serve.openbb.query import (
     Query,
 )
-from goose_like.serve.openbb.state import StateSigner
+from goose_like.serve.state import StateSigner
 
 SIGNER = StateSigner(b"k" * 32)
 ONE, TWO = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"

@@ -13,7 +13,7 @@ from goose_like.core.message import Message, ToolCall
 from goose_like.serve.openbb.history import Conversation
 from goose_like.serve.openbb.query import Outcome, Query, UserMessage, Widget, WidgetTiers
 from goose_like.serve.openbb.response import EventWriter
-from goose_like.serve.openbb.state import StateSigner
+from goose_like.serve.state import StateSigner
 from tests.serve.sse_reader import read_events
 
 PRICE = "123e4567-e89b-12d3-a456-426614174000"

@@ -27,7 +27,7 @@ from goose_like.serve.openbb.query import (
     Query,
 )
 from goose_like.serve.openbb.response import EventWriter
-from goose_like.serve.openbb.state import StateSigner
+from goose_like.serve.state import StateSigner
 from goose_like.toolkit import Toolkit
 from tests.fakes import HEADER, ExchangeHarness, FakeToolkit, is_well_formed
 from tests.serve.openbb.conversations import LISTED, ONE, SIGNER, TIERS, TWO, list_sources, start_turn, summarize

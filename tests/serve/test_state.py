@@ -6,7 +6,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.serve.openbb.state import StateSigner
+from goose_like.serve.state import StateSigner
 
 SIGNER = StateSigner(b"k" * 32)
 json_values = st.recursive(

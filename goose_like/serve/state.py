@@ -1,4 +1,4 @@
-"""State of a turn that travels, signed, with a function call, because the protocol has no sessions."""
+"""State of a turn that travels, signed, with a client's call, because the protocols have no sessions."""
 
 import base64
 import hashlib
@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
 from goose_like.core.events import Compacted, MessageCompleted, PlanUpdated, Reminded, StateSaved, ToolFinished
 from goose_like.core.history import History
-from goose_like.core.message import FrozenModel, Message, RedactedThinking, Thinking
+from goose_like.core.message import FrozenModel, Message, RedactedThinking, Thinking, ToolCall
 
 _THINKING_TYPES = ("thinking", "redacted_thinking")
 _SHORT_OUTPUT = 1_000
@@ -51,6 +51,21 @@ def build_turn_state(history: History, events: Iterable[TurnEvent], requested_ca
         start += start in history.user_message_indexes
         state = state.model_copy(update={"history_digest": digest_messages(history.messages[:start])})
     return state.model_dump(mode="json")
+
+
+def restore_turn(history: History, state: TurnState) -> None:
+    """Apply everything that the server did before the call. Thinking after other messages is left out."""
+    is_same_history = not state.history_digest or state.history_digest == digest_messages(history.messages)
+    for event in state.events:
+        if isinstance(event, MessageCompleted) and not is_same_history:
+            event = MessageCompleted(message=event.message.strip_thinking({}))
+        if not isinstance(event, MessageCompleted) or event.message.parts:
+            history.apply(event)
+
+
+def list_open_calls(history: History) -> list[ToolCall]:
+    """List the calls of the last model message that have no result."""
+    return [call for call in history.open_calls.values() if history.is_open(call.id)]
 
 
 def _remove_images(event: TurnEvent) -> TurnEvent:
@@ -100,6 +115,14 @@ class StateSigner:
             return None
         value: JsonValue = json.loads(zlib.decompress(data))
         return value
+
+    def verify_turn(self, text: str, context: str) -> TurnState | None:
+        """Decode the signed state of a turn; return None if `verify` refuses it, or another version has signed it."""
+        value = self.verify(text, context) if text else None
+        try:
+            return TurnState.model_validate(value) if value else None
+        except ValidationError:
+            return None
 
     def _compute_mac(self, data: bytes, context: str) -> bytes:
         # The context's digest has a fixed length, so no other pair of context and data gives the same bytes.
