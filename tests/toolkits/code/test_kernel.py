@@ -118,6 +118,10 @@ async def test_long_value_is_shortened(free: CodeHarness):
     assert "[... 900,002 characters of this value left out; print what you need ...]" in file.read_text()
 
 
+async def test_printed_nul_is_text(free: CodeHarness):
+    assert await free.run(r"print('a\0b')") == r"a\0b"
+
+
 async def test_late_thread_output_goes_to_next_cell(free: CodeHarness):
     late = "def late():\n    go.wait(); print('late')\n"
     await free.run(f"import threading\ngo = threading.Event()\n{late}t = threading.Thread(target=late); t.start()")

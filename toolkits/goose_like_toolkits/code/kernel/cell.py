@@ -161,7 +161,7 @@ class CellOutput:
             self._line = rest
 
     def _keep(self, text: str) -> None:
-        self.output.write(text.encode(errors="replace"))
+        self.output.write(text.replace("\0", "\\0").encode(errors="replace"))  # NUL would mean binary output
         if self.output.size_bytes > MAX_OUTPUT_BYTES and not self.overflow.done():
             self.overflow.set_result(None)
 
