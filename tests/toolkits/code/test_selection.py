@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from goose_like_toolkits.code.plugins.plugin_prompt import format_signature, make_schema, make_tool_spec
 from goose_like_toolkits.code.plugins.registry import SHIPPED_PLUGINS, PluginRegistry
-from goose_like_toolkits.code.plugins.selection import pick_best, score_bm25, select_plugins, split_words
+from goose_like_toolkits.code.plugins.selection import pick_best, score_words, select_plugins, split_words
 from goose_like_toolkits.code.plugins.spec import PluginSpec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,37 +74,78 @@ def names(plugins: Sequence[PluginSpec]) -> list[str]:
 
 async def test_few_plugins_are_all_selected():
     assert await select_plugins(PLUGINS, "nothing of this", 5) == tuple(PLUGINS)
-    assert names(await select_plugins(PLUGINS, "", 3)) == ["sql_pull_data", "tell_joke", "setup"]
 
 
-def test_split_words_handles_names_and_plurals():
-    assert split_words("getHTTPPages of sql_tables, glass") == ["get", "httppage", "of", "sql", "table", "glass"]
+@pytest.mark.parametrize("said", ["", "wie wird das Wetter?", "Please tell me what it is that you would do for us."])
+async def test_nothing_is_selected_without_a_common_word(said):
+    assert names(await select_plugins(PLUGINS, said, 3)) == ["setup"]
+
+
+UPSTREAM = [
+    ("anomaly_detection", "Identifies anomalies from an input DataFrame of time series, and adds a new column."),
+    ("document_retriever", "Takes a query and returns a list of documents that are most relevant to the query."),
+    ("image2text", "Can load an image and convert it into text by using OCR."),
+    ("klarna_search", "Search and compare prices from thousands of online shops."),
+    ("paper_summary", "Summarizes a given paper page by page, highlighting the key points."),
+    ("sql_pull_data", "Pull data from a SQL database. Data can only be used for anomaly detection."),
+    ("tell_joke", "Call this plugin to tell a joke."),
+    ("text_classification", "Can access a list of English text and classify each of them into a label."),
+    ("web_search", "Search information from web with a query using search engine."),
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        ("detect abnormal data points in ./data.csv.", "anomaly_detection"),
+        ("give me summaries of these papers", "paper_summary"),
+        ("which label has each review? Use a classifier", "text_classification"),
+        ("searching the web for llamas", "web_search"),
+        ("comparing the price of laptops", "klarna_search"),
+    ],
+)
+async def test_forms_of_words_and_names_match(said, first):
+    plugins = [plugin(name, description) for name, description in UPSTREAM]
+    assert first in names(await select_plugins(plugins, said, 2))
+    assert "tell_joke" not in names(await select_plugins(plugins, said, 8))
+
+
+def test_parameters_match():
+    reader = plugin("reader", parameters=[{"name": "barcode", "type": "str", "description": "The digits."}])
+    for said in ("here is a barcode", "digits!"):
+        assert [score > 0 for score in score_words([*PLUGINS, reader], said)] == [False] * 5 + [True]
+
+
+def test_split_words_handles_names_and_endings():
+    assert split_words("getHTTPPages of sql_tables, glass") == ["httppag", "sql", "tabl", "glass"]
 
 
 WORDS = st.lists(st.sampled_from(["sql", "joke", "rain", "the", "data", "city", "find"]), max_size=6).map(" ".join)
 
 
-@given(st.lists(WORDS, max_size=8), WORDS)
-def test_bm25_scores(texts, said):
-    scores = score_bm25(texts, said)
+@given(st.lists(WORDS.filter(bool), max_size=8), WORDS)
+def test_scores_are_above_zero_for_common_words(texts, said):
+    plugins = [plugin("p", text) for text in texts]
+    scores = score_words(plugins, said)
     for text, score in zip(texts, scores, strict=True):
-        assert (score > 0) == bool(set(text.split()) & set(said.split()))
-    backwards = score_bm25(texts[::-1], said)[::-1]
+        assert (score > 0) == bool((set(text.split()) & set(said.split())) - {"the"})
+    backwards = score_words(plugins[::-1], said)[::-1]
     assert scores == pytest.approx(backwards)
 
 
 @given(st.lists(st.tuples(st.floats(0, 9), st.booleans()), max_size=9), st.integers(1, 9))
 def test_pick_best_keeps_required(scored, k):
     plugins = [plugin(f"p{at}", required=required) for at, (_, required) in enumerate(scored)]
-    scores = [score for score, _ in scored]
-    found = names(pick_best(plugins, scores, k))
+    scores = dict(zip(names(plugins), (score for score, _ in scored), strict=True))
+    found = names(pick_best(plugins, list(scores.values()), k))
     always = names([each for each in plugins if each.required])
     assert set(always) <= set(found)
-    assert len(found) == min(len(plugins), max(k, len(always)))
+    assert len(found) <= max(k, len(always))
     assert found == [name for name in names(plugins) if name in found]
-    left = [score for each, score in zip(plugins, scores, strict=True) if each.name not in found]
-    by_score = [score for each, score in zip(plugins, scores, strict=True) if each.name in found and not each.required]
-    assert max(left, default=0) <= min(by_score, default=9)
+    chosen = [scores[name] for name in found if name not in always]
+    assert all(chosen)
+    left = [score for name, score in scores.items() if name not in found]
+    assert max(left, default=0) <= min(chosen, default=9)
 
 
 # --- by meaning, from a server

@@ -10,14 +10,18 @@ from pathlib import Path
 import pytest
 from goose_like_toolkits.code.config import Config
 from goose_like_toolkits.code.kernel_session import CellResult
+from goose_like_toolkits.code.toolkit import CodeToolkit
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Compacted, MessageCompleted, StateSaved, ToolFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
 from goose_like.core.notifier import render_plain_text
+from goose_like.sdk.lint import collect_tools
+from goose_like.workspace.workspace import Workspace
 from tests import ROOT
-from tests.toolkits.code.cell_harness import open_harness
+from tests.fakes import ExchangeHarness
+from tests.toolkits.code.cell_harness import CodeHarness, open_harness
 from tests.toolkits.code.test_plugins import SEED
 from tests.toolkits.developer.developer_harness import wait_until
 
@@ -112,10 +116,18 @@ async def test_failed_plugin_is_off(tmp_path, project):
 async def test_signature_mismatch_is_logged_at_start(tmp_path, project):
     file = project("word_count", "word_count", "words str true")
     project("counter", "counter")
+    (project.folder / "broken.yaml").write_text("name: [")
     async with with_project(tmp_path) as here:
-        assert "word_count" not in here.toolkit.prompt()
+        reason = "takes no parameter 'words'; did you mean 'text'"
+        assert "def word_count" not in here.toolkit.prompt()
+        assert re.search(f"\n- broken: .*broken.yaml:1: .*\n- word_count: .*{reason}", here.toolkit.prompt())
         assert (await here.call("list_plugins")).output.splitlines()[1].startswith("word_count: (off: ")
-        assert "NameError" in await here.run("word_count('a')")
+        for cell in ("word_count('a')", "def count(text): return word_count(text)\ncount('a')"):
+            failed = await here.run(cell)
+            assert "NameError" in failed
+            assert re.search(rf"\[plugin word_count is off: .*{reason}", failed)
+        assert "[plugin broken is off: " in await here.run("broken()")
+        assert "off" not in await here.run("unknown()")
         yaml = project.folder / "word_count.yaml"
         yaml.write_text(yaml.read_text() + "allow_drift: true\n")
         assert "{'a': 1}" in await here.run("word_count('a')")
@@ -171,6 +183,8 @@ async def test_temporal_text_is_not_sent_later(tmp_path, project):
         assert "stays" in outcome.replacement
         assert "passes" not in outcome.replacement
         assert "Plugin-reporter: passes" in here.log_lines
+        await here.run("for letter in reporter.say('pieces') + 'end': print(letter, end='', flush=True)")
+        assert here.screen_text.replace("\n", "") == "stays passespiecesend"
 
 
 async def test_temporal_text_beside_a_figure(tmp_path, project):
@@ -208,8 +222,8 @@ def test_elided_result_stays_elided():
     ("text", "now", "later"),
     [
         ("a<b>c<d>e", "abcde", "ace"),
-        ("a<b<c>d", "ab<cd", "ad"),
-        ("a>b<c", "a>b<c", "a>b<c"),
+        ("a<b<c>d", "abcd", "ad"),
+        ("a>b<c", "abc", "abc"),  # a part of long output is left out
         ("", "", ""),
     ],
 )
@@ -369,6 +383,27 @@ async def test_fitting_plugins_are_shown_and_all_callable(tmp_path, project):
         assert "did you mean 'shapes'" in described.output
 
 
+async def test_only_plugins_that_fit_the_message_are_sent(tmp_path, project):
+    for name in ("counter", "shapes", "waits"):
+        project(name, name, more="allow_drift: true")
+    yaml = project.folder / "waits.yaml"
+    yaml.write_text(yaml.read_text().replace("The plugin waits.", "Sleeps for some seconds."))
+    exchange = ExchangeHarness(["Good night.", "Bye."], folder=tmp_path / "session")
+    workspace = Workspace(
+        tmp_path / "project", mode="full", approval="auto", notifier=exchange.recorder, session_folder=tmp_path
+    )
+    async with workspace:
+        here = CodeHarness(exchange.session, workspace, exchange.recorder, project="work", select_top_k=1)
+        exchange.add_toolkits(here.toolkit)
+        await exchange.exchange.reply("sleeping for five seconds")
+        await exchange.exchange.reply("something else")
+        await here.toolkit.close()
+    first, second = (" ".join(each.text for each in sent.messages) for sent in exchange.provider.requests)
+    assert re.findall(r"def (\w+)\(", first) == ["waits"]
+    assert re.findall(r"def (\w+)\(", second) == ["waits"]
+    assert "plugins that may fit: none by the words of the message" in second
+
+
 async def test_plugin_only_mode_has_plugin_tools(tmp_path, project):
     project("word_count", "word_count", "text str true", "top int false")
     project("counter", "counter")
@@ -498,5 +533,6 @@ async def test_docs_list_every_key_and_tool(tmp_path):
     for key in Config.model_fields.keys() - {"tools"}:
         assert f"`{key}`" in page or f"      {key}: " in page, key
     async with open_harness(tmp_path, "full") as full:
+        assert [tool.name for tool in collect_tools(CodeToolkit)] == [*full.tools]  # for `toolkit show`
         for name in ("call_plugin", *full.tools):
             assert f"`{name}(" in page

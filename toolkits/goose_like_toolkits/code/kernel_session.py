@@ -25,6 +25,8 @@ from .config import Config
 # TaskWeaver's plugins put these marks around text that later prompts must not contain.
 _START, _END = "{{DELIMITER_START_TEMPORAL}}", "{{DELIMITER_END_TEMPORAL}}"
 
+_UNDEFINED = re.compile(r"name '(\w+)' is not defined")
+
 _MAX_MESSAGES = 500  # per cell, because a cell may send messages without end
 _MESSAGE_CHARACTERS = 4_000
 
@@ -41,13 +43,8 @@ class CellResult:
     @classmethod
     def from_marked(cls, text: str, image: ImageResult | None = None, error: str = "") -> "CellResult":
         """Create a result from a text in which plugins marked parts for this turn only."""
-        *pieces, rest = text.split(_END)
-        now, later = list[str](), list[str]()
-        for piece in pieces:
-            before, mark, transient = piece.partition(_START)
-            now.append(before + transient if mark else before + _END)
-            later.append(before if mark else before + _END)
-        return cls("".join([*now, rest]), "".join([*later, rest]), image, error)
+        later = "".join(piece.partition(_START)[0] for piece in text.split(_END)[:-1]) + text.split(_END)[-1]
+        return cls(_remove_marks(text), _remove_marks(later), image, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +141,8 @@ class KernelSession:
         files = CellFiles(self._outputs.folder, call)
         output = LimitedOutput(files.reserve_path("python.txt"), self._outputs.limit_bytes)
         context = copy_context()  # output arrives in another task but belongs to this call
-        cell = CellOutput(output, LiveOutput(lambda text: context.run(self._outputs.show, text)), files)
+        screen = _MarkFilter(lambda text: context.run(self._outputs.show, text))
+        cell = CellOutput(output, LiveOutput(screen.write), files)
         notes, stopped, self._log_count = list[str](), None, 0
         try:
             notes = await self._manager.run(code, cell, timeout_s)
@@ -153,16 +151,23 @@ class KernelSession:
             cell.write_block(error.last_output)
         finally:
             cell.close()
+            screen.close()
         text = output.format_for_model()
         events = await asyncio.to_thread(self._report_messages, files) if self._messages else []
         results = [*events, *cell.notes]
-        raised = [f"raised {cell.error}"] if cell.error and not stopped else []
+        raised = [f"raised {cell.error}", *self._explain_names(text)] if cell.error and not stopped else []
         warnings = await self._workspace.inspect_changes()
         notes = [*results, *notes, *raised, *warnings, *(stopped.notes if stopped else ())]
         answer = append_notes(text, notes) if text or not results else "\n".join(f"[{note}]" for note in notes)
         if stopped:
             raise ToolError(CellResult.from_marked(answer).text)
         return CellResult.from_marked(answer, cell.image, cell.error)
+
+    def _explain_names(self, text: str) -> list[str]:
+        """Explain each undefined name in an error that is a plugin which is off."""
+        names = dict.fromkeys(_UNDEFINED.findall(text))
+        reasons = ((name, self._registry.explain_off(name)) for name in names)
+        return [f"plugin {name} is off: {reason}" for name, reason in reasons if reason]
 
     def _make_setup(self) -> Message:
         rules = self._config.select_rules(self._registry.project.settings)
@@ -192,7 +197,7 @@ class KernelSession:
         if message.get("type") == "log":
             self._log_count += 1
             if self._log_count <= _MAX_MESSAGES:
-                self._outputs.notifier.log(_clip(f"{message['tag']}: {message['text']}"))
+                self._outputs.notifier.log(_clip(_remove_marks(f"{message['tag']}: {message['text']}")))
             if self._log_count == _MAX_MESSAGES:
                 self._outputs.notifier.log("plugins log too much; more messages of this cell are not shown")
         elif len(self._messages) < _MAX_MESSAGES:
@@ -230,6 +235,31 @@ class KernelSession:
         except OSError as error:
             return f"artifact {name} could not be saved: {error.strerror}"
         return f"artifact {name}: {path}" + (f" ({description})" if description and description != name else "")
+
+
+class _MarkFilter:
+    """A filter for live output that removes the marks of transient text, also if a mark arrives in two pieces."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._held = ""
+
+    def write(self, text: str) -> None:
+        """Show a text, except an end that may be the start of a mark."""
+        text = _remove_marks(self._held + text)
+        size = max(size for size in range(len(_START)) if text.endswith((_START[:size], _END[:size])))
+        text, self._held = text[: len(text) - size], text[len(text) - size :]
+        if text:
+            self._show(text)
+
+    def close(self) -> None:
+        """Show the rest."""
+        if self._held:
+            self._show(self._held)
+
+
+def _remove_marks(text: str) -> str:
+    return text.replace(_START, "").replace(_END, "")
 
 
 def _clip(text: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from textwrap import shorten
@@ -14,7 +15,7 @@ from typing_extensions import override
 from goose_like.agent.slash_context import SlashContext
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import StateSaved
-from goose_like.core.tool import Tool, make_tool
+from goose_like.core.tool import Tool, ToolOptions, make_tool
 from goose_like.terminal.report_table import make_table
 from goose_like.toolkit import ImageResult, Notifier, Requirements, ToolError, Toolkit, TransientResult, command, tool
 from goose_like_toolkits.code.kernel.manager import format_names
@@ -28,7 +29,7 @@ from goose_like_toolkits.code.plugins.plugin_prompt import (
 )
 from goose_like_toolkits.code.plugins.project import explain_empty, list_rows
 from goose_like_toolkits.code.plugins.registry import SHIPPED_PLUGINS, PluginRegistry
-from goose_like_toolkits.code.plugins.selection import get_search_text, score_bm25
+from goose_like_toolkits.code.plugins.selection import score_words
 from goose_like_toolkits.code.plugins.spec import PluginSpec
 
 from .config import MAX_TIMEOUT_S, Config
@@ -40,6 +41,7 @@ _DEFAULT_TOP_K = 10
 _STATE_NAMES = 200
 _SHOWN_ERRORS = 5
 _DESCRIPTION_CHARACTERS = 100
+_CALL_OPTIONS = ToolOptions(time_limit_s=None)
 
 _GUIDANCE = (
     "- Work on data with `run_python`: look first (shape, head, dtypes), then continue in small cells; variables, "
@@ -85,18 +87,19 @@ class CodeToolkit(Toolkit):
                 f"There are {len(offered)} plugins, which are functions in the kernel. You get those that fit the "
                 "task, and `list_plugins` finds others."
             )
+        if off := self._registry.project.describe_broken(_SHOWN_ERRORS):
+            sections.append(f"Plugins that are off, because their files have errors:\n{off}")
         return "\n\n".join(sections)
 
     @override
     def tools(self) -> tuple[Tool, ...]:
         tools = {each.name: each for each in super().tools()}
         if not self._is_plugin_only:
-            tools.pop("call_plugin", None)
             return tuple(tools.values())
         tools.pop("run_python", None)
         specs = [spec for spec in self._offered if spec.required or self._fits_prompt]
-        if set(self._registry.possible_tools) <= {spec.name for spec in specs}:
-            tools.pop("call_plugin", None)
+        if not set(self._registry.possible_tools) <= {spec.name for spec in specs}:
+            tools["call_plugin"] = replace(make_tool(self.call_plugin), options=_CALL_OPTIONS)
         if taken := [spec.name for spec in specs if spec.name in tools]:
             raise ProfileError(f"the plugin {taken[0]!r} has the name of a tool; rename it")
         return (*tools.values(), *map(self._make_plugin_tool, specs))
@@ -108,9 +111,12 @@ class CodeToolkit(Toolkit):
             signatures = format_signatures(offered)
             is_changed = signatures != self._initial_signatures
             return {"plugins": f"only these are on now:\n{signatures or 'none'}"} if is_changed else {}
+        if not self.session.history.is_in_turn:  # the new message is not there yet
+            return {}
         text = self.exchange_view.last_user_text
         selected = await self._registry.select(offered, text, self._top_k, self.exchange_view)
-        return {"plugins that may fit": f"\n{format_signatures(selected)}"}
+        none = "none by the words of the message; `list_plugins` lists all"
+        return {"plugins that may fit": f"\n{format_signatures(selected)}" if selected else none}
 
     @override
     def state_sections(self) -> list[tuple[str, str]]:
@@ -133,7 +139,6 @@ class CodeToolkit(Toolkit):
             raise ToolError("the code is empty")
         return await self._run(code, limit_s)
 
-    @tool(time_limit_s=None)
     async def call_plugin(self, name: str, arguments: dict[str, Any]) -> str | ImageResult | TransientResult:
         """Call a plugin with its arguments by name; describe_plugin lists them."""
         spec = self._registry.find(name)
@@ -152,7 +157,7 @@ class CodeToolkit(Toolkit):
         """
         specs = self._registry.project.specs
         if about:
-            scores = score_bm25([get_search_text(spec) for spec in specs], about)
+            scores = score_words(specs, about)
             specs = tuple(spec for _, spec in sorted(zip(scores, specs, strict=True), key=lambda pair: -pair[0]))
         return "\n".join(map(self._format_line, specs)) or f"there are no plugins in {self._registry.project.plugins}"
 
@@ -214,8 +219,7 @@ class CodeToolkit(Toolkit):
         return await self._run(format_call(spec, arguments), self._config.timeout_s)
 
     def _make_plugin_tool(self, spec: PluginSpec) -> Tool:
-        options = make_tool(self.call_plugin).options
-        return Tool(make_tool_spec(spec), partial(self._call, spec), make_arguments_model(spec), options)
+        return Tool(make_tool_spec(spec), partial(self._call, spec), make_arguments_model(spec), _CALL_OPTIONS)
 
     @property
     def _is_plugin_only(self) -> bool:

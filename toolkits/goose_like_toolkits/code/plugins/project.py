@@ -45,12 +45,24 @@ class Project:
         ignored -= {spec.code for spec in self.specs if spec.enabled}
         return tuple(each for each in self.diagnostics if not each.is_warning and each.file not in ignored)
 
+    def describe_broken(self, count: int) -> str:
+        """Return a line for each of the first plugins with errors, and the number of the others."""
+        reasons = {spec.name: self.off[spec.name] for spec in self.specs if spec.enabled and spec.name in self.off}
+        reasons = {**{file.stem: str(each) for file, each in self.unreadable.items()}, **reasons}
+        lines = [f"- {name}: {reason}" for name, reason in reasons.items()]
+        return "\n".join([*lines[:count], *([f"- {len(lines) - count} more"] if len(lines) > count else [])])
+
+    @property
+    def unreadable(self) -> dict[Path, Diagnostic]:
+        """The first error of each YAML file that cannot be read."""
+        readable = {spec.file for spec in self.specs}
+        errors = [each for each in self.diagnostics if each.file.suffix == ".yaml" and not each.is_warning]
+        return {each.file: each for each in reversed(errors) if each.file not in readable}
+
     def explain_missing(self, name: str) -> str:
         """Explain why there is no plugin with this name: its YAML has errors, or the name is misspelt."""
-        readable = {spec.file for spec in self.specs}
-        for each in self.diagnostics:
-            if each.file.name == f"{name}.yaml" and each.file not in readable and not each.is_warning:
-                return f"the plugin {name!r} can't be used: {each}"
+        if error := self.unreadable.get(self.plugins / f"{name}.yaml"):
+            return f"the plugin {name!r} can't be used: {error}"
         return f"no plugin {name!r} in {self.plugins}; {did_you_mean(name, [spec.name for spec in self.specs])}"
 
     @classmethod
@@ -155,18 +167,13 @@ def explain_empty(project: Project) -> str:
 
 def list_rows(project: Project, explain_off: Callable[[str], str | None]) -> list[list[str]]:
     """Return name, state and description of each plugin, also of those with an unreadable YAML file."""
-    readable = {spec.file for spec in project.specs}
     reasons = [explain_off(spec.name) for spec in project.specs]
     rows = [
         [spec.name, f"off: {reason}" if reason else "on", " ".join(spec.description.split())]
         for spec, reason in zip(project.specs, reasons, strict=True)
     ]
-    broken = {
-        each.file: [each.file.stem, f"broken: {each.text}", ""]
-        for each in reversed(project.diagnostics)
-        if each.file.suffix == ".yaml" and each.file not in readable and not each.is_warning
-    }
-    return sorted([escape_controls(cell) for cell in row] for row in [*rows, *broken.values()])
+    rows += [[file.stem, f"broken: {each.text}", ""] for file, each in project.unreadable.items()]
+    return sorted([escape_controls(cell) for cell in row] for row in rows)
 
 
 def print_diagnostics(project: Project) -> int:

@@ -56,9 +56,12 @@ class PluginRegistry:
         return [spec.name for spec in usable if spec.plugin_only] or [spec.name for spec in usable]
 
     def explain_off(self, name: str) -> str | None:
-        """Return why a known plugin is off, or None if it is on."""
+        """Return why a plugin is off, or None if it is on or unknown."""
         if reason := self.project.off.get(name):
             return reason
+        if name not in (spec.name for spec in self.project.specs):
+            error = self.project.unreadable.get(self.project.plugins / f"{name}.yaml")
+            return str(error) if error else None
         if name in self.switched:
             return None if self.switched[name] else "switched off in this session"
         return None if self._is_chosen(name) else "not among the profile's `plugins`"

@@ -1,4 +1,4 @@
-"""Selection of the plugins that fit a text, by meaning (embeddings) or by words (BM25)."""
+"""Selection of the plugins that fit a text, by meaning (embeddings) or by words (BM25F)."""
 
 import asyncio
 import math
@@ -18,32 +18,68 @@ from .spec import PluginSpec
 _K1, _B = 1.2, 0.75
 """The usual parameters of BM25: saturation of repeated words, and penalty for long texts."""
 
+_NAME_WEIGHT, _PARAMETER_WEIGHT, _EXAMPLE_WEIGHT = 3.0, 0.5, 0.5
+"""Weights of words in a plugin's name, parameters and examples; a word of the description counts 1."""
+
+_MIN_SHARE = 0.3
+"""Plugins with less than this share of the best score are left out."""
+
 _EMBEDDING_TIMEOUT_S = 10.0
+
+_SUFFIXES = re.compile(
+    "(?:i[sz]ations?|i[sz]e|ications?|at(?:ion|or)s?|ment|ing|ion|ous|ies|als?|ers?|ors?|ed|es|(?<!s)s|e|y)$"
+)
+_STOP_WORDS = frozenset(
+    """a about after all also am an and any are as at be been but by can could did do does for from get give go had has
+    have he her here him his how i if in into is it its just let like make may me more most much must my need no not of
+    off on one only or our out over please same she should show so some such take tell than that the their them then
+    there these they this those to too up use used uses using very want was we were what when where which while who why
+    will with without would you your""".split()
+)
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into lower-case words and parts of names, without the `s` of a plural."""
+    """Split a text into the stems of its words and of the parts of names, without words that have little meaning."""
     words = re.findall(r"[^\W_]+", re.sub(r"([a-z\d])([A-Z])", r"\1 \2", text))
-    return [
-        word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-        for word in map(str.lower, words)
-    ]
+    return [_get_stem(word) for word in map(str.lower, words) if word not in _STOP_WORDS]
+
+
+def _get_stem(word: str) -> str:
+    """Return what English forms of a word share: `detect` for `detection`, `plot` for `plotting`."""
+    while len(stem := _SUFFIXES.sub("", word)) >= 3 and stem != word:
+        word = stem[:-1] if stem[-1] == stem[-2] and stem[-1] not in "lsz" else stem
+    return word
 
 
 def get_search_text(spec: PluginSpec) -> str:
-    """Return the text of a plugin that is searched and embedded."""
+    """Return the text of a plugin that is embedded."""
     return "\n".join((spec.name, spec.description, spec.examples))
 
 
-def score_bm25(texts: Sequence[str], query: str) -> list[float]:
-    """Score how well each text fits a query (Robertson and Zaragoza, 2009); 0 without a common word."""
-    counts = [Counter(split_words(text)) for text in texts]
+def _weigh_words(spec: PluginSpec) -> Counter[str]:
+    """Return the weight of each word of a plugin."""
+    parameters = " ".join(f"{each.name} {each.description}" for each in spec.parameters)
+    weights = Counter[str]()
+    for text, weight in (
+        (spec.name, _NAME_WEIGHT),
+        (spec.description, 1.0),
+        (parameters, _PARAMETER_WEIGHT),
+        (spec.examples, _EXAMPLE_WEIGHT),
+    ):
+        for word in split_words(text):
+            weights[word] += weight  # type: ignore[assignment]
+    return weights
+
+
+def score_words(specs: Sequence[PluginSpec], query: str) -> list[float]:
+    """Score how well each plugin fits a query (BM25F, Robertson and Zaragoza, 2009); 0 without a common word."""
+    counts = [_weigh_words(spec) for spec in specs]
     lengths = [sum(count.values()) for count in counts]
-    mean_length = sum(lengths) / max(len(texts), 1) or 1.0
-    scores = [0.0] * len(texts)
-    for word in set(split_words(query)):
+    mean_length = sum(lengths) / max(len(specs), 1) or 1.0
+    scores = [0.0] * len(specs)
+    for word in sorted(set(split_words(query))):
         holders = sum(word in count for count in counts)
-        rarity = math.log(1 + (len(texts) - holders + 0.5) / (holders + 0.5))
+        rarity = math.log(1 + (len(specs) - holders + 0.5) / (holders + 0.5))
         for index, count in enumerate(counts):
             if times := count[word]:
                 saturation = _K1 * (1 - _B + _B * lengths[index] / mean_length)
@@ -52,10 +88,15 @@ def score_bm25(texts: Sequence[str], query: str) -> list[float]:
 
 
 def pick_best(specs: Sequence[PluginSpec], scores: Sequence[float], count: int) -> tuple[PluginSpec, ...]:
-    """Return the plugins with the best scores in their original order, and in any case those with `required: true`."""
-    ranked = sorted(range(len(specs)), key=lambda index: (not specs[index].required, -scores[index], index))
-    required = sum(spec.required for spec in specs)
-    return tuple(specs[index] for index in sorted(ranked[: max(count, required)]))
+    """Return at most `count` plugins with the best scores in their original order, and those with `required: true`.
+
+    A plugin whose score is 0 or far below the best one is left out: a wrong plugin is worse than none.
+    """
+    limit = _MIN_SHARE * max(scores, default=0.0)
+    free = max(count - sum(spec.required for spec in specs), 0)
+    fitting = (index for index, score in enumerate(scores) if score > max(limit, 0) and not specs[index].required)
+    best = sorted(fitting, key=lambda index: -scores[index])[:free]
+    return tuple(spec for index, spec in enumerate(specs) if spec.required or index in best)
 
 
 async def select_plugins(
@@ -72,12 +113,12 @@ async def select_plugins(
     """
     if len(specs) <= count:
         return tuple(specs)
-    texts = [get_search_text(spec) for spec in specs]
     if model and model.embedding_model and text.strip():
+        texts = [get_search_text(spec) for spec in specs]
         with suppress(GooseLikeError, TimeoutError):  # words are good enough
             async with asyncio.timeout(_EMBEDDING_TIMEOUT_S):
                 return pick_best(specs, await _score_meaning(texts, text, model, cache), count)
-    return pick_best(specs, score_bm25(texts, text), count)
+    return pick_best(specs, score_words(specs, text), count)
 
 
 async def _score_meaning(texts: Sequence[str], query: str, model: ModelView, cache: ParseCache | None) -> list[float]:
