@@ -354,10 +354,11 @@ def test_launcher_runs_a_flow(files, tmp_path):
 
 def test_package_imports_the_api_on_first_use():
     program = (
-        "import sys, goose_like_toolkits.boss as boss; print('goose_like.agent.build' in sys.modules); "
-        "boss.AbstractBossFlow; print('goose_like.agent.build' in sys.modules)"
+        "import sys, goose_like_toolkits.boss as boss; listed = set(dir(boss)); "
+        "print('goose_like.agent.build' in sys.modules); from goose_like_toolkits.boss import *; "
+        "print('goose_like.agent.build' in sys.modules, listed >= {'AtomicFlow', *boss.__all__} <= set(globals()))"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ended.stdout.split() == ["False", "True"]
+    assert ended.stdout.split() == ["False", "True", "True"]
     with pytest.raises(ImportError, match="AbstractBosFlow"):
         from goose_like_toolkits.boss import AbstractBosFlow  # noqa: F401

@@ -20,6 +20,7 @@ from os import path
 LIMIT: int = 10
 table, _hidden = {key: 1 for key in ""}, 1
 table["x"] = 2
+table[max(key for key in table)], [first, *rest] = 3, "abc"
 
 
 # The mean.
@@ -63,6 +64,8 @@ if True:
 
 OUTLINE = '''LIMIT: int
 table = ...
+first = ...
+rest = ...
 @cache
 def mean(values: list[float], *, start=0) -> float:
     """The mean of values."""
@@ -84,7 +87,7 @@ def show_outline(source, *detail):
 
 def test_outline():
     assert show_outline(LIBRARY) == OUTLINE
-    assert show_outline(LIBRARY, "names") == "LIMIT\ntable\nmean\nPoint"
+    assert show_outline(LIBRARY, "names") == "LIMIT\ntable\nfirst\nrest\nmean\nPoint"
     signatures = show_outline(LIBRARY, "signatures")
     assert "Its size" not in signatures
     assert "def mean(values: list[float], *, start=0) -> float:" in signatures

@@ -3,18 +3,15 @@
 from importlib import import_module
 from typing import Any
 
-_API_NAMES = (
-    "AbstractBossFlow",
-    "AtomicFlow",
-    "CircularFlow",
-    "CtrlExMemFlow",
-    "FlowLauncher",
-    "SequentialFlow",
-)
+__all__ = ["AbstractBossFlow", "AtomicFlow", "CircularFlow", "CtrlExMemFlow", "FlowLauncher", "SequentialFlow"]
 
 
 def __getattr__(name: str) -> Any:
     # The command imports this package at every start and needs none of these classes, so import them on first use.
-    if name not in _API_NAMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(".aiflows.api", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -232,14 +232,13 @@ def build_outline(source: str, detail: Detail = "docstrings") -> tuple[str, ...]
 def _describe(node: ast.stmt, detail: Detail) -> Iterator[str]:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            if not name.startswith("_"):
+            if _is_public(name):
                 text = name if detail == "names" else ast.unparse(_shorten(node, detail))
                 yield "\n".join(filter(None, text.split("\n")))
-        case ast.Assign():
-            for one in (one for target in node.targets for one in ast.walk(target)):
-                if isinstance(one, ast.Name) and _is_public(one):
-                    yield one.id if detail == "names" else f"{one.id} = ..."
-        case ast.AnnAssign(target=ast.Name(id=name)) if not name.startswith("_"):
+        case ast.Assign(targets=targets):
+            for name in filter(_is_public, (name for target in targets for name in _list_targets(target))):
+                yield name if detail == "names" else f"{name} = ..."
+        case ast.AnnAssign(target=ast.Name(id=name)) if _is_public(name):
             yield name if detail == "names" else f"{name}: {ast.unparse(node.annotation)}"
 
 
@@ -249,13 +248,26 @@ def _shorten(node: _Definition, detail: Detail) -> ast.stmt:
     if detail == "docstrings" and (docstring := ast.get_docstring(node)):
         body.append(ast.Expr(ast.Constant(" ".join(docstring.split("\n\n")[0].split()))))
     for child in node.body if isinstance(node, ast.ClassDef) else ():
-        if isinstance(child, _Function) and (child.name == "__init__" or not child.name.startswith("_")):
+        if isinstance(child, _Function) and (child.name == "__init__" or _is_public(child.name)):
             body.append(_shorten(child, detail))
-        elif isinstance(child, ast.AnnAssign) and _is_public(child.target):
+        elif isinstance(child, ast.AnnAssign) and any(map(_is_public, _list_targets(child.target))):
             body.append(child)
     short.body = body
     return short
 
 
-def _is_public(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not node.id.startswith("_")
+def _list_targets(target: ast.expr) -> list[str]:
+    """List the names that an assignment defines. An item or attribute, such as `table["x"]`, defines none."""
+    match target:
+        case ast.Name(id=name):
+            return [name]
+        case ast.Starred(value=value):
+            return _list_targets(value)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return [name for part in parts for name in _list_targets(part)]
+        case _:
+            return []
+
+
+def _is_public(name: str) -> bool:
+    return not name.startswith("_")
