@@ -4,6 +4,7 @@ No other shared module imports a protocol.
 """
 
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from .service import open_service
 from .settings import Settings
 from .shutdown import handle_signals
 from .static_files import load_static_files
+from .turn import FAULT
 
 
 def create_app(settings: Settings, profile: Profile, create_metrics: Callable[[], Metrics] = Metrics) -> RequestLog:
@@ -32,7 +34,7 @@ def create_app(settings: Settings, profile: Profile, create_metrics: Callable[[]
     routes += [Route(f"/{path}", response, methods=["GET"], name="page") for path, response in files]
     labels = {route.path: route.name for route in routes}
     lifespan = partial(_run_worker, settings, profile, metrics)
-    handlers: Any = {HTTPException: _send_error}
+    handlers: Any = {HTTPException: _send_error, Exception: _send_fault}
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     return RequestLog(OriginCheck(app, settings), metrics, labels)
 
@@ -76,3 +78,8 @@ async def _export_metrics(request: Request) -> Response:
 
 def _send_error(_: Request, error: HTTPException) -> Response:
     return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+
+
+def _send_fault(_: Request, error: Exception) -> Response:
+    logging.getLogger(__name__).error("a request failed", exc_info=error)
+    return JSONResponse({"detail": FAULT}, 500)

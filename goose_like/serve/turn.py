@@ -26,6 +26,8 @@ from goose_like.sessions.session import Session
 from .middleware import RequestRecord
 from .service import Service
 
+FAULT = "a fault in goose_like or in a plugin; the server's log has more"
+
 ImageData = tuple[bytes, str]
 """An image's bytes and the name of its source."""
 
@@ -130,7 +132,7 @@ def _describe_failure(error: Exception) -> TurnFinished:
         case GooseLikeError():
             detail, exit_code = str(error), error.exit_code
         case _:
-            detail, exit_code = "a fault in goose_like or in a plugin; the server's log has more", 1
+            detail, exit_code = FAULT, 1
             logging.getLogger(__name__).error("a request failed", exc_info=error)
     return TurnFinished(reason="error", detail=detail, exit_code=exit_code)
 

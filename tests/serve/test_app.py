@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
+import httpx2
 import uvicorn
 
 from goose_like.config.profile import ModelChoice, ToolkitChoice
@@ -18,6 +19,7 @@ from goose_like.config.profile_loader import load_profile
 from goose_like.serve.app import create_app
 from goose_like.serve.middleware import Metrics
 from goose_like.serve.settings import Settings
+from goose_like.serve.turn import FAULT
 from goose_like.toolkit import Toolkit, tool
 from tests import ROOT
 from tests.loopback import Loopback, chunk, events, raw
@@ -25,8 +27,22 @@ from tests.loopback import Loopback, chunk, events, raw
 HEAD = "POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
 
 
+class FaultyMetrics(Metrics):
+    """Metrics with a fault of ours in each way to use them but the counting of requests."""
+
+    def count_vote(self, vote):
+        raise TypeError("no votes")
+
+    def export(self):
+        raise TypeError("no metrics")
+
+    @property
+    def running_queries(self):
+        raise TypeError("no queries")
+
+
 @asynccontextmanager
-async def serving(monkeypatch, responses, *, toolkits=(), **settings):
+async def serving(monkeypatch, responses, *, toolkits=(), metrics=None, **settings):
     """Start a server whose model sends these responses; yield its port and metrics."""
     async with Loopback(responses) as model:
         monkeypatch.setenv("OPENAI_API_KEY", "x")
@@ -34,7 +50,7 @@ async def serving(monkeypatch, responses, *, toolkits=(), **settings):
         profile = load_profile("openbb")[0]
         listed = (*profile.toolkits, *(ToolkitChoice(name=name) for name in toolkits))
         profile = profile.model_copy(update={"processor": ModelChoice(model="openai:m"), "toolkits": listed})
-        metrics = Metrics()
+        metrics = metrics or Metrics()
         factory = partial(create_app, Settings(signing_key=b"k" * 32, **settings), profile, lambda: metrics)
         config = uvicorn.Config(factory, factory=True, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
@@ -86,6 +102,17 @@ async def test_a_name_that_is_none_is_refused(monkeypatch, header):
         reader, writer = await send(port, f"GET /healthz HTTP/1.1\r\n{header}\r\n\r\n")
         assert b" 400 " in await reader.readline()
         writer.close()
+
+
+@pytest.mark.parametrize("path", ["/v1/query", "/v1/feedback", "/metrics"])
+async def test_a_fault_is_answered_with_a_sentence(monkeypatch, path):
+    async with (
+        serving(monkeypatch, [raw()], metrics=FaultyMetrics()) as (port, _),
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+    ):
+        response = await (client.get(path) if path == "/metrics" else client.post(path, json={"vote": "up"}))
+    assert response.status_code == 500
+    assert response.json() == {"detail": FAULT}
 
 
 async def test_a_stream_is_kept_open_while_nothing_comes(monkeypatch):

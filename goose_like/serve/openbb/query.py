@@ -106,7 +106,7 @@ class Widget(_ClientModel):
             raise PydanticCustomError("missing", "a widget needs a uuid, or an origin and a widget_id")
         from xxhash import xxh64
 
-        return str(UUID(xxh64(f"origin={origin}&widget_id={widget_id}").hexdigest() * 2))
+        return str(UUID(xxh64(f"origin={origin}&widget_id={widget_id}".encode()).hexdigest() * 2))
 
     @field_validator("name")
     @classmethod

@@ -1,8 +1,11 @@
 """Tests of bodies in both dialects, and of the errors for invalid ones."""
 
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
+import xxhash
 from hypothesis import given
 from openbb_ai.models import QueryRequest
 from openbb_ai.models import Widget as WorkspaceWidget
@@ -172,6 +175,19 @@ def test_todays_dashboard():
 def test_a_widget_without_a_uuid_gets_the_workspaces():
     without = load_body("today_query")["widgets"]["extra"][0]
     assert load_query("today_query").widgets.extra[0].uuid == str(WorkspaceWidget.model_validate(without).uuid)
+
+
+def test_a_uuid_is_derived_with_every_version_of_xxhash(monkeypatch):
+    class BytesOnly:
+        """xxhash 4, which refuses text."""
+
+        def __init__(self, data):
+            self.hexdigest = xxhash.xxh64(memoryview(data)).hexdigest
+
+    without = load_body("today_query")["widgets"]["extra"][0]
+    uuid = str(WorkspaceWidget.model_validate(without).uuid)
+    monkeypatch.setitem(sys.modules, "xxhash", SimpleNamespace(xxh64=BytesOnly))
+    assert load_query("today_query").widgets.extra[0].uuid == uuid
 
 
 def test_the_orchestrators_task_is_the_persons_words():
