@@ -35,7 +35,12 @@ _POLICY: dict[PermissionKind, tuple[Decision, Decision, Decision, Decision]] = {
     "repository": ("refuse", "ask", "ask", "allow"),  # hooks or settings that a command left in a repository
     "sandbox": ("refuse", "ask", "ask", "allow"),  # a command without any sandbox
     "tool": ("allow", "allow", "allow", "allow"),  # a call of any tool: only rules of the person say otherwise
-    "install": ("ask", "ask", "ask", "ask"),  # packages for a third-party component, into a folder of goose_like
+    "install": (
+        "ask",
+        "ask",
+        "ask",
+        "ask",
+    ),  # packages for components or the Python kernel, into a folder of goose_like
 }
 """The decisions of approval mode `auto`: for each kind, one for each of `MODES`."""
 
@@ -49,7 +54,7 @@ _ADVICE: dict[PermissionKind, str] = {
     "repository": "leave hooks and such settings to the person, and say in your answer what you would have set",
     "sandbox": "do it inside the sandbox, or say what needs to run outside of it and why",
     "tool": "use another tool, or say what you need it for",
-    "install": "do without that component, or tell the person which packages it needs",
+    "install": "do without these packages, or tell the person which ones are needed",
 }
 """The advice for the model after a refusal."""
 

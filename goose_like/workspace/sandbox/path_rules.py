@@ -40,10 +40,14 @@ _TEMPORARY = ("/tmp", "/var/tmp")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A rule for each path, all of them real paths. The rule of the nearest parent applies."""
+    """A rule for each path, all of them real paths. The rule of the nearest parent applies.
+
+    `tmp` is the private folder that commands see as /tmp, `outputs` the folder for the outputs of the session.
+    """
 
     table: dict[Path, Rule]
     tmp: Path
+    outputs: Path | None = None
 
     def get_rule(self, path: Path) -> Rule:
         """Return the rule of a real path."""
@@ -94,7 +98,7 @@ def build_rules(
     table |= {resolve_path(folder): "tmp" for folder in _TEMPORARY}
     table[resolve_path(tmp)] = "write"
     table |= {resolve_path(path): "read" if is_read_only else "write" for path in (root, *writable)}
-    rules = Rules(table, resolve_path(tmp))
+    rules = Rules(table, resolve_path(tmp), resolve_path(outputs) if outputs else None)
     secrets = list_secret_paths()
     named = [path for name in shown for path in _find_named_paths(root, name)]
     own_folders = [resolve_path(path) for path in (root, *writable)]
@@ -116,8 +120,8 @@ def build_rules(
     rules.change_rule(hidden, "hidden", of=("read", "write", "protected", "private"))
     # A read-only mount does not stop connect(2).
     rules.change_rule(map(resolve_path, _list_listening_sockets()), "hidden", of=("read", "protected"))
-    if outputs is not None:
-        table[resolve_path(outputs)] = "read"
+    if rules.outputs is not None:
+        table[rules.outputs] = "read"
     return rules
 
 

@@ -36,7 +36,10 @@ class SandboxScope:
     """More files and folders that are visible, by their real path and by the given one."""
 
     writable: tuple[Path, ...] = ()
-    """More visible paths, writable where the session's commands may write, and below goose_like's state and cache."""
+    """More visible paths, writable where the session's commands may write, and in goose_like's own folders.
+
+    Those are its state and cache without the sessions, and the outputs of this session.
+    """
 
     dot_folders: tuple[str, ...] = ()
     """Names of dot folders and `.env` files that stay visible in the workspace.
@@ -60,7 +63,7 @@ def narrow_rules(rules: Rules, root: Path, scope: SandboxScope) -> Rules:
     named = {resolve_path(path) for path in (*scope.readable, *scope.writable)}
     for path in named:
         is_hidden = rules.get_rule(path) == "hidden" and path not in start_files
-        if (is_hidden or secret.intersection((path, *path.parents))) and not _is_own_folder(path):
+        if (is_hidden or secret.intersection((path, *path.parents))) and not _is_own_folder(path, rules):
             raise DeniedError(f"{path} is hidden from commands, as it may hold secrets; name another folder")
     hidden = set(islice(_find_dot_paths(root, scope.dot_folders), _MAX_HIDDEN))
     system = [path for path in map(Path, _SYSTEM) if path.exists()]
@@ -73,19 +76,21 @@ def narrow_rules(rules: Rules, root: Path, scope: SandboxScope) -> Rules:
         if rule == "tmp" or path == rules.tmp or (is_visible and path != Path("/") and rule != "private"):
             table[path] = "read" if rule == "write" and scope.is_read_only and path != rules.tmp else rule
     table |= dict.fromkeys(hidden, "hidden")
-    narrowed = Rules(table, rules.tmp)
+    narrowed = Rules(table, rules.tmp, rules.outputs)
     given = (*list_python_folders(), Path(spawner.__file__), *scope.readable, *scope.writable)
     names = (*map(resolve_path, given), *map(Path.absolute, given))  # programs start by these, links or not
     narrowed.change_rule(names, "read", of=("hidden", "tmp"))
     narrowed.change_rule(secret, "hidden", of=("read", "write", "protected"))
     for path in scope.writable:
-        if rules.get_rule(resolve_path(path)) == "write" or _is_own_folder(resolve_path(path)):
+        if rules.get_rule(resolve_path(path)) == "write" or _is_own_folder(resolve_path(path), rules):
             table |= dict.fromkeys((resolve_path(path), path.absolute()), "write")
     return narrowed
 
 
-def _is_own_folder(path: Path) -> bool:
-    """Check whether a real path is below goose_like's state or cache folder, but not among the sessions."""
+def _is_own_folder(path: Path, rules: Rules) -> bool:
+    """Check whether a real path is in the session's outputs, or in goose_like's state or cache but not in a session."""
+    if rules.outputs and rules.outputs in path.parents:
+        return True
     is_session = path.is_relative_to(resolve_path(sessions_folder()))
     return not is_session and any(resolve_path(own) in path.parents for own in (state_folder(), cache_folder()))
 
