@@ -17,7 +17,7 @@ def main() -> None:
     gc.set_threshold(50_000)  # imports create many objects that live on; the default of 700 checks them again and again
     from goose_like.cli.exit import run_guarded
 
-    if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
+    if sys.argv[1:] in (["--version"], ["-V"]):
         sys.exit(run_guarded(lambda: print(f"goose-like {__version__}")))
     from goose_like.cli.chat.startup import has_prompt, parse_session_command, start_session
 

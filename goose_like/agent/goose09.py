@@ -5,25 +5,37 @@ replacements for these modules enter `sys.modules`. Where the real packages are 
 """
 
 import asyncio
+import os
+import stat
 import sys
-from collections.abc import Mapping
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from typing_extensions import override
 
 from goose_like.config.entry_points import GOOSE09_GROUPS, find_entry_point, load_entry_point
 from goose_like.core import message
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError, describe_foreign_error
 from goose_like.core.events import Event, Logged, Status
+from goose_like.core.images import MAX_IMAGE_BYTES
 from goose_like.core.notifier import Notifier, strip_markup
-from goose_like.core.tool import make_tool, tool
+from goose_like.core.tool import ImageResult, Tool, make_tool, tool
+from goose_like.workspace.workspace import Workspace
 
+from .tool_call import invoke
 from .toolkit import Requirements, Toolkit
 from .view import ModelView
+
+_PACKAGES = ("goose", "exchange")
+_IMAGE = "image:"
 
 
 def load_toolkit(name: str) -> type[Toolkit]:
@@ -37,7 +49,18 @@ def load_toolkit(name: str) -> type[Toolkit]:
     is_goose09 = point is not None and point.group in GOOSE09_GROUPS.values()
     if is_goose09:
         _add_modules()
-    kind = load_entry_point("goose_like.toolkit", name)
+    try:
+        kind = load_entry_point("goose_like.toolkit", name)
+    except GooseLikeError as error:
+        cause = error.__cause__
+        is_of_goose = isinstance(cause, ImportError) and (cause.name or "").partition(".")[0] in _PACKAGES
+        if point and is_goose09 and cause and is_of_goose:
+            place = describe_foreign_error(cause, point.module)
+            raise GooseLikeError(
+                f"the toolkit {name!r} of the package {point.package!r} needs a part of goose 0.9 that goose_like does "
+                f"not have: {place}; change this line: `goose-like help toolkits` lists the parts"
+            ) from error
+        raise
     if isinstance(kind, type) and issubclass(kind, Toolkit):
         return kind
     hint = "name a subclass of Toolkit (from goose_like.toolkit import Toolkit)"
@@ -49,9 +72,7 @@ def load_toolkit(name: str) -> type[Toolkit]:
 def _add_modules() -> None:
     """Add the replacements to `sys.modules`, except those of a package that is installed or already there."""
     # A plain folder of that name counts as a package too, but has no origin.
-    absent = [
-        top for top in ("goose", "exchange") if top not in sys.modules and not getattr(find_spec(top), "origin", 0)
-    ]
+    absent = [top for top in _PACKAGES if top not in sys.modules and not getattr(find_spec(top), "origin", 0)]
     for name, values in _list_modules().items():
         parent, _, last = name.rpartition(".")
         if name.partition(".")[0] in absent:
@@ -82,6 +103,8 @@ def _list_modules() -> dict[str, dict[str, object]]:
         "exchange": {"Message": Message, **tools, **parts},
         "exchange.content": parts,
         "exchange.message": {"Message": Message},
+        "exchange.providers": {},
+        "exchange.providers.openai": {"OPENAI_HOST": "https://api.openai.com/"},
         "exchange.tool": tools,
     }
 
@@ -98,8 +121,41 @@ class Goose09Toolkit(Toolkit):
         toolkit = cls(Goose09Notifier(notifier), requires)
         view = kwargs.pop("exchange_view")
         models = {"processor": Goose09Model(view.processor), "accelerator": Goose09Model(view.accelerator)}
+        list_tools, workspace = toolkit.tools, kwargs["workspace"]  # a toolkit may override `tools`
         vars(toolkit).update(kwargs, exchange_view=SimpleNamespace(**models))
+        vars(toolkit)["tools"] = lambda: tuple(_add_images(tool, workspace) for tool in list_tools())
         return toolkit
+
+
+def _add_images(tool: Tool, workspace: Workspace) -> Tool:
+    """Let a tool show an image by returning `image:PATH`."""
+
+    @wraps(tool.function)
+    async def run(**arguments: Any) -> Any:
+        started_at = time.time()
+        value = await invoke(tool.function, arguments)
+        if not (isinstance(value, str) and value.startswith(_IMAGE)):
+            return value
+        path = value.removeprefix(_IMAGE)
+        try:
+            return ImageResult(_read_image(workspace, path, started_at), path)
+        except (OSError, GooseLikeError) as error:
+            return f"{value}\n[no image is shown: {error}]"
+
+    return replace(tool, function=cast(Callable[..., Any], run))
+
+
+def _read_image(workspace: Workspace, path: str, started_at: float) -> bytes:
+    """Read an image that the session may read, or a temporary file that was written since `started_at`.
+
+    The workspace has a /tmp of its own, but toolkits write into that of the machine.
+    """
+    place = Path(os.path.realpath(path))
+    if place.is_relative_to(os.path.realpath(tempfile.gettempdir())) and not place.is_relative_to(workspace.root):
+        state = place.stat()
+        if stat.S_ISREG(state.st_mode) and state.st_mtime >= started_at - 1 and state.st_size <= MAX_IMAGE_BYTES:
+            return place.read_bytes()
+    return workspace.read_bytes(path, MAX_IMAGE_BYTES)
 
 
 class Goose09Notifier(Notifier):

@@ -130,8 +130,14 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(h
 
 @app.command(epilog="Example: goose-like version")
 def version() -> None:
-    """Print the version."""
-    print(f"goose-like {__version__}")
+    """Print the version, also of the packages that extend goose-like."""
+    from importlib import metadata
+
+    from goose_like.config.entry_points import list_other_packages
+
+    print(
+        f"goose-like {__version__}", *(f"{name} {metadata.version(name)}" for name in list_other_packages()), sep="\n"
+    )
 
 
 def run_command_line() -> int:

@@ -22,7 +22,20 @@ GROUPS = {
 GOOSE09_GROUPS = {"goose_like.toolkit": "goose.toolkit"}
 """Groups of goose 0.9 that count too. A name in our group wins."""
 
+UNUSED_GOOSE09_GROUPS = {
+    "goose.cli.group": "goose_like.cli",
+    "goose.cli.group_option": "goose_like.cli",
+    "goose.command": "goose_like.command",
+    "goose.profile": "goose_like.profile",
+    "exchange.provider": "goose_like.provider",
+    "exchange.moderator": "goose_like.moderator",
+}
+"""Groups of goose 0.9 whose parts cannot be used, with the group of ours for which they can be rewritten."""
+
+_GOOSE09_PACKAGES = ("goose-ai", "ai-exchange")
+
 _GROUP_OF = {name: group for group, name in GOOSE09_GROUPS.items()}
+_KNOWN_GROUPS = GROUPS.keys() | _GROUP_OF.keys() | UNUSED_GOOSE09_GROUPS.keys()
 
 BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
     "goose_like.toolkit": {
@@ -120,7 +133,7 @@ def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
 
     Not with `importlib.metadata`: its import and its scan take a third of the time of `--help`.
     """
-    points: dict[str, list[EntryPoint]] = {group: [] for group in GROUPS}
+    points: dict[str, list[EntryPoint]] = {group: [] for group in (*GROUPS, *UNUSED_GOOSE09_GROUPS)}
     packages = set()
     for folder in path:
         try:
@@ -144,14 +157,14 @@ def _read_package(info: str) -> Iterator[EntryPoint]:
             text = file.read()
     except OSError:
         return
-    if "[goose" not in text:
+    if "[goose" not in text and "[exchange" not in text:
         return
     package, section = _read_package_name(info), ""
     for line in map(str.strip, text.splitlines()):
         name, equals, value = line.partition("=")
         if line.startswith("["):
             section = line.strip("[] ")
-        elif equals and (section in GROUPS or section in _GROUP_OF) and not line.startswith(("#", ";")):
+        elif equals and section in _KNOWN_GROUPS and not line.startswith(("#", ";")):
             yield EntryPoint(name.strip(), value.partition("[")[0].replace(" ", ""), section, package)
 
 
@@ -197,6 +210,21 @@ def list_overridden_entry_points(group: str) -> list[tuple[EntryPoint, EntryPoin
     winners = list_entry_points(group)
     pairs = ((point, winners[point.name]) for point in _scan_packages(tuple(sys.path))[group])
     return [(point, winner) for point, winner in pairs if point.package != winner.package]
+
+
+def list_unused_entry_points(group: str = "") -> list[EntryPoint]:
+    """List the entry points of other packages in one or all of the `UNUSED_GOOSE09_GROUPS`."""
+    scanned = _scan_packages(tuple(sys.path))
+    found = (point for name in UNUSED_GOOSE09_GROUPS if not group or name == group for point in scanned[name])
+    return [point for point in found if point.package not in _GOOSE09_PACKAGES]
+
+
+def describe_unused_entry_point(point: EntryPoint) -> str:
+    """Describe why an entry point of `list_unused_entry_points` is not used, and what to write instead."""
+    return (
+        f"{point.name!r} of the package {point.package!r}, because goose_like does not read the group {point.group!r} "
+        f"of goose 0.9; rewrite it for {UNUSED_GOOSE09_GROUPS[point.group]!r} (`goose-like help extending`)"
+    )
 
 
 def load_entry_point(group: str, name: str) -> object:

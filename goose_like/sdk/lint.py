@@ -10,15 +10,20 @@ from goose_like.core.tool import Tool, parse_docstring
 
 
 def collect_tools(kind: type[Toolkit]) -> tuple[Tool, ...]:
-    """Collect the tools of a class without initialising it."""
+    """Collect the tools of a class without initialising it. A `tools` that needs a session counts as the default."""
     bare = object.__new__(kind)
     bare.config = {}
-    return Toolkit.tools(bare)
+    try:
+        return tuple(kind.tools(bare))
+    except Exception:  # foreign code, which may use what a session sets
+        return Toolkit.tools(bare)
 
 
 def lint_toolkit(kind: type[Toolkit]) -> Iterator[str]:
     """Yield one sentence per problem, each with the remedy."""
     tools = collect_tools(kind)
+    if not tools and kind.tools is not Toolkit.tools:
+        yield "its tools are made in a session: `/toolkits` lists them there"
     if not tools and kind.tools is Toolkit.tools and (names := _find_unmarked_methods(kind)):
         yield f"no method is marked with @tool, so a model gets none; mark those that it may call: {', '.join(names)}"
     for tool in tools:

@@ -1,6 +1,7 @@
 """Tests of a toolkit package for goose 0.9: it runs unchanged."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from tests import ROOT
 
+PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(40)
 PACKAGE = ROOT / "tests/fixtures/packages" / "goose09"
 
 PROFILE = """
@@ -65,6 +67,9 @@ def old(tmp_path, home):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: almanac-goose\nVersion: 0.3\n")
     (info / "entry_points.txt").write_text(
         "[goose.toolkit]\nalmanac = almanac_goose.almanac:Almanac\nstars = almanac_goose.stars:Stars\n"
+        "lamp = almanac_goose.lamp:Lamp\n"
+        "[goose.command]\nshout = almanac_goose.commands:Shout\n[exchange.provider]\nown = almanac_goose.own:Own\n"
+        "[metadata.plugins]\nalmanac-goose = almanac_goose:name\n"
     )
     (home / "config/profiles").mkdir(parents=True)
     (home / "config/profiles/old.yaml").write_text(PROFILE)
@@ -123,9 +128,58 @@ def test_it_is_listed_with_its_package_and_shown(old):
     listed = old("-m", "goose_like", "toolkit", "list").stdout
     assert [line.split() for line in listed.splitlines() if line.endswith("almanac-goose")] == [
         ["almanac", "Knows", "days,", "moons", "and", "tides.", "almanac-goose"],
+        ["lamp", "Gives", "light.", "almanac-goose"],
         ["stars", "Knows", "stars.", "almanac-goose"],
     ]
+    for group in ("goose.command", "exchange.provider"):
+        assert f"'almanac-goose', because goose_like does not read the group {group!r}" in listed
     assert "day (integer) The day of the month" in old("-m", "goose_like", "toolkit", "show", "almanac").stdout
+    assert "times (integer) How often" in old("-m", "goose_like", "toolkit", "show", "lamp").stdout
+    assert old("-m", "goose_like", "version").stdout.splitlines()[1:] == ["almanac-goose 0.3"]
+
+
+LAMP = """
+processor: scripted:lamp.yaml
+toolkits: [lamp]
+"""
+LAMP_SCRIPT = """
+- calls:
+    - {tool: blink, arguments: {times: 2}}
+    - {tool: glow, arguments: {path: lamp.png}}
+    - {tool: glow, arguments: {path: ""}}
+    - {tool: glow, arguments: {path: ../secret.png}}
+- I see.
+"""
+
+
+@pytest.fixture
+def lamp(old, tmp_path, home):
+    (home / "config/profiles/lamp.yaml").write_text(LAMP)
+    (tmp_path / "work/lamp.yaml").write_text(LAMP_SCRIPT)
+    (tmp_path / "work/lamp.png").write_bytes(PIXEL)
+    (tmp_path / "secret.png").write_bytes(PIXEL)
+    os.utime(tmp_path / "secret.png", (1, 1))  # no tool has just written this temporary file
+    return lambda *words: old("-m", "goose_like", "run", "--profile", "lamp", *words, "shine")
+
+
+def test_prints_are_notes_and_keep_standard_output_clean(lamp):
+    done = lamp("--output-format", "json")
+    assert json.loads(done.stdout)["result"] == "I see."
+    assert "\n  the lamp is on\n" in done.stderr
+    assert "\n  blink blink \n  half a line and its rest\n" in done.stderr
+    events = [json.loads(line) for line in lamp("--output-format", "stream-json").stdout.splitlines()]
+    assert [event["type"] for event in events][:2] == ["session_started", "logged"]
+    assert [event["text"] for event in events if event["type"] == "logged"][1:] == [
+        "blink blink ",
+        "half a line and its rest",
+    ]
+
+
+def test_an_image_of_a_tool_is_shown_unless_the_session_may_not_read_it(lamp):
+    events = [json.loads(line) for line in lamp("--output-format", "stream-json").stdout.splitlines()]
+    results = [event["result"] for event in events if event["type"] == "tool_finished"][1:]
+    assert [len(result.get("images", ())) for result in results] == [1, 1, 0]
+    assert results[2]["output"].startswith("image:../secret.png\n[no image is shown: ")
 
 
 def package(folder, **files):
@@ -153,8 +207,9 @@ def test_a_folder_of_that_name_is_not_the_real_package(old, tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("from exchange import Exchange", "cannot import name 'Exchange' from 'exchange'"),
+        ("from exchange import Exchange", "needs a part of goose 0.9 that goose_like does not have: ImportError"),
         ("import goose.synopsis.system", "No module named 'goose.synopsis'; at almanac_goose.stars:1"),
+        ("import exchange.providers.azure", "change this line: `goose-like help toolkits` lists the parts"),
     ],
 )
 def test_a_missing_name(old, tmp_path, line, words):

@@ -9,7 +9,12 @@ from pathlib import Path, PurePath
 from typing import Any, cast
 
 from goose_like.agent.slash_command import SlashCommand, make_command
-from goose_like.config.entry_points import list_names, load_entry_point
+from goose_like.config.entry_points import (
+    describe_unused_entry_point,
+    list_names,
+    list_unused_entry_points,
+    load_entry_point,
+)
 from goose_like.config.paths import config_folder
 from goose_like.config.trust import COMMANDS, ProjectConfig
 from goose_like.config.yaml_source import read_yaml, validate
@@ -52,6 +57,9 @@ def collect_commands(
             commands[name] = make_command(function, name)
         except GooseLikeError as error:
             problems.append(f"skipped: {error}")
+    problems += [
+        f"skipped: {describe_unused_entry_point(point)}" for point in list_unused_entry_points("goose.command")
+    ]
     commands |= toolkit_commands
     for path, file, text in _list_files(project):
         name = "-".join(path.with_suffix("").parts)

@@ -7,7 +7,13 @@ from rich.table import Table
 
 from goose_like import __version__
 from goose_like.config import secrets
-from goose_like.config.entry_points import GROUPS, list_entry_points, list_other_packages
+from goose_like.config.entry_points import (
+    GROUPS,
+    describe_unused_entry_point,
+    list_entry_points,
+    list_other_packages,
+    list_unused_entry_points,
+)
 from goose_like.config.paths import cache_folder, config_folder, sessions_folder
 from goose_like.config.profile import ModelChoice
 from goose_like.config.profile_loader import load_profile
@@ -45,6 +51,8 @@ async def diagnose(profile_name: str | None) -> tuple[Table, str, int]:
             rows.add_row(description, ", ".join(names))
         for conflict in describe_conflicts(group):
             rows.add_row("not used", conflict)
+    for point in list_unused_entry_points():
+        rows.add_row("not used", describe_unused_entry_point(point))
     if packages := list_other_packages():
         rows.add_row("other packages", f"{', '.join(packages)}: their code runs with your rights, outside the sandbox")
     code = 0

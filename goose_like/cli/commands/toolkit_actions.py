@@ -9,9 +9,11 @@ from string import Template
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.agent.toolkit_hooks import toolkit_errors
 from goose_like.config.entry_points import (
+    describe_unused_entry_point,
     list_entry_points,
     list_other_packages,
     list_overridden_entry_points,
+    list_unused_entry_points,
 )
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.providers.json_tool_calls import format_type
@@ -34,8 +36,9 @@ def print_toolkits() -> None:
     print_table(("name", "description", "package"), rows, "")
     if packages := list_other_packages():
         print(f"\nthe code of {', '.join(packages)} runs with your rights, outside the sandbox")
-    for conflict in describe_conflicts("goose_like.toolkit"):
-        print(f"\nnot used: {conflict}")
+    unused = map(describe_unused_entry_point, list_unused_entry_points())
+    for sentence in (*describe_conflicts("goose_like.toolkit"), *unused):
+        print(f"\nnot used: {sentence}")
 
 
 def describe_conflicts(group: str) -> list[str]:
