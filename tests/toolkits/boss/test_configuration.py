@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def test_commands_with_branches_of_all_kinds():
         "`backend` is not used: the profile chooses the models",
         "`human_message_prompt_template` is not used: the prompts of a boss are fixed",
         "branch 'HumanFeedback' is the action 'ask_user' here, and has that name",
-        f"branch 'Memory': a flow without `_target_` {unknown}",
+        "`Memory` is not used: a boss keeps its memory in files",
         f"branch 'look_up': 'flow_modules.aiflows.LCToolFlowModule.LCToolFlow' {unknown}",
         "branch 'run_script' is the action 'run_code' here, and has that name",
         f"branch 'search_mail': 'my_company.mail.SearchFlow' {unknown}",
@@ -73,13 +74,29 @@ def test_commands_with_branches_of_all_kinds():
 
 def test_tools_beside_the_controller():
     boss, notes = read("react.yaml")
-    assert (boss.spec.max_round, list(boss.spec.branches)) == (7, ["ask_user"])
-    assert boss.spec.branches["ask_user"].description == "Asks the person."
+    assert (boss.spec.max_round, boss.spec.branches) == (7, {})
     assert notes == (
         "branch 'wiki': 'flow_modules.aiflows.ControllerExecutorFlowModule.WikiSearchAtomicFlow' can't run here; "
         "give a toolkit or, from Python, a flow of your own",
         "branch 'ask' is the action 'ask_user' here, and has that name",
+        "only ask_user is left: the toolkits of the profile take the place of the others",
     )
+
+
+@pytest.mark.parametrize("name", ["autogpt.yaml", "react.yaml", "jarvis.yaml"])
+def test_flow_below_a_key_as_in_the_examples_of_aiflows(name):
+    text = indent((FIXTURES / name).read_text(), "  ")
+    assert parse_config(f"flow:\n{text}\n") == read(name)
+    assert parse_config(f"output_interface: {{_target_: x.Y}}\nflow:\n{text}\n").notes[0] == (
+        "`output_interface` beside `flow` is not used: a boss takes a `goal`, and returns `result`, `summary` and "
+        "`status`"
+    )
+
+
+@pytest.mark.parametrize("flow", ["AutoGPTFlow", "ControllerExecutorFlow"])
+def test_flow_with_the_defaults_of_aiflows(flow):
+    spec = parse_config(f"flow:\n  _target_: flow_modules.aiflows.X.{flow}.instantiate_from_default_config\n").boss.spec
+    assert (spec.planner, spec.branches) == (None, {})
 
 
 def test_short_form():
@@ -136,6 +153,10 @@ def test_unused_interface_is_reported():
             "branches:\n  run_cod:\n",
             "line 1: branches: 'run_cod' has neither `toolkits` nor a `boss`, and is no action",
         ),
+        ("flow:\n  max_runds: 3\n  subflows_config: {Controller: }\n", "boss.yaml, line 2: unknown key 'max_runds'"),
+        ("flow: {}\nbranches: {}\n", "line 2: 'branches' stands beside `flow`; move it into `flow`, or remove it"),
+        ("flow: 3\n", "line 1: a boss is described by a mapping, not by 3"),
+        ("flow: {name: x}\n", "line 1: this describes no boss"),
         ("- a list\n", "a boss is described by a mapping"),
         ("_target_: aiflows.base_flows.SequentialFlow\nsubflows_config: {one: }\n", "line 1: this describes no boss"),
     ],
@@ -286,7 +307,9 @@ def test_transformations_are_reported():
 
 def test_missing_branches_are_reported():
     text = "subflows_config: {CtrlExMem: {subflows_config: {Executor: {subflows_config: {wiki: }}}}}\n"
-    assert parse_config(text).notes[-1] == "no branch is left: the toolkits of the profile take their place"
+    assert parse_config(text).notes[-1] == (
+        "no branch is left: the toolkits of the profile take the place of the others"
+    )
 
 
 def test_unsupported_flow_may_have_unknown_keys():

@@ -48,9 +48,10 @@ PLANNED = ["MemoryReading", "Planner"]
 
 
 def a_round(name: str) -> list[str]:
-    """List the calls of a round. MemoryReading comes first, to read the changes since the last round."""
-    done = [f"Executor {name}"] if name in ("search", "count", "write", "leave", "fail") else []
-    return ["MemoryReading", f"Controller {name}", f"detect {name}", *done, "MemoryWriting"]
+    """List the calls of a round, in the order of aiflows. A round that ends the boss neither writes nor reads."""
+    done = {"finish": [], "re_plan": ["Planner"], "saerch": []}.get(name, [f"Executor {name}"])
+    memory = [] if name in ("finish", "leave") else ["MemoryWriting", "MemoryReading"]
+    return [f"Controller {name}", f"detect {name}", *done, *memory]
 
 
 def test_boss_written_from_the_reference(diary, files, tmp_path):
@@ -70,22 +71,14 @@ def test_boss_written_from_the_reference(diary, files, tmp_path):
         "summary": "found three apples",
         "status": "finished",
     }
-    again = [*a_round("re_plan")[:-1], "Planner", "MemoryWriting"]
-    assert diary.order == [
-        *PLANNED,
-        *a_round("search"),
-        *a_round("count"),
-        *again,
-        *a_round("write"),
-        *a_round("finish"),
-    ]
+    rounds = [call for name in ("search", "count", "re_plan", "write", "finish") for call in a_round(name)]
+    assert diary.order == [*PLANNED, *rounds]
     assert (tmp_path / "plan.md").read_text() == "1. count\n2. write\n"
     assert (tmp_path / "logs.md").read_text().splitlines() == [
         "- 1 · search: searched",
         "- 2 · count: counted",
         "- 3 · re_plan: a new plan, as there are three",
         "- 4 · write: wrote",
-        "- 5 · finish: found three apples",
     ]
 
 
@@ -110,6 +103,16 @@ def test_inputs_of_each_flow(diary, files, tmp_path):
     assert diary.payloads("Executor") == [{"what": "apples"}, {}]
     written = diary.payloads("MemoryWriting")[0]
     assert written == {"memory_files": {"logs": paths["logs"]}, "logs": "- 1 · search: searched", "summary": "searched"}
+
+
+def test_logs_of_the_caller_are_shown_to_planner_and_controller(diary, files, tmp_path):
+    config = make_config(diary, [command("count"), command("finish", answer="3")])
+    flow = ClerkFlow(files, flow_config=config, profile=PROFILE)
+    flow.run({"goal": "go", "logs": "- 1 · search: found a pear\n"})
+    seen = [given["logs"] for name in ("Planner", "Controller") for given in diary.payloads(name)]
+    written = "- 1 · count: counted\n"
+    assert seen == ["- 1 · search: found a pear\n"] * 2 + [f"- 1 · search: found a pear\n{written}"]
+    assert (tmp_path / "logs.md").read_text() == written
 
 
 @pytest.mark.parametrize("key", ["max_round", "max_rounds"])

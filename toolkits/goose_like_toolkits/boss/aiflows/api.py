@@ -100,6 +100,7 @@ class _GoalFlow(Flow):
     def run(self, input_data: Mapping[str, Any]) -> dict[str, str]:
         """Work on the `goal` in `input_data`. Return `result`, `summary` and `status`.
 
+        `plan` is used instead of a new one, `logs` are those of earlier work, and `memory_files` are further files.
         Raise UsageError without a goal, or if an event loop is running; await `arun` there.
         """
         try:
@@ -115,7 +116,8 @@ class _GoalFlow(Flow):
             raise UsageError(f"the goal is missing; give `{{'goal': '...'}}`, not {dict(input_data)!r}")
         boss, notes = self.configuration
         files = {**boss.spec.memory_files, **self.memory_files, **(input_data.get("memory_files") or {})}
-        boss = replace(boss, spec=boss.spec.model_copy(update={"memory_files": files}))
+        former_log = str(input_data.get("logs") or "")
+        boss = replace(boss, spec=boss.spec.model_copy(update={"memory_files": files}), former_log=former_log)
         if plan := input_data.get("plan"):
             spec = boss.spec.model_copy(update={"planner": RoleSettings()})
             boss = replace(boss, spec=spec, parts={**boss.parts, "Planner": lambda _: str(plan)})

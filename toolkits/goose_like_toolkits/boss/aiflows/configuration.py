@@ -12,7 +12,7 @@ from goose_like_toolkits.boss.python_flow import DETECT, Detection, Flow, FlowBr
 from goose_like_toolkits.boss.spec import ACTIONS, FINISH, BossSpec, Branch, RoleSettings
 
 from .schema import FLOW_KEYS, AdaptedFlow, CommandConfig, FlowConfig, TopologyNode
-from .target import build_flow, find_action, find_default_branches, get_path, is_from_aiflows
+from .target import build_flow, find_action, find_default_branches, get_path, is_bare_loop, is_from_aiflows
 
 _BOSS_PARTS = ("MemoryReading", "Planner", "CtrlExMem")
 _LOOP_PARTS = ("Controller", "Executor", "MemoryWriting", "MemoryReading")
@@ -23,7 +23,12 @@ _UNUSED_KEYS = {
     "human_message_prompt_template": _OWN_PROMPT,
     "init_human_message_prompt_template": _OWN_PROMPT,
 }
+_VECTOR_MEMORY = "Memory"
 _SHORT_KEYS = {"max_rounds", *BossSpec.model_fields}
+_WRAPPER, _WRAPPER_KEYS = "flow", ("input_interface", "output_interface")
+_OWN_OUTPUT = "a boss takes a `goal`, and returns `result`, `summary` and `status`"
+_TALK = {"ask_user", "re_plan", "update_plan"}
+"""Actions with which a boss alone reaches no goal."""
 
 
 class Configuration(NamedTuple):
@@ -44,7 +49,8 @@ def read_configuration(
     Raises:
         ProfileError: a key or value is wrong, or a flow can't be built. The text has one line per problem.
     """
-    source = given if isinstance(given, YamlSource) else YamlSource("configuration", Path("configuration"), given)
+    whole = given if isinstance(given, YamlSource) else YamlSource("configuration", Path("configuration"), given)
+    source, notes = _unwrap(whole)
     data = source.data
     if not isinstance(data, Mapping):
         raise ProfileError(f"{source.locate()}: a boss is described by a mapping, not by {data!r}")
@@ -54,7 +60,7 @@ def read_configuration(
             f"{source.locate(short[0])}: {short[0]!r} belongs to the short form and {long[0]!r} to the form of "
             "aiflows; use only one of them"
         )
-    if not long:
+    if not long and source is whole:
         return Configuration(Boss(validate(BossSpec, source.data, source, "the configuration", _SHORT_KEYS)))
     flow, importer = validate(FlowConfig, source.data, source, "the configuration", FLOW_KEYS), _Importer(imports)
     if (
@@ -63,13 +69,31 @@ def read_configuration(
         and not _is_loop(flow)
     ):
         raise ProfileError(
-            f"{source.locate()}: this describes no boss: its `subflows_config` has neither CtrlExMem nor a Controller"
+            f"{source.locate()}: this describes no boss: its `subflows_config` has neither CtrlExMem nor a Controller; "
+            "add one, or make this flow a branch of a boss"
         )
-    return Configuration(importer.import_boss(flow, owner=owner), tuple(importer.notes))
+    return Configuration(importer.import_boss(flow, owner=owner), (*notes, *importer.notes))
+
+
+def _unwrap(source: YamlSource) -> tuple[YamlSource, tuple[str, ...]]:
+    """Return the flow below the key `flow`, where the examples of aiflows have it, and sentences about other keys.
+
+    A source without that key returns unchanged. Raise ProfileError for an unknown key beside it.
+    """
+    data = source.data
+    if not isinstance(data, Mapping) or _WRAPPER not in data:
+        return source, ()
+    for key in data.keys() - {_WRAPPER, *_WRAPPER_KEYS}:
+        raise ProfileError(f"{source.locate(key)}: {key!r} stands beside `flow`; move it into `flow`, or remove it")
+    notes = [f"`{key}` beside `flow` is not used: {_OWN_OUTPUT}" for key in _WRAPPER_KEYS if data.get(key) is not None]
+    return next(part for part in source.split("`flow` to a flow") if part.name == _WRAPPER), tuple(notes)
 
 
 @dataclass(slots=True)
 class _Branches:
+    """The branches of a boss. `is_incomplete`: some flows can't run here."""
+
+    is_incomplete: bool = False
     specs: dict[str, Branch] = field(default_factory=dict)
     flows: dict[str, FlowBranch] = field(default_factory=dict)
     bosses: dict[str, Boss] = field(default_factory=dict)
@@ -106,7 +130,7 @@ class _Importer:
             end_arguments = controller.commands.get(FINISH, CommandConfig()).input_args
             detection = Detection(owner, source, early_exit_key, end_arguments, executor.input_interface.apply)
         branches = self._import_branches(name, flow, loop, controller.commands, executor)
-        has_no_planner = loop is flow or (flow.topology and "Planner" not in nodes)
+        has_no_planner = loop is flow or is_bare_loop(flow.target) or (flow.topology and "Planner" not in nodes)
         spec = BossSpec(
             name=flow.name or name,
             description=flow.description,
@@ -139,14 +163,20 @@ class _Importer:
         listed = dict.fromkeys(find_default_branches(flow.target, name) or (), FlowConfig())
         listed |= loop.subflows_config.get("Executor", FlowConfig()).subflows_config
         listed |= {key: config for key, config in loop.subflows_config.items() if key not in _LOOP_PARTS}
+        if listed.pop(_VECTOR_MEMORY, None):
+            self._note(f"`{_VECTOR_MEMORY}` is not used: a boss keeps its memory in files")
         branches = _Branches()
         for key, config in listed.items():
             self._import_branch(branches, key, config, commands.get(key, CommandConfig()), executor)
         for key in commands:
             if key not in listed and key != FINISH:
                 self._note(f"command {key!r}: there is no such branch")
-        if listed and not (branches.specs or branches.flows):
-            self._note("no branch is left: the toolkits of the profile take their place")
+        is_incomplete = branches.is_incomplete or is_bare_loop(flow.target)
+        has_only_talk = is_incomplete and branches.specs.keys() <= _TALK
+        if listed and not branches.flows and (has_only_talk or not branches.specs):
+            left = f"only {', '.join(branches.specs)}" if branches.specs else "no branch"
+            self._note(f"{left} is left: the toolkits of the profile take the place of the others")
+            branches.specs.clear()  # a boss without branches has the toolkits of the profile, and all of `_TALK`
         return branches
 
     def _import_branch(
@@ -174,6 +204,7 @@ class _Importer:
             if action != FINISH:
                 branches.specs[action] = Branch(description=description)
         else:
+            branches.is_incomplete = True
             flow_name = f"{get_path(config.target)!r}" if get_path(config.target) else "a flow without `_target_`"
             self._note(
                 f"branch {key!r}: {flow_name} can't run here; give a toolkit or, from Python, a flow of your own"

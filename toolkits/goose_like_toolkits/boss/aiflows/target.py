@@ -35,6 +35,8 @@ _BOSSES: Mapping[str, tuple[str, ...]] = {
     "ExtendLibraryFlow": _EXTEND_LIBRARY,
     "Coder": _CODER,
     "extend_library": _EXTEND_LIBRARY,
+    "AutoGPTFlow": ("ask_user",),
+    "ControllerExecutorFlow": (),
 }
 """Bosses of aiflows by class or branch, with their default branches."""
 
@@ -52,6 +54,11 @@ def is_from_aiflows(target: Any) -> bool:
 def find_default_branches(target: Any, branch: str) -> tuple[str, ...] | None:
     """Return the default branches of the boss that a `_target_` or the name of a branch means, or None."""
     return _BOSSES.get(get_path(target).rpartition(".")[2] or branch)
+
+
+def is_bare_loop(target: Any) -> bool:
+    """Tell whether a `_target_` is a boss of aiflows that has rounds, but no planner."""
+    return get_path(target).rpartition(".")[2] in ("AutoGPTFlow", "ControllerExecutorFlow")
 
 
 def find_action(target: Any, branch: str) -> Action | None:

@@ -30,7 +30,7 @@ class Boss:
     """The description of a boss, with the flows that a program adds.
 
     `flows` and `bosses` are branches by name. `parts` are flows in place of the boss's own parts. `detection` decides
-    between controller and executor.
+    between controller and executor. `former_log` is a log of earlier work, shown above the log file.
     """
 
     spec: BossSpec
@@ -38,6 +38,7 @@ class Boss:
     bosses: Mapping[str, "Boss"] = field(default_factory=dict)
     parts: Mapping[Part, Flow] = field(default_factory=dict)
     detection: Detection | None = None
+    former_log: str = ""
 
     def get_sub_boss(self, name: str) -> "Boss | None":
         """Return the boss of a branch, or None."""

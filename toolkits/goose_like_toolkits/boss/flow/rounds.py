@@ -37,7 +37,8 @@ class Rounds:
     """The memory of a boss as its controller sees it, and the number of the round. `texts` are those of the last read.
 
     Each log record is saved as state before it goes into the file. After a crash, the next process looks into the file
-    and writes the rest. The flows `MemoryReading` and `MemoryWriting` of a program read and write in place of the boss.
+    and writes the rest. The flows `MemoryReading` and `MemoryWriting` of a program read and write in place of the boss,
+    in the order of aiflows: memory is read at the start and at the end of each round, and `finish` is not written.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class Rounds:
         self._view = view
         self._paths = {name: str(path) for name, path in files.paths.items()}
         self._reader, self._writer = boss.parts.get("MemoryReading"), boss.parts.get("MemoryWriting")
+        self._former_log = boss.former_log.strip("\n")
+        self._is_fresh = False
         self._is_unsettled = LOG_STATE in history.state
         self._unwritten: list[LogEntry] = []
 
@@ -68,13 +71,15 @@ class Rounds:
         """Write the heading of the log and read the memory. Raise GooseLikeError if that fails."""
         await self._write_log(cut_line(self.goal.strip().split("\n")[0], 120))
         await self._read()
+        self._is_fresh = True
 
     async def update(self) -> Mapping[str, str]:
         """Write the log and read the memory before a round. Return changes by other people, and problems."""
         if not self._history.turns:
             return {}
         problems: dict[str, None] = {}
-        for step in (self._write_log, self._read):
+        steps, self._is_fresh = () if self._is_fresh else (self._write_log, self._read), False
+        for step in steps:
             try:
                 await step()
             except GooseLikeError as error:
@@ -87,7 +92,7 @@ class Rounds:
     async def replace(self, name: str, text: str, previous: str | None = None) -> bool:
         """Replace the text of a file. Return False if someone else changed it since `previous` (the last read)."""
         is_replaced = await self.files.replace(name, text, self.texts.get(name, "") if previous is None else previous)
-        if is_replaced and self._reader:  # call the flow that reads memory only once per round
+        if is_replaced:
             self.texts = {**self.texts, name: text}
             self._show_plan()
         else:
@@ -95,9 +100,12 @@ class Rounds:
         return is_replaced
 
     async def close(self) -> None:
-        """Write the actions of the last round into the log."""
+        """Write the actions of the last round into the log. After the last allowed round, read the memory too."""
+        end = self._history.last_turn
         if self._history.turns:
             await self._write_log()
+        if self._reader and end and end.reason == "step_limit":
+            await self._read()
 
     def build_payload(self) -> Payload:
         """Build the input of a planner or controller flow."""
@@ -149,7 +157,7 @@ class Rounds:
             return
         record = self._get_state(LOG_STATE)
         if self._writer:
-            while self._unwritten:
+            while self._unwritten and not self._unwritten[0].result.is_final:
                 line = self._unwritten[0].line
                 paths, summary = {LOGS: self._paths[LOGS]}, line.partition(": ")[2] or line
                 await call_flow(self._writer, {"memory_files": paths, "logs": line, "summary": summary})
@@ -165,6 +173,8 @@ class Rounds:
             given = await call_flow(self._reader, {"memory_files": self._paths})
             known = given if isinstance(given, Mapping) else {}
             texts = {name: str(known.get(name, text)) for name, text in texts.items()}
+        if self._former_log not in texts[LOGS]:
+            texts[LOGS] = f"{self._former_log}\n{texts[LOGS]}"
         self.texts = texts
         await self._summarize_log()
         self._show_plan()
