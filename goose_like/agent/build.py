@@ -26,6 +26,7 @@ from .exchange import Exchange
 from .goose09 import load_toolkit
 from .journal import Journal
 from .limits import TurnLimits
+from .printed_text import redirect_prints
 from .tool_rules import apply_tool_rules
 from .toolkit import Requirements, Toolkit
 from .toolkit_hooks import ToolkitHooks, close_toolkit, toolkit_errors
@@ -49,12 +50,14 @@ async def build_exchange(
     limits: Limits | None = None,
     models: ModelPair | None = None,
     toolkit_profile: Profile | None = None,
+    logs_prints: bool = False,
 ) -> AsyncIterator[Exchange]:
     """Build the exchange of a profile, and close everything that was opened at the end of the block.
 
     The defaults are a temporary session, a workspace in the current folder, and the models of the profile. Arguments
     that the caller passes stay open. A subagent passes the `parent_workspace`: its own never allows more, and the undo
     of the parent covers its changes. Toolkits see `toolkit_profile`, or else `profile`.
+    `logs_prints` is for a front-end that needs standard output for itself: toolkits that print write a log.
 
     Raises:
         ProfileError: a toolkit, provider or requirement is unknown, missing or circular; `path` is its place.
@@ -64,10 +67,9 @@ async def build_exchange(
     async with AsyncExitStack() as stack:
         session = session or stack.enter_context(closing(Session.temporary()))
         journal = stack.enter_context(closing(Journal(session, notifier)))
-        if models is None:
-            models = open_models(profile)
-            for provider in models.providers:
-                stack.push_async_callback(provider.close)
+        if logs_prints:
+            stack.enter_context(redirect_prints(journal))
+        models = models or _open_models(profile, stack)
         left_out: set[str] = set()
         if workspace is None:
             workspace = await stack.enter_async_context(_create_workspace(profile, journal, parent_workspace))
@@ -96,6 +98,13 @@ async def build_exchange(
             hooks=hooks,
             undo=undo,
         )
+
+
+def _open_models(profile: Profile, stack: AsyncExitStack) -> ModelPair:
+    models = open_models(profile)
+    for provider in models.providers:
+        stack.push_async_callback(provider.close)
+    return models
 
 
 def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | None) -> Workspace:

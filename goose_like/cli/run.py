@@ -47,7 +47,9 @@ async def run_once(request: RunRequest) -> int:
     notifier = out if request.is_quiet else Tee(open_screen(shows_answer=False), out)
     history, code = History(), 1
     try:
-        building = build_exchange(request.profile, notifier, session=request.session, limits=request.limits)
+        building = build_exchange(
+            request.profile, notifier, session=request.session, limits=request.limits, logs_prints=True
+        )
         async with building as exchange:
             history = exchange.history
             end, code = await run_until_stopped(exchange.reply(request.text), notifier, out)
@@ -122,6 +124,7 @@ class StdoutWriter(Notifier):
     """
 
     def __init__(self, output_format: OutputFormat) -> None:
+        self._stream = sys.stdout  # an exchange redirects what toolkits print
         self._messages: list[Message] = []
         self.reader_gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._format = output_format
@@ -154,13 +157,13 @@ class StdoutWriter(Notifier):
         if self.reader_gone.done():
             return
         try:
-            sys.stdout.write(escape_for(sys.stdout, text))
-            sys.stdout.flush()
+            self._stream.write(escape_for(self._stream, text))
+            self._stream.flush()
         except OSError as error:
             self.reader_gone.set_result(None)
             if isinstance(error, BrokenPipeError):
                 # The rest of the buffer must not cause an error at exit.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             else:
                 self._error = error
 

@@ -131,7 +131,7 @@ class ChatLoop:
         try:
             async with asyncio.timeout(None) as start:  # without a limit, until `stop` sets one
                 self._start = start
-                building = build_exchange(target.profile, self._io.notifier, session=target.session)
+                building = build_exchange(target.profile, self._io.notifier, session=target.session, logs_prints=True)
                 return await stack.enter_async_context(building)
         except TimeoutError:
             if not start.expired():
