@@ -3,6 +3,7 @@
 import graphlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +40,14 @@ _DEVELOPER = (
 _ASSISTANT = "You are goose_like, an assistant. You do what the user asks with the tools that you have."
 
 
+@dataclass(frozen=True, slots=True)
+class ClientPart:
+    """What a client adds to a profile: a text for the end of the prompt, and tools by name that no toolkit may have."""
+
+    prompt: str = ""
+    tools: dict[str, Tool] = field(default_factory=dict)
+
+
 @asynccontextmanager
 async def build_exchange(
     profile: Profile,
@@ -50,13 +59,14 @@ async def build_exchange(
     limits: Limits | None = None,
     models: ModelPair | None = None,
     toolkit_profile: Profile | None = None,
+    client: ClientPart = ClientPart(),
     logs_prints: bool = False,
 ) -> AsyncIterator[Exchange]:
     """Build the exchange of a profile, and close everything that was opened at the end of the block.
 
     The defaults are a temporary session, a workspace in the current folder, and the models of the profile. Arguments
     that the caller passes stay open. A subagent passes the `parent_workspace`: its own never allows more, and the undo
-    of the parent covers its changes. Toolkits see `toolkit_profile`, or else `profile`.
+    of the parent covers its changes. Toolkits see `toolkit_profile`, or else `profile`. `client` adds to all that.
     `logs_prints` is for a front-end that needs standard output for itself: toolkits that print write a log.
 
     Raises:
@@ -81,12 +91,12 @@ async def build_exchange(
         wiring["profile"] = toolkit_profile or profile
         toolkits = await _create_toolkits(profile.toolkits, left_out, journal, stack, **wiring)
         hooks = ToolkitHooks(journal, toolkits)
-        tools = apply_tool_rules(_collect_tools(toolkits), workspace)
+        tools = apply_tool_rules(_collect_tools(toolkits) | client.tools, workspace)
         moderator = _create_moderator(profile, session, hooks)
         journal.emit(describe_start(profile, session, workspace, models, tools))
         await workspace.prepare_sandbox()
         task = "" if parent_workspace else describe_task(workspace.approval)  # the task of a subagent is its message
-        system = _write_system_prompt(toolkits, task)  # it describes the sandbox, which is known now
+        system = _write_system_prompt(toolkits, task, client.prompt)  # it describes the sandbox, which is known now
         yield Exchange(
             models=models,
             moderator=moderator,
@@ -224,11 +234,12 @@ def _collect_tools(toolkits: Mapping[str, Toolkit]) -> dict[str, Tool]:
     return tools
 
 
-def _write_system_prompt(toolkits: Mapping[str, Toolkit], task: str) -> str:
+def _write_system_prompt(toolkits: Mapping[str, Toolkit], task: str, client_prompt: str) -> str:
     """Write the system prompt, which stays the same in every step of a session so that prompt caches hold."""
     is_local = any(toolkit.has_local_access for toolkit in toolkits.values())
     parts = [_DEVELOPER if is_local else _ASSISTANT, task]
     for index, (name, toolkit) in enumerate(toolkits.items()):
         with toolkit_errors(name, "toolkits", index):
             parts.append(toolkit.prompt().strip())
+    parts.append(client_prompt)
     return "\n\n".join(filter(None, parts))

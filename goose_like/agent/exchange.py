@@ -174,6 +174,8 @@ class Exchange:
             tuple(tool.spec for tool in self.tools.values()),
             self.session.outputs,
             self.session.folder.name,
+            model.max_tokens,
+            model.temperature,
         )
         return await stream_answer(model, request, self.retry_policy, self.journal)
 

@@ -156,13 +156,18 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model of a provider. `label` is `provider:name`; `window` is the context window in tokens."""
+    """A model of a provider. `label` is `provider:name`; `window` is the context window in tokens.
+
+    `max_tokens` and `temperature` are those of each request in a conversation; see `Request`.
+    """
 
     provider: Provider
     name: str
     label: str
     window: int | None = None
     takes_images: bool = False
+    max_tokens: int | None = None
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
