@@ -5,7 +5,7 @@ No other shared module imports a protocol.
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,35 +18,41 @@ from starlette.routing import Route
 from goose_like.config.profile import Profile
 
 from .middleware import Metrics, OriginCheck, QuerySlots, RequestLog, check_token
+from .openai import endpoints as openai
 from .openbb import endpoints as openbb
-from .service import open_service
+from .service import open_services
 from .settings import Settings
 from .shutdown import handle_signals
 from .static_files import load_static_files
 from .turn import FAULT
 
 
-def create_app(settings: Settings, profile: Profile, create_metrics: Callable[[], Metrics] = Metrics) -> RequestLog:
+def create_app(
+    settings: Settings, profiles: Sequence[Profile], create_metrics: Callable[[], Metrics] = Metrics
+) -> RequestLog:
     """Create the ASGI application; each worker process does this once."""
     metrics = create_metrics()
-    routes = build_routes(profile)
+    routes = build_routes(profiles)
     files = load_static_files().items()
     routes += [Route(f"/{path}", response, methods=["GET"], name="page") for path, response in files]
     labels = {route.path: route.name for route in routes}
-    lifespan = partial(_run_worker, settings, profile, metrics)
+    lifespan = partial(_run_worker, settings, profiles, metrics)
     handlers: Any = {HTTPException: _send_error, Exception: _send_fault}
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     return RequestLog(OriginCheck(app, settings), metrics, labels)
 
 
-def build_routes(profile: Profile) -> list[Route]:
+def build_routes(profiles: Sequence[Profile]) -> list[Route]:
     """Build the routes of all protocols, and those for operators; a route's name is its label in metrics and log.
 
+    The first profile is the one of OpenBB Workspace, whose protocol has no names of models.
+
     Raises:
-        ProfileError: the config of the profile's toolkit `openbb` is invalid.
+        ProfileError: the config of the first profile's toolkit `openbb` is invalid.
     """
     return [
-        *openbb.build_routes(profile),
+        *openbb.build_routes(profiles[0]),
+        *openai.build_routes([profile.name for profile in profiles]),
         Route("/healthz", _report_health, name="healthz"),
         Route("/metrics", _export_metrics, name="metrics"),
     ]
@@ -54,13 +60,13 @@ def build_routes(profile: Profile) -> list[Route]:
 
 @contextlib.asynccontextmanager
 async def _run_worker(
-    settings: Settings, profile: Profile, metrics: Metrics, _: Starlette
+    settings: Settings, profiles: Sequence[Profile], metrics: Metrics, _: Starlette
 ) -> AsyncIterator[dict[str, Any]]:
     """Open and close the parts that requests share; handlers find them in `request.state`."""
-    async with open_service(settings, profile) as service:
-        slots = QuerySlots(settings, metrics)
+    async with open_services(settings, profiles) as services:
+        slots, service = QuerySlots(settings, metrics), services[profiles[0].name]
         with handle_signals(service, slots):
-            yield {"service": service, "slots": slots, "metrics": metrics}
+            yield {"service": service, "services": services, "slots": slots, "metrics": metrics}
 
 
 async def _report_health(request: Request) -> Response:

@@ -9,13 +9,15 @@ from goose_like.core.errors import GooseLikeError
 app = typer.Typer(
     rich_markup_mode=None,
     subcommand_metavar="",  # there are no subcommands
-    help="Make a profile available to OpenBB Workspace over HTTP.",
+    help="Make profiles available to OpenBB Workspace and to clients of OpenAI's API over HTTP.",
 )
 
 
 @app.callback(invoke_without_command=True, epilog="Example: goose-like serve --profile openbb --port 7777")
 def serve(
-    profile: Annotated[str, typer.Option("--profile", "-p", help="Profile to serve.")] = "openbb",
+    profile: Annotated[
+        list[str], typer.Option("--profile", "-p", help="Profile to serve; repeatable, for clients that choose.")
+    ] = ["openbb"],  # noqa: B006
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="PROVIDER:MODEL instead of the profile's processor.")
     ] = None,
@@ -46,7 +48,7 @@ def serve(
         float, typer.Option(min=0.0, help="Seconds that running answers get to finish when the server stops.")
     ] = 30.0,
 ) -> None:
-    """Serve a profile over HTTP to OpenBB Workspace until the server is stopped."""
+    """Serve profiles over HTTP to OpenBB Workspace and to clients of OpenAI's API until the server is stopped."""
     from .settings import Settings, load_signing_key, parse_origins
 
     settings = Settings(

@@ -4,8 +4,9 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 
 import uvicorn
@@ -16,12 +17,13 @@ from uvicorn.supervisors import Multiprocess
 
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.config.private_folder import PrivateFolder, remove_abandoned_folders
+from goose_like.config.profile import Profile
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.providers.registry import choose_models, format_model_label
 
 from .app import build_routes, create_app
 from .connection import LimitedConnection
-from .service import open_service, restrict_profile
+from .service import open_services, restrict_profile
 from .settings import METRICS_FOLDER_VARIABLE, TOKEN_VARIABLE, Settings, is_loopback
 
 _CLOSE_TIMEOUT_S = 5
@@ -29,31 +31,63 @@ _KEEP_ALIVE_S = 75
 """Seconds that an idle connection stays open. Most balancers close theirs after 60 s, so they never find it closed."""
 
 
-def run_server(profile_name: str, model: str | None, port: int, settings: Settings) -> int:
+@dataclass(frozen=True, slots=True)
+class ServedProfile:
+    """A profile as it is served, with the names of the toolkits that are left out."""
+
+    choice: ProfileChoice
+    removed: tuple[str, ...]
+
+    @property
+    def profile(self) -> Profile:
+        """The profile without these toolkits."""
+        return self.choice.profile
+
+
+def run_server(profile_names: Sequence[str], model: str | None, port: int, settings: Settings) -> int:
     """Serve until a signal stops the server, and return the exit code.
 
     Raises:
         GooseLikeError: the server cannot start.
     """
     remove_abandoned_folders()
-    chosen = choose_profile(profile_name, model)
+    served = _restrict_profiles([choose_profile(name, model) for name in dict.fromkeys(profile_names)], settings)
+    with _locate_errors(served[0].choice):
+        build_routes([each.profile for each in served])  # an invalid profile is an error here, not a crashed worker
+    with _open_listener(settings.host, port, settings.send_timeout_s) as listener:
+        host, port = listener.getsockname()[:2]
+        settings = settings.model_copy(update={"host": host})
+        if not is_loopback(host) and not settings.token:
+            raise UsageError(
+                f"anyone who reaches {host} could use your models; set a token (--token or the variable "
+                f"{TOKEN_VARIABLE}), or serve only this machine: --host 127.0.0.1"
+            )
+        for each in served:
+            with _locate_errors(each.choice):
+                asyncio.run(_check_service(settings, each.profile))
+        print(_format_startup_screen(served, settings, port), flush=True)
+        return _run_workers(settings, [each.profile for each in served], listener)
+
+
+@contextmanager
+def _locate_errors(choice: ProfileChoice) -> Iterator[None]:
     try:
-        profile, removed = restrict_profile(chosen.profile, settings.toolkits)
-        chosen = replace(chosen, profile=profile)
-        build_routes(profile)  # an invalid profile is an error here, not a crashed worker
-        with _open_listener(settings.host, port, settings.send_timeout_s) as listener:
-            host, port = listener.getsockname()[:2]
-            settings = settings.model_copy(update={"host": host})
-            if not is_loopback(host) and not settings.token:
-                raise UsageError(
-                    f"anyone who reaches {host} could use your models; set a token (--token or the variable "
-                    f"{TOKEN_VARIABLE}), or serve only this machine: --host 127.0.0.1"
-                )
-            asyncio.run(_check_service(settings, chosen))
-            print(_format_startup_screen(chosen, settings, port, removed), flush=True)
-            return _run_workers(settings, chosen, listener)
+        yield
     except ProfileError as error:
-        raise chosen.locate_error(error) from None
+        raise choice.locate_error(error) from None
+
+
+def _restrict_profiles(choices: Sequence[ProfileChoice], settings: Settings) -> list[ServedProfile]:
+    """Restrict each profile to the toolkits that may be served. An allowed toolkit must be in one of the profiles."""
+    listed = {toolkit.name for choice in choices for toolkit in choice.profile.toolkits}
+    served = []
+    for choice in choices:
+        own = {toolkit.name for toolkit in choice.profile.toolkits}
+        with _locate_errors(choice):
+            allowed = [name for name in settings.toolkits if name in own or name not in listed]
+            profile, removed = restrict_profile(choice.profile, allowed)
+        served.append(ServedProfile(replace(choice, profile=profile), removed))
+    return served
 
 
 def _open_listener(host: str, port: int, send_timeout_s: float) -> socket.socket:
@@ -73,32 +107,41 @@ def _open_listener(host: str, port: int, send_timeout_s: float) -> socket.socket
     return listener
 
 
-async def _check_service(settings: Settings, chosen: ProfileChoice) -> None:
+async def _check_service(settings: Settings, profile: Profile) -> None:
     """Open what a worker opens, so that a missing part is one error message and not a crashed worker."""
-    async with open_service(settings, chosen.profile):
+    async with open_services(settings, [profile]):
         pass
 
 
-def _format_startup_screen(chosen: ProfileChoice, settings: Settings, port: int, removed: Sequence[str]) -> str:
+def _format_startup_screen(served: Sequence[ServedProfile], settings: Settings, port: int) -> str:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
-    profile, flags = chosen.profile, " ".join(f"--toolkit {name}" for name in removed)
-    lines = (
-        f"goose-like serves the profile {profile.name!r} at http://{reachable}:{port}",
-        f"  OpenBB Workspace  add the copilot http://{reachable}:{port}",
+    address, names = f"http://{reachable}:{port}", ", ".join(repr(each.profile.name) for each in served)
+    lines = [
+        f"goose-like serves the profile{'s' * (len(served) > 1)} {names} at {address}",
+        f"  OpenBB Workspace  add the copilot {address}",
         "                    with the header `Authorization`, value `Bearer ` and your token" * bool(settings.token),
-        f"  model             {format_model_label(choose_models(profile)[0])}",
-        f"  toolkits          {', '.join(choice.name for choice in profile.toolkits) or 'none'}",
-        f"  left out          {', '.join(removed)}: accesses this machine; to serve it: {flags}" * bool(removed),
+        f"  OpenAI's clients  set the base URL {address}/v1 and the model {served[0].profile.name}",
+    ]
+    for each in served:
+        profile, flags = each.profile, " ".join(f"--toolkit {name}" for name in each.removed)
+        left_out = f"{', '.join(each.removed)}: accesses this machine; to serve it: {flags}"
+        lines += (
+            f"  profile           {profile.name}" * (len(served) > 1),
+            f"  model             {format_model_label(choose_models(profile)[0])}",
+            f"  toolkits          {', '.join(choice.name for choice in profile.toolkits) or 'none'}",
+            f"  left out          {left_out}" * bool(each.removed),
+        )
+    lines += (
         f"  workers           {settings.workers}" * (settings.workers > 1),
         "  Open that address in a browser to try it; press Ctrl-C to stop.",
     )
     return "\n".join(filter(None, lines))
 
 
-def _run_workers(settings: Settings, chosen: ProfileChoice, listener: socket.socket) -> int:
+def _run_workers(settings: Settings, profiles: Sequence[Profile], listener: socket.socket) -> int:
     config = uvicorn.Config(
-        partial(create_app, settings, chosen.profile),
+        partial(create_app, settings, profiles),
         factory=True,
         workers=settings.workers,
         log_config=None,

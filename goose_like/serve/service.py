@@ -1,7 +1,7 @@
-"""The parts that all requests of one worker share: profile, model connections, workspace and running turns."""
+"""The parts that all requests of one worker share: profiles, model connections, workspaces and running turns."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -10,12 +10,12 @@ from typing_extensions import override
 from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.config.private_folder import PrivateFolder
-from goose_like.config.profile import Limits, Profile, ToolkitChoice
+from goose_like.config.profile import Limits, ModelChoice, Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError
 from goose_like.core.notifier import Notifier
 from goose_like.core.spelling import did_you_mean
 from goose_like.providers.base import ModelPair
-from goose_like.providers.registry import open_models
+from goose_like.providers.registry import choose_models, open_models
 from goose_like.workspace.workspace import Workspace
 
 from .settings import Settings
@@ -34,10 +34,12 @@ class EmptyWorkspace(Workspace):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The shared parts of one worker.
+    """The shared parts of one worker for one profile.
 
     `workspace` is None if each request opens its own in the current folder, because the profile has toolkits that
-    access this machine. `tool_names` are the profile's tools, whose names no client tool may have.
+    access this machine. `tool_names` are the profile's tools, whose names no client tool may have. `plain_profile` and
+    `plain_tool_names` are without the toolkit `openbb`, for clients that are no Workspace. All profiles of a worker
+    share `running_turns`.
     """
 
     settings: Settings
@@ -45,6 +47,8 @@ class Service:
     models: ModelPair
     workspace: Workspace | None
     tool_names: frozenset[str] = frozenset()
+    plain_profile: Profile = field(default_factory=Profile)
+    plain_tool_names: frozenset[str] = frozenset()
     running_turns: set[asyncio.Timeout] = field(default_factory=set)
 
     @property
@@ -62,24 +66,45 @@ class Service:
 
 
 @asynccontextmanager
-async def open_service(settings: Settings, profile: Profile) -> AsyncIterator[Service]:
-    """Open the shared parts for a profile, and build one exchange as a check that nothing is missing.
+async def open_services(settings: Settings, profiles: Sequence[Profile]) -> AsyncIterator[dict[str, Service]]:
+    """Open the shared parts for each profile, by name. Profiles with the same models share their connections.
+
+    Building exchanges checks that nothing is missing.
 
     Raises:
         GooseLikeError: a key, package or setting is missing.
     """
+    services: dict[str, Service] = {}
+    opened: dict[tuple[ModelChoice, ModelChoice], ModelPair] = {}
+    running_turns: set[asyncio.Timeout] = set()
     async with AsyncExitStack() as stack:
-        models = open_models(profile)
-        for provider in models.providers:
-            stack.push_async_callback(provider.close)
-        workspace = None
-        if not settings.toolkits:
-            folder = stack.enter_context(PrivateFolder("serve")).path
-            workspace = EmptyWorkspace(folder, mode="read-only", approval="auto", notifier=Notifier())
-            stack.push_async_callback(workspace.close)
-        async with build_exchange(profile, Notifier(), workspace=workspace, models=models) as exchange:
-            tool_names = frozenset(exchange.tools)
-        yield Service(settings, profile, models, workspace, tool_names)
+        for profile in profiles:
+            choices = choose_models(profile)
+            if choices not in opened:
+                opened[choices] = open_models(profile)
+                for provider in opened[choices].providers:
+                    stack.push_async_callback(provider.close)
+            models, workspace = opened[choices], None
+            if not {choice.name for choice in profile.toolkits} & set(settings.toolkits):
+                folder = stack.enter_context(PrivateFolder("serve")).path
+                workspace = EmptyWorkspace(folder, mode="read-only", approval="auto", notifier=Notifier())
+                stack.push_async_callback(workspace.close)
+            plain = _remove_openbb(profile)
+            names = []
+            for each in (profile, plain):
+                async with build_exchange(each, Notifier(), workspace=workspace, models=models) as exchange:
+                    names.append(frozenset(exchange.tools))
+            services[profile.name] = Service(
+                settings, profile, models, workspace, names[0], plain, names[1], running_turns
+            )
+        yield services
+
+
+def _remove_openbb(profile: Profile) -> Profile:
+    """Remove the toolkit `openbb` from a profile unless another toolkit requires it."""
+    required = {name for choice in profile.toolkits for name in choice.requires.values()}
+    kept = (choice for choice in profile.toolkits if choice.name != OPENBB_TOOLKIT or choice.name in required)
+    return profile.model_copy(update={"toolkits": tuple(kept)})
 
 
 def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profile, tuple[str, ...]]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import anyio
@@ -13,7 +13,7 @@ from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
-from goose_like.agent.build import build_exchange
+from goose_like.agent.build import ClientPart, build_exchange
 from goose_like.agent.channel import Channel
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
@@ -37,18 +37,32 @@ class Turn:
     """A turn to run: the conversation so far, and the message to reply to.
 
     `message` is the user's, or has the results of calls that the client ran: then it continues the last turn.
-    `images` belong to `message`; the session stores their bytes.
+    `images` are those of all messages; the session stores their bytes. `client`, `max_tokens` and `temperature` are the
+    client's wishes.
     """
 
     history: History
     message: Message
     images: tuple[ImageData, ...] = ()
+    client: ClientPart = field(default_factory=ClientPart)
+    max_tokens: int | None = None
+    temperature: float | None = None
 
     @property
     def earlier_messages(self) -> list[Message]:
         """The messages of this turn from earlier requests, starting with the user's."""
         user_indexes = self.history.user_message_indexes
         return self.history.messages[user_indexes[-1] :] if self.message.tool_results and user_indexes else []
+
+    @property
+    def earlier_answers(self) -> list[Message]:
+        """The model's messages of this turn from earlier requests."""
+        return [message for message in self.earlier_messages if message.role == "assistant"]
+
+    @property
+    def earlier_steps(self) -> int:
+        """The steps of this turn that earlier requests spent."""
+        return len(self.earlier_answers)
 
 
 class ResponseWriter(Protocol):
@@ -144,7 +158,7 @@ async def _run_turn(turn: Turn, profile: Profile, service: Service, channel: Cha
         TimeoutError: the service stopped the turn.
     """
     limits = service.limits
-    steps = limits.steps - sum(message.role == "assistant" for message in turn.earlier_messages)
+    steps = limits.steps - turn.earlier_steps
     if steps <= 0:
         channel.notify(TurnFinished(reason="step_limit", detail=f"the limit of {limits.steps} steps", exit_code=3))
         return
@@ -157,8 +171,16 @@ async def _run_turn(turn: Turn, profile: Profile, service: Service, channel: Cha
         timeout = await stack.enter_async_context(asyncio.timeout(None))
         service.running_turns.add(timeout)
         stack.callback(service.running_turns.discard, timeout)
-        limits = limits.model_copy(update={"steps": steps})
-        workspace, models = service.workspace, service.models
-        building = build_exchange(profile, channel, session=session, workspace=workspace, limits=limits, models=models)
+        models = service.models
+        processor = replace(models.processor, max_tokens=turn.max_tokens, temperature=turn.temperature)
+        building = build_exchange(
+            profile,
+            channel,
+            session=session,
+            workspace=service.workspace,
+            limits=limits.model_copy(update={"steps": steps}),
+            models=replace(models, processor=processor),
+            client=turn.client,
+        )
         exchange = await stack.enter_async_context(building)
         await exchange.reply(turn.message)

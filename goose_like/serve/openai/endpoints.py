@@ -1,0 +1,136 @@
+"""HTTP endpoints of the protocol: chat completions and models."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+import anyio
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from goose_like.serve.middleware import check_token, read_body
+from goose_like.serve.service import Service
+from goose_like.serve.settings import Settings
+from goose_like.serve.state import StateSigner
+from goose_like.serve.turn import EventStream, stream_turn
+
+from .history import ChatTurn, build_turn
+from .request import RequestError, check_tool_names, parse_request
+from .response import AnswerWriter, build_error_response
+
+_LARGE_BODY_BYTES = 200_000
+"""Larger bodies are parsed in a thread, so that other streams do not wait."""
+
+_ERROR_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+_CLIENT_IS_GONE = 499
+"""The status in the log when nobody was there to read the answer."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def build_routes(names: Collection[str]) -> list[Route]:
+    """Build the routes of the protocol for profiles with these names."""
+    models = {name: _describe_model(name) for name in names}
+    return [
+        Route("/v1/chat/completions", _with_errors(_complete_chat), methods=["POST"], name="query"),
+        Route("/v1/models", _with_errors(partial(_list_models, models)), name="models"),
+        Route("/v1/models/{model:path}", _with_errors(partial(_show_model, models)), name="models"),
+    ]
+
+
+def _describe_model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": int(time.time()), "owned_by": "goose-like"}
+
+
+def _with_errors(endpoint: Endpoint) -> Endpoint:
+    """Wrap an endpoint so that each error has OpenAI's form."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except RequestError as error:
+            return build_error_response(str(error), error.status, error.param, error.code)
+        except HTTPException as error:
+            code = _ERROR_CODES.get(error.status_code)
+            return build_error_response(error.detail, error.status_code, code=code, headers=error.headers)
+
+    return answer
+
+
+async def _list_models(models: dict[str, dict[str, Any]], request: Request) -> Response:
+    """Answer `GET /v1/models`."""
+    check_token(request, request.state.service.settings)
+    return JSONResponse({"object": "list", "data": [*models.values()]})
+
+
+async def _show_model(models: dict[str, dict[str, Any]], request: Request) -> Response:
+    """Answer `GET /v1/models/NAME`."""
+    check_token(request, request.state.service.settings)
+    return JSONResponse(models[_find_name(request.path_params["model"], models)])
+
+
+def _find_name(name: str, known: Collection[str]) -> str:
+    if name not in known:
+        text = f"the model {name!r} does not exist; this server offers: {', '.join(known)}"
+        raise RequestError(text, "model", "model_not_found", 404)
+    return name
+
+
+async def _complete_chat(request: Request) -> Response:
+    """Answer `POST /v1/chat/completions` with an event stream or an object."""
+    record, settings = request.state.record, request.state.service.settings
+    check_token(request, settings)
+    with contextlib.ExitStack() as resources:
+        resources.enter_context(request.state.slots.take(request.client.host if request.client else ""))
+        body = await read_body(request, settings)
+        prepare = partial(_prepare_answer, body, request.state.services, settings)
+        service, writer, turn = await asyncio.to_thread(prepare) if len(body) > _LARGE_BODY_BYTES else prepare()
+        record.dialect = "openai"
+        stream = stream_turn(turn, service.plain_profile, writer, service, record)
+        if writer.is_stream:
+            return EventStream(stream, resources.pop_all(), settings.send_timeout_s)
+        answer = await _collect(stream, request)
+        # The model was asked again where that could help, so that the client need not repeat the work of tools.
+        headers = {} if writer.status == 200 else {"x-should-retry": "false"}
+        status = writer.status if answer else _CLIENT_IS_GONE
+        return Response(answer, status, headers, media_type="application/json")
+
+
+def _prepare_answer(
+    body: bytes, services: Mapping[str, Service], settings: Settings
+) -> tuple[Service, AnswerWriter, ChatTurn]:
+    """Parse the body of a request. Return the service that answers, the writer and the turn.
+
+    Raises:
+        RequestError: the request is refused.
+    """
+    chat = parse_request(body, settings.max_messages)
+    service = services[_find_name(chat.model, services)]
+    check_tool_names(chat, service.plain_tool_names)
+    signer = StateSigner(settings.signing_key)
+    turn = build_turn(chat, signer)
+    return service, AnswerWriter(chat, turn, signer), turn
+
+
+async def _collect(stream: AsyncGenerator[bytes], request: Request) -> bytes:
+    """Join the bytes of an answer. When the client disconnects, end the turn and return nothing."""
+    answer = b""
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        async with aclosing(stream):
+            answer = b"".join([piece async for piece in stream])
+        group.cancel_scope.cancel()
+    return answer

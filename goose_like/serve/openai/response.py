@@ -1,0 +1,273 @@
+"""The response to a request: a turn's events as chunks of a stream or as one object, and errors."""
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
+
+from starlette.responses import JSONResponse
+
+from goose_like.agent.exchange import CUT_ANSWER_ERROR
+from goose_like.core.events import (
+    Answered,
+    ArtifactShown,
+    Asked,
+    Compacted,
+    Event,
+    Interjected,
+    Logged,
+    MessageCompleted,
+    PlanUpdated,
+    PromptsSuggested,
+    Reminded,
+    Retrying,
+    Rewound,
+    RunFinished,
+    SessionStarted,
+    StateSaved,
+    Status,
+    SubagentEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+)
+from goose_like.core.message import ToolCall, Usage
+from goose_like.serve.state import StateSigner, TurnEvent, build_turn_state, list_open_calls
+from goose_like.sessions.artifact_text import render_artifact
+
+from .history import STATE_FORMAT, ChatTurn, build_context
+from .request import ChatRequest
+
+_MAX_CALL_CHARACTERS = 200
+
+_STATUSES = {75: 429, 76: 502, 77: 502, 143: 503}
+"""The HTTP status for the exit code of a turn that failed. Others are 500."""
+
+_TYPES = {401: "authentication_error", 429: "rate_limit_error"}
+
+
+class AnswerWriter:
+    """The protocol's `ResponseWriter` for one request. `status` is the HTTP status of an answer that is one object."""
+
+    def __init__(self, request: ChatRequest, turn: ChatTurn, signer: StateSigner) -> None:
+        self.status = 200
+        self.is_stream = bool(request.stream)
+        self._request = request
+        self._turn = turn
+        self._signer = signer
+        self._has_usage = bool(request.stream_options and request.stream_options.include_usage)
+        self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": request.model}
+        self._turn_events: list[TurnEvent] = []
+        self._tool_names: dict[str, str] = {}
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._chunks: list[bytes] = []
+        self._gap = ""
+        self._kept = 0  # pieces of content before the message that the model writes now
+
+    def start(self) -> bytes:
+        """Open the stream."""
+        self._add_delta({"role": "assistant", "content": ""})
+        return self._take_chunks()
+
+    def write(self, events: Sequence[Event]) -> bytes:
+        """Encode events."""
+        for event in events:
+            if isinstance(event, TurnEvent):
+                self._turn_events.append(event)
+            self._translate(event)
+        return self._take_chunks()
+
+    def finish(self, finished: TurnFinished) -> bytes:
+        """Encode the end: the reason, the calls for the client, and the tokens used; or the error."""
+        calls: list[ToolCall] = []
+        match finished.reason:
+            case "stop":
+                reason = "stop"
+            case "handed_off":
+                reason = "tool_calls"
+                calls = list_open_calls(self._turn.history)
+                if self._request.parallel_tool_calls is False:
+                    calls = calls[:1]
+            case "step_limit" | "budget":
+                reason = "length"
+                self._add_paragraph(f"Stopped: {finished.detail}.")
+            case "error" if finished.detail == CUT_ANSWER_ERROR:
+                reason = "length"
+            case "error" | "cancelled":
+                return self._fail(finished)
+            case _:
+                assert_never(finished.reason)
+        message: dict[str, Any] = {}
+        if calls:
+            message["tool_calls"] = [_encode_call(index, call) for index, call in enumerate(calls)]
+        if state := self._sign_state(len(calls)):
+            message["reasoning_details"] = [
+                {"type": "reasoning.encrypted", "format": STATE_FORMAT, "id": STATE_FORMAT, "index": 0, "data": state}
+            ]
+        usage = _encode_usage(sum(self._turn.history.turn_usage.values(), Usage()))
+        if not self.is_stream:
+            return self._encode_object(message, reason, usage)
+        if message:
+            self._add_delta(message)
+        self._add_delta({}, reason)
+        if self._has_usage:
+            self._add_chunk([], usage)
+        self._chunks.append(b"data: [DONE]\n\n")
+        return self._take_chunks()
+
+    def keep_alive(self) -> bytes:
+        """Return a comment in a stream, and nothing before an object."""
+        return b":\n\n" if self.is_stream else b""
+
+    def _translate(self, event: Event) -> None:
+        match event:
+            case TurnStarted():
+                self._turn_events.clear()
+            case TextDelta(text=text):
+                self._add_text(text)
+            case ThinkingDelta(text=text):
+                self._add_reasoning(text)
+            case MessageCompleted():
+                self._gap, self._kept = ("\n\n" if self._content else ""), len(self._content)
+            case Retrying(text=text):
+                self._restart_answer()
+                self._add_progress(text)
+            case ToolStarted(call=call) | SubagentEvent(event=ToolStarted(call=call)):
+                self._tool_names[call.id] = call.name
+                self._add_progress(f"Using {call.name} {call.arguments}"[:_MAX_CALL_CHARACTERS])
+            case ToolFinished(result=result):
+                if result.is_error:  # without the output, which is for the model
+                    self._add_progress(f"{self._tool_names.get(result.call_id, 'A tool')} failed")
+            case Logged(text=text) | SubagentEvent(event=Logged(text=text)):
+                self._add_progress(text)
+            case Answered(question=question, answer=answer):
+                if not answer.is_allowed and question.kind != "text":
+                    self._add_progress(f"Not allowed here: {question.subject}")
+            case ArtifactShown(artifact=artifact):
+                self._add_paragraph(render_artifact(artifact))
+            case (
+                TurnFinished()  # see `finish`
+                | Status()  # replaces the one before, which a stream cannot do
+                | ToolProgress()
+                | SubagentEvent()
+                | SessionStarted()
+                | PlanUpdated()
+                | PromptsSuggested()
+                | Asked()
+                | Reminded()
+                | Interjected()
+                | UsageRecorded()
+                | Compacted()
+                | Rewound()
+                | StateSaved()
+                | RunFinished()
+            ):
+                pass
+            case _:
+                assert_never(event)
+
+    def _add_text(self, text: str) -> None:
+        if not text:
+            return
+        text, self._gap = self._gap + text, ""
+        self._content.append(text)
+        self._add_delta({"content": text})
+
+    def _add_paragraph(self, text: str) -> None:
+        """Add text of the server as a paragraph apart from the model's text."""
+        self._gap = "\n\n" if self._content else ""
+        self._add_text(text)
+        self._gap, self._kept = "\n\n", len(self._content)
+
+    def _restart_answer(self) -> None:
+        """Remove what came of a message that begins again; a stream can only say so."""
+        if len(self._content) == self._kept:
+            return
+        if self.is_stream:
+            self._add_paragraph("(The answer broke off here and begins again.)")
+        else:
+            del self._content[self._kept :]
+            self._gap = "\n\n" if self._content else ""
+
+    def _add_reasoning(self, text: str) -> None:
+        if text:
+            self._reasoning.append(text)
+            self._add_delta({"reasoning_content": text})
+
+    def _add_progress(self, text: str) -> None:
+        """Add a line about the work of the profile's own tools."""
+        starts_line = not self._reasoning or self._reasoning[-1].endswith("\n")
+        self._add_reasoning(f"{'' if starts_line else chr(10)}{text.strip()}\n")
+
+    def _sign_state(self, requested_calls: int) -> str:
+        """Sign the work that the client's messages do not show: calls that ran here, with their results."""
+        if not any(isinstance(event, ToolFinished) for event in self._turn_events):
+            return ""
+        state = build_turn_state(self._turn.history, self._turn_events, requested_calls)
+        return self._signer.sign(state, build_context(self._turn.last_user_text, "".join(self._content)))
+
+    def _fail(self, finished: TurnFinished) -> bytes:
+        self.status = _STATUSES.get(finished.exit_code, 500)
+        error = encode_error(finished.detail or "the reason is unknown", self.status)
+        if not self.is_stream:
+            return json.dumps(error).encode()
+        self._chunks.append(f"data: {json.dumps(error)}\n\ndata: [DONE]\n\n".encode())
+        return self._take_chunks()
+
+    def _encode_object(self, message: Mapping[str, Any], reason: str, usage: Mapping[str, Any]) -> bytes:
+        content, reasoning = "".join(self._content), "".join(self._reasoning)
+        calls = message.get("tool_calls", ())
+        answer = {"role": "assistant", "content": content or (None if calls else ""), "refusal": None, **message}
+        if calls:
+            answer["tool_calls"] = [{key: value for key, value in call.items() if key != "index"} for call in calls]
+        answer |= {"reasoning_content": reasoning} if reasoning else {}
+        choice = {"index": 0, "message": answer, "logprobs": None, "finish_reason": reason}
+        return json.dumps(self._head | {"object": "chat.completion", "choices": [choice], "usage": usage}).encode()
+
+    def _add_delta(self, delta: Mapping[str, Any], reason: str | None = None) -> None:
+        self._add_chunk([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}], None)
+
+    def _add_chunk(self, choices: Sequence[Mapping[str, Any]], usage: Mapping[str, Any] | None) -> None:
+        if self.is_stream:
+            chunk = self._head | {"object": "chat.completion.chunk", "choices": choices}
+            chunk |= {"usage": usage} if self._has_usage else {}
+            self._chunks.append(f"data: {json.dumps(chunk)}\n\n".encode())  # ASCII: some clients cut lines at U+2028
+
+    def _take_chunks(self) -> bytes:
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        return data
+
+
+def _encode_call(index: int, call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments or "{}"}
+    return {"index": index, "id": call.id, "type": "function", "function": function}
+
+
+def _encode_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens},
+    }
+
+
+def encode_error(text: str, status: int, param: str | None = None, code: str | None = None) -> dict[str, Any]:
+    """Encode an error as OpenAI's object."""
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"error": {"message": text, "type": kind, "param": param, "code": code}}
+
+
+def build_error_response(
+    text: str, status: int, param: str | None = None, code: str | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """Build the response with an error."""
+    return JSONResponse(encode_error(text, status, param, code), status, headers)
