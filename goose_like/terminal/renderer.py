@@ -66,8 +66,9 @@ class Renderer:
         write_line = self.lines.write_line
         match event:
             case events.SessionStarted():
-                parts = (event.mode, f"session {event.name}", f"profile {event.profile}", event.models["processor"])
-                write_line(" · ".join(filter(None, parts)), "dim")
+                names = (event.name and f"session {event.name}", event.profile and f"profile {event.profile}")
+                if start := " · ".join(filter(None, (event.mode, *names, event.models.get("processor")))):
+                    write_line(start, "dim")  # an imported session has none of these
             case events.PlanUpdated(tasks=tasks):
                 for task in tasks:
                     write_line(self._format_task(task))

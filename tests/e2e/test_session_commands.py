@@ -123,13 +123,17 @@ def test_an_export_follows_no_link_of_the_workspace(place):
     assert place.run("session", "export", "one", "-o", str(outside / "x.md")).returncode == 0
 
 
-def test_a_session_of_goose_09_is_gone_on_with(place):
+def test_a_session_of_goose_09_is_gone_on_with(place, open_terminal):  # noqa: F811
     messages = [
         {"role": "user", "id": "m1", "created": 1, "content": [{"text": "hi", "type": "Text"}]},
         {"role": "assistant", "id": "m2", "created": 2, "content": [{"text": "hello", "type": "Text"}]},
     ]
     (place.work / "old.jsonl").write_text("".join(json.dumps(message) + "\n" for message in messages))
     assert "imported as 'old'" in place.run("session", "import", "old.jsonl").stdout
+    terminal = open_terminal("session", "resume", "old", "--model", place.script("played"))
+    terminal.see("hello")
+    terminal.type("\x04")
+    assert terminal.wait_exit() == 0
     done = place.run("run", "--resume", "--model", place.script("played", "went on"), "more")
     assert (done.returncode, done.stdout) == (0, "went on\n"), done.stderr
     assert [event["type"] for event in place.events()].count("turn_started") == 2
