@@ -18,9 +18,9 @@ from .yaml_source import read_yaml, validate
 _SEPARATOR = re.compile(r",(?=\s*[^\W\d]\w*\s*(?:=|:(?!//)))")
 _ARGUMENT = re.compile(r"\s*([^\W\d]\w*)\s*[=:](.*)", re.DOTALL)
 _MAX_BYTES = 1_000_000  # the plan is a message to the model
-_TASK = re.compile(r"^-[ \t]+", re.MULTILINE)
+_TASK = re.compile(r"^-(?!-)[ \t]*", re.MULTILINE)
 _TASKS = re.compile(rf"({_TASK.pattern}\S.*\n?([ \t]+\S.*\n?)*)+", re.MULTILINE)
-"""Lines that begin with `-`, each with the indented lines below it."""
+"""Lines that begin with one `-`, each with the indented lines below it."""
 
 
 class TaskFile(FrozenModel):

@@ -49,6 +49,11 @@ def test_indented_lines_before_the_tasks_are_no_tasks(tmp_path):
     assert (plan.kickoff_message, plan.tasks) == ("Run\n    make", ("once more",))
 
 
+def test_tasks_without_a_blank_after_the_dash(tmp_path):
+    plan = read_text(tmp_path, "Do it.\n\n---\n\n-Step 1\n-Step 2\n")
+    assert (plan.kickoff_message, plan.tasks) == ("Do it.\n\n---", ("Step 1", "Step 2"))
+
+
 @pytest.mark.parametrize("name", ["plan.yaml", "plan.YML"])
 def test_yaml(tmp_path, name):
     plan = read_text(tmp_path, YAML, name, name="a: b\n- c")
