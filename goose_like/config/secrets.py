@@ -14,6 +14,8 @@ from .yaml_reader import format_document
 from .yaml_source import read_yaml
 
 _SERVICE = "goose-like"
+_OTHER_NAMES = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
+"""Second names of keys in the environment, which the vendor's tools and goose 0.9 read."""
 _ENVIRONMENT, _KEYRING = "the environment", "the keyring"
 
 _SECRET_WORDS = {
@@ -109,8 +111,9 @@ def _iterate_keys(variable: str | None) -> Iterator[tuple[str, str]]:
     """Yield each place that has the key, and the key."""
     if not variable:
         return
-    if key := os.environ.get(variable, "").strip():
-        yield _ENVIRONMENT, key
+    for name in (variable, _OTHER_NAMES.get(variable, variable)):
+        if key := os.environ.get(name, "").strip():
+            yield _ENVIRONMENT, key
     if key := _read_keyring(variable):
         yield _KEYRING, key
     if key := _read_file().get(variable, ""):

@@ -45,8 +45,9 @@ class AnthropicProvider(HttpProvider):
         self._encoder = AnthropicEncoder()
 
     def _find_base_url(self) -> str:
-        base_url = self._choice.base_url or os.environ.get("ANTHROPIC_BASE_URL") or f"https://{self.host}"
-        return re.sub(r"(/v1)?/*(?=\?|$)", "", base_url.strip(), count=1)  # `path` begins with /v1
+        variables = map(os.environ.get, ("ANTHROPIC_BASE_URL", "ANTHROPIC_HOST"))
+        base_url = next(filter(None, (self._choice.base_url, *variables)), f"https://{self.host}")
+        return re.sub(r"(/v1(/messages)?)?/*(?=\?|$)", "", base_url.strip(), count=1)  # `path` begins with /v1
 
     async def _list_models(self) -> tuple[str, ...] | None:
         return await self._fetch_model_names("/v1/models", {"limit": "1000"})

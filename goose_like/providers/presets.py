@@ -19,7 +19,8 @@ from goose_like.core.message import FrozenModel
 
 from .base import ProviderInfo
 
-_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-((?:\$\{[^{}]*\}|[^{}])*))?\}")
+_GOOSE09_AZURE = "AZURE_CHAT_COMPLETIONS_HOST_NAME"
 
 
 class Preset(FrozenModel):
@@ -27,7 +28,9 @@ class Preset(FrozenModel):
 
     name: str
     summary: str = ""
-    base_url: str = Field(description="`${NAME}` is an environment variable, `${NAME:-else}` has a default")
+    base_url: str = Field(
+        description="`${NAME}` is an environment variable, `${NAME:-else}` has a default, also a variable"
+    )
     key_variable: str | None = Field(default=None, description="the environment variable of the API key")
     key_is_optional: bool = False
     key_header: str | None = Field(default=None, description="the header for the key, instead of Authorization")
@@ -73,10 +76,16 @@ def expand_variables(url: str) -> str:
 
 
 def _get_value(match: re.Match[str]) -> str:
-    value = os.environ.get(match[1], "").strip().rstrip("/") or match[2]
-    if value is None:
-        raise ProfileError(f"set {match[1]} to the server's address, or `base_url` in the profile")
-    return value
+    if value := os.environ.get(match[1], "").strip().rstrip("/"):
+        return value
+    if match[2] is not None:
+        return _VARIABLE.sub(_get_value, match[2])
+    if match[1] == "AZURE_OPENAI_ENDPOINT" and os.environ.get(_GOOSE09_AZURE):
+        raise ProfileError(
+            f"set AZURE_OPENAI_ENDPOINT to the value of {_GOOSE09_AZURE}, which goose 0.9 read, AZURE_OPENAI_API_KEY "
+            "to that of AZURE_CHAT_COMPLETIONS_KEY, and the model to the name of the deployment: azure:DEPLOYMENT"
+        )
+    raise ProfileError(f"set {match[1]} to the server's address, or `base_url` in the profile")
 
 
 def load_presets() -> dict[str, Preset]:

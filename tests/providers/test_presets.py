@@ -68,6 +68,37 @@ async def run_probe(responses: list[Response], name: str = "groq", key: str = KE
 # --- shipped presets
 
 
+@pytest.mark.parametrize(
+    ("variable", "end", "name", "key", "path"),
+    [
+        ("OPENAI_HOST", "/", "openai", "OPENAI_API_KEY", "/v1/chat/completions"),
+        ("GROQ_HOST", "/openai/", "groq", "GROQ_API_KEY", "/openai/v1/chat/completions"),
+        ("GOOGLE_HOST", "/v1beta", "google", "GOOGLE_API_KEY", "/v1beta/openai/chat/completions"),
+        ("ANTHROPIC_HOST", "/v1/messages", "anthropic", "ANTHROPIC_API_KEY", "/v1/messages"),
+        ("OLLAMA_HOST", "/", "ollama", "", "/v1/chat/completions"),
+    ],
+)
+async def test_words_go_to_the_host_that_goose_09_used(monkeypatch, variable, end, name, key, path):
+    async with Loopback([refusal(400)]) as server:
+        monkeypatch.setenv(variable, f"http://127.0.0.1:{server.port}{end}")
+        if key:
+            monkeypatch.setenv(key, KEY)
+        kind = find_provider_class(name)
+        assert kind.find_setup_error(ModelChoice(model=f"{name}:m1")) is None
+        with pytest.raises(ProviderError):
+            [delta async for delta in kind(ModelChoice(model=f"{name}:m1")).stream(REQUEST)]
+        head = server.requests[0].head.decode()
+    assert head.startswith(f"POST {path} ")
+    assert (KEY in head) == bool(key)
+
+
+def test_azure_names_the_variables_that_replace_those_of_goose_09(monkeypatch):
+    monkeypatch.setenv("AZURE_CHAT_COMPLETIONS_HOST_NAME", "https://mine.openai.azure.com")
+    monkeypatch.setenv("AZURE_CHAT_COMPLETIONS_KEY", KEY)
+    error = find_provider_class("azure").find_setup_error(ModelChoice(model="azure:gpt"))
+    assert "set AZURE_OPENAI_ENDPOINT to the value of AZURE_CHAT_COMPLETIONS_HOST_NAME" in str(error)
+
+
 def test_the_shipped_presets(monkeypatch):
     assert " ".join(load_presets()) == SHIPPED
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")
