@@ -110,13 +110,25 @@ def _detect_dialect(body: dict[str, Any]) -> Dialect:
     """Detect the dialect of the client.
 
     The shape of the widgets decides: only `copilot` sends a plain list. Without widgets, any field that only
-    `workspace` has decides. Without such a field, the result is `copilot`, which has fewer events.
+    `workspace` has decides. Without such a field, the result is `copilot` if a context, a call or a result has the
+    form of 2024.
     """
     if (widgets := body.get("widgets")) is not None:
         return "copilot" if isinstance(widgets, list) else "workspace"
-    contexts = body["context"] if isinstance(body.get("context"), list) else ()
-    has_items = any("items" in _to_object(_to_object(context).get("data")) for context in contexts)
-    return "copilot" if _WORKSPACE_FIELDS.isdisjoint(body) and not has_items else "workspace"
+    contexts = body["context"] if isinstance(body.get("context"), list) else [*filter(None, [body.get("context")])]
+    if any("items" in _to_object(_to_object(context).get("data")) for context in contexts):
+        return "workspace"
+    has_old_field = "use_docs" in body or contexts or any(map(_has_old_form, body["messages"]))
+    return "copilot" if has_old_field and _WORKSPACE_FIELDS.isdisjoint(body) else "workspace"
+
+
+def _has_old_form(message: object) -> bool:
+    """Tell whether a message is a call or a result in the form of 2024."""
+    fields = _to_object(message)
+    if fields.get("role") == "tool":
+        return not isinstance(fields.get("data"), list)
+    call = _find_call(fields.get("content")) if fields.get("role") == "ai" else None
+    return call is not None and "widget_uuid" in _get_arguments(call)
 
 
 def _read_message(entry: Any) -> object:

@@ -19,7 +19,7 @@ from goose_like.serve.openbb.query import (
     UserMessage,
 )
 from goose_like.serve.openbb.request import RequestError, parse_query
-from tests.serve.request_bodies import BODIES, ai, any_body, build_query, human, load_body, load_query
+from tests.serve.request_bodies import BODIES, ai, any_body, build_query, call, data, human, load_body, load_query
 
 W = "38181a68-9650-4940-84fb-a3f29c8869f3"
 PRICE = "91ae1153-7b4d-451c-adc5-49856e90a0e6"
@@ -45,13 +45,15 @@ def test_todays_fixtures_are_what_upstream_accepts(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_body_tells_the_dialect(name):
-    assert load_query(name).dialect == ("workspace" if name.startswith("today_") else "copilot")
+    is_old = name.startswith("seed_") and name not in ("seed_greeting", "seed_conversation")  # both eras send these
+    assert load_query(name).dialect == ("copilot" if is_old else "workspace")
 
 
 @pytest.mark.parametrize(
     ("fields", "dialect"),
     [
-        ({}, "copilot"),
+        ({}, "workspace"),
+        ({"context": [], "widgets": None}, "workspace"),
         ({"use_docs": True}, "copilot"),
         ({"widgets": []}, "copilot"),
         ({"widgets": [], "timezone": "UTC"}, "copilot"),  # a list knows no origin, so it is asked for by uuid
@@ -69,6 +71,12 @@ def test_the_body_tells_the_dialect(name):
 )
 def test_a_field_that_one_dialect_has_tells(fields, dialect):
     assert build_query(human("Hi."), **fields).dialect == dialect
+
+
+@pytest.mark.parametrize("message", [data("5"), {"role": "tool", "function": "f", "content": "5"}, call("w")])
+def test_a_message_in_the_form_of_2024_tells_the_dialect(message):
+    assert build_query(human("Hi."), message).dialect == "copilot"
+    assert build_query(human("Hi."), message, urls=[]).dialect == "workspace"
 
 
 def test_the_seeds_conversation():
