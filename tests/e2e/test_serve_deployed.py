@@ -92,12 +92,12 @@ def test_streams_pass_a_balancer_as_they_come_and_both_servers_are_used(place, t
         found = client.get("/agents.json").json()["openbb"]["endpoints"]["query"]
         assert found == f"{url}/v1/query"  # the balancer's address, as the client reached it
         assert client.get("/metrics").status_code == 404
-        open_lines = []  # an iterator that is let go closes its response
+        open_bytes = []  # an iterator that is let go closes its response
         with ExitStack() as streams:
             for count in (1, 2):
                 response = streams.enter_context(client.stream("POST", found, json=build_body("x")))
-                open_lines.append(response.iter_lines())
-                assert (response.status_code, next(open_lines[-1])) == (200, "event: copilotStatusUpdate")
+                open_bytes.append(response.iter_raw())
+                assert (response.status_code, next(open_bytes[-1])) == (200, b"e")
                 wait_until(
                     lambda count=count: sum(server.sum_metric("goose_like_running") for server in servers) == count
                 )

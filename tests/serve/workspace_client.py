@@ -10,7 +10,7 @@ events"), and gives the functions that it is asked for from a sample dashboard.
 
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import httpx2
@@ -118,6 +118,9 @@ DASHBOARD = (
     ),
     Widget(FILINGS, "filings", "Filings", "What was filed", (_symbol("SAMP"),), lambda _: [], "extra"),
 )
+
+UNPICKED = tuple(replace(widget, tier="secondary") for widget in DASHBOARD[:2])
+"""The dashboard before the user picks widgets."""
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,21 @@ async def test_data_that_came_is_not_asked_for_again(tmp_path):
     bench.session.close()
 
 
+async def test_current_values_make_no_other_call(tmp_path):
+    fetched = call("get_widget_data", '{"widget_uuid": "w-1", "arguments": {"symbol": "AAPL"}}', id="a")
+    bench = ExchangeHarness(
+        [calls(fetched), calls(call("get_widget_data", '{"widget_uuid": "w-1"}', id="b")), Message.assistant("Done.")],
+        folder=tmp_path / "s",
+    )
+    bench.exchange.tools.update(of_exchange(bench, query(PRICES)))
+    assert (await bench.exchange.reply("Hi.")).reason == "handed_off"
+    assert (
+        await bench.exchange.reply(Message(role="user", parts=(ToolResult(call_id="a", output="1"),)))
+    ).exit_code == 0
+    assert "read it above" in bench.outputs[-1]
+    bench.session.close()
+
+
 async def test_calls_are_checked_before_they_are_handed_off(tmp_path):
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     asked = query(PRICES, NEWS, tools=(ClientTool(name="weather", input_schema=schema),))

@@ -10,7 +10,7 @@ from goose_like.core.message import ToolCall
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import ToolError
 
-from .query import ClientTool, FunctionCall, Query, Widget, WidgetParam
+from .query import ClientTool, FunctionCall, Query, UserMessage, Widget, WidgetParam
 
 WIDGET_DATA_FUNCTIONS = ("get_widget_data", "get_extra_widget_data")
 """Functions that return a widget's data: for widgets on the dashboard, and for widgets that can be added to it."""
@@ -81,6 +81,20 @@ def to_client_call(calls: Sequence[ToolCall], query: Query) -> tuple[FunctionCal
         wrapped = {"server_id": tool.server_id, "tool_name": tool.name, "parameters": arguments}
         return FunctionCall(function=EXECUTE_FUNCTION, arguments=wrapped | address), 1
     return FunctionCall(function=name, arguments=arguments), 1
+
+
+def build_prefetch(query: Query) -> FunctionCall | None:
+    """Build the request for the data of all widgets that the user picked, or None if this is not the time for it.
+
+    The data comes before the model is asked: small models would answer without it. Clients of the dialect `copilot` do
+    not say which widgets were picked.
+    """
+    picked = query.widgets.primary
+    if query.dialect == "copilot" or not picked or not isinstance(query.messages[-1], UserMessage):
+        return None
+    name = WIDGET_DATA_FUNCTIONS[0]
+    sources = [_build_request(name, {"widget_uuid": widget.uuid}, query) for widget in picked]
+    return FunctionCall(function=name, arguments={"data_sources": sources})
 
 
 def _build_request(name: str, arguments: dict[str, Any], query: Query) -> dict[str, Any]:

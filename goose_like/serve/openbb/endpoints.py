@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import Any
 
@@ -11,12 +11,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from goose_like.config.profile import Profile
-from goose_like.core.message import ToolCall
 from goose_like.serve.middleware import RequestRecord, check_token, read_body
 from goose_like.serve.service import OPENBB_TOOLKIT, Service
 from goose_like.serve.state import StateSigner
 from goose_like.serve.turn import EventStream, stream_turn
 
+from .client_tools import WIDGET_DATA_FUNCTIONS, build_prefetch
 from .discovery import AgentInfo, build_agents_json, build_copilots_json
 from .history import build_conversation
 from .query import Query
@@ -85,15 +85,23 @@ def stream_answer(query: Query, service: Service, record: RequestRecord) -> Asyn
     signer = StateSigner(service.settings.signing_key)
     conversation = build_conversation(query, signer)
     writer = EventWriter(query, conversation, signer)
+    profile = _configure_profile(service.profile, query)
     if conversation.pending_calls:
-        return _stream_calls(writer, conversation.pending_calls, record)
-    return stream_turn(conversation, _configure_profile(service.profile, query), writer, service, record)
+        return _stream_call(partial(writer.write_calls, conversation.pending_calls), record)
+    if _fetches_widgets(profile) and (call := build_prefetch(query)):
+        return _stream_call(partial(writer.write_call, call), record)
+    return stream_turn(conversation, profile, writer, service, record)
 
 
-async def _stream_calls(writer: EventWriter, calls: Sequence[ToolCall], record: RequestRecord) -> AsyncGenerator[bytes]:
+async def _stream_call(write: Callable[[], bytes], record: RequestRecord) -> AsyncGenerator[bytes]:
     record.ending = "handed_off"
-    yield writer.start()
-    yield writer.write_calls(calls)
+    yield write()
+
+
+def _fetches_widgets(profile: Profile) -> bool:
+    """Tell whether the profile lets the model fetch the data of widgets."""
+    names = next(choice.config.get("tools") for choice in profile.toolkits if choice.name == OPENBB_TOOLKIT)
+    return names is None or WIDGET_DATA_FUNCTIONS[0] in names
 
 
 def _configure_profile(profile: Profile, query: Query) -> Profile:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from itertools import count, zip_longest
 from typing import Any
 
+from typing_extensions import override
+
 from goose_like.core.events import MessageCompleted, TurnFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message, Part, Text, ToolCall
@@ -39,10 +41,17 @@ class Conversation(Turn):
 
     `pending_calls` are calls of the last model message that the client was not asked for yet; if there are any, the
     response is the next call and no model is asked. `outcomes` are those of the calls since the user's last message.
+    `has_prefetch`: the first of these calls is the server's own, so no step was spent on it.
     """
 
     pending_calls: tuple[ToolCall, ...] = ()
     outcomes: tuple[tuple[ToolCall, Outcome], ...] = ()
+    has_prefetch: bool = False
+
+    @property
+    @override
+    def earlier_steps(self) -> int:
+        return len(self.earlier_answers) - self.has_prefetch
 
 
 def build_conversation(query: Query, signer: StateSigner) -> Conversation:
@@ -74,6 +83,7 @@ class _ConversationBuilder:
     pending_calls: list[ToolCall] = field(default_factory=list)
     outcomes: list[tuple[ToolCall, Outcome]] = field(default_factory=list)
     images: list[ImageData] = field(default_factory=list)
+    has_prefetch: bool = False
 
     def add(self, message: QueryMessage, following: QueryMessage | None) -> None:
         match message:
@@ -83,7 +93,7 @@ class _ConversationBuilder:
                     self._start_turn()
                     self.history.apply(_CANCELLED)
                 self.opening, self.requested_calls, self.pending_calls = self._build_opening(message), [], []
-                self.last_user_text, self.outcomes = message.text, []
+                self.last_user_text, self.outcomes, self.has_prefetch = message.text, [], False
             case AgentMessage():
                 self.answers += [message] if message.text.strip() else []
             case FunctionCall():
@@ -103,6 +113,7 @@ class _ConversationBuilder:
             images=tuple(self.images),
             pending_calls=tuple(self.pending_calls if self.opening else ()),
             outcomes=tuple(self.outcomes),
+            has_prefetch=self.has_prefetch,
         )
 
     def _build_opening(self, message: UserMessage) -> list[Part]:
@@ -146,6 +157,8 @@ class _ConversationBuilder:
         if state:
             restore_turn(self.history, state)
         else:
+            is_first = self.query.dialect == "workspace" and not self.outcomes
+            self.has_prefetch |= is_first and model_calls[0][0] == WIDGET_DATA_FUNCTIONS[0]
             self.history.apply(MessageCompleted(message=Message.assistant(text, self._create_calls(model_calls))))
         self.history.apply(_HANDED_OFF)
         self._request_calls(list_open_calls(self.history), requested)

@@ -42,7 +42,7 @@ from .artifacts import encode_artifact
 from .citations import HIDDEN_DETAILS, cite_outcomes
 from .client_tools import to_client_call
 from .history import Conversation
-from .query import Query, to_text
+from .query import FunctionCall, Query, to_text
 from .request import STATE_KEY
 
 Frame = tuple[str, dict[str, Any]]
@@ -91,9 +91,8 @@ class EventWriter:
         self._prefix_sent = 0  # bytes of the next frame that `keep_alive` has sent
 
     def start(self) -> bytes:
-        """Show that the server works, in the dialect that has statuses."""
-        self._add_status("Reading the conversation")
-        return self._encode_frames() or self.keep_alive()
+        """Return a byte that shows that the server works; clients expect no event before the answer's own."""
+        return self.keep_alive()
 
     def write(self, events: Sequence[Event]) -> bytes:
         """Encode events."""
@@ -128,10 +127,15 @@ class EventWriter:
         history = self._conversation.history
         call, count = to_client_call(calls, self._query)
         requested = len(list_open_calls(history)) - len(calls) + count
-        data: dict[str, Any] = {"function": call.function, "input_arguments": call.arguments}
         state = build_turn_state(history, self._turn_events, requested)
-        if signed := self._signer.sign(state, self._query.last_user_text):
-            data |= {"extra_state": {STATE_KEY: signed}} if self._is_workspace else {STATE_KEY: signed}
+        return self.write_call(call, self._signer.sign(state, self._query.last_user_text))
+
+    def write_call(self, call: FunctionCall, signed_state: str = "") -> bytes:
+        """Encode a request to the client, after which the stream must end."""
+        data: dict[str, Any] = {"function": call.function, "input_arguments": call.arguments}
+        if signed_state:
+            state = {STATE_KEY: signed_state}
+            data |= {"extra_state": state} if self._is_workspace else state
         self._frames.append(("copilotFunctionCall", data))
         return self._encode_frames()
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from goose_like.core.events import Artifact, ArtifactShown, Chart, PromptsSuggested
 from goose_like.core.tool import Tool, current_call
-from goose_like.serve.openbb.client_tools import OPTIONS_FUNCTION, WIDGET_DATA_FUNCTIONS, check_call
+from goose_like.serve.openbb.client_tools import OPTIONS_FUNCTION, WIDGET_DATA_FUNCTIONS, check_call, get_changes
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .config import parse_config
@@ -22,10 +22,6 @@ _MAX_PROMPTS, _MAX_PROMPT_CHARACTERS = 5, 200
 _CODE_FENCE = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
 _KIND_NAMES = {"html": "page"}
 _NOT_IN_FILE_NAMES = re.compile(r"[^\w-]+")
-
-
-def _drop_empty(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if value}
 
 
 def _to_list(value: Any) -> Any:
@@ -89,16 +85,23 @@ class OpenBBToolkit(Toolkit):
 
     def _has_result(self, name: str, arguments: dict[str, Any]) -> bool:
         """Tell whether the same call succeeded in this turn: small models repeat calls again and again."""
-        wanted = _drop_empty(arguments)
+        wanted = self._complete(arguments)
         results: set[str] = set()
         for message in reversed(self.exchange_view.processor.messages):
             if message.role == "user":
                 break
             results |= {result.call_id for result in message.tool_results if not result.is_error}
             for call in message.tool_calls:
-                if call.id in results and call.name == name and _drop_empty(call.parse_arguments()) == wanted:
+                if call.id in results and call.name == name and self._complete(call.parse_arguments()) == wanted:
                     return True
         return False
+
+    def _complete(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Add the current values of the widget, which a call may leave out, to the arguments of a call."""
+        query, uuid = self._config.query, str(arguments.get("widget_uuid", ""))
+        widget = query.find_widget(uuid) if query else None
+        values = (widget.current_values if widget else {}) | get_changes(arguments)
+        return {name: value for name, value in (arguments | {"arguments": values}).items() if value}
 
     # --- tools that the client runs
 
