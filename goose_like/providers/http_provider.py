@@ -170,6 +170,16 @@ class HttpProvider:
         hint = f"; `goose-like provider check {name}` lists them" if isinstance(self, SupportsProbe) else ""
         return ProfileError(f"name one of its models, `{name}:MODEL`{hint}")
 
+    def hide_address(self, text: str) -> str:
+        """Replace the server's address in a text for people who may not know it."""
+        url, host = self._url, _format_host(self._url)
+        text = text.replace(f" at {host}", "") if host else text
+        name = url.hostname or ""
+        for address in (url.geturl(), f"{name}:{url.port or (443 if url.scheme == 'https' else 80)}", host, name):
+            if len(address) > 3:  # replacing a short one such as "x" would only garble the text
+                text = text.replace(address, "the model's server")
+        return text
+
     @contextmanager
     def _add_location_to_errors(self) -> Iterator[None]:
         """Refuse an invalid address or key. Add the place to all errors, and remove secrets from their texts."""

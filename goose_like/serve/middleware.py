@@ -47,7 +47,7 @@ class OriginCheck:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._origins = (*WORKSPACE_ORIGINS, *settings.origins)
-        self._host_names = {urlsplit(origin).hostname for origin in settings.origins}
+        self._host_names = {urlsplit(origin).hostname for origin in settings.origins if origin.startswith("http")}
         self._is_local = is_loopback(settings.host)
         self._app = app
         self._app_with_cors = CORSMiddleware(
@@ -77,6 +77,8 @@ class OriginCheck:
             return self._app_with_cors
         if origin_host == host:
             return self._app  # our own page
+        if origin == "null":  # any page can have it, so it cannot be allowed
+            return _refuse(403, "a page without an address, such as a file, may not use this server; serve it by HTTP")
         return _refuse(403, f"pages of {origin} may not use this server; allow them with --origin {origin}")
 
 
@@ -170,7 +172,8 @@ class Metrics:
             self._tokens.labels(kind).inc(getattr(record.usage, f"{kind}_tokens"))
 
     def count_vote(self, vote: str) -> None:
-        """Count a vote on an answer."""
+        """Count a vote on an answer; clients say `up`, `thumbs_up` and the like."""
+        vote = vote.removeprefix("thumbs_")
         self._votes.labels(vote if vote in _VOTES else "other").inc()
 
     def track_query(self) -> AbstractContextManager[None]:

@@ -15,6 +15,7 @@ from goose_like.core.errors import ProfileError
 from goose_like.core.notifier import Notifier
 from goose_like.core.spelling import did_you_mean
 from goose_like.providers.base import ModelPair
+from goose_like.providers.http_provider import HttpProvider
 from goose_like.providers.registry import choose_models, open_models
 from goose_like.workspace.workspace import Workspace
 
@@ -58,6 +59,13 @@ class Service:
         time_s = min(settings.query_timeout_s, limits.time_s or settings.query_timeout_s)
         costs = [cost for cost in (settings.max_cost_usd, limits.cost_usd) if cost is not None]
         return limits.model_copy(update={"time_s": time_s, "cost_usd": min(costs, default=None)})
+
+    def hide_addresses(self, text: str) -> str:
+        """Replace the addresses of the models' servers in a text for clients."""
+        for provider in self.models.providers:
+            if isinstance(provider, HttpProvider):
+                text = provider.hide_address(text)
+        return text
 
     def stop_turns(self) -> None:
         """End every running turn now with a TimeoutError."""

@@ -74,7 +74,7 @@ def parse_origins(texts: Iterable[str]) -> tuple[str, ...]:
     origins = []
     for text in texts:
         url = urlsplit(text.strip())
-        if url.scheme not in ("http", "https") or not url.netloc or url.path.strip("/") or url.query or "*" in text:
+        if not (url.scheme and url.netloc) or url.path.strip("/") or url.query or "*" in text:
             raise UsageError(f"--origin {text!r} is no origin; write e.g. https://example.com or http://localhost:3000")
         origins.append(f"{url.scheme}://{url.netloc}".lower())
     return tuple(origins)

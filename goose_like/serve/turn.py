@@ -17,7 +17,7 @@ from goose_like.agent.build import ClientPart, build_exchange
 from goose_like.agent.channel import Channel
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.events import Event, TurnFinished
+from goose_like.core.events import Event, Logged, Retrying, Status, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.images import save_image
 from goose_like.core.message import Message, Usage
@@ -112,9 +112,10 @@ async def stream_turn(
     work = asyncio.create_task(_run_turn(turn, profile, service, channel))
     try:
         async with aclosing(channel.stream(work, service.settings.keep_alive_s)) as batches:
-            async for batch in batches:
+            async for events in batches:
                 if finished:
                     continue  # events of toolkits that close come too late: the response is complete
+                batch = [_hide_addresses(event, service) for event in events]
                 data = writer.write(batch) if batch else writer.keep_alive()
                 for event in batch:
                     if isinstance(event, TurnFinished) and event.reason != "cancelled":  # an error follows that one
@@ -123,7 +124,7 @@ async def stream_turn(
                 if data:
                     yield data
     except Exception as error:
-        failure = _describe_failure(error)
+        failure = _describe_failure(error, service)
         if not finished:  # else the response is complete, and closing failed
             finished = failure
             yield writer.finish(finished)
@@ -139,12 +140,21 @@ async def stream_turn(
             record.content = {"asked": question, "answered": "\n\n".join(filter(None, answers))}
 
 
-def _describe_failure(error: Exception) -> TurnFinished:
+def _hide_addresses(event: Event, service: Service) -> Event:
+    """Replace the addresses of the models' servers in texts of ours: clients may be strangers."""
+    if isinstance(event, Retrying | Status | Logged):
+        return event.model_copy(update={"text": service.hide_addresses(event.text)})
+    if isinstance(event, TurnFinished):
+        return event.model_copy(update={"detail": service.hide_addresses(event.detail)})
+    return event
+
+
+def _describe_failure(error: Exception, service: Service) -> TurnFinished:
     match error:
         case TimeoutError():
             detail, exit_code = "this server is being stopped; ask again in a moment", 143
         case GooseLikeError():
-            detail, exit_code = str(error), error.exit_code
+            detail, exit_code = service.hide_addresses(str(error)), error.exit_code
         case _:
             detail, exit_code = FAULT, 1
             logging.getLogger(__name__).error("a request failed", exc_info=error)

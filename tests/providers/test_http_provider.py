@@ -18,6 +18,7 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta
 from goose_like.providers.base import Delta
+from goose_like.providers.openai import OpenAIProvider
 from tests.loopback import Loopback, Response, raw, refusal, threaded
 from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, REQUEST, Vendor, get_text, set_keys_only
 from tests.providers.wire_faults import FAULTS, Fault
@@ -331,3 +332,11 @@ async def test_a_query_in_the_base_url_stays(vendor: Vendor) -> None:
     async with Loopback([vendor.answer("hello")]) as server:
         await vendor.ask(f"{server.base_url}?api-version=7")
         assert server.requests[0].head.startswith(f"POST {vendor.path}?api-version=7 HTTP/1.1".encode())
+
+
+def test_the_address_can_be_hidden() -> None:
+    provider = OpenAIProvider(ModelChoice(model="openai:m", base_url="http://me:pw@desk.example:8080/v1"))
+    for address in ("desk.example:8080", "http://me:pw@desk.example:8080/v1", "desk.example"):
+        assert provider.hide_address(f"openai at desk.example:8080: no answer from {address}; look") == (
+            "openai: no answer from the model's server; look"
+        )

@@ -22,7 +22,7 @@ from goose_like.serve.settings import Settings
 from goose_like.serve.turn import FAULT
 from goose_like.toolkit import Toolkit, tool
 from tests import ROOT
-from tests.loopback import Loopback, chunk, events, raw
+from tests.loopback import Loopback, Response, chunk, events, raw
 
 HEAD = "POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
 
@@ -113,6 +113,27 @@ async def test_a_fault_is_answered_with_a_sentence(monkeypatch, path):
         response = await (client.get(path) if path == "/metrics" else client.post(path, json={"vote": "up"}))
     assert response.status_code == 500
     assert response.json() == {"detail": FAULT}
+
+
+@pytest.mark.parametrize("path", ["/v1/query", "/v1/chat/completions"])
+async def test_clients_do_not_learn_the_address_of_the_models_server(monkeypatch, path):
+    body = {"messages": [{"role": "human" if path == "/v1/query" else "user", "content": "x"}], "model": "openbb"}
+    async with (
+        serving(monkeypatch, [Response(404)]) as (port, _),
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+    ):
+        answer = (await client.post(path, json=body)).text
+    assert "openai: " in answer
+    assert "127.0.0.1" not in answer
+
+
+async def test_a_page_without_an_origin_is_refused_without_false_advice(monkeypatch):
+    async with serving(monkeypatch, [raw()]) as (port, _):
+        reader, writer = await send(port, "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: null\r\n\r\n")
+        answer = await reader.read(2_000)
+        assert b" 403 " in answer
+        assert b"--origin" not in answer
+        writer.close()
 
 
 async def test_a_stream_is_kept_open_while_nothing_comes(monkeypatch):

@@ -26,6 +26,14 @@ EXPECTED = (
 )
 
 
+def test_thumbs_are_votes():
+    metrics = Metrics()
+    for vote in ("thumbs_up", "up", "thumbs_down"):
+        metrics.count_vote(vote)
+    lines = metrics.export().decode().splitlines()
+    assert {'goose_like_feedback_total{vote="up"} 2.0', 'goose_like_feedback_total{vote="down"} 1.0'} <= set(lines)
+
+
 def test_metrics_of_one_process():
     metrics = Metrics()
     metrics.count_request(FIRST)

@@ -1,5 +1,6 @@
 import pytest
 
+from goose_like.core.errors import UsageError
 from goose_like.serve.settings import is_loopback, parse_origins
 
 
@@ -27,3 +28,13 @@ def test_origins_are_as_browsers_send_them():
         "https://desk.example",
         "http://localhost:3000",
     )
+
+
+def test_an_origin_may_be_an_applications():
+    assert parse_origins(["tauri://localhost", "chrome-extension://abc"]) == (
+        "tauri://localhost",
+        "chrome-extension://abc",
+    )
+    for text in ("null", "example.com", "https://*.example.com", "https://example.com/path"):
+        with pytest.raises(UsageError, match="is no origin"):
+            parse_origins([text])

@@ -1,6 +1,7 @@
 """Tests of the toolkit `openbb`: its tools for different requests, its checks, and shown results."""
 
 import asyncio
+import json
 
 import pytest
 from goose_like_toolkits.openbb import OpenBBToolkit
@@ -11,6 +12,7 @@ from goose_like.core.events import ArtifactShown, PromptsSuggested
 from goose_like.core.message import Message, Text, ToolResult
 from goose_like.serve.openbb.client_tools import choose_aliases
 from goose_like.serve.openbb.query import ClientTool, Query, UserMessage, Widget, WidgetParam, WidgetTiers
+from goose_like.serve.openbb.request import parse_query
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError
 from tests.fakes import ExchangeHarness, call, calls
@@ -67,6 +69,18 @@ def test_functions_and_tools_are_picked_by_the_profile():
     assert list(tools) == ["show_table", "get_widget_data", "get_skill_content"]
     assert tools["get_skill_content"].spec.schema["required"] == ["slug"]
     assert list(build_tools(query(), tools=["get_widget_data"])) == []
+
+
+SKILLS = {"skills_catalog": [{"slug": "earnings"}]}
+BODY = {"messages": [{"role": "human", "content": "x"}]}
+
+
+async def test_a_listed_skill_can_be_read():
+    tools = build_tools(parse_query(json.dumps(BODY | SKILLS).encode()))
+    with pytest.raises(ToolError, match=r"no skill 'earning'.*earnings"):
+        await tools["get_skill_content"].function(slug="earning")
+    chosen = BODY | SKILLS | {"selected_skills": [{"slug": "a", "contentMarkdown": "b"}]}
+    assert "get_skill_content" not in build_tools(parse_query(json.dumps(chosen).encode()))
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,15 @@ WIDGET_DATA_FUNCTIONS = ("get_widget_data", "get_extra_widget_data")
 OPTIONS_FUNCTION = "get_params_options"
 EXECUTE_FUNCTION = "execute_agent_tool"
 
+SKILL_FUNCTION = "get_skill_content"
+
 OTHER_FUNCTIONS = (
     "add_widget_to_dashboard",
     "add_generative_widget",
     "update_widget_in_dashboard",
     "manage_navigation_bar",
     "assign_tasks_to_agents",
-    "get_skill_content",
+    SKILL_FUNCTION,
     "save_skill",
 )
 """Functions that take the same arguments from the model and from the client."""
@@ -156,6 +158,10 @@ def check_call(name: str, arguments: dict[str, Any], query: Query) -> None:
     """
     if name in WIDGET_DATA_FUNCTIONS or name == OPTIONS_FUNCTION:
         _check_widget_call(name, arguments, query)
+    elif name == SKILL_FUNCTION and query.offered_skills:
+        slug, slugs = str(arguments.get("slug", "")), [skill.slug for skill in query.offered_skills]
+        if slug not in slugs:
+            raise ToolError(f"there is no skill {slug!r}; {did_you_mean(slug, slugs)}")
     elif tool := query.find_tool(name):
         _check_schema(name, tool.input_schema, arguments)
 

@@ -36,10 +36,14 @@ def format_client_context(query: Query) -> str:
     The same dashboard gives the same text, so that providers can cache the conversation.
     """
     widgets, urls = query.widgets, (f"- {_format_line(url)}" for url in query.urls)
+    skill = (f"{_format_head(each.slug, each.description, {})}\n{each.content}" for each in query.selected_skills[:1])
+    catalog = (_format_head(each.slug, each.description, {}) for each in query.offered_skills)
     sections = (
         ("Widgets that the person picked", map(_format_widget, widgets.primary), _MAX_WIDGETS_CHARACTERS),
         ("Widgets on the dashboard", map(_format_widget, widgets.secondary), _MAX_WIDGETS_CHARACTERS),
         ("Widgets that could be added to the dashboard", map(_format_widget, widgets.extra), _MAX_WIDGETS_CHARACTERS),
+        ("The person's instructions (a skill); follow them where they fit", skill, _MAX_CONTEXT_CHARACTERS),
+        ("Skills; read one that fits with get_skill_content", catalog, _MAX_OTHER_CHARACTERS),
         ("Data that the person added", map(_format_context, query.context), _MAX_CONTEXT_CHARACTERS),
         ("Addresses that the person added", urls, _MAX_OTHER_CHARACTERS),
         ("The person's time zone", [_format_line(query.timezone)], _MAX_OTHER_CHARACTERS),

@@ -143,6 +143,14 @@ class ClientTool(_ClientModel):
     alias: ClientText = ""
 
 
+class Skill(_ClientModel):
+    """Instructions of the user for a kind of question. An entry of the catalog has no `content`."""
+
+    slug: ClientText
+    description: ClientText = ""
+    content: ClientText = Field(default="", validation_alias="contentMarkdown")
+
+
 # --- data
 
 
@@ -223,6 +231,8 @@ class Query(_ClientModel):
     context: tuple[AddedContext, ...] = ()
     urls: Annotated[tuple[ClientText, ...], _NULL_IS_EMPTY] = ()
     tools: Annotated[tuple[ClientTool, ...], _NULL_IS_EMPTY] = ()
+    selected_skills: Annotated[tuple[Skill, ...], _NULL_IS_EMPTY] = ()
+    skills_catalog: Annotated[tuple[Skill, ...], _NULL_IS_EMPTY] = ()
     timezone: ClientText = ""
     workspace_options: ClientObject = {}
     workspace_state: ClientObject = {}
@@ -236,6 +246,11 @@ class Query(_ClientModel):
     def all_widgets(self) -> tuple[Widget, ...]:
         """The widgets of all tiers."""
         return (*self.widgets.primary, *self.widgets.secondary, *self.widgets.extra)
+
+    @property
+    def offered_skills(self) -> tuple[Skill, ...]:
+        """The skills that the model may read: none if the user chose one."""
+        return () if self.selected_skills else self.skills_catalog
 
     def find_widget(self, uuid: str) -> Widget | None:
         """Return the widget with a uuid, or None."""

@@ -86,6 +86,7 @@ class EventWriter:
         self._prompts: tuple[str, ...] = ()
         self._gap = ""
         self._has_text = False  # text since the last message, which a retry cannot take back
+        self._has_warned = False
         self._is_empty = True
         self._has_sent_frames = False
         self._prefix_sent = 0  # bytes of the next frame that `keep_alive` has sent
@@ -164,6 +165,7 @@ class EventWriter:
             case MessageCompleted():
                 self._flush_thinking()
                 self._gap, self._has_text = ("" if self._is_empty else "\n\n"), False
+                self._has_warned = False
             case Retrying(text=text):
                 self._restart_answer(text)
             case Status(text=text):
@@ -218,7 +220,9 @@ class EventWriter:
         if self._has_text:
             self._add_paragraph("(The answer broke off here and begins again.)")
             self._gap, self._has_text = "\n\n", False
-        self._add_status(text, "WARNING")
+        if not self._has_warned:  # once for all attempts of a request
+            self._add_status(text, "WARNING")
+            self._has_warned = True
 
     def _add_text(self, text: str) -> None:
         if not text:

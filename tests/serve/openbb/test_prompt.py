@@ -145,3 +145,15 @@ def test_surroundings_of_any_size_fit():
     assert "primary0" in text
     assert "more are left out here]" in text
     assert "440,0" in text
+
+
+def test_the_first_chosen_skill_is_read_in_full_and_others_are_listed():
+    chosen = [{"slug": slug, "description": "How to.", "contentMarkdown": f"Use {slug}."} for slug in ("one", "two")]
+    listed = [{"slug": "three", "description": "Earnings.", "updatedAt": "2026-03-22T12:00:00Z"}]
+    text = format_client_context(build_query(human("x"), selected_skills=chosen, skills_catalog=listed))
+    assert "one: How to.\nUse one." in text
+    assert "two" not in text
+    assert "three" not in text
+    text = format_client_context(build_query(human("x"), selected_skills=None, skills_catalog=listed))
+    assert "get_skill_content" in text
+    assert "- three: Earnings." in text

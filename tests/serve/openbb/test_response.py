@@ -108,6 +108,12 @@ def test_a_retry_takes_nothing_back_and_says_so():
     assert words(stream(COPILOT, text_deltas("Look."), [DONE, retry], text_deltas("5"))) == "Look.\n\n5"
 
 
+def test_attempts_of_one_request_are_one_warning():
+    retries = [Retrying(text=f"attempt {number}", wait_s=1) for number in range(5)]
+    events = stream(WORKSPACE, retries, text_deltas("5"), [DONE, *retries], text_deltas("6"))
+    assert statuses(events) == ["attempt 0"] * 2
+
+
 # --- statuses
 
 

@@ -10,7 +10,13 @@ from typing_extensions import override
 
 from goose_like.core.events import Artifact, ArtifactShown, Chart, PromptsSuggested
 from goose_like.core.tool import Tool, current_call
-from goose_like.serve.openbb.client_tools import OPTIONS_FUNCTION, WIDGET_DATA_FUNCTIONS, check_call, get_changes
+from goose_like.serve.openbb.client_tools import (
+    OPTIONS_FUNCTION,
+    SKILL_FUNCTION,
+    WIDGET_DATA_FUNCTIONS,
+    check_call,
+    get_changes,
+)
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .config import parse_config
@@ -58,7 +64,8 @@ class OpenBBToolkit(Toolkit):
         query = self._config.query
         if query is None or query.dialect == "copilot":
             return tuple(own_tools.values())
-        functions = build_function_tools(self._config.functions, self._check)
+        names = dict.fromkeys((*self._config.functions, *[SKILL_FUNCTION] * bool(query.offered_skills)))
+        functions = build_function_tools(tuple(names), self._check)
         client_tools = build_client_tools(query, self._check)
         return tuple((own_tools | {each.name: each for each in (*functions, *client_tools)}).values())
 
@@ -80,7 +87,7 @@ class OpenBBToolkit(Toolkit):
         if self._config.query is None:
             raise ToolError("there is no dashboard here; answer without its data")
         check_call(name, arguments, self._config.query)
-        if name in (*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION) and self._has_result(name, arguments):
+        if name in (*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION, SKILL_FUNCTION) and self._has_result(name, arguments):
             raise ToolError(f"you already have the result of {name} for these arguments: read it above and answer")
 
     def _has_result(self, name: str, arguments: dict[str, Any]) -> bool:
