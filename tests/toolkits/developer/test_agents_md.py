@@ -162,3 +162,74 @@ def test_a_folder_or_pipe_of_that_name_is_no_hint(tmp_path):
     (tmp_path / "AGENTS.md").mkdir()
     os.mkfifo(tmp_path / ".goosehints")
     assert load_hints(tmp_path) == []
+
+
+def load_template(root, text):
+    (root / ".goosehints").write_text(text)
+    workspace = Workspace(root, mode="workspace", approval="auto", notifier=Recorder())
+    return load_hints(root, workspace.is_ignored, workspace.open_file)[-1]
+
+
+def test_hints_are_templates_that_include_files(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/CONTRIBUTING.md").write_text("Run make.\nuses: ${{ secrets.KEY }}\n")
+    (tmp_path / "AGENTS.md").write_text("{{ raw }}")
+    hint = load_template(
+        tmp_path, "{% set way = 'Be brief.' %}{{ way }}\n{% include 'docs/CONTRIBUTING.md' %}{# note #}"
+    )
+    assert (hint.text, hint.problem) == ("Be brief.\nRun make.\nuses: ${{ secrets.KEY }}", "")
+    assert load_hints(tmp_path)[0].text == "{{ raw }}"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("one\n{% include %}", "line 2: "),
+        ("{% include 'missing' %}", "there is no 'missing' to include"),
+        ("{% include '../secret' %}", "'../secret' is not below"),
+        ("{% include 'link' %}", "'link' is not below"),
+        ("{% include 'pipe' %}", "'pipe' can't be included: "),
+        ("{% include 'ignored' %}", "ignored is hidden from you"),
+        ("{% include '.goosehints' %}", "more than 20 files are included"),
+        ("{% for a in range(99999) %}{% endfor %}", "line 1: hints take only `include`, `set` and names"),
+        ("\n{{ 'x' * 10**9 }}", "line 2: hints take only"),
+        ("{{ ''.__class__ }}", "line 1: hints take only"),
+        ("{% if x %}" * 790, "it nests too deep"),
+    ],
+)
+def test_a_broken_template_is_read_as_it_is(tmp_path, text, problem):
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "secret").write_text("open sesame")
+    (root / "link").symlink_to("../secret")
+    (root / "ignored").write_text("open sesame")
+    (root / ".gooseignore").write_text("ignored\n")
+    os.mkfifo(root / "pipe")
+    hint = load_template(root, text)
+    assert problem in hint.problem
+    assert hint.text in text
+
+
+def test_short_templates_cannot_become_long(tmp_path):
+    (tmp_path / "big").write_text("x" * 1_000_000)
+    hint = load_template(tmp_path, "{% include 'big' %}" * 20)
+    assert hint.is_cut
+    assert len(hint.text) < 9_000
+
+
+async def test_a_broken_template_is_reported(tmp_path):
+    async with open_developer(tmp_path) as made:
+        (made.root / ".goosehints").write_text("{% include %}")
+        made.toolkit.prompt()
+        await wait_until(lambda: made.logged)
+        assert ".goosehints: line 1: " in made.logged[0]
+
+
+def test_the_hints_of_goose_09_count_unless_there_are_own(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".config/goose").mkdir(parents=True)
+    (tmp_path / ".config/goose/.goosehints").write_text("old")
+    assert [hint.text for hint in load_hints(tmp_path / ".config")] == ["old"]
+    (home / "config").mkdir(parents=True)
+    (home / "config/.goosehints").write_text("new")
+    assert [hint.text for hint in load_hints(tmp_path / ".config")] == ["new"]

@@ -78,11 +78,12 @@ class DeveloperToolkit(Toolkit):
         guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").splitlines()
         fitting = [line for line in guidance if self._has_tools(*re.findall(r"`(\w+)`", line))]
         sections = [self.workspace.rules_text, "\n".join(fitting)] if self.config.get("guidance", True) else []
-        is_wanted = self.config.get("hints", True)
-        found = load_hints(self.workspace.root, self.workspace.is_ignored) if is_wanted else []
+        is_wanted, workspace = self.config.get("hints", True), self.workspace
+        found = load_hints(workspace.root, workspace.is_ignored, workspace.open_file) if is_wanted else []
         if found:
             # The prompt is built before the session starts, so log this right after the start.
             text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
+            text = "\n".join([text, *(hint.problem for hint in found if hint.problem)])
             self._hint_log = asyncio.get_running_loop().call_soon(self.notifier.log, text)
         return "\n\n".join([*sections, *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
 
