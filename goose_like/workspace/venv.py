@@ -153,7 +153,7 @@ class VirtualEnvironment:
             except BaseException:
                 await asyncio.shield(asyncio.to_thread(self._restore))
                 raise
-            await asyncio.to_thread(shutil.rmtree, self._before, ignore_errors=True)
+            await asyncio.to_thread(self._drop_copy)
         return [line for line in said if line.startswith("Successfully installed")]
 
     # --- the folder
@@ -204,8 +204,7 @@ class VirtualEnvironment:
         if self.is_made:
             return
         self._notifier.status("making a virtual environment")
-        await asyncio.to_thread(shutil.rmtree, self._venv, ignore_errors=True)
-        self._venv.mkdir()
+        await asyncio.to_thread(_empty_folder, self._venv)
         line = [self._base, "-c", _MAKE, str(self._venv), "yes" if self._sees_packages else ""]
         code, output = await self._run(line, "workspace")
         if code:
@@ -221,8 +220,16 @@ class VirtualEnvironment:
         new.replace(self._before)
 
     def _restore(self) -> None:
-        shutil.rmtree(self._venv, ignore_errors=True)
-        self._before.replace(self._venv)
+        _empty_folder(self._venv)  # the folder itself stays: it is mounted in sandboxes
+        shutil.copytree(self._before, self._venv, symlinks=True, copy_function=os.link, dirs_exist_ok=True)
+        self._drop_copy()
+
+    def _drop_copy(self) -> None:
+        """Remove the copy, under another name at first: a part of it would count as the former state."""
+        old = self.folder / "before.old"
+        shutil.rmtree(old, ignore_errors=True)
+        self._before.replace(old)
+        shutil.rmtree(old, ignore_errors=True)
 
     # --- processes
 
@@ -278,6 +285,15 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _empty_folder(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
 
 
 def _is_satisfied(text: str, folders: list[str], done: frozenset[str], extra: str = "") -> bool:

@@ -4,19 +4,17 @@ import asyncio
 import json
 import os
 import subprocess
-import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from goose_like.config.profile import ApprovalMode
+from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.venv import VirtualEnvironment
 from goose_like.workspace.workspace import Workspace
-from tests.workspace.workspace_harness import ONCE, needs_sandbox
+from tests.workspace.workspace_harness import ONCE, needs_sandbox, write_wheel
 
 pytestmark = needs_sandbox
 
@@ -34,23 +32,15 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "work"
 
 
-def write_wheel(folder: Path, name: str, version: str, requires: Sequence[str] = ()) -> None:
-    about = f"{name}-{version}.dist-info"
-    metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
-    metadata += [f"Requires-Dist: {line}" for line in requires]
-    metadata += [f"Provides-Extra: {extra}" for extra in ("herd", "wild")]
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        archive.writestr(f"{name}.py", f"VERSION = {version!r}\n")
-        archive.writestr(f"{about}/METADATA", "\n".join(metadata) + "\n")
-        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{about}/RECORD", f"{name}.py,,\n{about}/METADATA,,\n{about}/WHEEL,,\n{about}/RECORD,,\n")
-
-
 def create(
-    root: Path, answer: Answer = ONCE, approval: ApprovalMode = "auto", **options: object
+    root: Path,
+    answer: Answer = ONCE,
+    approval: ApprovalMode = "auto",
+    mode: SandboxMode = "workspace",
+    **options: object,
 ) -> tuple[VirtualEnvironment, Recorder]:
     recorder = Recorder(answer)
-    workspace = Workspace(root, mode="workspace", approval=approval, notifier=recorder)
+    workspace = Workspace(root, mode=mode, approval=approval, notifier=recorder)
     folder = root.parent / "goose/state/environments/one"
     return VirtualEnvironment(workspace, folder, notifier=recorder, **options), recorder  # type: ignore[arg-type]
 
@@ -97,14 +87,14 @@ async def test_packages_of_the_interpreter_are_seen(root: Path) -> None:
 
 
 async def test_failures_leave_everything_as_it_was(root: Path) -> None:
-    environment, _ = create(root)
+    environment, _ = create(root, mode="workspace+network")  # its commands share a sandbox
     await environment.install([["pony"]], "the test", list_offline(root))
     with pytest.raises(
         GooseLikeError, match=r"can't install absent .*pip's last lines:\n(.*\n)*ERROR: No matching .*absent$"
     ):
         await environment.install([["stable"], ["absent"]], "the test", list_offline(root))
     assert environment.find_missing(["pony", "stable"]) == ["stable"]
-    options = ["--index-url", "http://127.0.0.1:9/simple", "--retries", "1"]
+    options = ["-i", "http://127.0.0.1:9/simple", "--retries", "1"]
     with pytest.raises(GooseLikeError, match="no way to the package index"):
         await environment.install([["absent"]], "the test", options)
 

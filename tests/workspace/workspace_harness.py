@@ -1,5 +1,7 @@
 """Workspaces for tests, and commands in them."""
 
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,16 @@ async def run_script(workspace: Workspace, script: str, **options: object) -> tu
     while chunk := await process.read():
         output += chunk
     return await process.wait(), output.decode()
+
+
+def write_wheel(folder: Path, name: str, version: str, requires: Sequence[str] = ()) -> None:
+    """Write a wheel with one module, which has a VERSION, and the extras `herd` and `wild`."""
+    about = f"{name}-{version}.dist-info"
+    metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
+    metadata += [f"Requires-Dist: {line}" for line in requires]
+    metadata += [f"Provides-Extra: {extra}" for extra in ("herd", "wild")]
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}.py", f"VERSION = {version!r}\n")
+        archive.writestr(f"{about}/METADATA", "\n".join(metadata) + "\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", f"{name}.py,,\n{about}/METADATA,,\n{about}/WHEEL,,\n{about}/RECORD,,\n")

@@ -1,7 +1,8 @@
 """Host access: the hosts that commands reach through the proxy, by the profile's list or by the person's answers."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -82,17 +83,12 @@ class HostAccess:
         text = f"connect to {host} for: {subject}"
         refusal = f"not allowed: {text}: there was no answer in time"
         question = asyncio.ensure_future(self._permissions.require("domain", host, text, lambda: others))
-        now = asyncio.get_running_loop().time
-        left_s = {limit: when - now() for limit in self.limits if (when := limit.when()) and not limit.expired()}
-        for limit in left_s:
-            limit.reschedule(None)
-        try:
-            either: list[asyncio.Future[Any]] = [question, ended]
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            question.cancel()  # without effect if it was answered
-            for limit in left_s.keys() & self.limits:
-                limit.reschedule(now() + left_s[limit])
+        either: list[asyncio.Future[Any]] = [question, ended]
+        with self.pause_limits():
+            try:
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                question.cancel()  # without effect if it was answered
         if not question.done() or question.cancelled():
             return refusal
         if (error := question.exception()) and not isinstance(error, DeniedError):
@@ -100,6 +96,19 @@ class HostAccess:
         refusal = self.refuse(str(error)) if error else ""
         self._answers[spawner, host] = commands if refusal else {newest}, refusal
         return refusal
+
+    @contextmanager
+    def pause_limits(self) -> Iterator[None]:
+        """Let the time limits of running commands stand still."""
+        now = asyncio.get_running_loop().time
+        left_s = {limit: when - now() for limit in self.limits if (when := limit.when()) and not limit.expired()}
+        for limit in left_s:
+            limit.reschedule(None)
+        try:
+            yield
+        finally:
+            for limit in left_s.keys() & self.limits:
+                limit.reschedule(now() + left_s[limit])
 
     def refuse(self, sentence: str) -> str:
         """Keep a refusal for the model, and return it."""

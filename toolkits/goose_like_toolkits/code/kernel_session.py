@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
+from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel
 from goose_like.core.tool import current_call
 from goose_like.sdk.live_output import LiveOutput
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
+from goose_like.workspace.venv import VirtualEnvironment
 from goose_like_toolkits.code.kernel.cell import CellFiles, CellOutput
 from goose_like_toolkits.code.kernel.channels import Message
 from goose_like_toolkits.code.kernel.manager import CellStopped, KernelManager
@@ -94,9 +97,18 @@ class KernelSession:
         self._outputs = outputs
         self._log_count = 0
         self._lock = asyncio.Lock()
+        self._context = copy_context()
         self._sent_variables = dict(self.variables)
+        self._environment = VirtualEnvironment(
+            workspace,
+            outputs.folder / "packages",
+            python=config.python,
+            sees_packages=True,
+            notifier=outputs.notifier,
+        )
+        self._installation: asyncio.Task[None] | None = None
         self._manager = KernelManager(
-            workspace, config.python, self._make_setup, self._list_changes, self._handle, saved.names
+            workspace, self._find_python, self._make_setup, self._list_changes, self._handle, saved.names
         )
 
     @property
@@ -192,9 +204,32 @@ class KernelSession:
             messages.append({"type": "variables", "variables": self.variables})
         return messages
 
+    def _find_python(self) -> str:
+        """Return the interpreter for a new kernel: the one with the packages of this session, if there are any."""
+        return str(self._environment.python) if self._environment.is_made else self._config.python
+
+    async def _install(self, words: Sequence[str], number: int) -> None:
+        """Install packages for the running cell, and answer its kernel. The cell's time limit stands still."""
+        kernel, environment = self._manager.kernel, self._environment
+        text, error = "already installed", ""
+        try:
+            with self._workspace.hosts.pause_limits():
+                if environment.find_missing(words):
+                    text = "\n".join(await environment.install([words], "the Python kernel")) or text
+        except GooseLikeError as failure:
+            error = str(failure)
+        folder = str(environment.site_packages or "") if environment.is_made else ""
+        if kernel is self._manager.kernel and kernel is not None:
+            with suppress(OSError):  # another command may have written the file: the cell then reads that
+                kernel.folder.write_reply(f"install-{number}.json", {"error": error, "text": text, "folder": folder})
+
     def _handle(self, message: Message) -> None:
-        """Show a log message, and keep any other message for the end of the cell."""
-        if message.get("type") == "log":
+        """Show a log message, start an installation, and keep any other message for the end of the cell."""
+        if message.get("type") == "install":
+            words, number = list(map(str, message["words"])), int(message["number"])
+            if not self._installation or self._installation.done():
+                self._installation = asyncio.create_task(self._install(words, number), context=self._context)
+        elif message.get("type") == "log":
             self._log_count += 1
             if self._log_count <= _MAX_MESSAGES:
                 self._outputs.notifier.log(_clip(_remove_marks(f"{message['tag']}: {message['text']}")))

@@ -47,7 +47,8 @@ _GUIDANCE = (
     "- Work on data with `run_python`: look first (shape, head, dtypes), then continue in small cells; variables, "
     "imports and functions stay.\n"
     "- The value of a cell's last line is shown; print no more than you need. Figures and long tables are "
-    "saved as files, and you get their paths."
+    "saved as files, and you get their paths.\n"
+    "- A missing package: `%pip install NAME` in a cell. It asks the person, and lasts for this session."
 )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from goose_like.toolkit import ToolError, Workspace
@@ -19,14 +20,15 @@ _NAME_CHARACTERS = 100
 class KernelManager:
     """The current kernel of a session. `names` are the user's variables in it.
 
-    `make_setup` returns the first message to the plugin manager of a new kernel, `list_changes` the messages before the
-    next cell of a running one. `lost_names` are the variables in the kernel of the session's previous process.
+    `find_python` returns the interpreter of a new kernel. `make_setup` returns the first message to its plugin manager,
+    `list_changes` the messages before the next cell of a running one. `lost_names` are the variables in the kernel of
+    the session's previous process.
     """
 
     def __init__(
         self,
         workspace: Workspace,
-        python: str,
+        find_python: Callable[[], str],
         make_setup: Callable[[], Message],
         list_changes: Callable[[], Sequence[Message]],
         on_message: Callable[[Message], None],
@@ -35,7 +37,7 @@ class KernelManager:
         self.names: list[str] = []
         self.kernel: KernelProcess | None = None
         self._workspace = workspace
-        self._python = python
+        self._find_python = find_python
         self._make_setup = make_setup
         self._list_changes = list_changes
         self._on_message = on_message
@@ -62,7 +64,7 @@ class KernelManager:
         self._lost = ""
         done = await kernel.run(code, cell.handle)
         try:
-            reason = await _wait_or_interrupt(kernel, done, cell, timeout_s)
+            reason = await self._wait_or_interrupt(kernel, done, cell, timeout_s)
         except asyncio.CancelledError:
             kernel.interrupt()
             self._settling = asyncio.create_task(self._settle(kernel, done))
@@ -116,8 +118,24 @@ class KernelManager:
             await self._close_kernel(self.kernel)
             self._lost = f"the last one ended ({reason}); {_describe_loss(self._take_names())}"
         if self.kernel is None:
-            self.kernel = await KernelProcess.start(self._workspace, self._python, self._make_setup(), self.handle)
+            python, setup = self._find_python(), self._make_setup()
+            self.kernel = await KernelProcess.start(self._workspace, python, setup, self.handle)
         return self.kernel
+
+    async def _wait_or_interrupt(
+        self, kernel: KernelProcess, done: "asyncio.Future[str]", cell: CellOutput, timeout_s: float
+    ) -> str:
+        """Wait for the end of a cell; return why the cell was interrupted, or ""."""
+        ends: tuple[asyncio.Future[Any], ...] = (done, cell.overflow)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s) as limit:
+                with self._workspace.pause_for_questions(limit):
+                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if done.done():
+            return ""
+        kernel.interrupt()
+        await asyncio.wait({done}, timeout=INTERRUPT_GRACE_S)
+        return "it printed more than 1 GiB" if cell.overflow.done() else f"its time limit of {timeout_s:g} s was over"
 
     async def _settle(self, kernel: KernelProcess, done: "asyncio.Future[str]") -> None:
         """Wait until a cancelled cell stops, or end its kernel."""
@@ -145,19 +163,6 @@ class CellStopped(ToolError):
         super().__init__("; ".join(notes))
         self.notes = notes
         self.last_output = last_output
-
-
-async def _wait_or_interrupt(
-    kernel: KernelProcess, done: "asyncio.Future[str]", cell: CellOutput, timeout_s: float
-) -> str:
-    """Wait for the end of a cell; return why the cell was interrupted, or ""."""
-    ends: tuple[asyncio.Future[Any], ...] = (done, cell.overflow)
-    await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-    if done.done():
-        return ""
-    kernel.interrupt()
-    await asyncio.wait({done}, timeout=INTERRUPT_GRACE_S)
-    return "it printed more than 1 GiB" if cell.overflow.done() else f"its time limit of {timeout_s:g} s was over"
 
 
 def _describe_loss(names: Sequence[str]) -> str:

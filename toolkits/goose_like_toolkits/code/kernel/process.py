@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import Context
 from pathlib import Path
@@ -68,6 +68,11 @@ class KernelFolder:
     def sockets(self) -> str:
         """Prefix of the socket paths, short enough for the 108 bytes of a socket path (unix(7))."""
         return f"{self._held_path}/k"
+
+    def write_reply(self, name: str, data: Mapping[str, str]) -> None:
+        """Write an answer for the kernel as a whole. Raise OSError if there is a file of this name."""
+        _write_new(self._held_path / f"{name}.new", json.dumps(data).encode())
+        os.rename(f"{name}.new", name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     async def remove(self) -> None:
         """Remove the folder with all files."""

@@ -5,6 +5,7 @@ import faulthandler
 import json
 import os
 import pdb
+import shlex
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core.error import InputRejected, StdinNotImplementedError
 from IPython.core.interactiveshell import ExecutionResult
+from IPython.utils.process import system  # type: ignore[attr-defined]
 from jupyter_client.session import json_packer
 from traitlets import Type
 from traitlets.config import Config
@@ -28,6 +30,7 @@ from traitlets.config import Config
 from . import COMM_TARGET, READY_LINE
 from .cell_errors import format_error, format_warning
 from .display import LastNameFinder, NamedDisplayHook, import_presets, set_up_formats
+from .install import Installer, find_install
 from .plugin_manager import PluginManager
 from .verification.verifier import install_verification
 
@@ -41,7 +44,20 @@ class Shell(ZMQInteractiveShell):
 
     displayhook_class = Type(NamedDisplayHook)
     plugin_manager: PluginManager | None = None
+    installer: Installer | None = None
     pid = 0
+
+    def system_piped(self, cmd: str) -> None:
+        """Run a shell line. The host runs `pip install`, because the interpreter's packages are read-only here."""
+        line = self.var_expand(cmd, depth=1)
+        if self.installer is not None and (words := find_install(line)) is not None:
+            self.installer.install(words)
+        elif line.rstrip().endswith("&"):
+            raise OSError("a shell line can't run in the background here; use subprocess.Popen")
+        else:
+            self.user_ns["_exit_code"] = system(line)
+
+    system = system_piped
 
     async def run_cell_async(self, raw_cell: str, *arguments: Any, **named: Any) -> ExecutionResult:
         """Run a cell. An error of its preparation becomes the error of the cell."""
@@ -220,6 +236,9 @@ def main(connection_file: str) -> None:
     shell.ast_transformers.append(LastNameFinder(shell.displayhook))
     shell.pid = os.getpid()
     shell.set_hook("show_in_pager", _print_page)
+    # IPython's own `%pip` advises to restart the kernel.
+    python = shlex.quote(sys.executable)
+    shell.magics_manager.register_function(lambda line: shell.system(f"{python} -m pip {line}"), magic_name="pip")
 
     def open_comm(comm: Any, message: dict[str, Any]) -> None:
         setup = message["content"]["data"]
@@ -228,6 +247,7 @@ def main(connection_file: str) -> None:
         comm.on_msg(lambda message: manager.handle(message["content"]["data"]))
         manager.handle(setup)
         shell.plugin_manager = manager
+        shell.installer = Installer(os.path.dirname(setup["artifacts"]), comm.send)
 
     app.kernel.comm_manager.register_target(COMM_TARGET, open_comm)
     sys.path.insert(0, "")

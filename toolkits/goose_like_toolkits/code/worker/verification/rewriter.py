@@ -157,8 +157,7 @@ class CellRewriter(ast.NodeTransformer):
         texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
         if function.attr == "run_line_magic" and len(texts) == 2 and (line := quote_install_line(*texts)) is not None:
             return _call_guard(MAGIC, ast.Constant(texts[0]), ast.Constant(line), at=node)
-        allowed = "only `%pip install NAME` and `%conda install NAME` are allowed"
-        self._add_fault(node, f"magics and shell commands are refused, {allowed}: use Python")
+        self._add_fault(node, "magics and shell commands are refused, except `%pip install NAME`: use Python")
         return node
 
     # functions and classes
@@ -284,12 +283,12 @@ def _list_bound_names(tree: ast.AST) -> Iterator[str]:
 
 
 def quote_install_line(magic: str, line: str) -> str | None:
-    """Return the quoted line for `%pip` or `%conda`, or None if the line does more than install packages by name."""
+    """Return the quoted line for `%pip`, or None if the line does more than install packages by name."""
     try:
         arguments = shlex.split(line, comments=True)
     except ValueError:
         return None
-    if magic not in ("pip", "conda") or arguments[:1] != ["install"]:
+    if magic != "pip" or arguments[:1] != ["install"]:
         return None
     if not all(word in _FLAGS or _is_package(word) for word in arguments[1:]):
         return None
