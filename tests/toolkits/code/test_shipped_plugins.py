@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from goose_like_toolkits.code.plugins.project import Project
+from goose_like_toolkits.code.shipped_plugins._numbers import read_number
 
 from tests import ROOT
 from tests.loopback import Response, raw, threaded
@@ -151,6 +152,16 @@ def test_sql_reads_variables_and_files(play):
     assert result.values == ["np.True_", "np.True_"]
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_sql_reads_other_encodings(play, work, encoding):
+    (work / "o'brien.csv").write_bytes("town;sold\nKöln;1\nZürich €;2\n".encode(encoding))
+    result = play(
+        "sql(\"select town from 'o''brien.csv' where sold = 2\").town[0]",
+        "sql('select max(town) t from t', tables={'t': \"o'brien.csv\"}).t[0]",
+    )
+    assert result.values == ["'Zürich €'"] * 2
+
+
 WRITES = {
     "shop.db": [
         "insert into sales values (1, 'x')",
@@ -269,9 +280,10 @@ def test_csv_profile_finds_odd_values(play, work, encoding, delimiter):
     )
     assert odd == [
         "- rows that are the same as an earlier one: 1",
-        "- name: 1 written in more than one way: 'Müller' = 'MÜLLER '",
+        "- name: 1 written in more than one way: 'MÜLLER ' = 'Müller'",
         "- when: dates are written ISO (7), D.M.Y (1), M/D/Y (1)",
-        "- amount: 2 missing, some written 'N/A'; 1 not a number: 'many'; 1 far from the others: '1e6'",
+        "- amount: 2 missing, some written 'N/A'; 1 not a number: 'many'; numbers are written 1234,56 (4), "
+        "1.234,56 (1), 1234.56 (1); 1 far from the others: '1e6'",
         "- note: 1 in a wrong encoding: 'MÃ¼ller'",
     ]
     assert eval(result.values[1]) == [
@@ -301,6 +313,112 @@ def test_csv_profile_reads_beginning_of_large_file(play, work):
     )
 
 
+REPORT = """Sales report, first quarter;;;;
+Exported by Müller
+;;;;
+Region;Amount;Balance;When;Code
+Nord;1.234,56 €;(1.000,00);01.02.2024;01234
+Süd;1,234.56;500-;02.02.2024;12345
+West;$ 99.00;-12,50;03.02.2024;00501
+Ost;1.000;12;04.02.2024;99999
+"""
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16-le"])
+def test_csv_profile_reads_reports(play, work, encoding):
+    (work / "report.csv").write_bytes(REPORT.encode(encoding))
+    result = play(
+        "columns, text = csv_profile('report.csv')\nprint(text)",
+        "columns[['column', 'type', 'lowest', 'highest']].values.tolist()",
+        "import re, pandas as pd; skip = int(re.search(r'skiprows=(\\d+)', text)[1])\n"
+        f"list(pd.read_csv('report.csv', sep=';', encoding={encoding!r}, skiprows=skip))",
+    )
+    assert result.cells[0]["out"].splitlines() == [
+        f"report.csv: 4 rows, 5 columns; {encoding}, delimiter ';'; header in line 4 (skiprows=3) below "
+        "'Sales report, first quarter'",
+        "- Amount: numbers are written 1234.56 (1), 1,234.56 (1), 1.234,56 (1); 1 ambiguous, such as '1.000'; "
+        "units: none (2), $ (1), € (1)",
+        "- Balance: numbers are written 1234 (2), 1.234,56 (1), 1234,56 (1); "
+        "negative numbers are written (12) (1), -12 (1), 12- (1)",
+        "- Code: 2 with leading zeros: '00501', '01234'",
+    ]
+    assert eval(result.values[1])[1:3] == [["Amount", "number", 1.0, 1234.56], ["Balance", "number", -1000.0, 12.0]]
+    assert eval(result.values[2]) == ["Region", "Amount", "Balance", "When", "Code"]
+
+
+def test_csv_profile_reads_workbooks(play, work):
+    import pandas as pd
+
+    rows = [["Sales", "", ""], [None] * 3, [None, "region", "sold"], [None, "Nord", 1234.5], [None, "nord ", "(7)"]]
+    orders = pd.DataFrame(rows)
+    with pd.ExcelWriter(work / "sales.xlsx") as book:
+        pd.DataFrame([["a"]]).to_excel(book, sheet_name="Notes", header=False, index=False)
+        orders.to_excel(book, sheet_name="Orders", header=False, index=False)
+    result = play(
+        "csv_profile('sales.xlsx')[1]",
+        "sql('select region, sold from t', tables={'t': 'sales.xlsx'}).values.tolist()",
+        "csv_profile('sales.xlsx', sheet='Other')",
+        "sql(\"from 'sales.xlsx'\")",
+    )
+    assert eval(result.cells[0]["value"]).splitlines() == [
+        "sales.xlsx: 2 rows, 2 columns; Excel, sheet 'Orders' (others: 'Notes'); header in line 3 (skiprows=2) "
+        "below 'Sales'",
+        "- region: 1 written in more than one way: 'Nord' = 'nord '",
+        "- sold: negative numbers are written (12) (1)",
+    ]
+    assert eval(result.cells[1]["value"]) == [["Nord", "1234.5"], ["nord ", "(7)"]]
+    assert result.cells[2]["error"] == "ValueError: 'sales.xlsx' has no sheet 'Other'; its sheets are: Notes, Orders"
+    assert "give it as a table" in result.cells[3]["error"]
+
+
+def test_csv_profile_finds_rare_values_among_many(play, work):
+    with (work / "many.csv").open("w") as file:
+        file.write("id,name,price\n")
+        file.writelines(f"{n},customer {n}{'Ã¤' if n == 77 else ''},{n}.5\n" for n in range(120_000))
+        file.write("x,same,1\n" * 2)
+    result = play(
+        "columns, text = csv_profile('many.csv')\nprint(text)", "columns[['lowest', 'highest']].values.tolist()"
+    )
+    assert result.cells[0]["out"].splitlines() == [
+        "many.csv: 120,002 rows, 3 columns; utf-8, delimiter ','",
+        "- rows that are the same as an earlier one: 1",
+        "- id: 2 not a number: 'x'",
+        "- name: 1 in a wrong encoding: 'customer 77Ã¤'",
+        "Estimated from a sample, except odd values: id, name, price",
+    ]
+    assert eval(result.values[1])[::2] == [[0.0, 119999.0], [0.5, 119999.5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1234", 1234),
+        ("1.5e-3", 0.0015),
+        ("1,234,567.5", 1234567.5),
+        ("1.234.567,5", 1234567.5),
+        ("1 234,5", 1234.5),
+        ("1'234", 1234),
+        ("€ -3", -3),
+        ("-$3", -3),
+        ("(12 %)", -12),
+        ("12,5-", -12.5),
+        ("+.5", 0.5),
+        ("−7", -7),  # noqa: RUF001
+    ],
+)
+def test_numbers_are_read(text, expected):
+    assert read_number(text).to_float(False) == expected
+    assert read_number("1,234").to_float(True) == 1.234
+    assert read_number("1.234").to_float(True) == 1234
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "01.02.2024", "1-2", "--5", "(5", "5)", "+49 170 1234567", "1.2.3", "A5", "5 apples", "$5 €"]
+)
+def test_other_texts_are_no_numbers(text):
+    assert read_number(text) is None
+
+
 def test_csv_profile_errors(play, work):
     (work / "orders.csv").write_text("\n\n")
     (work / "head.csv").write_text("a,b\n")
@@ -317,7 +435,7 @@ def test_csv_profile_errors(play, work):
     assert [cell["error"] for cell in report.cells] == [
         "FileNotFoundError: no file 'orders.cs'; similar: orders.csv",
         "ValueError: 'orders.csv' is empty",
-        "ValueError: 'image.csv' is not text; csv_profile reads CSV, TSV and Parquet",
+        "ValueError: 'image.csv' is not text; csv_profile reads CSV, TSV, Excel and Parquet",
         "ValueError: 'quote.csv' can't be read as CSV: field larger than field limit (131072); is a quote left open?",
         "FileNotFoundError: no file '.'",
         None,
@@ -422,6 +540,25 @@ def test_plot_draws_each_kind(play):
     assert [message["file"] for message in report] == eval(result.values[2])
     assert {message["kind"] for message in report} == {"image"}
     assert "pyplot" not in result.cells[0]["out"]
+
+
+def test_plot_saves_the_named_file(play, work):
+    (work / "out").mkdir()
+    result = play(
+        f"{FRAME}plot(df, file_name='sold.png')",
+        "plot(df, title='All', file_name='out/sold per day.svg')",
+        "plot(df, file_name='plain')",
+        "plot(df, file_name='sold.csv')",
+        "plot(df, file_name='none/sold.png')",
+    )
+    assert [cell["value"] for cell in result.cells[:3]] == ["'sold.png'", "'out/sold per day.svg'", "'plain.png'"]
+    assert (work / "sold.png").read_bytes() == (work / "plain.png").read_bytes()
+    assert b"<svg" in (work / "out/sold per day.svg").read_bytes()
+    artifacts = result.list_messages("artifact")
+    assert [Path(each["file"]).name[-16:] for each in artifacts[1:2]] == ["sold_per_day.png"]
+    assert [Path(each["file"]).read_bytes()[:4] for each in artifacts] == [b"\x89PNG"] * 3
+    assert result.cells[3]["error"] == "ValueError: a chart can't be saved as .csv; use .png, .svg or .pdf"
+    assert result.cells[4]["error"].startswith("FileNotFoundError: ")
 
 
 def test_plot_chooses_columns(play):

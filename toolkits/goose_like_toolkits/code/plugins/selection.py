@@ -29,13 +29,13 @@ _EMBEDDING_TIMEOUT_S = 10.0
 _SUFFIXES = re.compile(
     "(?:i[sz]ations?|i[sz]e|ications?|at(?:ion|or)s?|ment|ing|ion|ous|ies|als?|ers?|ors?|ed|es|(?<!s)s|e|y)$"
 )
-_STOP_WORDS = frozenset(
-    """a about after all also am an and any are as at be been but by can could did do does for from get give go had has
-    have he her here him his how i if in into is it its just let like make may me more most much must my need no not of
-    off on one only or our out over please same she should show so some such take tell than that the their them then
-    there these they this those to too up use used uses using very want was we were what when where which while who why
-    will with without would you your""".split()
-)
+_STOP_TEXT = """
+a about after all also am an and any are as at be been but by can could did do does for from get give go had has have he
+her here him his how i if in into is it its just let like make may me more most much must my need no not of off on one
+only or our out over please same she should show so some such take tell than that the their them then there these they
+this those to too up use used uses using very want was we were what when where which while who why will with without
+would you your"""
+_STOP_WORDS = frozenset(_STOP_TEXT.split())
 
 
 def split_words(text: str) -> list[str]:

@@ -1,16 +1,18 @@
-"""Plugin `csv_profile`: describe the columns of a CSV, TSV or Parquet file, and find suspicious values."""
+"""Plugin `csv_profile`: describe the columns of a CSV, Excel or Parquet file, and find suspicious values."""
 
-import codecs
-import csv
-import io
 import re
+from bisect import bisect
 from collections import Counter
+from itertools import accumulate, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from taskweaver.plugin import Plugin, register_plugin, test_plugin
 
+from ._data_files import load_text_table
 from ._errors import check_file, import_library
+from ._numbers import Number, describe_notations, has_decimal_comma, read_number
 
 MISSING = {"", "-", "--", "?", "n/a", "na", "nan", "nat", "nil", "none", "null", "#n/a", "missing", "unknown", "tbd"}
 DATE_FORMATS = {
@@ -23,101 +25,111 @@ DATE_FORMATS = {
     "Mon D, Y": r"[A-Za-z]{3,9}\.? \d\d?,? \d{4}",
 }
 """Date formats; the first match counts for an ambiguous date."""
-NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([ ,.']\d{3})+)?([.,]\d+)?([eE][-+]?\d+)?(?<=\d)")
 BOOLEANS = {"true", "false", "yes", "no", "y", "n", "t", "f"}
 BROKEN = re.compile("\ufffd|[ÃÂ][\u0080-¿]|â€")
 """UTF-8 text that another program decoded with a wrong encoding."""
+MANY_VALUES = 50_000
+"""Above this number of different values, a column is described from a sample and its odd values."""
+SAMPLE_ROWS = 20_000
+MANY_ROWS = 1_000_000
+"""Above this number, repeated rows are counted in a tenth of the rows."""
+ODD = {
+    "number": "try_cast({0} as double) is null",
+    "date": "try_cast({0} as timestamp) is null",
+    "text": "contains({0}, 'Ã') or contains({0}, 'Â') or contains({0}, 'â€') or contains({0}, '\ufffd')",
+}
+"""Conditions for values that a sample may miss, by the type of the column."""
 
 
 @register_plugin
 class CsvProfile(Plugin):
     """A reader that keeps each value as text first, so that no guess of a type loses anything."""
 
-    def __call__(self, path: str) -> Any:
+    def __call__(self, path: str, sheet: str = "", encoding: str = "") -> Any:
         """Return a frame with a row for each column of the file, and a text with all suspicious findings.
 
         Raises:
             FileNotFoundError: There is no such file.
             ValueError: The file is empty, or has another format.
+            LookupError: There is no such encoding.
         """
         pandas = import_library("pandas", "csv_profile")
         file = check_file(str(path))
-        limit = int(self.config.get("limit_mb", 200)) * 1_000_000
-        with file.open("rb") as source:
-            data = source.read(limit)
-        if data.startswith(b"PAR1"):
-            frame, form = _read_parquet(file)
-        elif file.stat().st_size <= limit:
-            frame, form = _read_text(file, data, pandas)
-        else:
-            frame, form = _read_text(file, data[: data.rfind(b"\n") + 1], pandas)
-            form += f"; only the first {limit // 1_000_000} MB of it were read"
+        limit_bytes = int(self.config.get("limit_mb", 2000)) * 1_000_000
         share = float(self.config.get("share", 0.6))
-        rows = [_profile_column(name, frame.iloc[:, at], share, pandas) for at, name in enumerate(frame.columns)]
-        repeated = int(frame.duplicated().sum())
-        lines = [f"{file.name}: {len(frame):,} rows, {len(frame.columns)} columns; {form}"]
+        with TemporaryDirectory() as folder, import_library("duckdb", "csv_profile").connect() as connection:
+            connection.execute(f"set memory_limit = '{int(self.config.get('memory_mb', 800))}MB'")
+            connection.execute(f"set temp_directory = '{folder}'")
+            connection.execute("set preserve_insertion_order = false")
+            table = load_text_table(connection, file, Path(folder), limit_bytes, sheet, encoding)
+            names = [f"c{at}" for at in range(len(table.names))]
+            estimates = ", ".join(f"approx_count_distinct({name})" for name in names)
+            ((rows, *distinct),) = connection.execute(f"select count(*), {estimates} from data").fetchall()
+            connection.execute(f"create table sample as from data using sample {SAMPLE_ROWS} rows (reservoir, 1)")
+            columns = [
+                _Column(connection, name, rows).profile(title, share, estimate)
+                for name, title, estimate in zip(names, table.names, distinct, strict=True)
+            ]
+            repeated = _count_repeated(connection, names, rows)
+        lines = [f"{file.name}: {rows:,} rows, {len(names)} columns; {table.form}"]
         if repeated:
-            lines.append(f"- rows that are the same as an earlier one: {repeated:,}")
-        lines += [f"- {row['column']}: {row['suspicious']}" for row in rows if row["suspicious"]]
-        return pandas.DataFrame(rows), "\n".join(lines)
+            about = "about " if rows > MANY_ROWS else ""
+            lines.append(f"- rows that are the same as an earlier one: {about}{repeated:,}")
+        lines += [f"- {row['column']}: {row['suspicious']}" for row in columns if row["suspicious"]]
+        if estimated := [row["column"] for row in columns if row["distinct"] > MANY_VALUES]:
+            lines.append(f"Estimated from a sample, except odd values: {', '.join(map(str, estimated))}")
+        return pandas.DataFrame(columns), "\n".join(lines)
 
 
-def _read_parquet(file: Path) -> tuple[Any, str]:
-    frame = import_library("duckdb", "csv_profile").connect().read_parquet(str(file)).df()
-    return frame.map(lambda value: "" if value is None or value != value else str(value)), "Parquet"
+class _Column:
+    """A column of the table `data`, of which the table `sample` has some rows."""
+
+    def __init__(self, connection: Any, name: str, rows: int) -> None:
+        self._connection, self._name, self._rows = connection, name, rows
+
+    def profile(self, title: str, share: float, estimate: int) -> dict[str, Any]:
+        """Describe the column; `share` of the values must have its type. `estimate` counts the different values."""
+        if estimate <= MANY_VALUES:
+            return _profile_values(title, self._count("data"), share)
+        sample = self._count("sample")
+        kind = _profile_values(title, dict(islice(sample.items(), 2_000)), share)["type"]
+        is_odd = ODD.get(kind, ODD["text"]).format(self._name)
+        odd, left = self._count(f"data where {is_odd}"), 0
+        is_mostly_odd = sum(odd.values()) > 0.2 * self._rows  # SQL does not know this notation
+        if is_mostly_odd:
+            odd, usual, left = {}, sample, self._rows
+        else:
+            usual, left = self._count(f"sample where not ({is_odd})"), self._rows - sum(odd.values())
+        scale = left / max(sum(usual.values()), 1)
+        counts = {value: max(round(times * scale), 1) for value, times in usual.items()} | odd
+        row = _profile_values(title, counts, share) | {"distinct": estimate}
+        if row["lowest"] is not None:
+            is_number = row["type"] == "number" and not is_mostly_odd
+            value = f"try_cast({self._name} as double)" if is_number else f"nullif({self._name}, '')"
+            if is_number or row["type"] != "number":
+                bounds = self._connection.execute(f"select min({value}), max({value}) from data").fetchall()[0]
+                row |= zip(("lowest", "highest"), bounds, strict=True)
+        return row
+
+    def _count(self, source: str) -> dict[str, int]:
+        """Return the most frequent values of a source with their counts; a missing value is ""."""
+        query = f"select coalesce({self._name}, ''), count(*) from {source} group by 1 order by 2 desc, 1"
+        return dict(self._connection.execute(f"{query} limit {4 * MANY_VALUES}").fetchall())
 
 
-def _read_text(file: Path, data: bytes, pandas: Any) -> tuple[Any, str]:
-    """Return all values as text, and the form of the file. Rows of a wrong length are counted and left out."""
-    text, encoding = _decode(data)
-    if "\0" in text:
-        raise ValueError(f"{str(file)!r} is not text; csv_profile reads CSV, TSV and Parquet")
-    delimiter = _find_delimiter(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        rows = [row for row in reader if row]
-    except csv.Error as error:
-        raise ValueError(f"{str(file)!r} can't be read as CSV: {error}; is a quote left open?") from None
-    if not rows:
-        raise ValueError(f"{str(file)!r} is empty")
-    header, body = rows[0], rows[1:]
-    complete = [row for row in body if len(row) == len(header)]
-    form = f"{encoding}, delimiter {delimiter!r}"
-    if len(complete) < len(body):
-        form += f"; rows left out, without {len(header)} values: {len(body) - len(complete):,}"
-    return pandas.DataFrame(complete, columns=header, dtype=object), form
+def _count_repeated(connection: Any, names: list[str], rows: int) -> int:
+    """Return the number of rows that repeat an earlier one; of many rows an estimate."""
+    row, part = f"hash({', '.join(names)})", 10 if rows > MANY_ROWS else 1
+    query = f"select count(*) - count(distinct row) from (select {row} as row from data) where row % {part} = 0"
+    return int(connection.execute(query).fetchall()[0][0]) * part
 
 
-def _decode(data: bytes) -> tuple[str, str]:
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", "replace"), "utf-16"
-    data = data.removeprefix(codecs.BOM_UTF8)
-    for encoding in ("utf-8", "cp1252"):
-        try:
-            return data.decode(encoding), encoding
-        except UnicodeDecodeError:
-            continue
-    return data.decode("latin-1"), "latin-1"
-
-
-def _find_delimiter(text: str) -> str:
-    """Return the delimiter that splits most of the first 50 lines into equally many values."""
-    head = [line for line in text[:100_000].splitlines()[:50] if line] or [""]
-
-    def score(delimiter: str) -> tuple[float, int]:
-        lengths = Counter(len(row) for row in csv.reader(head, delimiter=delimiter))
-        length, times = lengths.most_common(1)[0] if lengths else (0, 0)
-        return (times / len(head), length) if length > 1 else (0.0, 0)
-
-    return max(",;\t|", key=score)
-
-
-def _profile_column(name: str, values: Any, share: float, pandas: Any) -> dict[str, Any]:
+def _profile_values(name: str, counts: dict[str, int], share: float) -> dict[str, Any]:
     """Describe a column from the count of each value; `share` of the values must have the column's type."""
-    counts = {str(value): int(times) for value, times in values.value_counts().items()}
     absent = {value: times for value, times in counts.items() if value.strip().casefold() in MISSING}
     present = {value: times for value, times in counts.items() if value not in absent}
-    kinds = {value: _classify(value.strip()) for value in present}
+    numbers = {value: number for value in present if (number := read_number(value.strip()))}
+    kinds = {value: "number" if value in numbers else _classify(value.strip()) for value in present}
     by_kind = Counter[str]()
     for value, times in present.items():
         by_kind[kinds[value].partition(" ")[0]] += times
@@ -134,8 +146,8 @@ def _profile_column(name: str, values: Any, share: float, pandas: Any) -> dict[s
     lowest: Any = min(present, default=None)
     highest: Any = max(present, default=None)
     if kind == "number":
-        lowest, highest, outliers = _find_range(present, pandas)
-        found += outliers
+        lowest, highest, notations = _describe_numbers(numbers, present)
+        found += notations
     elif kind == "date":
         formats = Counter[str]()
         for value in present:
@@ -145,7 +157,7 @@ def _profile_column(name: str, values: Any, share: float, pandas: Any) -> dict[s
             found.append("dates are written " + ", ".join(f"{form} ({n:,})" for form, n in (+formats).most_common()))
     elif kind == "text":
         found += _find_odd_texts(present)
-    if len(present) == 1 and not absent and len(values) > 1:
+    if len(present) == 1 and not absent and sum(counts.values()) > 1:
         found.append("always the same")
     return {
         "column": name, "type": kind, "missing": sum(absent.values()), "distinct": len(present), "lowest": lowest,
@@ -167,34 +179,31 @@ def _find_odd_texts(present: dict[str, int]) -> list[str]:
 
 
 def _classify(value: str) -> str:
-    if NUMBER.fullmatch(value):
-        return "number"
+    """Return the type of a value that is no number."""
     if value.casefold() in BOOLEANS:
         return "boolean"
     form = next((form for form, pattern in DATE_FORMATS.items() if re.fullmatch(pattern, value)), None)
     return f"date {form}" if form else "text"
 
 
-def _find_range(present: dict[str, int], pandas: Any) -> tuple[float, float, list[str]]:
-    """Return the lowest and the highest number, and a description of numbers far from the middle half."""
-    numbers = {value: _parse_number(value.strip()) for value in present if NUMBER.fullmatch(value.strip())}
-    series = pandas.Series(list(numbers.values())).repeat([present[value] for value in numbers])
-    low, high = series.quantile(0.25), series.quantile(0.75)
+def _describe_numbers(numbers: dict[str, Number], present: dict[str, int]) -> tuple[float, float, list[str]]:
+    """Return the lowest and the highest number, and descriptions of mixed notations and of numbers far from most."""
+    counts = [(number, present[value]) for value, number in numbers.items()]
+    is_decimal_comma = has_decimal_comma(counts)
+    floats = {value: number.to_float(is_decimal_comma) for value, number in numbers.items()}
+    ordered = sorted((number, present[value]) for value, number in floats.items())
+    places = list(accumulate(times for _, times in ordered))
+    low, high = (ordered[bisect(places, places[-1] * share)][0] for share in (0.25, 0.75))
     margin = 3 * (high - low)
-    far = [value for value, number in numbers.items() if margin and not low - margin <= number <= high + margin]
-    far.sort(key=lambda value: -abs(numbers[value] - (low + high) / 2))
-    count = sum(present[value] for value in far)
-    outliers = [f"{count:,} far from the others: {_format_some(far)}"] if far else []
-    return float(series.min()), float(series.max()), outliers
-
-
-def _parse_number(value: str) -> float:
-    """Parse a number. The last mark is the decimal mark, unless three digits follow it."""
-    value = re.sub(r"[ ']", "", value)
-    if "," in value and (re.search(r",\d{3}$", value) is None or "." in value) and value.rfind(",") > value.rfind("."):
-        value = value.replace(".", "").replace(",", ".")
-    value = value.replace(",", "")
-    return float(value.replace(".", "", value.count(".") - 1) if value.count(".") > 1 else value)
+    far = [value for value, number in floats.items() if margin and not low - margin <= number <= high + margin]
+    far.sort(key=lambda value: -abs(floats[value] - (low + high) / 2))
+    found = describe_notations(counts)
+    zeros = [value for value in floats if re.fullmatch(r"0\d+", value.strip())]
+    if zeros:
+        found.append(f"{sum(present[value] for value in zeros):,} with leading zeros: {_format_some(zeros)}")
+    if far:
+        found.append(f"{sum(present[value] for value in far):,} far from the others: {_format_some(far)}")
+    return ordered[0][0], ordered[-1][0], found
 
 
 def _format_some(values: list[str], form: Any = repr) -> str:

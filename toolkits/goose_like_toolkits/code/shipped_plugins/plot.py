@@ -1,5 +1,6 @@
-"""Plugin `plot`: draw a chart of a data frame with sensible defaults, as an artifact."""
+"""Plugin `plot`: draw a chart of a data frame with sensible defaults, as an artifact and a file."""
 
+from pathlib import Path
 from typing import Any
 
 from taskweaver.plugin import Plugin, register_plugin, test_plugin
@@ -17,10 +18,11 @@ class Plot(Plugin):
         self, df: Any, kind: str = "line", x: str | None = None, y: str | list[str] | None = None,
         by: str | None = None, title: str = "", file_name: str = "",
     ) -> str:  # fmt: skip
-        """Draw a chart and return the path of its PNG file.
+        """Draw a chart and return the path of its file: `file_name` if given, else that of a PNG artifact.
 
         Raises:
             ValueError: The kind or a column does not exist, or there is nothing to draw.
+            OSError: The file cannot be written.
         """
         figure_class = import_library("matplotlib.figure", "plot").Figure
         if kind not in KINDS:
@@ -49,11 +51,16 @@ class Plot(Plugin):
         axes.grid(axis="y", alpha=0.3)
         if kind != "box" and (by or len(numbers) > 1):
             axes.legend(title=by)
-        name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in file_name or title)[:80]
-        name = name.removesuffix(".png") + ".png"
-        _, path = self.ctx.create_artifact_path(name=name[:-4], file_name=name, type="image", desc=title)
+        file = Path(file_name).expanduser()
+        if file_name:
+            file = file if file.suffix else file.with_suffix(".png")
+            if file.suffix[1:].lower() not in figure.canvas.get_supported_filetypes():
+                raise ValueError(f"a chart can't be saved as {file.suffix}; use .png, .svg or .pdf")
+            figure.savefig(file)
+        name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in file.stem or title)[:80]
+        _, path = self.ctx.create_artifact_path(name=name, file_name=f"{name}.png", type="image", desc=title)
         figure.savefig(path)
-        return str(path)
+        return str(file if file_name else path)
 
 
 def _prepare_frame(df: Any) -> tuple[Any, str | None]:

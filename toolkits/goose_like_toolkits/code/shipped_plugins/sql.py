@@ -1,15 +1,22 @@
 """Plugin `sql`: run one query over a SQLite or DuckDB file, data frames, or data files."""
 
+import re
 import sqlite3
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from taskweaver.plugin import Plugin, register_plugin, test_plugin
 
+from ._data_files import EXCEL_SUFFIXES, copy_as_utf8, find_encoding, quote, read_sheet
 from ._errors import check_file, import_library
 
 READING_STATEMENTS = {"SELECT", "EXPLAIN"}
 """DuckDB's kinds of statements that change nothing; `show`, `describe` and `summarize` count as SELECT."""
+FILE = re.compile(r"'((?:[^']|'')+\.(?:csv|tsv|tab|txt))'", re.IGNORECASE)
+"""A quoted path of a text file in a query."""
 
 
 @register_plugin
@@ -30,20 +37,40 @@ class Sql(Plugin):
         limit = int(self.config.get("limit", 10_000) if limit is None else limit)
         connection = self._connect(str(database or self.config.get("database") or ""))
         for name, data in (tables or {}).items():
-            _add_table(connection, name, data)
+            _add_table(connection, name, self._read_file(data) if isinstance(data, (str, Path)) else data)
         try:
             if isinstance(connection, sqlite3.Connection):
                 frame = _query_sqlite(connection, query, limit)
             else:
-                frame = _query_duckdb(connection, query, limit, self._is_read_only())
+                frame = self._query_files(partial(_query_duckdb, connection, limit, self._is_read_only()), query)
         except _list_error_types() as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
                 error = ValueError(f"sql only reads, and this would write ({error}); `read_only: false` allows it")
+            if 'extension "excel"' in str(error):
+                error = ValueError("DuckDB reads no Excel files here; give it as a table: tables={'t': 'file.xlsx'}")
             raise ValueError(f"{error}\nthe tables are: {'; '.join(_list_tables(connection)) or 'none'}") from None
         if len(frame) > limit:
             frame = frame.head(limit)
             print(f"only the first {limit:,} rows: aggregate in the query, or call sql with a larger limit")
         return frame
+
+    def _read_file(self, path: str | Path) -> Any:
+        file = check_file(str(path))
+        if file.suffix.lower() in EXCEL_SUFFIXES:
+            return read_sheet(file, "", "sql")[0]
+        duckdb = import_library("duckdb", "sql")
+        return self._query_files(lambda query: duckdb.sql(query).df(), f"from {quote(file)}")
+
+    def _query_files(self, run: Callable[[str], Any], query: str) -> Any:
+        """Run a query. If it fails, run it again with copies in UTF-8 of text files that it names, if that may help."""
+        try:
+            return run(query)
+        except import_library("duckdb", "sql").Error:
+            with TemporaryDirectory() as folder:
+                recoded = FILE.sub(partial(_replace_file, folder), query)
+                if recoded == query:
+                    raise
+                return run(recoded)
 
     def _is_read_only(self) -> bool:
         return bool(self.config.get("read_only", True))
@@ -63,6 +90,15 @@ class Sql(Plugin):
             self.log("info", f"connected to {path or 'a database in memory'}")
         self.connections[path] = inode, connection
         return connection
+
+
+def _replace_file(folder: str, match: re.Match[str]) -> str:
+    """Return a quoted path, of a copy in UTF-8 if the file has another encoding."""
+    file = Path(match[1].replace("''", "'"))
+    if not file.is_file() or (encoding := find_encoding(file)) == "utf-8":
+        return match[0]
+    print(f"{file.name} was read as {encoding}")
+    return quote(copy_as_utf8(file, encoding, Path(mkdtemp(dir=folder))))
 
 
 def _get_inode(path: str) -> int:
@@ -106,7 +142,7 @@ def _query_sqlite(connection: sqlite3.Connection, query: str, limit: int) -> Any
     return pandas.DataFrame(rows, columns=[column[0] for column in cursor.description or ()])
 
 
-def _query_duckdb(connection: Any, query: str, limit: int, is_read_only: bool) -> Any:
+def _query_duckdb(connection: Any, limit: int, is_read_only: bool, query: str) -> Any:
     statements = import_library("duckdb", "sql").extract_statements(query)
     if not statements:
         raise ValueError("the query is empty")
@@ -121,12 +157,9 @@ def _query_duckdb(connection: Any, query: str, limit: int, is_read_only: bool) -
 
 
 def _add_table(connection: Any, name: str, data: Any) -> None:
-    """Add a data frame or a data file to the connection as a table."""
+    """Add a data frame to the connection as a table."""
     if not name.isidentifier():
         raise ValueError(f"{name!r} can't be the name of a table; use letters, digits and underscores")
-    if isinstance(data, (str, Path)):
-        path = str(check_file(str(data))).replace("'", "''")
-        data = import_library("duckdb", "sql").sql(f"from '{path}'").df()
     if not hasattr(data, "columns"):
         raise ValueError(f"the table {name!r} is a {type(data).__name__}; give a data frame, or the path of a file")
     if not isinstance(connection, sqlite3.Connection):
