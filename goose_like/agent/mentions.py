@@ -1,4 +1,4 @@
-"""Attachments of a user message: images whose paths it contains, and files and folders mentioned as `@path`."""
+"""Attachments of a user message: images whose paths it contains, and files and folders, as `@path` or `/file:path`."""
 
 import errno
 import re
@@ -20,7 +20,7 @@ MAX_NAMES = 500
 _MAX_READ_BYTES = 32_000_000
 _MIN_EXCERPT_BYTES = 1_000
 
-_MENTION = re.compile(r"""(?<![^\s(\["'`])@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"]+))""")
+_MENTION = re.compile(r"""(?<![^\s(\["'`])(?:@|/file:)(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"]+))""")
 _PASTED_NAME = re.compile(r"pasted-([0-9a-f]{8})\.(?:png|jpeg|gif|webp)")
 _SENTENCE_END = ".,;:!?)]}>*'`"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.config.private_folder import remove_abandoned_folders
+from goose_like.config.profile_loader import describe_goose09_profiles
 from goose_like.core.errors import ProfileError
 from goose_like.sessions.session import Session
 from goose_like.workspace.permissions.policy import describe_risk
@@ -18,6 +19,8 @@ from .project_trust import settle_project_trust
 
 def settle_profile(options: ProfileOptions, session: Session | None = None) -> ProfileChoice:
     """Choose the profile, after asking about untrusted files of the project; warn of risky settings."""
+    if note := describe_goose09_profiles():
+        print(f"goose-like: {note}", file=sys.stderr)
     project = settle_project_trust(is_trusted_now=options.is_trusted)
     choice = choose_profile(options.profile, options.model, options.sandbox, options.approval, session, project)
     if risk := describe_risk(choice.profile.sandbox, choice.profile.approval):

@@ -171,10 +171,13 @@ class StdoutWriter(Notifier):
 def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix the failing test"') -> str:
     """Return the task from the command line, a file, or standard input; `example` appears in the error message.
 
-    Standard input is read for `-`, which adds it to the words before, or if there is nothing else.
+    A single word that names a file stands for its text, as in goose 0.9. Standard input is read for `-`, which adds it
+    to the words before, or if there is nothing else.
     """
     if words and file is not None:
         raise UsageError("give the task as TEXT or with -i FILE, not both")
+    if file is None and len(words) == 1 and os.path.isfile(words[0]):
+        words, file = [], words[0]
     is_piped = words[-1:] == ["-"] or not (words or file or is_terminal(sys.stdin))
     parts = [" ".join(words[:-1] if is_piped else words)]
     try:

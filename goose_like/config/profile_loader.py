@@ -36,6 +36,14 @@ def get_profiles_file() -> Path:
     return config_folder() / "profiles.yaml"
 
 
+def describe_goose09_profiles() -> str:
+    """Describe how to take over profiles of goose 0.9, or return an empty text if that is done or there are none."""
+    old, new = Path.home() / ".config/goose/profiles.yaml", get_profiles_file()
+    if not old.is_file() or os.path.lexists(new):
+        return ""
+    return f"the profiles of goose 0.9 are not used; copy them: mkdir -p {new.parent} && cp {old} {new}"
+
+
 def load_profile(
     name: str | None, project: ProjectConfig | None = None, drafts: Mapping[Path, str] = {}
 ) -> tuple[Profile, YamlSource]:

@@ -65,6 +65,7 @@ def test_a_file_follows_the_text(root, build):
         ('@"my notes.md" and @a.py', ["my notes.md", "a.py"]),
         ("@odd,", ["odd,"]),
         ("@./a.py", ["./a.py"]),
+        ('see /file:a.py and /file:"my notes.md", not a/file:a.py', ["a.py", "my notes.md"]),
         ("me@a.py, @property, @nobody/here, @, @@a.py, @a.py/x and @" + "x" * 5000, []),
     ],
 )

@@ -1,11 +1,12 @@
 """Tests of profiles: all written forms, and one sentence with file, line and next step for every bad input."""
 
 import re
+import subprocess
 
 import pytest
 
-from goose_like.config.profile import Profile, ToolkitChoice
-from goose_like.config.profile_loader import list_profile_sources, load_profile
+from goose_like.config.profile import ModelChoice, Profile, ToolkitChoice
+from goose_like.config.profile_loader import describe_goose09_profiles, list_profile_sources, load_profile
 from goose_like.core.errors import ProfileError
 
 
@@ -54,6 +55,18 @@ def test_provider_beside_bare_names(write):
     assert (profile.processor.model, profile.accelerator.model) == ("openai:big", "openai:small")
     profile, _ = load_profile("alone")
     assert (profile.processor.model, profile.accelerator) == ("openai", None)
+
+
+def test_profiles_of_goose_09_are_named_until_they_are_copied(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert describe_goose09_profiles() == ""
+    old = tmp_path / ".config/goose/profiles.yaml"
+    old.parent.mkdir(parents=True)
+    old.write_text("default: {provider: openai, processor: gpt-4o, accelerator: gpt-4o-mini, moderator: truncate}\n")
+    command = describe_goose09_profiles().partition("copy them: ")[2]
+    subprocess.run(command, shell=True, check=True)
+    assert load_profile(None)[0].processor == ModelChoice(model="openai:gpt-4o")
+    assert describe_goose09_profiles() == ""
 
 
 def test_extends_merges_mappings_and_replaces_lists(write):

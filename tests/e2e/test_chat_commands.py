@@ -69,6 +69,13 @@ def test_commands_that_change_something_wait_for_the_end_of_the_turn(session, pl
     terminal.see("/clear waits for the end of the turn")
 
 
+def test_words_after_a_file_are_the_message(place):
+    (place.work / "a b.py").write_text("answer = 42\n")
+    model = place.script({"text": "seen", "expect": r"what is this\?(.|\n)*answer = 42"})
+    done = place.run("session", "start", "--model", model, input='/file:"a b.py" what is this?\n')
+    assert "seen" in done.stderr, done.stderr
+
+
 def test_a_session_by_lines_knows_the_commands(place):
     done = place.run("session", "start", "--model", place.script("first"), input="hi\n/cost\n/nonsense\n")
     assert done.returncode == 0

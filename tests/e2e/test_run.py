@@ -149,6 +149,7 @@ def test_the_task_comes_from_a_file(place):
     (place.work / "task.txt").write_text("from the file")
     model = place.script({"text": "ok", "expect": "from the file"})
     assert place.run("run", "--model", model, "-i", "task.txt").returncode == 0
+    assert place.run("run", "--model", model, "task.txt").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The built-in slash commands. To add one, write a function here and a line in `config/entry_points.py`."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -54,6 +55,7 @@ _SANDBOX_RISKS = {
 }
 _MAX_ASKED = 5  # more files than this share one question
 _MAX_LISTED = 30
+_PATH_AND_REST = re.compile(r'(?:"(?P<quoted>[^"\n]+)"|(?P<bare>\S+))\s*(?P<rest>.*)', re.DOTALL)
 _NO_RECORD = "file changes of this session are not recorded"
 
 
@@ -220,11 +222,15 @@ def show(context: SlashContext, words: str) -> None:
 
 
 @command(usage="PATH", anytime=True, choices="files")
-def file(context: SlashContext, words: str) -> None:
-    """Attach a file to the message that you are writing."""
-    if not words:
+def file(context: SlashContext, words: str) -> str | None:
+    """Attach a file to the message that you are writing. Words after the path are the message."""
+    match = _PATH_AND_REST.fullmatch(words)
+    if not match:
         raise UsageError("which file? /file PATH")
-    context.set_input(f"{format_mention(words)} ")
+    if match["rest"] and not (context.exchange.workspace.root / words).exists():
+        return f"{format_mention(match['quoted'] or match['bare'])} {match['rest']}"
+    context.set_input(f"{format_mention(match['quoted'] or words)} ")
+    return None
 
 
 @command(anytime=True)

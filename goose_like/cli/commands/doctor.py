@@ -16,7 +16,7 @@ from goose_like.config.entry_points import (
 )
 from goose_like.config.paths import cache_folder, config_folder, sessions_folder
 from goose_like.config.profile import ModelChoice
-from goose_like.config.profile_loader import load_profile
+from goose_like.config.profile_loader import describe_goose09_profiles, load_profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.providers.base import SupportsProbe
 from goose_like.providers.registry import choose_models, find_provider_class, list_provider_names, load_default_profile
@@ -51,6 +51,8 @@ async def diagnose(profile_name: str | None) -> tuple[Table, str, int]:
             rows.add_row(description, ", ".join(names))
         for conflict in describe_conflicts(group):
             rows.add_row("not used", conflict)
+    if note := describe_goose09_profiles():
+        rows.add_row("not used", note)
     for point in list_unused_entry_points():
         rows.add_row("not used", describe_unused_entry_point(point))
     if packages := list_other_packages():

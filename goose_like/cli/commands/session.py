@@ -16,7 +16,7 @@ app = typer.Typer(
 
 PlanOption = Annotated[str | None, typer.Option(help="Start with the plan in a file: Markdown with a list, or YAML.")]
 ArgsOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE,...", help="Values for variables in the plan.")
+    list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE,...", help="Values for variables in the plan.")
 ]
 
 
