@@ -73,7 +73,7 @@ def choose_action(texts: Sequence[str], tools: Sequence[str]) -> str | Action:
 
 
 def _plan(question: str) -> str:
-    if "Why another plan is needed" in question:
+    if "<reason for a new plan>" in question:
         return "- [x] mean\n- [ ] median, which takes mean\n- [ ] Check both\n"
     return "Here it is:\n\n- [ ] Begin\n- [ ] Check\n"
 

@@ -40,17 +40,17 @@ from tests.toolkits.boss.boss_model import DecidingProvider
 LOGS = {
     "jarvis": """# Give the mean and the median of 1, 2, 3, 10.
 - 1 · update_plan: 0 of 2 steps done
-- 2 · coder: wrote mean and median
+- 2 · coder: wrote mean and median: mean and median are there
 - 3 · update_plan: 1 of 2 steps done
 - 4 · run_code (print("jarvis", file=open("marks.txt", "a"))): mean 4.0, median 2.5
 - 5 · update_plan: 2 of 2 steps done
 - 6 · finish: gave both
 """,
     "coder": """# Have mean and median in the library.
-- 1 · extend_library: wrote mean
+- 1 · extend_library: wrote mean: mean is there
 - 2 · run_code (print("coder-mean", file=open("marks.txt", "a"))): 3.0
 - 3 · re_plan: a new plan, as median takes mean
-- 4 · extend_library: wrote median
+- 4 · extend_library: wrote median: median is there
 - 5 · run_code (print("coder-median", file=open("marks.txt", "a"))): 3.0
 - 6 · update_plan: 3 of 3 steps done
 - 7 · finish: wrote mean and median
@@ -86,6 +86,19 @@ def median(values):
 '''
 
 
+TESTS = '''"""Tests of library.py from `write_code`. Run this file to repeat them."""
+
+from library import *
+
+# --- mean
+assert mean([1, 3]) == 2
+
+# --- median
+from library import mean
+assert median([3, 1, 2, 5]) == 2.5
+'''
+
+
 async def test_three_levels_of_bosses_write_these_files(root):
     mode = "full" if bubblewrap.find_sandbox_problem() else "workspace"
     profile = PROFILE.model_copy(update={"sandbox": mode})
@@ -95,6 +108,7 @@ async def test_three_levels_of_bosses_write_these_files(root):
         **{f"{name}_logs.md": text for name, text in LOGS.items()},
         **{f"{name}_plan.md": text for name, text in PLANS.items()},
         "library.py": LIBRARY,
+        "test_library.py": TESTS,
         "marks.txt": "coder-mean\ncoder-median\njarvis\n",
     }
     code = "from library import mean, median; print(mean([1, 2]), median([3, 1, 2]))"
@@ -151,7 +165,7 @@ async def test_text_without_a_call_gets_three_reminders(root):
     assert outcome.result == "not finished (failed: it named no action)\nsaid last: Well.\nno action was taken"
     assert len(place.provider.requests) == 4
     assert place.reminders == [place.reminders[0]] * 3
-    assert "Call one: run_code, finish or a tool" in place.reminders[0]
+    assert "Call a tool: run_code, or another one. To end the work, call `finish`" in place.reminders[0]
     place, outcome = await run_boss(make_spec("run_code"), ["Well.", "Hm.", finish()], session=Session.create("other"))
     assert outcome.status == "finished"
 
@@ -228,7 +242,7 @@ async def test_outcome_after_the_last_round(root):
         "- 1 · echo: echoed 1\n- 2 · echo: echoed 1\n- 3 · echo: echoed 1"
     )
     assert outcome.summary == "not finished (max round: round 3 was the last) after 3 actions"
-    assert ["It is the last one" in memory for memory in place.memories] == [False, False, True]
+    assert ["This is the last round" in memory for memory in place.memories] == [False, False, True]
     assert (root / "logs.md").read_text().count("\n- ") == 3
 
 
@@ -279,7 +293,7 @@ async def test_ask_user_with_and_without_a_person(root):
     place, _ = await run_boss(make_spec("ask_user"), script, session=Session.create("other"))
     assert place.results[0].output.startswith("nobody is there to answer; decide yourself")
     assert (root / "logs.md").read_text().split("\n\n") == [
-        "# the goal\n- 1 · ask_user (Which?): the person says: the red one\n- 2 · finish: said all done",
+        "# the goal\n- 1 · ask_user: (Which?) the person says: the red one\n- 2 · finish: said all done",
         "# the goal\n- 1 · ask_user (Which?): failed: nobody is there to answer; decide yourself, and name your "
         "assumptions in `finish`\n- 2 · finish: said all done\n",
     ]

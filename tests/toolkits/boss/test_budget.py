@@ -4,7 +4,7 @@ from goose_like_toolkits.boss.memory.budget import (
     build_sections,
     build_summary_prompt,
     find_unsummarized,
-    get_tail_bytes,
+    format_sections,
     shorten_library,
     shorten_log,
     shorten_plan,
@@ -30,9 +30,9 @@ def test_short_files_are_unchanged():
     }
     assert build_sections(contents, limit_tokens=1_000, log_summary="not needed") == [
         ("notes", "by hand"),
-        ("Plan", "- a"),
-        ("Log", "- 1 · x"),
-        ("Code library", "def f():"),
+        ("plan", "- a"),
+        ("log", "- 1 · x"),
+        ("code_library", "def f():"),
     ]
 
 
@@ -97,7 +97,7 @@ def test_sections_keep_their_size_after_200_rounds():
         log, through, summary = "", 0, ""
         for number in range(rounds):
             log += f"- {number} · run_code: {'it gave something ' * 10}\n"
-            part, through = find_unsummarized(log, through, get_tail_bytes(1_000))
+            part, through = find_unsummarized({"logs": log}, through, limit_tokens=1_000, log_summary=summary)
             summary = "in short " * 20 if part else summary
         plan = "".join(f"- [{'x' if n < rounds // 5 else ' '}] {'step ' * 10}\n" for n in range(50))
         library = LIBRARY[: len(LIBRARY) * rounds // 200]
@@ -111,34 +111,40 @@ def test_sections_keep_their_size_after_200_rounds():
 
 
 @settings(max_examples=25)
-@given(st.lists(st.text(alphabet="abé", max_size=60), min_size=1), st.integers(700, 2_000))
-def test_log_is_summarized_in_batches_without_gaps(entries, limit_tokens):
-    full = {"plan": "- step\n" * 500, "code_library": "x = 1\n" * 300, "notes": "x" * 4_000, "facts": "y" * 4_000}
-    each, log, through, parts = get_tail_bytes(limit_tokens), "", 0, []
+@given(st.lists(st.text(alphabet="abé", max_size=60), min_size=1), st.integers(700, 2_000), st.booleans())
+def test_log_is_summarized_only_when_it_does_not_fit(entries, limit_tokens, is_full):
+    others = {"plan": "- step\n" * 500, "code_library": "x = 1\n" * 300, "notes": "x" * 4_000} if is_full else {}
+    log, through, summary, parts = "", 0, "", []
     for number in range(300):
         log += f"- {number} {entries[number % len(entries)]}\n"
-        before = through
-        part, through = find_unsummarized(log, through, each)
+        before, texts = through, {**others, "logs": log}
+        fits = log.rstrip("\n") == dict(build_sections(texts, limit_tokens=limit_tokens))["log"]
+        part, through = find_unsummarized(texts, through, limit_tokens=limit_tokens, log_summary=summary)
         assert part == log[before:through]
-        assert not part or size(part) > each // 2
+        assert not (part and fits)
+        assert not part or size(part) > limit_tokens // 6, "a part is worth its request"
         parts.append(part)
-        rest = log[through:]
-        assert size(rest) <= 2 * each
-        if number in (60, 139, 299):
-            texts, summary = {**full, "logs": log}, "s" * 9_000 if through else ""
-            shown = dict(build_sections(texts, limit_tokens=limit_tokens, log_summary=summary))["Log"]
-            assert rest.strip("\n") in shown
+        summary = "in short " * 100 if through else ""
+        if number % 20 == 0 or part:
+            shown = dict(build_sections(texts, limit_tokens=limit_tokens, log_summary=summary))["log"]
+            assert log[through:].strip("\n") in shown
     assert "".join(parts) == log[:through]
-    assert len([part for part in parts if part]) <= size(log) // (each // 2)
 
 
 def test_log_of_earlier_runs_and_shortened_log():
-    part, through = find_unsummarized(LOG, 0, 100)
+    log = LOG * 20
+    part, through = find_unsummarized({"logs": log}, 0, limit_tokens=100)
     assert part.startswith("[... ")
-    assert part.endswith(LOG[:through].splitlines()[-1])
-    assert size(part) <= 860
-    assert find_unsummarized("- 1\n", 5_000, 100) == ("", 0)
-    assert find_unsummarized("x" * 500, 0, 100) == ("", 0)  # one line, and not at its end yet
+    assert part.endswith(log[:through].splitlines()[-1])
+    assert size(part) <= 8_060
+    assert find_unsummarized({"logs": "- 1\n"}, 5_000, limit_tokens=100) == ("", 0)
+    assert find_unsummarized({"logs": "x" * 500}, 0, limit_tokens=100) == ("", 0)  # one line, and not at its end yet
+
+
+def test_sections_stand_between_tags():
+    assert format_sections([("plan", "# Plan\n- a\n"), ("log", " \n"), ("now", "Go.")]) == (
+        "<plan>\n# Plan\n- a\n</plan>\n\n<now>\nGo.\n</now>"
+    )
 
 
 def test_summary_prompt():

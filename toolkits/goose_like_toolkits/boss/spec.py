@@ -9,11 +9,16 @@ from goose_like.config.profile import ToolkitChoice
 from goose_like.core.message import FrozenModel, Utf8Text
 from goose_like.core.spelling import did_you_mean
 
-PLAN, LOGS, LIBRARY = "plan", "logs", "code_library"
-"""Names of the memory files with a meaning of their own. The controller reads all other files as plain text."""
+PLAN, LOGS, LIBRARY, TESTS = "plan", "logs", "code_library", "code_tests"
+"""Names of the memory files with a meaning of their own. The controller reads all other files as plain text.
+
+The controller does not see the tests. Without a path of their own, they lie beside the library.
+"""
 
 DEFAULT_FILES = {PLAN: "plan.md", LOGS: "logs.md", LIBRARY: "library.py"}
 """File names for memory without a path in the configuration."""
+
+DEFAULT_NAME = "boss"
 
 CONTROLLER_TOOLKIT = "boss_controller"
 
@@ -68,7 +73,7 @@ class BossSpec(FrozenModel):
     `tokens`, `cost_usd` and `time_s` are limits of this boss, inside the limits of its caller.
     """
 
-    name: Utf8Text = "boss"
+    name: Utf8Text = DEFAULT_NAME
     description: Utf8Text = ""
     memory_files: dict[str, Utf8Text] = {}
     branches: Annotated[dict[str, Branch], BeforeValidator(_allow_empty_branches), AfterValidator(_check_branches)] = {}

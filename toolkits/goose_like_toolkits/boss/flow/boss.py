@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from goose_like.agent.exchange import Exchange
@@ -11,7 +11,7 @@ from goose_like.core.history import History
 from goose_like.core.message import FrozenModel, Message, Utf8Text
 from goose_like_toolkits.boss.memory.log import list_entries
 from goose_like_toolkits.boss.python_flow import Detection, Flow, FlowBranch
-from goose_like_toolkits.boss.spec import BossSpec
+from goose_like_toolkits.boss.spec import DEFAULT_NAME, BossSpec
 
 Status = Literal["finished", "max_round", "budget", "interrupted", "failed"]
 
@@ -41,9 +41,14 @@ class Boss:
     former_log: str = ""
 
     def get_sub_boss(self, name: str) -> "Boss | None":
-        """Return the boss of a branch, or None."""
-        spec = self.spec.branches[name].boss if name in self.spec.branches else None
-        return self.bosses.get(name) or (Boss(spec) if spec else None)
+        """Return the boss of a branch, or None. The branch gives it the name and description that it lacks."""
+        branch = self.spec.branches.get(name)
+        if branch is None or branch.boss is None:
+            return None
+        boss = self.bosses.get(name) or Boss(branch.boss)
+        own = boss.spec
+        names = {"name": name if own.name == DEFAULT_NAME else own.name}
+        return replace(boss, spec=own.model_copy(update={**names, "description": own.description or branch.description}))
 
 
 class Outcome(FrozenModel):

@@ -1,19 +1,18 @@
 """The actions `write_code`, `save_code` and `run_code`."""
 
-from pathlib import Path
-
 from goose_like.core.events import StateSaved
 from goose_like.core.tool import current_call
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.library.code_library import get_module_name, list_definitions, save_draft
+from goose_like_toolkits.boss.library.kept_tests import keep_tests
 from goose_like_toolkits.boss.library.runner import CodeResult, run_code
-from goose_like_toolkits.boss.spec import LIBRARY
+from goose_like_toolkits.boss.spec import LIBRARY, TESTS
 
 from .rounds import Rounds
 
 DRAFT_STATE = "boss.draft"
-"""Key in `History.state` of the newest code of `write_code`, for `save_code`."""
+"""Key in `History.state` of the newest `code` and `tests` of `write_code`, for `save_code`."""
 
 _TIME_LIMIT_S = 120.0
 _OUTPUT_BYTES = 8_000
@@ -28,39 +27,44 @@ class CodeActions:
 
     @tool
     async def write_code(self, code: str, tests: str = "") -> TransientResult:
-        """Write functions for the code library as a draft, and try them. `save_code` keeps the newest draft.
+        """Write functions for the code library as a draft, and test them. `save_code` keeps the newest draft.
 
         Args:
             code: Python definitions, with docstrings.
-            tests: Statements that fail if the code is wrong, such as `assert add(1, 2) == 3`.
+            tests: Statements that fail if the code is wrong, such as `assert add(1, 2) == 3`. Later drafts run them too.
         """
         names = list_definitions(code)
-        self._add_to_library(code, replace=True)  # checks that the draft can be saved
-        if tests.strip():
-            result = await self._run(f"{code}\n\n{tests}")
+        library = self._add_to_library(code, replace=True)  # checks that the draft can be saved
+        kept = self._rounds.texts.get(TESTS, "")
+        if program := keep_tests(kept, names, tests, self._module):
+            result = await self._run(program, library)
             if not result.is_success:
-                raise ToolError(f"the tests fail; correct the code and send it again:\n{result.text}")
-        self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value=code))
-        state = "passes its tests" if tests.strip() else "has no syntax errors; it was not run"
-        text = f"draft of {names} {state}"
+                which = "the tests fail (those of earlier drafts ran too)" if kept else "the tests fail"
+                raise ToolError(f"{which}; correct the code and send it again:\n{result.text}")
+        self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value={"code": code, "tests": tests}))
+        state = "passes its tests" if tests.strip() else "passes the tests of earlier drafts, and has none of its own"
+        text = f"draft of {', '.join(names)} {state if program else 'has no syntax errors; it was not run'}"
         return TransientResult(f"the {text}; `save_code` keeps it", replacement=f"a {text}")
 
     @tool
     async def save_code(self, replace: bool = False) -> TransientResult:
-        """Put the newest draft into the code library.
+        """Put the newest draft into the code library, and its tests beside it.
 
         Args:
             replace: Allow the draft to replace existing functions.
         """
-        code = self._host.session.history.state.get(DRAFT_STATE)
-        if not isinstance(code, str):
+        draft = self._host.session.history.state.get(DRAFT_STATE)
+        if not isinstance(draft, dict):
             raise ToolError("there is no draft; make one with `write_code`")
-        if not await self._rounds.replace(LIBRARY, self._add_to_library(code, replace=replace)):
+        code, names = str(draft["code"]), list_definitions(str(draft["code"]))
+        tests = keep_tests(self._rounds.texts.get(TESTS, ""), names, str(draft["tests"]), self._module)
+        library = self._add_to_library(code, replace=replace)
+        if not (await self._rounds.replace(LIBRARY, library) and await self._rounds.replace(TESTS, tests)):
             raise ToolError("somebody changed the library meanwhile; look at it in your memory, and save again")
-        names = list_definitions(code)
+        listed = ", ".join(names)
         return TransientResult(
-            f"{names}: in the library; import with `from {self._library.stem} import ...`",
-            replacement=f"{names} is in the library",
+            f"{listed}: in the library; import with `from {self._module} import ...`",
+            replacement=f"{listed} is in the library",
         )
 
     @tool(time_limit_s=None)
@@ -70,22 +74,22 @@ class CodeActions:
         Args:
             code: A script; only what it prints is seen.
         """
-        result = await self._run(code)
+        result = await self._run(code, self._rounds.texts.get(LIBRARY, ""))
         if not result.is_success:
             raise ToolError(result.text)
         return result.text
 
     @property
-    def _library(self) -> Path:
-        return self._rounds.files.paths[LIBRARY]
+    def _module(self) -> str:
+        return get_module_name(self._rounds.files.paths[LIBRARY])
 
     def _add_to_library(self, code: str, *, replace: bool) -> str:
-        source = self._rounds.texts.get(LIBRARY, "")
-        return save_draft(source, code, replace=replace, module=get_module_name(self._library))
+        return save_draft(self._rounds.texts.get(LIBRARY, ""), code, replace=replace, module=self._module)
 
-    async def _run(self, code: str) -> CodeResult:
-        host, source = self._host, self._rounds.texts.get(LIBRARY, "")
+    async def _run(self, code: str, library: str) -> CodeResult:
+        """Run code that can import the library with this text."""
+        host, path = self._host, self._rounds.files.paths[LIBRARY]
         output = LimitedOutput(host.session.output_path(current_call.get("code")), _OUTPUT_BYTES)
         return await run_code(
-            code, self._library, source, host.workspace, output, host.report_progress, time_limit_s=_TIME_LIMIT_S
+            code, path, library, host.workspace, output, host.report_progress, time_limit_s=_TIME_LIMIT_S
         )

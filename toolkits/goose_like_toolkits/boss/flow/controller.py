@@ -18,7 +18,7 @@ from goose_like_toolkits.boss.spec import FINISH, Branch
 
 from .boss import Boss
 from .code_actions import CodeActions
-from .plan_actions import PlanActions, read_page
+from .plan_actions import PlanActions, describe_role, read_page
 from .rounds import Rounds
 from .setup import ControllerSetup, run_sub_boss
 
@@ -38,6 +38,7 @@ class ControllerToolkit(Toolkit):
         if setup.flow_controller:
             setup.flow_controller.rounds = self._rounds
         self._plan, code = PlanActions(self, setup, self._rounds), CodeActions(self, self._rounds)
+        setup.tools.mark_steps = self._plan.mark_steps
         actions: tuple[Callable[..., Any], ...] = (
             *(code.write_code, code.save_code, code.run_code),
             *(self._plan.re_plan, self._plan.update_plan),
@@ -54,8 +55,8 @@ class ControllerToolkit(Toolkit):
     @override
     def prompt(self) -> str:
         spec = self._spec
-        role = f"You are the controller of {spec.name}: {spec.description}" if spec.description else ""
-        return "\n\n".join(filter(None, [read_page("controller.md"), role, spec.controller.directions]))
+        role = describe_role("In this work you are", spec)
+        return "\n\n".join(filter(None, [role, read_page("controller.md"), spec.controller.directions]))
 
     @override
     def tools(self) -> tuple[Tool, ...]:
@@ -75,7 +76,7 @@ class ControllerToolkit(Toolkit):
 
     @override
     def state_sections(self) -> list[tuple[str, str]]:
-        return [*self._rounds.build_sections(), ("Now", self._rounds.describe_step())]
+        return [*self._rounds.build_sections(), ("now", self._rounds.describe_step())]
 
     @override
     def before_finish(self) -> FollowUp | None:
@@ -91,23 +92,26 @@ class ControllerToolkit(Toolkit):
         """End the work: the goal is reached, or can't be.
 
         Args:
-            result: Everything the caller will read. If the work failed, why.
+            result: Your report, which is all that the caller reads. If the work failed, say why.
             summary: One sentence for the caller's log.
         """
+        if any(each.is_error for each in self.session.history.finished_results):
+            raise ToolError("a call before this one failed; look at its result first, then finish in another round")
         return FinalResult(result, replacement=summary)
 
     @tool(time_limit_s=None)
-    async def ask_user(self, question: str) -> str:
+    async def ask_user(self, question: str) -> TransientResult:
         """Ask the person something that only they know.
 
         Args:
-            question: In one or two sentences.
+            question: The question, in one or two sentences.
         """
         answer = await self.notifier.ask(Question(kind="text", subject=self._spec.name, text=question))
         if answer.by == "nobody":
             raise ToolError("nobody is there to answer; decide yourself, and name your assumptions in `finish`")
         words = answer.text
-        return f"the person says: {words}" if words.strip() else "the person gave no answer; decide yourself"
+        text = f"the person says: {words}" if words.strip() else "the person gave no answer; decide yourself"
+        return TransientResult(text, replacement=f"({question}) {text}")  # the log keeps more of a replacement
 
     async def _decide(self, name: str, /, **arguments: Any) -> Any:
         """Let the method `detect_finish_or_continue` of the Python API decide on a choice, and run the decision."""
@@ -150,12 +154,12 @@ async def _hand_over(goal: str) -> None:
     """Hand a goal to a sub-boss.
 
     Args:
-        goal: Everything it must know: it sees nothing of your memory but shared files.
+        goal: What it must reach and give back, with everything that it must know: it does not see your memory.
     """
 
 
 def _make_boss_tool(name: str, branch: Branch, boss: Boss, function: Callable[..., Any]) -> Tool:
-    text = f"{branch.description or boss.spec.description or name}\n\nA boss of its own, with a plan of its own."
+    text = f"{branch.description or boss.spec.description or name}\n\nIt works on its own, round by round, and returns a report."
     boss_tool = make_tool(_hand_over)
     return replace(boss_tool, spec=replace(boss_tool.spec, name=name, description=text), function=function)
 

@@ -10,6 +10,7 @@ from goose_like.agent.view import ExchangeView
 from goose_like.core.events import Compacted
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
+from goose_like_toolkits.boss.memory.budget import format_sections
 from goose_like_toolkits.boss.spec import CONTROLLER_TOOLKIT
 
 TITLE = "[Your memory, as it is now]"
@@ -50,18 +51,18 @@ class BossModerator(Moderator):
         goal = messages[first].text if messages else ""
         later = quote_later_requests(history, start, _LATER_TOKENS) if len(history.user_message_indexes) > 1 else ""
         sections = [
-            ("Later messages", later),
-            ("Current facts", "\n".join(_list_facts(history))),
+            ("later messages", later),
+            ("facts", "\n".join(list_facts(history))),
             *self.state_sections(),
         ]
-        text = "\n\n".join([TITLE, *(f"# {title}\n{text}" for title, text in sections if text)])
+        text = f"{TITLE}\n\n{format_sections(sections)}"
         return Compacted(
             summary=goal, kept_count=len(messages) - start, suffix=text, replacements=replacements, is_routine=True
         )
 
 
-def _list_facts(history: History) -> Iterator[str]:
-    """Yield the facts of all other toolkits. The memory is shown anyway."""
+def list_facts(history: History) -> Iterator[str]:
+    """Yield the facts of all toolkits but the controller's, which shows its memory anyway."""
     for name, value in history.facts.items():
         toolkit, _, key = name.partition(".")
         if toolkit != CONTROLLER_TOOLKIT:

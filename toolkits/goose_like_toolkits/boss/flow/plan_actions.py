@@ -1,26 +1,30 @@
 """The planner, and the actions `re_plan` and `update_plan`."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from goose_like.agent.view import ExchangeView
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.events import Question, StateSaved, Status
+from goose_like.core.events import Question, Reminded, StateSaved, Status
 from goose_like.toolkit import ToolError, Toolkit, TransientResult, tool
+from goose_like_toolkits.boss.memory.budget import format_sections
 from goose_like_toolkits.boss.memory.log import cut_line
 from goose_like_toolkits.boss.memory.plan_text import extract_plan, mark_steps
 from goose_like_toolkits.boss.python_flow import call_flow, get_flow_name
-from goose_like_toolkits.boss.spec import FINISH, PLAN
+from goose_like_toolkits.boss.spec import FINISH, PLAN, BossSpec
 
+from .moderator import list_facts
 from .rounds import Rounds
 from .setup import ControllerSetup
 
 PLAN_STATE = "boss.plan"
 """Key in `History.state` of the newest plan: text, the file's text before, and whether the plan is in the file."""
 
-_ROLE = "You plan the work of an agent."
 _CONFLICT = "somebody changed the plan meanwhile; look at it in your memory, and choose again"
+_LIST_FILES = 'cd "$1" && rg --no-config --files --max-depth 4 --sort path 2>/dev/null | head -n 80'
+_TOOL_CHARACTERS = 160
 
 
 class PlanActions:
@@ -31,6 +35,7 @@ class PlanActions:
         self._setup = setup
         self._spec = setup.boss.spec
         self._rounds = rounds
+        self._mark_lock = asyncio.Lock()  # calls that run in parallel may each mark a step
 
     async def start(self) -> None:
         """Make a plan if this run has none yet, and finish an interrupted write of the plan file."""
@@ -50,21 +55,22 @@ class PlanActions:
         plan = await self._make_plan(reason)
         if not await self._write_plan(plan):
             raise ToolError(_CONFLICT)
-        return TransientResult(f"the plan from now on:\n{plan['text']}", replacement=f"a new plan, as {reason}")
+        count = len(self._host.session.history.plan)
+        return TransientResult(f"your memory has the new plan, with {count} steps", f"a new plan, as {reason}")
 
     @tool
     async def update_plan(
         self,
-        done: list[int],
+        done: list[int] = [],  # noqa: B006
         current: int = 0,
         failed: list[int] = [],  # noqa: B006
         plan: str = "",
     ) -> TransientResult:
-        """Mark steps of the plan that were done and checked, by their numbers from 1 on.
+        """Correct the plan: mark steps by their numbers from 1 on, or write it anew.
 
         Args:
-            done: Steps that are done now.
-            current: The step that is worked on now.
+            done: Steps that are finished and checked.
+            current: The step in progress.
             failed: Steps that can't be done.
             plan: A whole new plan, in place of marks.
         """
@@ -73,11 +79,21 @@ class PlanActions:
         if not await self._rounds.replace(PLAN, after):
             raise ToolError(_CONFLICT)
         tasks, open_steps = self._host.session.history.plan, self._rounds.open_steps
-        count = sum(task.status == "complete" for task in tasks)
-        heading = "the plan from now on:"
-        if after == before and open_steps:
-            heading = f"the plan said that already; do step {open_steps[0]}, then send `done`: [{open_steps[0]}]"
-        return TransientResult(f"{heading}\n{after}", replacement=f"{count} of {len(tasks)} steps done")
+        text = f"{sum(task.status == 'complete' for task in tasks)} of {len(tasks)} steps done"
+        is_same = after == before and open_steps
+        advice = f"; the plan said that already: work on step {open_steps[0]}" if is_same else ""
+        return TransientResult(f"{text}{advice}", replacement=text)
+
+    async def mark_steps(self, numbers: Sequence[int]) -> None:
+        """Mark steps that the argument `done` of a call names. Tell the controller if that fails: the call runs anyway."""
+        async with self._mark_lock:
+            try:
+                after = mark_steps(self._rounds.texts.get(PLAN, ""), numbers)
+                problem = "" if await self._rounds.replace(PLAN, after) else _CONFLICT
+            except GooseLikeError as error:
+                problem = str(error)
+        if problem:
+            self._host.notifier.notify(Reminded(text=f"`done` {list(numbers)} was not marked: {problem}"))
 
     async def _make_plan(self, reason: str) -> dict[str, Any]:
         """Ask the planner, and the user if the plan is reviewed. Save the plan as state before anyone writes it."""
@@ -99,30 +115,43 @@ class PlanActions:
         if flow is None:
             view = ExchangeView(host.session, models, host.notifier) if models else host.exchange_view
             model = view.accelerator if planner and planner.model == "accelerator" else view.processor
-            return await model.ask(question, system=_ROLE, purpose="plan")
-        output = await call_flow(flow, {**self._rounds.build_payload(), "question": question})
+            facts = [("files", await self._list_files()), ("facts", "\n".join(list_facts(host.session.history)))]
+            text = f"{format_sections(facts)}\n\n{question}".strip()
+            return await model.ask(text, system=self._write_prompt(), purpose="plan")
+        payload = {**self._rounds.build_payload(), "question": f"{self._write_prompt()}\n\n{question}"}
+        output = await call_flow(flow, payload)
         text = output.get("plan", output.get("result")) if isinstance(output, Mapping) else output
         if not isinstance(text, str) or not text.strip():
             name = get_flow_name(flow)
             raise GooseLikeError(f"the Planner {name!r} gave no plan but {output!r}; return {{'plan': text}}")
         return text
 
+    def _write_prompt(self) -> str:
+        """Write the system prompt of the planner, which is the same for each plan of a boss."""
+        directions = self._spec.planner.directions if self._spec.planner else ""
+        return "\n\n".join(filter(None, [read_page("planner.md"), describe_role("The agent is", self._spec), directions]))
+
     def _build_question(self, reason: str) -> str:
         """Build the question for the planner. `reason` says why the previous plan has to change."""
-        rounds, directions = self._rounds, self._spec.planner.directions if self._spec.planner else ""
-        sections = [
-            ("Possible actions", self._list_actions()),
-            ("Goal", rounds.goal),
-            *rounds.build_sections(),
-            ("Why another plan is needed", reason),
-        ]
-        context = (f"# {title}\n{text}" for title, text in sections if text)
-        return "\n\n".join(filter(None, [*context, read_page("planner.md"), directions]))
+        memory = self._rounds.build_sections()
+        sections = [("tools", self._list_tools()), *memory, ("goal", self._rounds.goal), ("reason for a new plan", reason)]
+        return format_sections(sections)
 
-    def _list_actions(self) -> str:
-        branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
-        tools = [(each.name, cut_line(each.spec.description, 160)) for each in self._host.tools()]
-        return "\n".join(f"- {name}: {description}" for name, description in [*branches, *tools] if name != FINISH)
+    def _list_tools(self) -> str:
+        branches = [(name, each.description) for name, each in self._spec.branches.items() if each.toolkits]
+        tools = [(each.name, cut_line(each.description, _TOOL_CHARACTERS)) for each in self._setup.tools.specs]
+        no_steps = (FINISH, "re_plan", "update_plan")
+        listed = [(name, text) for name, text in [*branches, *tools] if text and name not in no_steps]
+        return "\n".join(f"- {name}: {text}" for name, text in listed)
+
+    async def _list_files(self) -> str:
+        """List files of the workspace that git does not ignore. Without a sandbox that can, list none."""
+        workspace = self._host.workspace
+        try:
+            code, listing = await workspace.run_internal(["bash", "-c", _LIST_FILES, "bash", str(workspace.root)])
+        except GooseLikeError:
+            return ""
+        return listing.decode(errors="replace") if code == 0 else ""
 
     async def _ask_user(self, plan: str) -> str:
         """Return the changes that the user wants, or an empty string."""
@@ -134,6 +163,11 @@ class PlanActions:
         is_put = await self._rounds.replace(PLAN, plan["text"], previous=plan["previous"])
         self._host.notifier.notify(StateSaved(toolkit=PLAN_STATE, value={**plan, "is_put": True}))
         return is_put
+
+
+def describe_role(start: str, spec: BossSpec) -> str:
+    """Describe a boss by its name and description, or return an empty string for one without a description."""
+    return f"{start} {spec.name}: {spec.description}" if spec.description else ""
 
 
 def read_page(name: str) -> str:

@@ -14,13 +14,12 @@ from goose_like_toolkits.boss.memory.budget import (
     build_sections,
     build_summary_prompt,
     find_unsummarized,
-    get_tail_bytes,
 )
 from goose_like_toolkits.boss.memory.files import MemoryFiles
 from goose_like_toolkits.boss.memory.log import LogEntry, cut_line, list_entries
 from goose_like_toolkits.boss.memory.plan_text import list_tasks
 from goose_like_toolkits.boss.python_flow import Payload, call_flow
-from goose_like_toolkits.boss.spec import LOGS, PLAN
+from goose_like_toolkits.boss.spec import FINISH, LOGS, PLAN, TESTS
 
 from .boss import Boss, count_rounds
 
@@ -114,16 +113,17 @@ class Rounds:
     def build_sections(self) -> list[tuple[str, str]]:
         """Return titles and texts of the memory for the model, within the token budget."""
         summary = str(self._get_state(SUMMARY_STATE).get("text", ""))
-        return build_sections(self.texts, limit_tokens=self._limit_tokens, log_summary=summary)
+        return build_sections(self._shown_texts, limit_tokens=self._limit_tokens, log_summary=summary)
 
     def describe_step(self) -> str:
         """Return the number of the next round, and its task."""
         number, max_round = count_rounds(self._history) + 1, self._spec.max_round
-        last = " It is the last one: finish." if number == max_round else ""
-        step = "Check whether the goal is reached; then finish."
+        step = "Check whether the goal is reached. If it is, call `finish`."
         if open_steps := self.open_steps:
-            step = f"Work on step {open_steps[0]} of the plan: {self._history.plan[open_steps[0] - 1].description}"
-        return f"Round {number} of {max_round}.{last} {step}"
+            step = f"The next open step is {open_steps[0]}: {self._history.plan[open_steps[0] - 1].description}"
+        if number == max_round:
+            step = "This is the last round: call `finish` now, and report what is done and what is not."
+        return f"Round {number} of {max_round}. {step}"
 
     def build_reminder(self, tool_names: Iterable[str]) -> str:
         """Remind a controller that answered without a call. Return "" after three reminders in a row."""
@@ -131,10 +131,9 @@ class Rounds:
         answers = reversed([message for message in messages if message.role == "assistant"])
         if len(list(takewhile(lambda message: not message.tool_calls, answers))) > _MAX_REMINDERS:
             return ""
-        names = ", ".join(tool_names)
-        return (
-            f"You named no action, and words alone do nothing. Call one: {names} or a tool; `finish` when you are done."
-        )
+        names = ", ".join(name for name in tool_names if name != FINISH)
+        others = f": {names}, or another one" if names else ""
+        return f"Text without a call does nothing. Call a tool{others}. To end the work, call `finish` with your report."
 
     async def _write_log(self, heading: str = "") -> None:
         """Append all actions since the last call to the log. If that fails, raise GooseLikeError; call again later."""
@@ -182,8 +181,10 @@ class Rounds:
     async def _summarize_log(self) -> None:
         """Summarize the beginning of a long log. Without a working model, leave it out."""
         before = self._get_state(SUMMARY_STATE)
-        log, known = self.texts.get(LOGS, ""), str(before.get("text", ""))
-        part, through = find_unsummarized(log, before.get("through", 0), get_tail_bytes(self._limit_tokens))
+        known = str(before.get("text", ""))
+        part, through = find_unsummarized(
+            self._shown_texts, before.get("through", 0), limit_tokens=self._limit_tokens, log_summary=known
+        )
         if not part:
             return
         try:
@@ -197,6 +198,13 @@ class Rounds:
         tasks = list_tasks(self.texts[PLAN])
         if tasks != self._history.plan:
             self._notifier.notify(PlanUpdated(tasks=tasks))
+
+    @property
+    def _shown_texts(self) -> Mapping[str, str]:
+        """The texts that the model reads: without the tests, and without a log that has only the heading."""
+        log = self.texts.get(LOGS, "").strip()
+        is_heading = log.startswith("# ") and "\n" not in log
+        return {**self.texts, TESTS: "", **({LOGS: ""} if is_heading else {})}
 
     @property
     def _limit_tokens(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
@@ -28,12 +29,14 @@ from goose_like_toolkits.boss.spec import (
     LIBRARY,
     LOGS,
     PLAN,
+    TESTS,
     BossSpec,
     Branch,
 )
 
 from .boss import Boss, BossRun, Outcome, build_outcome, count_rounds
 from .flow_controller import FlowController
+from .tools import BossTools
 
 _DEFAULT_ACTIONS = ("ask_user", "re_plan", "update_plan")
 _LIBRARY_ACTIONS = ("write_code", "save_code", "run_code")
@@ -44,7 +47,8 @@ class ControllerSetup:
     """Everything that a boss passes to the toolkit of its controller.
 
     `models` are those for the planner and for sub-bosses; None stands for the models of the exchange. `active_runs` are
-    all bosses at work, the outermost first. `caller_memory` is the memory of the calling boss.
+    all bosses at work, the outermost first. `caller_memory` is the memory of the calling boss. `tools` are complete when
+    the exchange is built.
     """
 
     boss: Boss
@@ -53,6 +57,7 @@ class ControllerSetup:
     active_runs: list[BossRun]
     caller_memory: MemoryFiles | None
     flow_controller: FlowController | None
+    tools: BossTools
 
 
 @asynccontextmanager
@@ -85,7 +90,8 @@ async def open_boss(
         flow_controller = FlowController(flow, boss.detection)
         own_models = ModelPair(flow_controller.model, models.accelerator if models else flow_controller.model)
     active_runs = [] if active_runs is None else active_runs
-    setup = ControllerSetup(boss, profile, models, active_runs, caller_memory, flow_controller)
+    tools = BossTools()
+    setup = ControllerSetup(boss, profile, models, active_runs, caller_memory, flow_controller, tools)
     toolkits = _choose_toolkits(boss)
     controller = ToolkitChoice(name=CONTROLLER_TOOLKIT, config={"setup": setup})
     async with build_exchange(
@@ -99,6 +105,9 @@ async def open_boss(
         models=own_models,
         toolkit_profile=profile.model_copy(update={"toolkits": toolkits}),  # no delegate becomes a second controller
     ) as exchange:
+        tools.specs = tuple(tool.spec for tool in exchange.tools.values())
+        if flow is None:  # a flow sends the arguments of its commands, among which may be `done`
+            exchange = replace(exchange, tools=tools.accept_done(exchange.tools))
         run = BossRun(boss.spec.name, exchange, active_runs)
         active_runs.append(run)
         try:
@@ -153,8 +162,12 @@ async def run_sub_boss(
         session.close()
     for note in await caller.workspace.inspect_changes():
         caller.notifier.log(note)
-    summary = outcome.summary if outcome.status == "finished" else f"({outcome.status_text}) {outcome.summary}"
-    return TransientResult(f"[{name}: {outcome.status_text}]\n{outcome.result}", replacement=summary)
+    text = f"[{name}: {outcome.status_text}]\n{outcome.result}"
+    if outcome.status != "finished":
+        return TransientResult(text, replacement=f"({outcome.status_text}) {outcome.summary}")
+    # The caller needs values of the result later, when it no longer sees the result itself.
+    is_told = outcome.result.strip() in outcome.summary
+    return TransientResult(text, replacement=outcome.summary if is_told else f"{outcome.summary}: {outcome.result}")
 
 
 def _complete_spec(boss: Boss, profile: Profile, session: Session) -> BossSpec:
@@ -165,8 +178,11 @@ def _complete_spec(boss: Boss, profile: Profile, session: Session) -> BossSpec:
         actions = (*_DEFAULT_ACTIONS, *(_LIBRARY_ACTIONS if LIBRARY in spec.memory_files else ()))
         branches = {"tools": Branch(toolkits=toolkits), **dict.fromkeys(actions, Branch())}
     needed = [PLAN, LOGS, *([LIBRARY] if branches.keys() & set(_LIBRARY_ACTIONS) else [])]
-    files = {name: str(session.folder / "memory" / DEFAULT_FILES[name]) for name in needed}
-    return spec.model_copy(update={"branches": branches, "memory_files": files | spec.memory_files})
+    files = {name: str(session.folder / "memory" / DEFAULT_FILES[name]) for name in needed} | spec.memory_files
+    if LIBRARY in needed:
+        library = Path(files[LIBRARY])
+        files = {TESTS: str(library.with_name(f"test_{library.name}"))} | files
+    return spec.model_copy(update={"branches": branches, "memory_files": files})
 
 
 def _check_files(boss: Boss, callers: Mapping[str, str]) -> None:

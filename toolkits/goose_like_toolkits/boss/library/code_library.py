@@ -80,9 +80,9 @@ def save_draft(source: str, draft: str, *, replace: bool = False, module: str = 
     return mark + result.replace("\n", newline)
 
 
-def list_definitions(draft: str) -> str:
-    """List the names that a draft defines, separated by commas. Raise ToolError if the draft can't be saved."""
-    return ", ".join(one.name for one in _split_draft(draft) if one.name)
+def list_definitions(draft: str) -> list[str]:
+    """List the names that a draft defines. Raise ToolError if the draft can't be saved."""
+    return [one.name for one in _split_draft(draft) if one.name]
 
 
 def get_module_name(path: str | Path) -> str:

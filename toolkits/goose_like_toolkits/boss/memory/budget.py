@@ -1,6 +1,6 @@
 """The memory within a token budget: shorten each file so that all of them fit."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from goose_like.agent.compaction.summary import CHARS_PER_TOKEN
 from goose_like_toolkits.boss.library.code_library import Detail, build_outline
@@ -8,10 +8,10 @@ from goose_like_toolkits.boss.spec import LIBRARY, LOGS, PLAN
 
 from .plan_text import find_steps
 
-_TITLES = {PLAN: "Plan", LOGS: "Log", LIBRARY: "Code library"}
+_TITLES = {LOGS: "log"}
 _SHARES = {PLAN: 4, LOGS: 4, LIBRARY: 3}  # all other files together have one share
 _NOTE_BYTES = 60
-_MAX_BATCHES = 8
+_MAX_PART_BYTES = 8_000
 
 
 def build_sections(texts: Mapping[str, str], *, limit_tokens: int, log_summary: str = "") -> list[tuple[str, str]]:
@@ -20,10 +20,8 @@ def build_sections(texts: Mapping[str, str], *, limit_tokens: int, log_summary: 
     A long plan loses its finished steps first. A long log keeps its newest entries below `log_summary`. The outline of
     the library loses docstrings, then signatures, then the oldest names. Other files lose their middle.
     """
-    limit_bytes, source = limit_tokens * CHARS_PER_TOKEN, texts.get(LIBRARY, "")
-    outline = {LIBRARY: shorten_library(source, limit_bytes)} if source else {}
-    texts = {name: text for name, text in {**texts, **outline}.items() if text.strip()}
-    rooms = _divide_room({name: _size(text) for name, text in texts.items()}, limit_bytes)
+    source = texts.get(LIBRARY, "")
+    texts, rooms = _measure_rooms(texts, limit_tokens * CHARS_PER_TOKEN)
     shorten: dict[str, Callable[[str, int], str]] = {
         PLAN: shorten_plan,
         LOGS: lambda text, room_bytes: shorten_log(text, room_bytes, log_summary),
@@ -34,6 +32,11 @@ def build_sections(texts: Mapping[str, str], *, limit_tokens: int, log_summary: 
         for name, text in texts.items()
     }
     return [(_TITLES.get(name, name), text.rstrip("\n")) for name, text in fitting.items()]
+
+
+def format_sections(sections: Iterable[tuple[str, str]]) -> str:
+    """Put each text that is not empty between tags with its title: the texts may have Markdown headings of their own."""
+    return "\n\n".join(f"<{title}>\n{text.strip()}\n</{title}>" for title, text in sections if text.strip())
 
 
 def shorten_plan(plan: str, room_bytes: int) -> str:
@@ -48,7 +51,7 @@ def shorten_plan(plan: str, room_bytes: int) -> str:
 
 def shorten_log(log: str, room_bytes: int, summary: str = "") -> str:
     """Keep the newest entries that fit, below the summary of the older ones or their number."""
-    above = _cut_middle(f"[Before, in short:]\n{summary.strip()}", room_bytes // 2) if summary.strip() else ""
+    above = _format_summary(summary, room_bytes)
     lines = log.strip("\n").split("\n")
     room_bytes -= _size(above) + _NOTE_BYTES
     newest = _take_last(lines, room_bytes) or [_cut_start(lines[-1], room_bytes - 1)]
@@ -67,26 +70,27 @@ def shorten_library(source: str, room_bytes: int) -> str:
     return "\n".join([f"[... {len(entries) - len(newest):,} older ones ...]", *newest])
 
 
-def get_tail_bytes(limit_tokens: int) -> int:
-    """Return the length of the log's end that needs no summary. Twice this length always fits beside the summary."""
-    return limit_tokens * CHARS_PER_TOKEN * _SHARES[LOGS] // (sum(_SHARES.values()) + 1) // 5
-
-
-def find_unsummarized(log: str, through: int, tail_bytes: int) -> tuple[str, int]:
+def find_unsummarized(
+    texts: Mapping[str, str], through: int, *, limit_tokens: int, log_summary: str = ""
+) -> tuple[str, int]:
     """Return the part of the log to add to its summary, and the index where that part ends.
 
-    `through` is the end of the previous part. The last `tail_bytes` stay out. The part is empty until it is as long as
-    that tail. A very long part, such as the log of earlier runs, is cut to its end.
+    `through` is the end of the previous part. The part is empty while `build_sections` shows the whole log, or all of
+    it after `through` below the summary. Otherwise the rest takes a quarter of the log's room. A very long part, such
+    as the log of earlier runs, is cut to its end.
     """
+    log = texts.get(LOGS, "")
     through = through if through <= len(log) else 0  # a person shortened the log
+    room_bytes = _measure_rooms(texts, limit_tokens * CHARS_PER_TOKEN)[1].get(LOGS, 0)
     rest = log[through:]
-    if _size(rest) <= 2 * tail_bytes:
+    above = _format_summary(log_summary, room_bytes)
+    if _size(log) <= room_bytes or (through and _size(above) + _NOTE_BYTES + _size(rest) <= room_bytes):
         return "", through
-    end = rest.rfind("\n", 0, len(rest) - len(_cut_start(rest, tail_bytes))) + 1
+    end = rest.rfind("\n", 0, len(rest) - len(_cut_start(rest, room_bytes // 4))) + 1
     if not end:
         return "", through
-    part, limit_bytes = rest[:end], _MAX_BATCHES * tail_bytes
-    return (part if _size(part) <= limit_bytes else shorten_log(part, limit_bytes)), through + end
+    part = rest[:end]
+    return (part if _size(part) <= _MAX_PART_BYTES else shorten_log(part, _MAX_PART_BYTES)), through + end
 
 
 def build_summary_prompt(before: str, part: str) -> str:
@@ -94,9 +98,22 @@ def build_summary_prompt(before: str, part: str) -> str:
     known = f"Your notes so far:\n{before.strip()}\n\n" if before.strip() else ""
     return (
         f"{known}Actions since then, by round:\n{part.strip()}\n\n"
-        "Write the notes anew and include these actions: successes, failures and their causes, decisions, and "
-        "names, paths and figures that are needed later. At most 150 words, plain lines, nothing else. Invent nothing."
+        "Write the notes anew and include these actions: results and figures word for word, failures and their causes, "
+        "decisions, and names and paths that are needed later. At most 150 words, plain lines, nothing else. Invent "
+        "nothing."
     )
+
+
+def _format_summary(summary: str, room_bytes: int) -> str:
+    return _cut_middle(f"[Before, in short:]\n{summary.strip()}", room_bytes // 2) if summary.strip() else ""
+
+
+def _measure_rooms(texts: Mapping[str, str], limit_bytes: int) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the texts that are not empty, with the outline of the library, and the room of each in bytes."""
+    source = texts.get(LIBRARY, "")
+    outline = {LIBRARY: shorten_library(source, limit_bytes)} if source else {}
+    shown = {name: text for name, text in {**texts, **outline}.items() if text.strip()}
+    return shown, _divide_room({name: _size(text) for name, text in shown.items()}, limit_bytes)
 
 
 def _divide_room(sizes: Mapping[str, int], limit_bytes: int) -> dict[str, int]:
