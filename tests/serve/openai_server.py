@@ -27,6 +27,9 @@ class Cellar(Toolkit):
 
     has_local_access = False
 
+    def context_updates(self) -> dict[str, str]:
+        return {"climate": "the cellar is cold"}
+
     @tool
     async def count_bottles(self, shelf: str) -> str:
         """Count the bottles on a shelf."""

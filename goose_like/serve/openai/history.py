@@ -5,17 +5,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from goose_like.agent.build import ClientPart
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.events import MessageCompleted, TurnFinished, TurnStarted
+from goose_like.core.events import MessageCompleted, Reminded, TurnFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.images import create_image
 from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.message import Image, Message, Part, Text, ToolCall, ToolResult
 from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec
-from goose_like.serve.state import StateSigner, TurnState, restore_turn
+from goose_like.serve.state import StateSigner, TurnEvent, TurnState, restore_turn
 from goose_like.serve.turn import ImageData, Turn
 
 from .request import (
@@ -137,9 +138,13 @@ class _TurnBuilder:
             raise RequestError(f"{place}: several calls have the id {repeated!r}", f"{place}.tool_calls")
         if not text.strip() and not calls:
             return
+        state = self._find_state(message, text, {*ids})
+        facts = [*takewhile(_is_fact, state.events)] if state else []
+        for event in facts:  # they came before the turn began
+            self.history.apply(event)
         self._start_turn()
-        if state := self._find_state(message, text, {*ids}):
-            restore_turn(self.history, state)
+        if state:
+            restore_turn(self.history, state.model_copy(update={"events": state.events[len(facts) :]}))
         else:
             self.history.apply(MessageCompleted(message=Message.assistant(text, calls)))
         self.history.apply(_HANDED_OFF if calls else _STOPPED)
@@ -175,6 +180,10 @@ class _TurnBuilder:
                 raise RequestError(f"{place}: {error}", f"{place}.content", "invalid_image") from None
             self.images.append((data, source))
         return parts
+
+
+def _is_fact(event: TurnEvent) -> bool:
+    return isinstance(event, Reminded) and event.reason == "context"
 
 
 def _join_text(content: Iterable[ContentPart], place: str) -> str:

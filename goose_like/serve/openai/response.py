@@ -128,8 +128,6 @@ class AnswerWriter:
 
     def _translate(self, event: Event) -> None:
         match event:
-            case TurnStarted():
-                self._turn_events.clear()
             case TextDelta(text=text):
                 self._add_text(text)
             case ThinkingDelta(text=text):
@@ -158,6 +156,7 @@ class AnswerWriter:
                 | ToolProgress()
                 | SubagentEvent()
                 | SessionStarted()
+                | TurnStarted()
                 | PlanUpdated()
                 | PromptsSuggested()
                 | Asked()
@@ -207,8 +206,8 @@ class AnswerWriter:
         self._add_reasoning(f"{'' if starts_line else chr(10)}{text.strip()}\n")
 
     def _sign_state(self, requested_calls: int) -> str:
-        """Sign the work that the client's messages do not show: calls that ran here, with their results."""
-        if not any(isinstance(event, ToolFinished) for event in self._turn_events):
+        """Sign what the client's messages do not show: calls that ran here with their results, and reminders."""
+        if not any(isinstance(event, ToolFinished | Reminded) for event in self._turn_events):
             return ""
         state = build_turn_state(self._turn.history, self._turn_events, requested_calls)
         return self._signer.sign(state, build_context(self._turn.last_user_text, "".join(self._content)))

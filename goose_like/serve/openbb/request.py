@@ -3,14 +3,13 @@
 Unknown fields are ignored, and every field is read as tolerantly as possible.
 """
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.serve.body import parse_object
 
 from .client_tools import choose_aliases
 from .query import Dialect, Query, decode_json, to_text
@@ -59,21 +58,15 @@ def parse_query(body: bytes, max_messages: int = 2_000, reserved_names: Collecti
 
 
 def load_object(body: bytes) -> dict[str, Any]:
-    """Load a JSON object. Lone surrogates, which JavaScript strings may contain and UTF-8 may not, are replaced.
+    """Load a JSON object; see `parse_object`.
 
     Raises:
         RequestError: the body is something else.
     """
     try:
-        if b"\\ud" in body.lower():
-            text = json.dumps(json.loads(body), ensure_ascii=False)
-            body = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-        data = from_json(body)
-    except (ValueError, RecursionError) as error:
-        raise _build_error("json_invalid", f"invalid JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise _build_error("dict_type", "expected an object")
-    return data
+        return parse_object(body)
+    except ValueError as error:
+        raise _build_error("json_invalid", str(error)) from None
 
 
 def _build_error(kind: str, text: str, *loc: str) -> RequestError:
