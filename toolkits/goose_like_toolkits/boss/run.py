@@ -104,7 +104,8 @@ async def run_boss(spec: BossSpec, request: RunRequest, session: Session) -> int
     front: Notifier = Tee(add_person(screen), out) if screen else out
     history, exit_code, outcome = History(), 1, Outcome(result="", summary="", status="failed")
     try:
-        async with open_boss(Boss(spec), request.profile, front, session=session, limits=request.limits) as run:
+        opened = open_boss(Boss(spec), request.profile, front, session=session, limits=request.limits, logs_prints=True)
+        async with opened as run:
             history = run.history
             if screen:
                 if history.has_final_result:

@@ -47,8 +47,8 @@ class ControllerSetup:
     """Everything that a boss passes to the toolkit of its controller.
 
     `models` are those for the planner and for sub-bosses; None stands for the models of the exchange. `active_runs` are
-    all bosses at work, the outermost first. `caller_memory` is the memory of the calling boss. `tools` are complete when
-    the exchange is built.
+    all bosses at work, the outermost first. `caller_memory` is the memory of the calling boss. `tools` are complete
+    when the exchange is built.
     """
 
     boss: Boss
@@ -72,11 +72,12 @@ async def open_boss(
     models: ModelPair | None = None,
     active_runs: list[BossRun] | None = None,
     caller_memory: MemoryFiles | None = None,
+    logs_prints: bool = False,
 ) -> AsyncIterator[BossRun]:
     """Open a boss with its exchange, and close both at the end of the block.
 
     The profile gives models, toolkits and permissions. `within` is the workspace of the calling boss, `models` are
-    those of `build_exchange`.
+    those of `build_exchange`, and so is `logs_prints`.
 
     Raises:
         ProfileError: an unknown toolkit, or memory files that can't be shared.
@@ -103,6 +104,7 @@ async def open_boss(
         parent_workspace=within,
         limits=limits,
         models=own_models,
+        logs_prints=logs_prints,
         toolkit_profile=profile.model_copy(update={"toolkits": toolkits}),  # no delegate becomes a second controller
     ) as exchange:
         tools.specs = tuple(tool.spec for tool in exchange.tools.values())
