@@ -73,5 +73,5 @@ def test_the_first_command_does_what_it_says(place):
     assert done.returncode == 0, done.stderr
     assert "shell" in done.stderr
     assert done.stdout.strip()
-    shown = subprocess.run([sys.executable, "hello.py"], cwd=place.work, capture_output=True, text=True, check=False)
+    shown = subprocess.run([sys.executable, "primes.py"], cwd=place.work, capture_output=True, text=True, check=False)
     assert re.findall(r"\d+", shown.stdout) == ["2", "3", "5", "7", "11", "13", "17", "19", "23", "29"], done.stderr
