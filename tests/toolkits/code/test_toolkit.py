@@ -174,6 +174,18 @@ async def test_artifacts_variables_and_environment(tmp_path, project, monkeypatc
         assert "'grace'" in await here.run("reporter.user()")
 
 
+@pytest.mark.parametrize("figures", [True, False])
+async def test_model_sees_charts_of_plugins(tmp_path, figures):
+    pytest.importorskip("matplotlib", reason="the extra `analyst` is not installed")
+    async with open_harness(tmp_path, figures=figures) as here:
+        code = "df = pd.DataFrame({'a': [1, 2]})\nplot(df, file_name='chart.png')"
+        outcome = await here.call("run_python", code=code)
+        (copy,) = here.list_outputs("*chart.png")
+        assert (here.root / "chart.png").read_bytes() == copy.read_bytes()
+        assert (outcome.image.data if outcome.image else None) == (copy.read_bytes() if figures else None)
+        assert (await here.call("run_python", code="1")).image is None
+
+
 async def test_temporal_text_is_not_sent_later(tmp_path, project):
     project("reporter", "reporter")
     async with with_project(tmp_path) as here:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
 from goose_like.core.message import FrozenModel
 from goose_like.core.tool import current_call
 from goose_like.sdk.live_output import LiveOutput
@@ -96,6 +97,7 @@ class KernelSession:
         self._config = config
         self._outputs = outputs
         self._log_count = 0
+        self._image: ImageResult | None = None  # the last artifact of the cell that is an image
         self._lock = asyncio.Lock()
         self._context = copy_context()
         self._sent_variables = dict(self.variables)
@@ -155,7 +157,7 @@ class KernelSession:
         context = copy_context()  # output arrives in another task but belongs to this call
         screen = _MarkFilter(lambda text: context.run(self._outputs.show, text))
         cell = CellOutput(output, LiveOutput(screen.write), files)
-        notes, stopped, self._log_count = list[str](), None, 0
+        notes, stopped, self._log_count, self._image = list[str](), None, 0, None
         try:
             notes = await self._manager.run(code, cell, timeout_s)
         except CellStopped as error:
@@ -173,7 +175,7 @@ class KernelSession:
         answer = append_notes(text, notes) if text or not results else "\n".join(f"[{note}]" for note in notes)
         if stopped:
             raise ToolError(CellResult.from_marked(answer).text)
-        return CellResult.from_marked(answer, cell.image, cell.error)
+        return CellResult.from_marked(answer, cell.image or self._image, cell.error)
 
     def _explain_names(self, text: str) -> list[str]:
         """Explain each undefined name in an error that is a plugin which is off."""
@@ -265,6 +267,8 @@ class KernelSession:
             return f"artifact {name} is lost with the kernel"
         try:
             path = files.copy_artifact(kernel.folder.artifacts, file.rpartition("/")[2])
+            if path.stat().st_size <= MAX_IMAGE_BYTES and detect_media_type(data := path.read_bytes()):
+                self._image = ImageResult(data, str(path))
         except ToolError as error:
             return str(error)
         except OSError as error:
