@@ -65,7 +65,7 @@ async def test_the_prompt_speaks_only_of_tools_that_are_there(tmp_path, picked):
 async def test_the_whole_guidance_is_there(tmp_path):
     async with open_developer(tmp_path) as made:
         text = made.toolkit.prompt()
-        for word in ("`update_plan`", "`start_process`", "rg", "`patch_file`", "run", "failed", "briefly"):
+        for word in ("`update_plan`", "`start_process`", "rg", "`patch_file`", "run", "failed", "short"):
             assert word in text
 
 
