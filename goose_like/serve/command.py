@@ -1,6 +1,6 @@
 """The command `goose-like serve`; light, because every start of goose-like imports this module."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,6 +31,9 @@ def serve(
     origin: Annotated[
         list[str] | None, typer.Option(help="Allow pages of this origin, too, e.g. https://example.com; repeatable.")
     ] = None,
+    file_host: Annotated[
+        list[str] | None, typer.Option(help="Fetch files also from this host of a private network; repeatable.")
+    ] = None,
     toolkit: Annotated[
         list[str] | None, typer.Option(help="Serve this toolkit although it can access this machine; repeatable.")
     ] = None,
@@ -56,6 +59,7 @@ def serve(
         token=token.strip(),  # secrets in files end with a line break
         signing_key=load_signing_key(),
         origins=parse_origins(origin or ()),
+        file_hosts=tuple(file_host or ()),
         toolkits=tuple(toolkit or ()),
         workers=workers,
         log_content=log_content,
@@ -67,12 +71,16 @@ def serve(
         query_timeout_s=timeout,
         shutdown_timeout_s=drain,
     )
+    raise typer.Exit(_import_process().run_server(profile, model, port, settings))
+
+
+def _import_process() -> Any:
     try:
-        from .process import run_server
+        from . import process
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("goose_like"):
             raise
         raise GooseLikeError(
             f"{error.name} is not installed; install the server's packages: pip install 'goose-like[serve]'"
         ) from error
-    raise typer.Exit(run_server(profile, model, port, settings))
+    return process

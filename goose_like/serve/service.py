@@ -19,6 +19,7 @@ from goose_like.providers.http_provider import HttpProvider
 from goose_like.providers.registry import choose_models, open_models
 from goose_like.workspace.workspace import Workspace
 
+from .documents.reader import DocumentReader
 from .settings import Settings
 
 OPENBB_TOOLKIT = "openbb"
@@ -30,7 +31,7 @@ class EmptyWorkspace(Workspace):
 
     @override
     async def prepare_sandbox(self) -> None:
-        pass  # no audit and no sandbox check: nothing is ever started here
+        pass  # no audit and no sandbox check: nothing but the reader of documents is started here
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Service:
     `workspace` is None if each request opens its own in the current folder, because the profile has toolkits that
     access this machine. `tool_names` are the profile's tools, whose names no client tool may have. `plain_profile` and
     `plain_tool_names` are without the toolkit `openbb`, for clients that are no Workspace. All profiles of a worker
-    share `running_turns`.
+    share `running_turns` and `documents`.
     """
 
     settings: Settings
@@ -50,6 +51,7 @@ class Service:
     tool_names: frozenset[str] = frozenset()
     plain_profile: Profile = field(default_factory=Profile)
     plain_tool_names: frozenset[str] = frozenset()
+    documents: DocumentReader | None = None
     running_turns: set[asyncio.Timeout] = field(default_factory=set)
 
     @property
@@ -86,6 +88,7 @@ async def open_services(settings: Settings, profiles: Sequence[Profile]) -> Asyn
     opened: dict[tuple[ModelChoice, ModelChoice], ModelPair] = {}
     running_turns: set[asyncio.Timeout] = set()
     async with AsyncExitStack() as stack:
+        documents = DocumentReader(_open_empty_workspace(stack), settings.file_hosts)
         for profile in profiles:
             choices = choose_models(profile)
             if choices not in opened:
@@ -94,18 +97,23 @@ async def open_services(settings: Settings, profiles: Sequence[Profile]) -> Asyn
                     stack.push_async_callback(provider.close)
             models, workspace = opened[choices], None
             if not {choice.name for choice in profile.toolkits} & set(settings.toolkits):
-                folder = stack.enter_context(PrivateFolder("serve")).path
-                workspace = EmptyWorkspace(folder, mode="read-only", approval="auto", notifier=Notifier())
-                stack.push_async_callback(workspace.close)
+                workspace = _open_empty_workspace(stack)
             plain = _remove_openbb(profile)
             names = []
             for each in (profile, plain):
                 async with build_exchange(each, Notifier(), workspace=workspace, models=models) as exchange:
                     names.append(frozenset(exchange.tools))
             services[profile.name] = Service(
-                settings, profile, models, workspace, names[0], plain, names[1], running_turns
+                settings, profile, models, workspace, names[0], plain, names[1], documents, running_turns
             )
         yield services
+
+
+def _open_empty_workspace(stack: AsyncExitStack) -> EmptyWorkspace:
+    folder = stack.enter_context(PrivateFolder("serve")).path
+    workspace = EmptyWorkspace(folder, mode="read-only", approval="auto", notifier=Notifier())
+    stack.push_async_callback(workspace.close)
+    return workspace
 
 
 def _remove_openbb(profile: Profile) -> Profile:

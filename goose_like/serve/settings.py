@@ -42,6 +42,7 @@ class Settings(FrozenModel):
     token: str = Field(default="", repr=False)
     signing_key: bytes = Field(default=b"", repr=False)
     origins: tuple[str, ...] = ()
+    file_hosts: tuple[str, ...] = ()
     toolkits: tuple[str, ...] = ()
     workers: int = Field(default=1, ge=1)
     max_body_bytes: int = 32_000_000

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from goose_like.serve.turn import EventStream, stream_turn
 
 from .client_tools import WIDGET_DATA_FUNCTIONS, build_prefetch
 from .discovery import AgentInfo, build_agents_json, build_copilots_json
+from .files import has_files, read_files
 from .history import build_conversation
 from .query import Query
 from .request import RequestError, load_object, parse_query
@@ -80,8 +82,16 @@ async def _describe_agent(
     return JSONResponse(build_json(info, str(request.base_url)))
 
 
-def stream_answer(query: Query, service: Service, record: RequestRecord) -> AsyncGenerator[bytes]:
-    """Return the bytes of an answer as they come; see `stream_turn`."""
+async def stream_answer(query: Query, service: Service, record: RequestRecord) -> AsyncGenerator[bytes]:
+    """Yield the bytes of an answer as they come; see `stream_turn`."""
+    if has_files(query) and service.documents:
+        query = await read_files(query, service.documents)
+    async with aclosing(_stream_answer(query, service, record)) as pieces:
+        async for piece in pieces:
+            yield piece
+
+
+def _stream_answer(query: Query, service: Service, record: RequestRecord) -> AsyncGenerator[bytes]:
     signer = StateSigner(service.settings.signing_key)
     conversation = build_conversation(query, signer)
     writer = EventWriter(query, conversation, signer)

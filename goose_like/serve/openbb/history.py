@@ -10,12 +10,13 @@ from typing_extensions import override
 
 from goose_like.core.events import MessageCompleted, TurnFinished, TurnStarted
 from goose_like.core.history import History
+from goose_like.core.images import create_image
 from goose_like.core.message import Message, Part, Text, ToolCall
 from goose_like.serve.state import StateSigner, TurnState, list_open_calls, restore_turn
 from goose_like.serve.turn import ImageData, Turn
 
 from .client_tools import WIDGET_DATA_FUNCTIONS, to_model_calls
-from .prompt import build_tool_result, format_client_context
+from .prompt import build_tool_result, decode_context_images, format_client_context
 from .query import (
     AgentMessage,
     FunctionCall,
@@ -122,7 +123,9 @@ class _ConversationBuilder:
         is_last = message is next(each for each in reversed(self.query.messages) if isinstance(each, UserMessage))
         if is_last and (context := format_client_context(self.query)):
             texts.append(f"\n{context}")
-        return [Text(text=text) for text in texts]
+        images = decode_context_images(self.query) if is_last else []
+        self.images += images
+        return [*(Text(text=text) for text in texts), *(create_image(*image) for image in images)]
 
     def _start_turn(self) -> None:
         """Start a turn with the message that waits for it; the history closes calls without results as interrupted."""

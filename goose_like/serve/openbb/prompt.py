@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from pydantic import JsonValue
 
@@ -72,7 +73,19 @@ def _format_widget(widget: Widget) -> str:
 
 def _format_context(context: AddedContext) -> str:
     head = _format_head(context.name or "context", context.description, context.metadata)
-    return "\n".join([head, *map(format_item, context.items)])
+    items = (f"[picture {item.filename}]" if _decode_image(item) else format_item(item) for item in context.items)
+    return "\n".join([head, *items])
+
+
+def decode_context_images(query: Query) -> list[ImageData]:
+    """Decode the pictures among the data that the user added; broken ones are left out."""
+    decoded = (_decode_image(item) for context in query.context for item in context.items)
+    images = []
+    for image in filter(None, decoded):
+        with suppress(GooseLikeError):
+            create_image(*image)
+            images.append(image)
+    return images
 
 
 def _format_head(name: str, description: str, metadata: dict[str, JsonValue]) -> str:
@@ -141,6 +154,9 @@ def format_item(item: DataItem) -> str:
     """Return the text of a data item, or a description of a file that is not text."""
     is_data = item.kind in ("object", "")
     name = f"{'data' if is_data else item.kind} {item.filename}".rstrip()
+    if item.document:
+        problem = f", which can't be read here: {item.document.problem}" * bool(item.document.problem)
+        return f"[{name}{problem}]\n{item.document.text}".rstrip()
     if item.url:
         return f"[{name} at {item.url}, not fetched]"
     if is_data:

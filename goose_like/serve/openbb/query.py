@@ -9,6 +9,7 @@ from pydantic import AliasPath, BeforeValidator, ConfigDict, Field, JsonValue, V
 from pydantic_core import PydanticCustomError, from_json
 
 from goose_like.core.message import FrozenModel, Utf8Text
+from goose_like.serve.documents.document import Document
 
 Dialect = Literal["copilot", "workspace"]
 """`copilot`: the protocol of 2024 (`copilots.json`), which has only two events; `workspace`: the one of openbb-ai 2."""
@@ -155,13 +156,17 @@ class Skill(_ClientModel):
 
 
 class DataItem(_ClientModel):
-    """A piece of data: text (often JSON), a base64 file, or a URL. `kind` is `object`, `pdf`, `png` or similar."""
+    """A piece of data: text (often JSON), a base64 file, or a URL. `kind` is `object`, `pdf`, `png` or similar.
+
+    `document` is what the server read from the file.
+    """
 
     content: ClientText = ""
     url: ClientText = ""
     kind: ClientText = Field(default="object", validation_alias=AliasPath("data_format", "data_type"))
     filename: ClientText = Field(default="", validation_alias=AliasPath("data_format", "filename"))
     is_citable: Annotated[bool, _NOT_FALSE] = Field(default=True, validation_alias="citable")
+    document: Document | None = None
 
 
 class AddedContext(_ClientModel):

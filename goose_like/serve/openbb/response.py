@@ -87,6 +87,7 @@ class EventWriter:
         self._gap = ""
         self._has_text = False  # text since the last message, which a retry cannot take back
         self._has_warned = False
+        self._texts: list[str] = []
         self._is_empty = True
         self._has_sent_frames = False
         self._prefix_sent = 0  # bytes of the next frame that `keep_alive` has sent
@@ -229,6 +230,7 @@ class EventWriter:
             return
         text, self._gap = self._gap + text, ""
         self._has_text, self._is_empty = True, False
+        self._texts.append(text)
         for piece in _FIELD.split(text) if ":" in text else (text,):
             self._frames.append(("copilotMessageChunk", {"delta": piece}))
 
@@ -242,7 +244,7 @@ class EventWriter:
             self._add_text("The model gave no answer.")
         if not self._is_workspace:
             return
-        if citations := cite_outcomes(self._conversation.outcomes, self._query):
+        if citations := cite_outcomes(self._conversation.outcomes, self._query, "".join(self._texts)):
             self._frames.append(("copilotCitationCollection", {"citations": citations}))
         if self._prompts:
             self._frames.append(("copilotPromptSuggestions", {"suggestions": list(self._prompts)}))

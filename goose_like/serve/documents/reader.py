@@ -1,0 +1,114 @@
+"""Text of documents, read in a sandboxed process, because a malicious file may use any fault of a parser."""
+
+import asyncio
+import hashlib
+import json
+import sys
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from importlib.resources import files
+from tempfile import TemporaryFile
+from typing import Any
+
+from goose_like.core.errors import GooseLikeError
+from goose_like.workspace.sandbox.scope import SandboxScope
+from goose_like.workspace.workspace import Workspace
+
+from .document import Document, Line
+from .fetch import fetch_file
+
+DOCUMENT_KINDS = ("pdf", "xlsx", "xls", "docx")
+"""The kinds of documents that can be read."""
+
+_TIMEOUT_S = 30.0
+_MAX_OUTPUT_BYTES = 20_000_000
+_MAX_CACHED = 32
+_PACKAGES = {"pdf": "pypdfium2", "xlsx": "python-calamine", "xls": "python-calamine", "docx": "mammoth"}
+
+
+@dataclass(slots=True)
+class DocumentReader:
+    """Reads documents, at most two at once, and keeps the last ones: each request brings the whole conversation.
+
+    `allowed_hosts` are hosts with private addresses from which files may be fetched.
+    """
+
+    workspace: Workspace
+    allowed_hosts: tuple[str, ...] = ()
+    _documents: OrderedDict[str, Document] = field(default_factory=OrderedDict)
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+
+    async def fetch(self, url: str) -> bytes:
+        """Fetch a file that a client names.
+
+        Raises:
+            GooseLikeError: the file cannot be fetched, or may not be fetched from there.
+        """
+        return await fetch_file(url, self.allowed_hosts)
+
+    async def read(self, data: bytes, kind: str) -> Document:
+        """Read a document of a kind. A document that cannot be read has a `problem`."""
+        key = kind + hashlib.sha256(data).hexdigest()
+        if key not in self._documents:
+            async with self._slots:
+                try:
+                    document = _build_document(await self._run_worker(data, kind))
+                except GooseLikeError as error:
+                    return Document(problem=str(error))
+            self._documents[key] = document
+            if len(self._documents) > _MAX_CACHED:
+                self._documents.popitem(last=False)
+        self._documents.move_to_end(key)
+        return self._documents[key]
+
+    async def _run_worker(self, data: bytes, kind: str) -> dict[str, Any]:
+        source = files(__package__).joinpath("worker.py").read_text(encoding="utf-8")
+        with TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            process = await self.workspace.spawn(
+                [sys.executable, "-I", "-c", source, kind],
+                writes=False,
+                descriptors={0: file.fileno()},
+                subject="read a document",
+                scope=SandboxScope(is_read_only=True),
+            )
+        output = b""
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                while len(output) < _MAX_OUTPUT_BYTES and (chunk := await process.read()):
+                    output += chunk
+                status = await process.wait() if len(output) < _MAX_OUTPUT_BYTES else 1
+        except TimeoutError:
+            raise GooseLikeError(f"it took longer than {_TIMEOUT_S:g} s to read") from None
+        finally:
+            await asyncio.shield(process.stop(0))
+        if status:
+            raise GooseLikeError(_describe_failure(output.decode(errors="replace"), kind))
+        parts: dict[str, Any] = json.loads(output)
+        return parts
+
+
+def _describe_failure(output: str, kind: str) -> str:
+    last_line = output.strip().rpartition("\n")[2]
+    if last_line.startswith("ModuleNotFoundError"):
+        return f"the server lacks the package {_PACKAGES[kind]}: pip install 'goose-like[serve]'"
+    if "password" in last_line.lower():
+        return "it is protected by a password"
+    return f"it is damaged, too large, or no {kind} file"
+
+
+def _build_document(output: dict[str, Any]) -> Document:
+    texts, lines = [], []
+    for number, part in enumerate(output["parts"], 1):
+        if title := part["title"]:
+            texts.append(f"[{title}]")
+        for text, *box in part["lines"]:
+            texts.append(text)
+            if box:
+                x0, top, x1, bottom = box
+                lines.append(Line(page=number, text=text, x0=x0, top=top, x1=x1, bottom=bottom))
+    if not any(part["lines"] for part in output["parts"]):
+        return Document(problem="it has no text; the pages of a scan can be sent as pictures")
+    note = ["[the rest is left out here]"] * output["is_cut"]
+    return Document(text="\n".join(texts + note), lines=tuple(lines))
