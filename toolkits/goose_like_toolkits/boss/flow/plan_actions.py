@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import compress
 from typing import Any
 
 from goose_like.agent.view import ExchangeView
@@ -145,13 +146,15 @@ class PlanActions:
         return "\n".join(f"- {name}: {text}" for name, text in listed)
 
     async def _list_files(self) -> str:
-        """List files of the workspace that git does not ignore. Without a sandbox that can, list none."""
-        workspace = self._host.workspace
+        """List files of the workspace that git does not ignore, but not the memory. If no command can run, list none."""
+        workspace, memory = self._host.workspace, {*self._rounds.files.paths.values()}
         try:
-            code, listing = await workspace.run_internal(["bash", "-c", _LIST_FILES, "bash", str(workspace.root)])
+            _, listing = await workspace.run_internal(["bash", "-c", _LIST_FILES, "bash", str(workspace.root)])
         except GooseLikeError:
             return ""
-        return listing.decode(errors="replace") if code == 0 else ""
+        lines = listing.decode(errors="replace").splitlines()
+        is_shown = [workspace.root / line not in memory and not workspace.is_ignored(line) for line in lines]
+        return "\n".join(compress(lines, is_shown))
 
     async def _ask_user(self, plan: str) -> str:
         """Return the changes that the user wants, or an empty string."""

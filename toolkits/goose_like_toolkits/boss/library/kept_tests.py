@@ -32,7 +32,7 @@ def keep_tests(kept: str, names: Collection[str], tests: str, module: str) -> st
 def _complete(tests: str) -> Iterator[str]:
     """Yield the lines of tests that run by themselves: call test functions, run test cases, and leave out `main`."""
     tests = tests.strip("\n")
-    tree = parse_source(tests, "the tests")
+    tree = parse_source(tests, "the test code")
     hidden = {
         number - 1
         for node in tree.body

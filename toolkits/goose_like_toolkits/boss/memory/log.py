@@ -23,7 +23,7 @@ _OUTCOME = re.compile(
 """A line in which programs sum up what happened."""
 _BARE_ERROR = re.compile(r"\w+(Error|Exception)")
 _CARETS = re.compile(r"[~^]+")
-_PREPARATION = re.compile(r"(import|from|#|cd)\b")
+_PREPARATION = re.compile(r"(import|from|cd)\b|#")
 
 
 @dataclass(frozen=True, slots=True)
