@@ -76,6 +76,9 @@ def find_session(name: str) -> SessionInfo:
         if name in (info.name, info.folder.name):
             return info
         names.append(info.name)
+    old = Path.home() / f".config/goose/sessions/{name}.jsonl"
+    if os.path.isfile(old):
+        raise SessionError(f"no session {name!r}; take over that of goose 0.9: goose-like session import {old}")
     raise SessionError(f"no session {name!r}; {did_you_mean(name, names)}")
 
 

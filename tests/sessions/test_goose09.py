@@ -1,7 +1,11 @@
 """Import of goose 0.9 session files."""
 
 import json
+import re
 
+import pytest
+
+from goose_like.core.errors import SessionError
 from goose_like.core.history import INTERRUPTED
 from goose_like.sessions.archive import import_file
 from goose_like.sessions.index import find_session
@@ -66,3 +70,12 @@ def test_a_session_of_goose_09(tmp_path, monkeypatch):
     assert len(set(ids)) == 4
     assert json.loads(messages[1].tool_calls[0].arguments) == {"command": "ls"}
     assert find_session("my-talk").cwd == str(tmp_path)
+
+
+def test_a_session_of_goose_09_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / ".config/goose/sessions/old.jsonl"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    with pytest.raises(SessionError, match=re.escape(f"goose-like session import {file}")):
+        find_session("old")
