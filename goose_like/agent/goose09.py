@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -180,10 +179,10 @@ class Message(message.Message):
     """`exchange.Message`, with the parts of goose_like as its content."""
 
     @classmethod
-    def load(cls, path: str, role: Literal["user", "assistant"] = "user", **values: Any) -> Self:
+    def load(cls, filename: str, role: Literal["user", "assistant"] = "user", **values: Any) -> Self:
         """Load a message from a file in the caller's folder and fill in a jinja template."""
         caller = Path(sys._getframe(1).f_globals["__file__"])
-        return cls(role=role, parts=(message.Text(text=_render(caller.parent / path, values)),))
+        return cls(role=role, parts=(message.Text(text=_render(caller.parent / filename, values)),))
 
     @property
     def content(self) -> tuple[message.Part, ...]:
@@ -195,16 +194,19 @@ class Message(message.Message):
         """All tool calls."""
         return self.tool_calls
 
+    @property
+    def tool_result(self) -> tuple[message.ToolResult, ...]:
+        """All tool results."""
+        return self.tool_results
+
 
 def _render(file: Path, values: Mapping[str, Any]) -> str:
     text = file.read_text(encoding="utf-8")
     if "{{" not in text and "{%" not in text:
         return text
-    try:
-        jinja: Any = import_module("jinja2")
-    except ImportError as error:
-        raise GooseLikeError(f"{file.name} is a jinja template; pip install jinja2") from error
-    return str(jinja.Environment(loader=jinja.FileSystemLoader(file.parent)).get_template(file.name).render(values))
+    import jinja2  # slow to import
+
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(file.parent)).get_template(file.name).render(values)
 
 
 class Goose09Model:
