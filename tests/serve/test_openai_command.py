@@ -35,20 +35,25 @@ def test_several_profiles_are_several_models(place):
     """Each has its own toolkits; what touches the machine is offered only where it was named."""
     (place.home / "config/profiles").mkdir(parents=True)
     (place.home / "config/profiles/desk.yaml").write_text("extends: openbb\ntoolkits: [reasoner]\n")
-    model = place.script({"calls": [{"tool": "shell", "arguments": {"command": "echo a; echo b"}}]}, "two lines")
-    profiles = ("--profile", "default", "--profile", "desk", "--profile", "desk", "--toolkit", "developer")
+    (place.home / "config/profiles/careful.yaml").write_text("extends: default\napproval: ask\n")
+    calls = {"calls": [{"tool": "shell", "arguments": {"command": "echo a > a; echo b"}}]}
+    model = place.script(calls, "two lines", calls, {"text": "no", "expect": "deni|allow"})
+    profiles = ("--profile", "default", "--profile", "careful", "--profile", "desk", "--toolkit", "developer")
     with serving(place, *profiles, "--model", model) as server:
         models = server.get("/v1/models").json()["data"]
-        assert [each["id"] for each in models] == ["default", "desk"]
+        assert [each["id"] for each in models] == ["default", "careful", "desk"]
         body = {"model": "default", "messages": [{"role": "user", "content": "count"}]}
         choice = server.post(body, "/v1/chat/completions").json()["choices"][0]
         assert choice["message"]["content"] == "two lines"
         assert choice["message"]["reasoning_content"].startswith("Using shell ")
+        choice = server.post({**body, "model": "careful"}, "/v1/chat/completions").json()["choices"][0]
+        assert "Not allowed here: echo a > a; echo b\n" in choice["message"]["reasoning_content"]
         server.signal(signal.SIGTERM)
         screen = server.process.stdout.read()
         assert re.search(r"OpenAI's clients +set the base URL http://127.0.0.1:\d+/v1", screen)
         assert re.findall(r"(?m)^  (?:profile|toolkits) +(.*)$", screen) == [
             *("default", "developer, openbb"),
+            *("careful", "developer, openbb"),
             *("desk", "reasoner, openbb"),
         ]
     done = place.run("serve", "--profile", "openbb", "--profile", "desk", "--toolkit", "develper", "--model", model)

@@ -206,8 +206,11 @@ class AnswerWriter:
         self._add_reasoning(f"{'' if starts_line else chr(10)}{text.strip()}\n")
 
     def _sign_state(self, requested_calls: int) -> str:
-        """Sign what the client's messages do not show: calls that ran here with their results, and reminders."""
-        if not any(isinstance(event, ToolFinished | Reminded) for event in self._turn_events):
+        """Sign what the client's messages do not show: calls that ran here with their results, and reminders.
+
+        Some vendors also want the thinking before a call back.
+        """
+        if not requested_calls and not any(isinstance(event, ToolFinished | Reminded) for event in self._turn_events):
             return ""
         state = build_turn_state(self._turn.history, self._turn_events, requested_calls)
         return self._signer.sign(state, build_context(self._turn.last_user_text, "".join(self._content)))
