@@ -38,7 +38,7 @@ def test_script_of_the_page(place):
     done = run_line(place, f"{line} --memory logs=logs.md --memory code_library=library.py")
     assert (done.returncode, done.stdout) == (0, "The library has add.\n"), done.stderr
     assert "✗" not in done.stderr
-    assert "- 4 · run_code" in (place.work / "logs.md").read_text()
+    assert "- 3 · run_code" in (place.work / "logs.md").read_text()
     assert "42" in (place.work / "logs.md").read_text()
 
 
