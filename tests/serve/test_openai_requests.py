@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from itertools import pairwise
 from typing import Any
 
 import httpx2
@@ -13,9 +12,11 @@ pytest.importorskip("uvicorn")
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goose_like.core.events import TurnStarted
 from goose_like.serve.openai.history import build_turn
 from goose_like.serve.openai.request import RequestError, parse_request
 from goose_like.serve.state import StateSigner
+from tests.fakes import is_well_formed
 from tests.loopback import chunk, events, raw, said, sse
 from tests.serve.openai_server import serving_openai
 from tests.serve.test_app import wait_until
@@ -170,12 +171,5 @@ def test_any_conversation_gives_a_well_formed_history(messages):
         turn = build_turn(parse_request(build(messages=messages)), SIGNER)
     except RequestError:
         return
-    open_ids = {call.id for call in turn.history.open_calls.values()}
-    known = turn.history.messages
-    assert turn.message.parts
-    for message, following in pairwise([*known, None]):
-        ids = [call.id for call in message.tool_calls]
-        if following is None:
-            assert set(ids) == open_ids
-        elif ids:
-            assert [each.call_id for each in following.tool_results] == ids
+    turn.history.apply(TurnStarted(message=turn.message))
+    assert is_well_formed(turn.history.messages)
