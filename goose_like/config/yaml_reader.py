@@ -15,6 +15,7 @@ import yaml
 _MAX_VALUES = 100_000
 _MAX_REPEATS = 10_000
 _MAX_DEPTH = 100
+_VALUES_PER_CHARACTER = 4  # at most: `[:,:]` has a value, a pair of empty ones and their mapping per colon
 _MAX_ERROR_CHARACTERS = 500
 _TAG = "tag:yaml.org,2002:"
 
@@ -74,6 +75,8 @@ def compose_document(text: str, loader_type: Any) -> tuple[Any, yaml.Node | None
         _check_depth(text)
         loader = loader_type(text)
         node = loader.get_single_node()
+    if "*" not in text and len(text) < _MAX_VALUES // _VALUES_PER_CHARACTER:
+        return loader, node
     seen: set[int] = set()
     for count, each in enumerate(_iterate_nodes(node)):
         seen.add(id(each))
@@ -132,6 +135,8 @@ def follow_path(node: yaml.Node | None, path: Sequence[Any]) -> Iterator[tuple[i
 
 def _check_depth(text: str) -> None:
     # libyaml composes nodes by recursion in C. A deep document would overflow the stack and kill the process.
+    if sum(map(text.count, "[{-?:")) <= _MAX_DEPTH:
+        return  # each collection needs one of these characters
     depth = 0
     for event in yaml.parse(text, Loader=StandardLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -1,10 +1,12 @@
 """A cache of texts in one SQLite file, above all of parsed files by their content."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -65,15 +67,15 @@ class ParseCache:
     def parse_files(self, kind: type[R], files: Iterable[Path], parse: Callable[[Path], R]) -> Iterator[tuple[Path, R]]:
         """Yield each file and its result: from the cache if this content was parsed before at this path."""
         keys = {file: _build_key(kind, file) for file in files}
-        texts = self.get(filter(None, keys.values()))
+        texts = self.get(key for key, _ in keys.values() if key)
         new: dict[str, str] = {}
-        for file, key in keys.items():
+        for file, (key, mark) in keys.items():
             result: R | None = None
             with suppress(ValidationError):  # not in the cache, or written by another version
                 result = kind.model_validate_json(texts.get(key, ""))
             if result is None:
                 result = parse(file)
-                if key and key == _build_key(kind, file):  # else the file changed meanwhile
+                if key and mark == _mark_file(file):  # else the file changed meanwhile
                     new[key] = result.model_dump_json(exclude_unset=True)
             yield file, result
         self.put(new)
@@ -108,13 +110,28 @@ def _connect(name: str) -> sqlite3.Connection:
     return database
 
 
-def _build_key(kind: type[R], file: Path) -> str:
-    """Build a key from version, kind, path and content, or an empty key for files that must not be cached."""
+def _build_key(kind: type[R], file: Path) -> tuple[str, object]:
+    """Build a key from version, kind, path and content, or an empty key for files that must not be cached.
+
+    Also return a value that changes with the file.
+    """
     try:
         str(file).encode()
-        if not file.is_file() or file.stat().st_size > MAX_FILE_BYTES:
-            return ""
-        content = sha256(file.read_bytes()).hexdigest()
+        if not (mark := _mark_file(file)):
+            return "", None
+        with open(file, "rb") as source:
+            content = sha256(source.read()).hexdigest()
     except (OSError, ValueError):
-        return ""
-    return "\0".join((__version__, kind.__name__, str(file), content))
+        return "", None
+    return "\0".join((__version__, kind.__name__, str(file), content)), mark
+
+
+def _mark_file(file: Path) -> tuple[int, int, int] | None:
+    """Return values that change with a file, or None for a large file, a folder and the like."""
+    try:
+        status = os.stat(file)
+    except (OSError, ValueError):
+        return None
+    if not S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,3 +119,23 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_written_values_are_read_back_unchanged(value):
     assert parse_document(format_document({"value": value}))[0] == {"value": value}
+
+
+@given(st.text("[]{}:,-? \na'\"|&!%", max_size=40))
+def test_short_texts_stay_within_bounds(text):
+    """`compose_document` checks neither the size of short texts nor the depth of those with few of these marks."""
+    try:
+        node = yaml.compose(text, StandardLoader)
+    except yaml.YAMLError:
+        return
+
+    def measure(node):
+        if isinstance(node, yaml.ScalarNode):
+            return 1, 0
+        parts = [measure(each) for each in (sum(node.value, ()) if isinstance(node, yaml.MappingNode) else node.value)]
+        return 1 + sum(size for size, _ in parts), 1 + max((depth for _, depth in parts), default=0)
+
+    if node is not None:
+        count, depth = measure(node)
+        assert count <= 4 * len(text)
+        assert depth <= sum(map(text.count, "[{-?:"))

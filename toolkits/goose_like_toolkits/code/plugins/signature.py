@@ -3,6 +3,7 @@
 import ast
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -236,6 +237,7 @@ def _has_other_default(parameter: Parameter, source: str) -> bool:
     return has_both and value != parameter.default and str(value) != str(parameter.default)
 
 
+@lru_cache(maxsize=1024)  # many plugins share a default
 def _parse_literal(source: str) -> Any:
     """Return the value of a literal, or `...` for any other expression."""
     try:
