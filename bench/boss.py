@@ -57,7 +57,7 @@ def print_report(provider: TimedProvider, history: History, floor: list[float], 
     requests = (Request(last.model, last.system, history.messages[:place], last.tools) for place in answers)
     passive = [len(OpenAIEncoder().encode_request(request)) for request in requests]
     sizes, gaps = [len(body) for body in provider.bodies], provider.gaps_ms
-    print(f"{len(sizes)} rounds, {provider.notes_count} requests for notes, {functions} functions in the library")
+    print(f"{len(sizes)} rounds, {provider.asides} requests for notes, {functions} functions in the library")
     print(f"{'round':>6}{'sent':>10}{'tokens':>9}{'passive':>12}{'own work':>12}{'bare step':>12}")
     for number in (20, 50, 100, 200):
         own, step = (statistics.median(each[number - AROUND : number + AROUND]) for each in (gaps, floor))

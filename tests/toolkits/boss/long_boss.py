@@ -30,16 +30,14 @@ PLAN = "".join(
 
 
 class TimedProvider(Counting):
-    """A counting provider that measures the time between an answer and the next request, and counts those for notes."""
+    """A counting provider that measures the time between an answer and the next request."""
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
         self.gaps_ms: list[float] = []
-        self.notes_count = 0
         self._ended = 0.0
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        self.notes_count += not request.tools
         if request.tools and self._ended:
             self.gaps_ms.append((time.perf_counter() - self._ended) * 1000)
         async for delta in super().stream(request):
