@@ -19,14 +19,20 @@ def export_markdown(transcript: Transcript) -> str:
 
     Tool calls and long texts are fenced blocks, so their content is not read as Markdown.
     """
-    facts = "\n".join(f"- {_escape(fact)}" for fact in transcript.list_facts())
-    blocks = [f"# {_escape(transcript.info.name)}", facts]
+    blocks = [render_head(transcript)]
     for entry in transcript.iterate_entries():
-        blocks += _render_entry(entry)
+        blocks += render_entry(entry)
     return escape_controls("\n\n".join(blocks)) + "\n"
 
 
-def _render_entry(entry: Entry) -> Iterator[str]:
+def render_head(transcript: Transcript) -> str:
+    """Render the title and the facts of a session."""
+    facts = "\n".join(f"- {_escape(fact)}" for fact in transcript.list_facts())
+    return f"# {_escape(transcript.info.name)}\n\n{facts}"
+
+
+def render_entry(entry: Entry) -> Iterator[str]:
+    """Yield the blocks of an entry."""
     match entry.kind:
         case "person":
             yield f"## {entry.title.capitalize()}"

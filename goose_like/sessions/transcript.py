@@ -51,7 +51,7 @@ class Entry:
     - person: "turn N" or "meanwhile"; the user's text
     - model: empty; Markdown of an answer or an artifact
     - thinking, folded: a heading; the text
-    - call: the tool and its subject; the arguments. `result` is set.
+    - call: the tool and its subject; the arguments. `call` and `result` are set.
     - diff: the file; a unified diff
     - plan, note, end: empty; the text
     """
@@ -61,6 +61,7 @@ class Entry:
     text: str
     result: ToolResult | None = None
     images: tuple[Image, ...] = ()
+    call: ToolCall | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def _describe_message(message: Message, results: dict[str, ToolResult]) -> Itera
     for call in message.tool_calls:
         result = results.get(call.id) or ToolResult(call_id=call.id, output=INTERRUPTED, is_error=True)
         title, text = _format_call(call)
-        yield Entry("call", title, text, result, result.images)
+        yield Entry("call", title, text, result, result.images, call)
 
 
 def _format_call(call: ToolCall) -> tuple[str, str]:

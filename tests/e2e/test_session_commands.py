@@ -98,7 +98,7 @@ def test_show(place):
 def test_export_and_import(place):
     talk(place, "one", "hello", "again")
     assert "> hello" in place.run("session", "export", "one").stdout
-    for name, start in (("x.html", "<!doctype html>"), ("x.json", '{"format"'), ("x.txt", "# one")):
+    for name, start in (("x.html", "<!doctype html>"), ("x.json", '{"format"'), ("x.txt", "# one"), ("x.ipynb", "{")):
         assert place.run("session", "export", "one", "-o", name).stdout == f"wrote {name}\n"
         assert (place.work / name).read_text().startswith(start)
     assert json.loads(place.run("session", "export", "one", "--format", "json").stdout)["name"] == "one"
@@ -107,7 +107,11 @@ def test_export_and_import(place):
     model = place.script("ok", "ok", {"text": "went on", "expect": "more"})
     done = place.run("session", "resume", "two", "--model", model, input="more\n")
     assert (done.returncode, "went on" in done.stderr + done.stdout) == (0, True), done.stderr
-    assert place.run("session", "export", "one", "-o", "none/x").returncode == 1
+    assert place.run("session", "export", "one", "-o", "none/x.md").returncode == 1
+    done = place.run("session", "export", "one", "-o", "x.docx")
+    assert (done.returncode, "use one of .md, .txt, .html, .htm, .ipynb, .json" in done.stderr) == (2, True), (
+        done.stderr
+    )
 
 
 def test_an_export_follows_no_link_of_the_workspace(place):

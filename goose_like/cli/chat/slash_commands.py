@@ -290,7 +290,7 @@ def fork(context: SlashContext, words: str) -> None:
 
 @command(usage="[FILE]", anytime=True)
 def export(context: SlashContext, words: str) -> None:
-    """Export the session to a file: .md, .html or .json."""
+    """Export the session to a file: .md, .html, .ipynb or .json."""
     file = Path(words or f"{context.exchange.session.name}.md")
     file = context.exchange.workspace.root / file.expanduser()
     if os.path.lexists(file):

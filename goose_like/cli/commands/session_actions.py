@@ -18,6 +18,7 @@ from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.archive import export_archive
 from goose_like.sessions.export_html import export_html
 from goose_like.sessions.export_markdown import export_markdown
+from goose_like.sessions.export_notebook import export_notebook
 from goose_like.sessions.index import (
     SessionInfo,
     count_totals,
@@ -37,7 +38,14 @@ from goose_like.workspace.files import write_file
 MAX_LISTED = 20
 _UNFINISHED = "not finished"
 _CUT_CHARACTERS = 40
-_FORMATS = {".html": "html", ".htm": "html", ".json": "json"}
+_FORMATS = {
+    ".md": "markdown",
+    ".txt": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".ipynb": "notebook",
+    ".json": "json",
+}
 
 
 # --- list and delete
@@ -180,8 +188,15 @@ def export_session(name: str, form: str | None, file: Path | None) -> None:
 
 
 def write_export(name: str, file: Path, form: str | None = None) -> str:
-    """Write a session to a file and return a message; without `form` the file's suffix decides the format."""
-    text = _export_text(name, form or _FORMATS.get(file.suffix.lower(), "markdown"))
+    """Write a session to a file and return a message; without `form` the file's suffix decides the format.
+
+    Raises:
+        UsageError: the suffix means no format.
+    """
+    form = form or _FORMATS.get(file.suffix.lower())
+    if form is None:
+        raise UsageError(f"{file.name!r} ends with no known format; use one of {', '.join(_FORMATS)}")
+    text = _export_text(name, form)
     with session_errors(f"cannot write {str(file)!r}", "choose another file with -o"):
         write_file(_find_place(file), text.encode())
     return f"wrote {file}"
@@ -204,4 +219,5 @@ def _export_text(name: str, form: str) -> str:
         return export_archive(info)
     transcript = Transcript.read(info)
     print_problems(transcript.damage)
-    return export_html(transcript) if form == "html" else export_markdown(transcript)
+    exporters = {"html": export_html, "notebook": export_notebook, "markdown": export_markdown}
+    return exporters[form](transcript)
