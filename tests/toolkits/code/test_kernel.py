@@ -354,7 +354,15 @@ async def test_output_flood_is_stopped(free: CodeHarness, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.cell.MAX_OUTPUT_BYTES", 1 << 20)
     monkeypatch.setattr("goose_like_toolkits.code.kernel.manager.INTERRUPT_GRACE_S", 60.0)
     said = await free.run_stopped("while True: print('x' * 1000)")
-    assert "[stopped: it printed more than 1 GiB; the kernel still runs" in said
+    assert "[stopped: it sent more than 1,048,576 bytes of output; the kernel still runs" in said
+
+
+async def test_flood_of_files_is_stopped(free: CodeHarness, monkeypatch):
+    monkeypatch.setattr("goose_like_toolkits.code.kernel.cell._MAX_NOTES", 3)
+    monkeypatch.setattr("goose_like_toolkits.code.kernel.manager.INTERRUPT_GRACE_S", 60.0)
+    said = await free.run_stopped("from IPython.display import HTML, display\nwhile True: display(HTML('<p>x'))")
+    assert "[stopped: it saved more than 3 figures, tables and pages; the kernel still runs" in said
+    assert len(free.list_outputs("*.html")) == 5
 
 
 async def test_cell_waits_for_a_host_that_does_not_read(here: CodeHarness, monkeypatch):

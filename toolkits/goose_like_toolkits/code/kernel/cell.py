@@ -19,7 +19,8 @@ from goose_like.toolkit import ImageResult, ToolError
 
 from .channels import Message
 
-MAX_OUTPUT_BYTES = 1 << 30
+MAX_OUTPUT_BYTES = 100_000_000
+_MAX_NOTES = 500
 FILE_LIMIT_BYTES = 256 << 20
 CALL_LIMIT_BYTES = 1 << 30
 _CHUNK_BYTES = 1 << 20
@@ -100,8 +101,8 @@ class CellFiles:
 class CellOutput:
     """A receiver for the messages of one cell.
 
-    `output` is the text for the model, `notes` name the saved files, `error` names the type of a raised exception, and
-    `overflow` is done when the cell has printed more than `MAX_OUTPUT_BYTES`.
+    `output` is the text for the model, `notes` name the saved files, and `error` names the type of a raised exception.
+    `overflow` is done, with the reason, when the cell sent more than `MAX_OUTPUT_BYTES`, or saves files without end.
     """
 
     def __init__(self, output: LimitedOutput, live: LiveOutput, files: CellFiles) -> None:
@@ -109,18 +110,24 @@ class CellOutput:
         self.notes: list[str] = []
         self.error = ""
         self.image: ImageResult | None = None
-        self.overflow: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.overflow: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._live = live
         self._is_closed = False
         self._files = files
         self._line = ""
         self._figures: set[bytes] = set()
+        self._received_bytes = 0
 
     def handle(self, message: Message) -> None:
         """Handle a message; see "Messages on the IOPub channel" in Jupyter's protocol."""
-        if self._is_closed:  # the cell was cancelled
+        if self._is_closed or self.overflow.done():  # the cell is being stopped: only read what it still sends
             return
         content = message["content"]
+        self._received_bytes += sum(len(part) for part in _list_texts(content))
+        if self._received_bytes > MAX_OUTPUT_BYTES:
+            self.overflow.set_result(f"it sent more than {MAX_OUTPUT_BYTES:,} bytes of output")
+        elif len(self.notes) > _MAX_NOTES:
+            self.overflow.set_result(f"it saved more than {_MAX_NOTES} figures, tables and pages")
         match message["msg_type"]:
             case "stream":
                 self._write(str(content["text"]))
@@ -147,8 +154,6 @@ class CellOutput:
 
     def _write(self, text: str) -> None:
         """Write printed text. The model gets only the last state of a line with carriage returns (a progress bar)."""
-        if self.overflow.done():
-            return  # the cell is being stopped: only read what it still sends
         self._live.write(text.encode(errors="replace"))
         *lines, self._line = (self._line + text).split("\n")
         if lines:
@@ -162,8 +167,6 @@ class CellOutput:
 
     def _keep(self, text: str) -> None:
         self.output.write(text.replace("\0", "\\0").encode(errors="replace"))  # NUL would mean binary output
-        if self.output.size_bytes > MAX_OUTPUT_BYTES and not self.overflow.done():
-            self.overflow.set_result(None)
 
     def _show(self, data: Mapping[str, Any], name: str, *, is_displayed: bool) -> None:
         """Show a value: save an image or a document as a file, and write anything else as text."""
@@ -202,6 +205,11 @@ class CellOutput:
 
     def _save(self, name: str, text: str, label: str) -> None:
         self.notes.append(f"{label}: {self._files.save(name, text.encode(errors='replace'))}")
+
+
+def _list_texts(content: Mapping[str, Any]) -> list[str]:
+    """List the texts of a message: printed text, or a displayed value in several formats."""
+    return [text for text in (content.get("text"), *content.get("data", {}).values()) if isinstance(text, str)]
 
 
 def _apply_carriage_return(line: str) -> str:

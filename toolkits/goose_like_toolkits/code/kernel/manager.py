@@ -135,7 +135,7 @@ class KernelManager:
             return ""
         kernel.interrupt()
         await asyncio.wait({done}, timeout=INTERRUPT_GRACE_S)
-        return "it printed more than 1 GiB" if cell.overflow.done() else f"its time limit of {timeout_s:g} s was over"
+        return cell.overflow.result() if cell.overflow.done() else f"its time limit of {timeout_s:g} s was over"
 
     async def _settle(self, kernel: KernelProcess, done: "asyncio.Future[str]") -> None:
         """Wait until a cancelled cell stops, or end its kernel."""
