@@ -215,7 +215,7 @@ def list_overridden_entry_points(group: str) -> list[tuple[EntryPoint, EntryPoin
 def list_unused_entry_points(group: str = "") -> list[EntryPoint]:
     """List the entry points of other packages in one or all of the `UNUSED_GOOSE09_GROUPS`."""
     scanned = _scan_packages(tuple(sys.path))
-    found = (point for name in UNUSED_GOOSE09_GROUPS if not group or name == group for point in scanned[name])
+    found = (point for name in ([group] if group else UNUSED_GOOSE09_GROUPS) for point in scanned.get(name, ()))
     return [point for point in found if point.package not in _GOOSE09_PACKAGES]
 
 

@@ -71,7 +71,8 @@ def test_the_exit_codes_are_those_of_the_code():
 
 
 def test_the_environment_is_what_the_code_reads():
-    texts = [path.read_text() for path in [*(ROOT / "goose_like").rglob("*.py"), *(ROOT / "toolkits").rglob("*.py")]]
+    files = [*(ROOT / "goose_like").rglob("*.py"), *(ROOT / "toolkits").rglob("*.py")]
+    texts = [path.read_text() for path in [*files, ROOT / "goose_like/providers/presets.yaml"]]
     read = {name for text in texts for name in re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', text)}
     named = {name for row in rows("environment") for name in re.findall(r"[A-Z_]{3,}", row)}
     assert read - named == {"GOPATH", "PATH"}  # variables of other programs
