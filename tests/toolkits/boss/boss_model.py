@@ -114,7 +114,7 @@ def _extend(goal: str) -> list[Action]:
     code, tests = _CODE[name]
     return [
         ("write_code", {"code": code, "tests": tests if name == "mean" else f"from library import mean\n{tests}"}),
-        ("save_code", {}),
+        ("save_code", {"done": [1]}),
         ("update_plan", {"done": [1, 2]}),
         ("finish", {"result": f"{name} is there", "summary": f"wrote {name}"}),
     ]

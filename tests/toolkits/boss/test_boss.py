@@ -40,17 +40,17 @@ from tests.toolkits.boss.boss_model import DecidingProvider
 LOGS = {
     "jarvis": """# Give the mean and the median of 1, 2, 3, 10.
 - 1 · update_plan: 0 of 2 steps done
-- 2 · coder: wrote mean and median: mean and median are there
+- 2 · coder: wrote mean and median; result: mean and median are there
 - 3 · update_plan: 1 of 2 steps done
 - 4 · run_code (print("jarvis", file=open("marks.txt", "a"))): mean 4.0, median 2.5
 - 5 · update_plan: 2 of 2 steps done
 - 6 · finish: gave both
 """,
     "coder": """# Have mean and median in the library.
-- 1 · extend_library: wrote mean: mean is there
+- 1 · extend_library: wrote mean; result: mean is there
 - 2 · run_code (print("coder-mean", file=open("marks.txt", "a"))): 3.0
 - 3 · re_plan: a new plan, as median takes mean
-- 4 · extend_library: wrote median: median is there
+- 4 · extend_library: wrote median; result: median is there
 - 5 · run_code (print("coder-median", file=open("marks.txt", "a"))): 3.0
 - 6 · update_plan: 3 of 3 steps done
 - 7 · finish: wrote mean and median
@@ -120,7 +120,7 @@ async def test_three_levels_of_bosses_write_these_files(root):
     at = steps.index("coder")
     assert steps[at - 5 : at] == ["update_plan", "tasks", *done], "what was done is written and read before a round"
     assert steps[at + 1 : at + 1 + len(begun)] == [f">{step}" for step in begun]
-    extended = ["write_code", "draft", *done, "save_code", *done, "update_plan", "tasks", *done, "finish", "log"]
+    extended = ["write_code", "draft", *done, "save_code", "tasks", *done, "update_plan", "tasks", *done, "finish", "log"]
     first = steps.index(">>write_code")
     assert steps[first : first + len(extended)] == [f">>{step}" for step in extended]
     assert steps[first + len(extended) :][:4] == [">log", ">sent", ">asked", ">run_code"]

@@ -123,7 +123,7 @@ async def test_result_of_a_sub_boss_stays_in_the_log(root):
     place, _ = await run_boss(spec, script)
     last = place.provider.requests[-1].messages
     assert "8417" not in "".join(message.model_dump_json() for message in last[:-1]), "the round is no longer shown"
-    assert "- 1 · inner: found both: The port is 8417. The user is ada." in last[-1].text
+    assert "- 1 · inner: found both; result: The port is 8417. The user is ada." in last[-1].text
 
 
 async def test_short_log_costs_no_request_for_notes(root):

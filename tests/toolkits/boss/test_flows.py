@@ -333,7 +333,7 @@ def test_nested_boss_has_its_own_flows(files, tmp_path):
     flow = AbstractBossFlow(files, flow_config=config, profile=profile)
     assert flow.run({"goal": "add"})["result"] == "both"
     assert (tmp_path / "inner.log").read_text() == "# add inside\n- 1 · add: added\n- 2 · finish: inside\n"
-    assert (tmp_path / "logs.md").read_text().splitlines()[1] == "- 1 · helper: inside: inner"
+    assert (tmp_path / "logs.md").read_text().splitlines()[1] == "- 1 · helper: inside; result: inner"
 
 
 def test_unmapped_parts_are_logged(files, tmp_path):

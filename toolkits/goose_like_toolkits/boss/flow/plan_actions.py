@@ -24,7 +24,8 @@ PLAN_STATE = "boss.plan"
 """Key in `History.state` of the newest plan: text, the file's text before, and whether the plan is in the file."""
 
 _CONFLICT = "somebody changed the plan meanwhile; look at it in your memory, and choose again"
-_LIST_FILES = 'cd "$1" && rg --no-config --files --max-depth 4 --sort path 2>/dev/null | head -n 80'
+_LIST_FILES = 'cd "$1" && rg --no-config --files --max-depth 4 --sort path 2>/dev/null | head -n 200'
+_MAX_FILES = 80
 _TOOL_CHARACTERS = 160
 
 
@@ -154,7 +155,8 @@ class PlanActions:
             return ""
         lines = listing.decode(errors="replace").splitlines()
         is_shown = [workspace.root / line not in memory and not workspace.is_ignored(line) for line in lines]
-        return "\n".join(compress(lines, is_shown))
+        shown = list(compress(lines, is_shown))
+        return "\n".join([*shown[:_MAX_FILES], *(["[... and more]"] if shown[_MAX_FILES:] else [])])
 
     async def _ask_user(self, plan: str) -> str:
         """Return the changes that the user wants, or an empty string."""
