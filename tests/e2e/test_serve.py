@@ -202,8 +202,7 @@ def test_excessive_requests_are_refused(place):
 @pytest.mark.parametrize(("option", "status"), [("--max-concurrent", 503), ("--max-concurrent-per-client", 429)])
 def test_queries_at_once_are_limited(place, option, status):
     with serving(place, "--model", place.script(NEVER, "free again"), option, "1") as server:
-        with server.stream(build_body("x")) as events:
-            next(events)
+        with server.stream(build_body("x")):
             full = server.post(build_body("y"))
             assert full.status_code == status
             assert int(full.headers["retry-after"]) > 0
@@ -290,7 +289,6 @@ def test_nobody_answers_questions(place):
 def test_sigterm_lets_answers_finish(place):
     with serving(place, "--model", place.script(SLOW)) as server:
         with server.stream(build_body("x")) as events:
-            next(events)
             server.signal(signal.SIGTERM)
             assert wait_until(lambda: server.get("/healthz").status_code == 503)
             late = server.post(build_body("y"))
@@ -302,7 +300,6 @@ def test_sigterm_lets_answers_finish(place):
 def test_answers_that_outlast_shutdown_end_with_a_message(place):
     with serving(place, "--model", place.script(NEVER), "--drain", "0.1") as server:
         with server.stream(build_body("x")) as events:
-            next(events)
             server.signal(signal.SIGTERM)
             assert "being stopped" in str(list(events))
         assert server.process.wait(30) == 0
@@ -311,9 +308,8 @@ def test_answers_that_outlast_shutdown_end_with_a_message(place):
 def test_a_second_ctrl_c_is_at_once(place):
     with (
         serving(place, "--model", place.script(NEVER), "--drain", "600") as server,
-        server.stream(build_body("x")) as events,
+        server.stream(build_body("x")),
     ):
-        next(events)
         server.signal(signal.SIGINT)
         wait_until(lambda: server.get("/healthz").status_code == 503)
         server.signal(signal.SIGINT)
@@ -364,8 +360,7 @@ def test_workers_end_with_their_parent(place):
 
 def test_workers_finish_their_answers_or_are_stopped_at_once(place):
     options = ("--model", place.script(NEVER), "--workers", "2", "--drain", "600")
-    with serving(place, *options) as server, server.stream(build_body("x")) as events:
-        next(events)
+    with serving(place, *options) as server, server.stream(build_body("x")):
         server.signal(signal.SIGTERM)
         wait_until(lambda: len(list_workers(server)) == 1)  # the one that had nothing to do
         workers = list_workers(server)
