@@ -30,7 +30,6 @@ app.add_typer(session.app, name="session")
 app.add_typer(groups.profile_app, name="profile")
 app.add_typer(groups.toolkit_app, name="toolkit")
 app.add_typer(groups.provider_app, name="provider")
-app.add_typer(groups.provider_app, name="providers", hidden=True)  # the name in goose 0.9
 app.add_typer(groups.trust_app, name="trust")
 app.add_typer(groups.permissions_app, name="permissions")
 

@@ -39,7 +39,7 @@ def find_page(app: Typer, words: list[str]) -> str:
     context = get_command(app).make_context("goose-like", [], resilient_parsing=True)
     for number, word in enumerate(words):
         commands = getattr(context.command, "commands", {})
-        if word not in commands or commands[word].hidden:
+        if word not in commands:
             if len(words) == 1 and (text := _find_topic(word)):
                 return text
             hint = did_you_mean(word, list_topics_below(app, words[:number]))
