@@ -9,6 +9,7 @@ from .document import Line
 _WORD = re.compile(r"\w+(?:[.,]\d+)*")
 _MIN_LETTERS = 4
 _MIN_SCORE, _MIN_SHARE = 5, 0.4
+_SHORT_SCORE, _SHORT_SHARE = 2, 0.8
 _MAX_LINES = 6
 
 
@@ -23,12 +24,13 @@ def find_quotes(lines: Sequence[Line], answer: str) -> list[Line]:
     common = max(3, len(lines) // 10)
 
     def score(index: int) -> int:
-        shared = [word for word in words[index] & wanted if counts[word] <= common]
-        total = sum(3 if word[0].isdigit() else 1 for word in shared)
-        return total if len(words[index] & wanted) >= _MIN_SHARE * len(words[index]) else 0
+        total = sum(3 if word[0].isdigit() else 1 for word in words[index] & wanted if counts[word] <= common)
+        share = len(words[index] & wanted) / len(words[index])
+        is_quote = total >= _MIN_SCORE and share >= _MIN_SHARE
+        return total if is_quote or (total >= _SHORT_SCORE and share >= _SHORT_SHARE) else 0
 
     scores = {index: score(index) for index in range(len(lines)) if words[index]}
-    best = sorted((index for index in scores if scores[index] >= _MIN_SCORE), key=lambda index: -scores[index])
+    best = sorted((index for index in scores if scores[index]), key=lambda index: -scores[index])
     return [lines[index] for index in sorted(best[:_MAX_LINES])]
 
 
