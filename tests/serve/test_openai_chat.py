@@ -115,6 +115,20 @@ async def test_the_clients_tools(monkeypatch, tmp_path, is_stream):
         ]
 
 
+async def test_one_call_at_a_time(monkeypatch, tmp_path):
+    """A client that wants one call gets the first; the model is told that the other one did not run."""
+    calls = called(("a", "get_weather", '{"city": "Rome"}'), ("b", "get_weather", '{"city": "Oslo"}'))
+    async with serving_openai(monkeypatch, tmp_path, [sse(calls), sse(said("Sunny."))]) as server:
+        first = await server.ask("weather?", tools=[WEATHER], parallel_tool_calls=False)
+        message = first.choices[0].message
+        assert [call.id for call in message.tool_calls] == ["a"]
+        result = {"role": "tool", "tool_call_id": "a", "content": "sun"}
+        await server.ask("weather?", message, result, tools=[WEATHER], parallel_tool_calls=False)
+        sent = [each for each in server.model.requests[-1].json["messages"] if each["role"] == "tool"]
+        assert [each["tool_call_id"] for each in sent] == ["a", "b"]
+        assert (sent[0]["content"], "interrupted" in sent[1]["content"]) == ("sun", True)
+
+
 @pytest.mark.parametrize("keeps_details", [True, False])
 async def test_work_of_the_server_before_a_call_of_the_client(monkeypatch, tmp_path, keeps_details):
     """The result of the server's tool returns with the client, if it sends back what it got."""

@@ -39,9 +39,9 @@ def build_routes(names: Collection[str]) -> list[Route]:
     """Build the routes of the protocol for profiles with these names."""
     models = {name: _describe_model(name) for name in names}
     return [
-        Route("/v1/chat/completions", _with_errors(_complete_chat), methods=["POST"], name="query"),
-        Route("/v1/models", _with_errors(partial(_list_models, models)), name="models"),
-        Route("/v1/models/{model:path}", _with_errors(partial(_show_model, models)), name="models"),
+        Route("/v1/chat/completions", _convert_errors(_complete_chat), methods=["POST"], name="query"),
+        Route("/v1/models", _convert_errors(partial(_list_models, models)), name="models"),
+        Route("/v1/models/{model:path}", _convert_errors(partial(_show_model, models)), name="models"),
     ]
 
 
@@ -49,7 +49,7 @@ def _describe_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": int(time.time()), "owned_by": "goose-like"}
 
 
-def _with_errors(endpoint: Endpoint) -> Endpoint:
+def _convert_errors(endpoint: Endpoint) -> Endpoint:
     """Wrap an endpoint so that each error has OpenAI's form."""
 
     async def answer(request: Request) -> Response:

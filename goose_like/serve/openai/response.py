@@ -53,7 +53,10 @@ _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
 
 
 class AnswerWriter:
-    """The protocol's `ResponseWriter` for one request. `status` is the HTTP status of an answer that is one object."""
+    """The protocol's `ResponseWriter` for one request: chunks of a stream, or one object at the end.
+
+    `status` is the HTTP status of the object.
+    """
 
     def __init__(self, request: ChatRequest, turn: ChatTurn, signer: StateSigner) -> None:
         self.status = 200
