@@ -77,9 +77,10 @@ def old(tmp_path, home):
     (work / "script.yaml").write_text(SCRIPT)
     (work / "aside.yaml").write_text("- {text: Proxima., expect: Which star is near}\n")
 
-    def run(*words, more=()):
+    def run(*words, more=(), stdin=""):
         return subprocess.run(
             [sys.executable, *words],
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=120,
@@ -173,6 +174,13 @@ def test_prints_are_notes_and_keep_standard_output_clean(lamp):
         "blink blink ",
         "half a line and its rest",
     ]
+
+
+def test_prints_in_a_session_are_notes(old, lamp):
+    done = old("-m", "goose_like", "session", "start", "--profile", "lamp", stdin="shine\n")
+    assert done.stdout == ""
+    assert "\n  the lamp is on\n" in done.stderr
+    assert "\n  blink blink \n" in done.stderr
 
 
 def test_an_image_of_a_tool_is_shown_unless_the_session_may_not_read_it(lamp):
