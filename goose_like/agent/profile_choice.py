@@ -7,7 +7,7 @@ from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
 from goose_like.core.errors import ProfileError
-from goose_like.providers.registry import choose_models, format_model_label, load_default_profile
+from goose_like.providers.registry import choose_models, format_model_label, load_default_profile, load_fitting_profile
 from goose_like.sessions.session import Session
 from goose_like.workspace.permissions.policy import APPROVALS, MODES
 
@@ -51,6 +51,8 @@ def choose_profile(
             model = before
     elif name is None and model is None:
         profile, source = load_default_profile(project)
+    elif name is not None:
+        profile, source = load_fitting_profile(name, model, project)
     else:
         profile, source = load_profile(name, project)
     if session:

@@ -1,6 +1,7 @@
 """The registry of providers: lists them, chooses the models of a profile, and opens these."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import cast
 
 from goose_like.config.entry_points import list_names, load_entry_point
@@ -31,11 +32,31 @@ def load_default_profile(project: ProjectConfig | None = None) -> tuple[Profile,
     meaning as in `load_profile`.
     """
     profile, source = load_profile(None, project)
-    is_users = source.is_project or config_folder() in (source.file.parent, source.file.parent.parent)
-    is_shipped_default = profile.name == "default" and not is_users and profile.processor is None
+    is_shipped_default = profile.name == "default" and _is_shipped(source) and profile.processor is None
     if is_shipped_default and _find_provider_with_key() is None:
         return load_profile("local", project)
     return profile, source
+
+
+def load_fitting_profile(
+    name: str, model: str | None, project: ProjectConfig | None = None
+) -> tuple[Profile, YamlSource]:
+    """Load a profile for a model. With the embedded model, `analyst-local` takes the place of our `analyst`.
+
+    Without `model`, the profile decides. `project` has the same meaning as in `load_profile`.
+    """
+    profile, source = load_profile(name, project)
+    if name != "analyst" or not _is_shipped(source):
+        return profile, source
+    with suppress(CredentialError):
+        if (model or choose_models(profile)[0].model) == "local":
+            return load_profile("analyst-local", project)
+    return profile, source
+
+
+def _is_shipped(source: YamlSource) -> bool:
+    """Return whether a profile is neither the user's own nor a project's."""
+    return not source.is_project and config_folder() not in (source.file.parent, source.file.parent.parent)
 
 
 def choose_models(profile: Profile) -> tuple[ModelChoice, ModelChoice]:

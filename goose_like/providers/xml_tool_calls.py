@@ -49,12 +49,29 @@ _EXAMPLES = (
     *_build_step("shell", "11", command="tail -n +2 menu.csv | cut -d, -f2 | sort -n | tail -n 1"),
     Message.assistant("The highest price in menu.csv is 11."),
 )
+_PYTHON_EXAMPLES = (
+    Message.user("How many dishes has menu.csv? Draw the prices per kind."),
+    *_build_step(
+        "run_python",
+        "3\n   dish  kind        day  price\n0  soup  warm 2024-05-01      4",
+        code="import pandas as pd\nmenu = pd.read_csv('menu.csv')\nprint(len(menu))\nprint(menu.head(1))\n",
+    ),
+    *_build_step(
+        "run_python",
+        "kind\ncold     3\nwarm    15\n[figure: outputs/1.png]",
+        code="prices = menu.groupby('kind')['price'].sum()\nprint(prices)\nprices.plot.bar()\n",
+    ),
+    Message.assistant("menu.csv has 3 dishes. The prices are 15 for warm and 3 for cold dishes; see the figure."),
+)
 
 
 def select_examples(tools: Sequence[ToolSpec]) -> tuple[Message, ...]:
-    """Return two worked examples, if the request has the tools that they use."""
-    names = {call.name for message in _EXAMPLES for call in message.tool_calls}
-    return _EXAMPLES if names <= {tool.name for tool in tools} else ()
+    """Return worked examples whose tools the request has."""
+    names = {tool.name for tool in tools}
+    for examples in (_EXAMPLES, _PYTHON_EXAMPLES):
+        if {call.name for message in examples for call in message.tool_calls} <= names:
+            return examples
+    return ()
 
 
 def repeat_task(messages: Sequence[Message]) -> list[Message]:

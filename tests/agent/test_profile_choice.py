@@ -1,10 +1,11 @@
-"""Profiles of resumed sessions: the modes in which a session ended stay."""
+"""Profiles of sessions: the modes in which one ended stay, and the embedded model gets fewer tools."""
 
 import itertools
 
 import pytest
 
 from goose_like.agent.profile_choice import choose_profile, keep_modes, restrict_profile
+from goose_like.config.paths import config_folder
 from goose_like.config.profile import Profile
 from goose_like.sessions.archive import export_archive, import_file
 from goose_like.sessions.fork import fork
@@ -82,3 +83,27 @@ def test_an_imported_session_may_only_restrict(home, tmp_path, sandbox, approval
     assert kept.approval == (approval if approval in ("plan", "ask") else "auto")
     assert kept.sandbox == (sandbox if sandbox == "read-only" else "workspace")
     copy.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "own", "chosen"),
+    [
+        ("analyst", "local", "", "analyst-local"),
+        ("analyst", "local:/a/larger.gguf", "", "analyst"),
+        ("analyst", "openai:m", "", "analyst"),
+        ("analyst", None, "default: {processor: local}", "analyst-local"),
+        ("analyst", None, "default: {processor: openai:m}", "analyst"),
+        ("analyst", "local", "analyst: {toolkits: [code]}", "analyst"),
+        ("default", "local", "", "default"),
+    ],
+)
+def test_embedded_model_gets_the_small_analyst(home, name, model, own, chosen):
+    if own:
+        file = config_folder() / "profiles.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(own)
+    profile = choose_profile(name, model, approval="ask").profile
+    assert (profile.name, profile.approval) == (chosen, "ask")
+    assert [each.name for each in profile.toolkits] == {"analyst-local": ["code"], "default": ["developer"]}.get(
+        chosen, ["code"] if own.startswith("analyst") else ["developer", "code"]
+    )

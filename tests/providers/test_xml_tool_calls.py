@@ -129,8 +129,9 @@ def test_the_model_reads_each_tool_and_the_examples():
 def test_examples_are_shown_only_with_their_tools():
     assert select_examples(TOOLS)
     assert select_examples([SHELL]) == select_examples([]) == ()
-    answered = {part.call_id for message in select_examples(TOOLS) for part in message.tool_results}
-    assert answered == {call.id for message in select_examples(TOOLS) for call in message.tool_calls}
+    for examples in (select_examples(TOOLS), select_examples([spec("run_python", code=TEXT)])):
+        answered = {part.call_id for message in examples for part in message.tool_results}
+        assert answered == {call.id for message in examples for call in message.tool_calls} != set()
 
 
 def test_the_grammar_names_each_tag():

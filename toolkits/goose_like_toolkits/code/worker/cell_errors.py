@@ -8,17 +8,19 @@ import sysconfig
 import traceback
 from contextlib import suppress
 from itertools import groupby
+from typing import Any
 
 _STANDARD_LIBRARY = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _GROUP = getattr(builtins, "BaseExceptionGroup", ())  # Python 3.10, in which a kernel may run, has none
 _FRAMES = 12
 _CAUSES = 3
+_COLUMNS = 40
 
 
 def format_error(error: BaseException) -> str:
     """Format an error with its causes, without the middle of many frames."""
-    lines = [*_format_frames(error), *_format_exception(error)]
+    lines = [*_format_frames(error), *_format_exception(error), *_list_columns(error)]
     seen = {id(error)}
     for _ in range(_CAUSES):
         cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -26,7 +28,9 @@ def format_error(error: BaseException) -> str:
             break
         seen.add(id(cause))
         link = "which led to:" if error.__cause__ else "and while that was handled:"
-        lines = [*_format_frames(cause), *_format_exception(cause), link, *lines]
+        frames, text = _format_frames(cause), _format_exception(cause)
+        if text != _format_exception(error) or any(not line.startswith("  [") for line in frames[1:]):
+            lines = [*frames, *text, link, *lines]
         error = cause
     return "\n".join(lines)
 
@@ -65,11 +69,26 @@ def _format_frames(error: BaseException) -> list[str]:
     return ["Traceback (most recent call last):", *lines] if lines else []
 
 
+def _list_columns(error: BaseException) -> list[str]:
+    """Return a line with the columns of the data frame that lacks a key."""
+    is_name = isinstance(error, KeyError) and error.args and isinstance(error.args[0], str)
+    for frame, _ in traceback.walk_tb(error.__traceback__) if is_name else ():
+        value: Any = frame.f_locals.get("self", frame.f_locals.get("obj"))
+        if type(value).__module__.startswith("pandas"):
+            value = getattr(value, "__dict__", {}).get("obj", value)  # that of a group
+            if type(value).__name__ == "DataFrame":
+                columns = list(map(repr, value.columns[:_COLUMNS]))
+                return [f"the columns are: {', '.join(columns)}{', ...' * (len(value.columns) > _COLUMNS)}"]
+    return []
+
+
 def _format_place(frame: traceback.FrameSummary) -> str:
     """Return the place of a call, or in brackets the library that contains it."""
     within = "" if frame.name == "<module>" else f", in {frame.name}"
     if is_cell_file(frame.filename):
         return f"cell line {frame.lineno}{within}"
+    if frame.filename.endswith((".pyx", ".pxi")):  # of a compiled library
+        return f"[in {frame.filename.split('/')[0]}]"
     path = os.path.realpath(frame.filename)
     if library := _find_library(path):
         return f"[in {library}]"
