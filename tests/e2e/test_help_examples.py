@@ -20,7 +20,7 @@ COMMANDS = [
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
     *(["trust", name, "--help"] for name in ("add", "list", "forget")),
-    *(["plugin", name, "--help"] for name in ("list", "check", "test", "run", "new")),
+    *(["plugin", name, "--help"] for name in ("list", "show", "check", "test", "run", "new")),
     *(["component", name, "--help"] for name in COMPONENT),
 ]
 

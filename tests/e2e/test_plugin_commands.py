@@ -1,5 +1,6 @@
 """`plugin test` and `plugin run` as a person types them: what they print, what they leave, how they end."""
 
+import sys
 from importlib.util import find_spec
 
 import pytest
@@ -77,6 +78,44 @@ def test_plugin_run_prints_result_and_saves_files(project):
     assert file.read_text() == "Hello Ada! Hello Ada!"
     assert plugin(project, "run", "greet", "name=1", "--output", "there").returncode == 0
     assert [each.read_text() for each in (project.work / "there").iterdir()] == ["Hello 1!"]
+
+
+def test_plugin_run_takes_a_data_frame_from_a_file(project):
+    plugins = project.home / "project" / "plugins"
+    (plugins / "count.yaml").write_text(
+        "name: count\ndescription: d\nparameters: [{name: df, type: DataFrame, required: true}]\n"
+    )
+    (plugins / "count.py").write_text(
+        "from taskweaver.plugin import register_plugin\n\n@register_plugin\ndef count(df):\n    return len(df.town)\n"
+    )
+    (project.work / "orders.csv").write_text("town\nKiel\nBonn\n")
+    done = plugin(project, "run", "count", "df=@orders.csv")
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+    for word, problem in (("@gone.csv", "there is no file 'gone.csv'"), ("@orders", "use one of .csv, .tsv")):
+        done = plugin(project, "run", "count", f"df={word}")
+        assert (done.returncode, problem in done.stderr) == (2, True), done.stderr
+
+
+def test_plugins_run_with_a_chosen_interpreter(project):
+    python = project.work / "python"
+    python.write_text(f'#!/bin/sh\nCHOSEN=Ada exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    (project.home / "project" / "plugins" / "greet.py").write_text(
+        "import os\n" + GREET.replace('greet("Ada")', 'greet(os.environ["CHOSEN"])')
+    )
+    done = plugin(project, "test", "greet", "--python", str(python))
+    assert (done.returncode, "1 passed, 0 failed" in done.stdout) == (0, True), done.stderr
+    done = plugin(project, "run", "greet", "name=Ada", "--python", "gone")
+    assert (done.returncode, "gone" in done.stderr) == (1, True), done.stderr
+
+
+def test_plugin_show_prints_everything(project):
+    done = plugin(project, "show", "greet")
+    assert done.returncode == 0
+    for line in ("def greet(\n", "    name: str,\n", "# configured: word = 'Hello'", "plugins/greet.yaml"):
+        assert line in done.stdout
+    assert "# off: " in plugin(project, "show", "drifts").stdout
+    assert plugin(project, "show", "gret").returncode == 2
 
 
 def test_failed_plugin_run_exits_with_1(project):

@@ -9,6 +9,9 @@ import typer
 SandboxOption = Annotated[
     Literal["read-only", "workspace", "workspace+network", "full"], typer.Option(help="Limits of the plugin's access.")
 ]
+PythonOption = Annotated[
+    str | None, typer.Option(metavar="PATH", help="Interpreter with ipykernel [default: goose-like's own].")
+]
 OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Folder for the plugin's artifacts.")]
 
 _ARTIFACTS = Path("artifacts")
@@ -16,7 +19,7 @@ _ARTIFACTS = Path("artifacts")
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="List, check, test, run and create TaskWeaver plugins.",
+    help="List, show, check, test, run and create TaskWeaver plugins.",
 )
 
 
@@ -58,30 +61,43 @@ def check_plugins(context: typer.Context) -> None:
     raise typer.Exit(print_diagnostics(_read_project(context)))
 
 
+@app.command("show", epilog="Example: goose-like plugin --project . show word_count")
+def show_plugin(context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the plugin.")]) -> None:
+    """Print everything about a plugin: its files, parameters, results, examples and configuration."""
+    from .manual_run import print_plugin
+
+    print_plugin(_read_project(context), name)
+
+
 @app.command("test", epilog="Example: goose-like plugin --project . test word_count")
 def run_tests(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of the plugin.")],
     sandbox: SandboxOption = "workspace",
+    python: PythonOption = None,
 ) -> None:
     """Run the tests of a plugin: its functions with @test_plugin."""
-    from .manual_run import run_plugin_tests
+    from .manual_run import Place, run_plugin_tests
 
-    raise typer.Exit(run_plugin_tests(_read_project(context), name, _ARTIFACTS, sandbox))
+    raise typer.Exit(run_plugin_tests(_read_project(context), name, Place(_ARTIFACTS, sandbox, python)))
 
 
 @app.command("run", epilog="Example: goose-like plugin --project . run word_count text='so it is'")
 def run_plugin(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of the plugin.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="JSON, or text.")] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME=VALUE]...", help="JSON, text, or @FILE for a data frame."),
+    ] = None,
     output: OutputOption = _ARTIFACTS,
     sandbox: SandboxOption = "workspace",
+    python: PythonOption = None,
 ) -> None:
     """Call a plugin and print its result and the paths of its artifacts."""
-    from .manual_run import call_plugin
+    from .manual_run import Place, call_plugin
 
-    raise typer.Exit(call_plugin(_read_project(context), name, arguments or [], output, sandbox))
+    raise typer.Exit(call_plugin(_read_project(context), name, arguments or [], Place(output, sandbox, python)))
 
 
 @app.command("new", epilog="Example: goose-like plugin --project . new word_count")

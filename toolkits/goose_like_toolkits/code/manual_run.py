@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.config.profile import SandboxMode
@@ -12,7 +13,12 @@ from goose_like.core.errors import UsageError
 from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import open_screen
 from goose_like.toolkit import ToolError, Workspace
-from goose_like_toolkits.code.plugins.plugin_prompt import check_arguments, describe_arguments, format_call
+from goose_like_toolkits.code.plugins.plugin_prompt import (
+    check_arguments,
+    describe_arguments,
+    format_call,
+    format_description,
+)
 from goose_like_toolkits.code.plugins.project import Project
 from goose_like_toolkits.code.plugins.registry import PluginRegistry
 from goose_like_toolkits.code.plugins.spec import PluginSpec
@@ -23,19 +29,60 @@ from .kernel_session import KernelSession, SavedState, SessionOutputs
 _OUTPUT_LIMIT_BYTES = 1 << 20
 
 
-def call_plugin(project: Project, name: str, words: Sequence[str], outputs: Path, sandbox: SandboxMode) -> int:
+# Expressions for the kernel, whose interpreter may be another one than ours.
+_READERS = {
+    ".csv": "read_csv({!r})",
+    ".tsv": "read_csv({!r}, sep='\\t')",
+    ".json": "read_json({!r})",
+    ".parquet": "read_parquet({!r})",
+    ".xlsx": "read_excel({!r})",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folder for artifacts, the sandbox mode, and the interpreter of a kernel; None for our own."""
+
+    outputs: Path
+    sandbox: SandboxMode
+    python: str | None = None
+
+
+class _FileArgument:
+    """A data frame from a file, as an argument of a call in Python."""
+
+    def __init__(self, path: str) -> None:
+        """Check the file. Raise UsageError if it cannot be read as a data frame."""
+        reader = _READERS.get(Path(path).suffix.lower())
+        if reader is None:
+            raise UsageError(f"@{path} is no data frame; use one of {', '.join(_READERS)}")
+        if not Path(path).is_file():
+            raise UsageError(f"there is no file {path!r}")
+        self._code = f"__import__('pandas').{reader.format(path)}"
+
+    def __repr__(self) -> str:
+        return self._code
+
+
+def print_plugin(project: Project, name: str) -> None:
+    """Print everything about a plugin, which may be off. Raise UsageError if there is none."""
+    spec = _find(project, name, is_called=False)
+    print(escape_controls(f"# {spec.file}\n{format_description(spec, project.off.get(name))}"))
+
+
+def call_plugin(project: Project, name: str, words: Sequence[str], place: Place) -> int:
     """Call a plugin with `NAME=VALUE` words. Return the exit code. Raise UsageError if the plugin is off."""
     code = format_call(spec := _find(project, name), _parse_arguments(spec, words))
-    return asyncio.run(_call(project, code, outputs, sandbox))
+    return asyncio.run(_call(project, code, place))
 
 
-def run_plugin_tests(project: Project, name: str, outputs: Path, sandbox: SandboxMode) -> int:
+def run_plugin_tests(project: Project, name: str, place: Place) -> int:
     """Run the tests of a plugin. Return the exit code, 1 without tests. Raise UsageError if the plugin is off."""
-    return asyncio.run(_run_tests(project, _find(project, name), outputs, sandbox))
+    return asyncio.run(_run_tests(project, _find(project, name), place))
 
 
-async def _call(project: Project, code: str, outputs: Path, sandbox: SandboxMode) -> int:
-    async with _open_kernel(project, outputs, sandbox) as kernel:
+async def _call(project: Project, code: str, place: Place) -> int:
+    async with _open_kernel(project, place) as kernel:
         try:
             result = await kernel.run(code, MAX_TIMEOUT_S)
         except ToolError as error:
@@ -45,8 +92,8 @@ async def _call(project: Project, code: str, outputs: Path, sandbox: SandboxMode
         return int(bool(result.error))
 
 
-async def _run_tests(project: Project, spec: PluginSpec, outputs: Path, sandbox: SandboxMode) -> int:
-    async with _open_kernel(project, outputs, sandbox) as kernel:
+async def _run_tests(project: Project, spec: PluginSpec, place: Place) -> int:
+    async with _open_kernel(project, place) as kernel:
         await kernel.run("None", MAX_TIMEOUT_S)  # starts the kernel with its plugin manager
         reply = await kernel.ask_manager({"type": "test", "plugin": spec.name}, MAX_TIMEOUT_S)
     if reply["type"] == "failed":
@@ -67,30 +114,34 @@ async def _run_tests(project: Project, spec: PluginSpec, outputs: Path, sandbox:
 
 
 @asynccontextmanager
-async def _open_kernel(project: Project, outputs: Path, sandbox: SandboxMode) -> AsyncIterator[KernelSession]:
+async def _open_kernel(project: Project, place: Place) -> AsyncIterator[KernelSession]:
     """Provide a kernel that never asks for permission, because the user typed the command."""
     screen = open_screen(shows_answer=False)
-    async with Workspace(Path.cwd(), mode=sandbox, approval="auto", notifier=screen) as workspace:
+    async with Workspace(Path.cwd(), mode=place.sandbox, approval="auto", notifier=screen) as workspace:
         registry = PluginRegistry(project.folder, None, {})
-        session_outputs = SessionOutputs("manual run", outputs, screen, lambda text: None, _OUTPUT_LIMIT_BYTES)
-        kernel = KernelSession(workspace, registry, Config(), session_outputs, SavedState())
+        session_outputs = SessionOutputs("manual run", place.outputs, screen, lambda text: None, _OUTPUT_LIMIT_BYTES)
+        config = Config(python=place.python) if place.python else Config()
+        kernel = KernelSession(workspace, registry, config, session_outputs, SavedState())
         try:
             yield kernel
         finally:
             await kernel.close()
 
 
-def _find(project: Project, name: str) -> PluginSpec:
+def _find(project: Project, name: str, *, is_called: bool = True) -> PluginSpec:
     specs = {spec.name: spec for spec in project.specs}
     if name not in specs:
         raise UsageError(project.explain_missing(name))
-    if reason := project.off.get(name):
+    if is_called and (reason := project.off.get(name)):
         raise UsageError(f"the plugin {name!r} is off: {reason}")
     return specs[name]
 
 
 def _parse_arguments(spec: PluginSpec, words: Sequence[str]) -> dict[str, object]:
-    """Parse `NAME=VALUE` words; a value is JSON, or text if it is no JSON or the type in the YAML is `str`."""
+    """Parse `NAME=VALUE` words.
+
+    A value is JSON, a data frame if it is `@FILE`, or else text. If the type in the YAML is `str`, it is always text.
+    """
     arguments: dict[str, object] = {}
     types = {parameter.name: parameter.type for parameter in spec.parameters}
     for word in words:
@@ -100,8 +151,9 @@ def _parse_arguments(spec: PluginSpec, words: Sequence[str]) -> dict[str, object
         if name in arguments:
             raise UsageError(f"{name!r} is given twice; give it once")
         arguments[name] = text
-        with suppress(ValueError):
-            arguments[name] = text if types.get(name) == "str" else json.loads(text)
+        if types.get(name) != "str":
+            with suppress(ValueError):
+                arguments[name] = _FileArgument(text[1:]) if text.startswith("@") else json.loads(text)
     if error := check_arguments(spec, arguments):
         raise UsageError(error)
     return arguments

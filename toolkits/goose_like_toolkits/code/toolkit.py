@@ -22,7 +22,7 @@ from goose_like_toolkits.code.kernel.manager import format_names
 from goose_like_toolkits.code.plugins.plugin_prompt import (
     check_arguments,
     format_call,
-    format_signature,
+    format_description,
     format_signatures,
     make_arguments_model,
     make_tool_spec,
@@ -41,6 +41,7 @@ _DEFAULT_TOP_K = 10
 _STATE_NAMES = 200
 _SHOWN_ERRORS = 5
 _DESCRIPTION_CHARACTERS = 100
+_ERROR_LINES = 2
 _CALL_OPTIONS = ToolOptions(time_limit_s=None)
 
 _GUIDANCE = (
@@ -73,6 +74,7 @@ class CodeToolkit(Toolkit):
         outputs = SessionOutputs(self.session.name, self.session.outputs, notifier, self.report_progress, limit_bytes)
         self._kernel_session = KernelSession(self.workspace, self._registry, config, outputs, saved)
         self._log_handle: asyncio.Handle | None = None
+        self._last_error = ""  # of the last cell in this turn
 
     @override
     def prompt(self) -> str:
@@ -125,6 +127,16 @@ class CodeToolkit(Toolkit):
         return [("Variables in the Python kernel", format_names(names, _STATE_NAMES))] if names else []
 
     @override
+    async def on_turn_start(self) -> None:
+        self._last_error = ""
+
+    @override
+    def before_finish(self) -> str | None:
+        if not (self._config.asks_back and self._last_error):
+            return None
+        return f"Your last cell failed:\n{self._last_error}\nCorrect it and run it again, or say that it failed."
+
+    @override
     async def close(self) -> None:
         if self._log_handle:
             self._log_handle.cancel()
@@ -166,9 +178,7 @@ class CodeToolkit(Toolkit):
     async def describe_plugin(self, name: str) -> str:
         """Describe a plugin: purpose, parameters, return values, examples and configuration."""
         spec = self._registry.find(name)
-        reason = self._explain_off(name)
-        configured = [f"# configured: {key} = {value!r}" for key, value in spec.configurations.items()]
-        return "\n".join([format_signature(spec).rstrip("\n"), *configured, *([f"# off: {reason}"] if reason else [])])
+        return format_description(spec, self._explain_off(name))
 
     @tool
     async def kernel_reset(self) -> str:
@@ -208,6 +218,8 @@ class CodeToolkit(Toolkit):
             result = await self._kernel_session.run(code, limit_s)
         finally:
             self._save_state()
+        lines = [line for line in result.text.splitlines() if not line.startswith("[")] if result.error else []
+        self._last_error = "\n".join(lines[-_ERROR_LINES:])
         is_transient = result.text != result.replacement
         if result.image and self._config.figures:
             replacement = result.replacement if is_transient else None

@@ -63,6 +63,12 @@ def _format_default(parameter: Parameter) -> str:
     return f" = {parameter.default!r}" if "default" in parameter.model_fields_set else " = ..."
 
 
+def format_description(spec: PluginSpec, reason: str | None) -> str:
+    """Return everything about a plugin: signature, configuration, and why it is off, if it is."""
+    configured = [f"# configured: {key} = {value!r}" for key, value in spec.configurations.items()]
+    return "\n".join([format_signature(spec).rstrip("\n"), *configured, *([f"# off: {reason}"] if reason else [])])
+
+
 def format_call(spec: PluginSpec, arguments: Mapping[str, Any]) -> str:
     """Return the call in Python. Check the arguments first, because their names become code."""
     return f"{spec.name}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
