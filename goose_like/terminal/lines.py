@@ -3,6 +3,8 @@
 import os
 from typing import IO, Protocol
 
+from goose_like.core.message import ToolResult
+
 MAX_LINE = 1_000
 _CONTROLS = dict.fromkeys((7, 8, 11, 12, 13))  # which Rich removes too
 StyledText = list[tuple[str, str]]
@@ -44,6 +46,9 @@ class LineWriter:
         if self.is_mid_line:
             self.is_mid_line = False
             self._write_plain("\n")
+
+    def write_pictures(self, result: ToolResult) -> None:
+        """Show the pictures of a result, where a terminal can show them."""
 
     def spin(self, text: str) -> None:
         """Show text behind a spinner, where a terminal can show one."""

@@ -210,6 +210,7 @@ class Renderer:
         if long:
             notes.append(long[2])
         self._print_end(running, escape_controls(" · ".join(filter(None, notes))), is_failure)
+        self.lines.write_pictures(result)
 
     def _summarize_body(self, body: list[str]) -> str:
         """Return one line for a result: a first line in brackets describes the other lines."""

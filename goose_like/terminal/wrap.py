@@ -1,13 +1,18 @@
 """Text in rows that fit a terminal, and lines of text on a terminal."""
 
+import os
+
 from rich import get_console
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 from typing_extensions import override
 
+from goose_like.core.message import ToolResult
+
 from .escape import to_one_line
 from .lines import MAX_LINE, LineWriter, RichText, StyledText
+from .picture import encode_picture, find_protocol, read_pictures
 
 _MIN_COLUMNS = 10
 
@@ -58,6 +63,17 @@ class ConsoleLines(LineWriter):
     def write_text(self, text: str, style: str = "") -> None:
         self.console.print(Text(text, style), end="")
         self.is_mid_line = not text.endswith("\n")
+
+    @override
+    def write_pictures(self, result: ToolResult) -> None:
+        if not self.is_terminal or (protocol := find_protocol(os.environ)) is None:
+            return
+        for data in read_pictures(result):
+            if sequence := encode_picture(data, protocol, self.get_room(4)):
+                self.end_line()
+                self.stop_spinner()
+                self.console.file.write(f"    {sequence}\n")  # Rich would take it apart
+                self.console.file.flush()
 
     @override
     def spin(self, text: str) -> None:

@@ -215,9 +215,11 @@ async def test_figure_is_saved_and_returned(here: CodeHarness):
     assert outcome.image is not None
     assert outcome.image.data == file.read_bytes()
     assert outcome.output == f"[figure: {file}]"
+    assert file.name == "figure-1.png"
     assert await here.run("plt.get_fignums()") == "[]"
     two = await here.run("plt.plot([1, 2]); plt.show(); plt.hist([1, 1, 2]); plt.title('second'); print('and text')")
     assert two.count("[figure: ") == 2
+    assert "figure-3.png]" in two
     assert "and text" in two
 
 

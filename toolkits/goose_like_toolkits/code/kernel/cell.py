@@ -8,11 +8,11 @@ import re
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from goose_like.core.errors import GooseLikeError
-from goose_like.core.images import detect_media_type, save_image
+from goose_like.core.images import detect_media_type
 from goose_like.sdk.live_output import LiveOutput
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import ImageResult, ToolError
@@ -49,12 +49,15 @@ class CellFiles:
         self._names.add(unique)
         return self.folder / f"{self._call}-{unique}"
 
-    def save_figure(self, data: bytes, source: str) -> Path:
-        """Save an image under the name that messages of the session use. Raise OSError if the disk is full."""
-        try:
-            return self.folder / save_image(data, source, self.folder).name
-        except GooseLikeError:  # too large for a model, or an unsupported format
-            return self.save(f"figure.{(detect_media_type(data) or 'image/png').removeprefix('image/')}", data)
+    def save_figure(self, data: bytes) -> Path:
+        """Save an image under a short name that is new in the session. Raise OSError if the disk is full."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        suffix = (detect_media_type(data) or "image/png").removeprefix("image/")
+        for number in count(1):
+            with suppress(FileExistsError), (path := self.folder / f"figure-{number}.{suffix}").open("xb") as file:
+                file.write(data)
+                return path
+        raise AssertionError
 
     def save(self, name: str, data: bytes) -> Path:
         """Save a file. Raise OSError if the disk is full."""
@@ -199,7 +202,7 @@ class CellOutput:
             return
         if data not in self._figures:
             self._figures.add(data)
-            path = self._files.save_figure(data, "a figure")
+            path = self._files.save_figure(data)
             self.notes.append(f"figure: {path}")
             self.image = ImageResult(data, str(path))
 
