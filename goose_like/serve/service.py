@@ -125,11 +125,7 @@ def _remove_openbb(profile: Profile) -> Profile:
 
 def describe_model_limits(choice: ModelChoice) -> str:
     """Describe the limits of a model for the people who read its answers; empty if there is nothing to say."""
-    limits = []
-    if choice.provider == "local":
-        limits.append(
-            "a small model that runs inside goose_like; it is slow and misreads figures, so check its answers"
-        )
+    limits = ["a small model: it is slow and misreads figures, so check them"] * (choice.provider == "local")
     if not (choice.images and find_provider_class(choice.provider).info.takes_images):
         limits.append("it sees no pictures")
     return "; ".join(limits)

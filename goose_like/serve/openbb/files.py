@@ -13,10 +13,12 @@ from .query import DataItem, FunctionResult, Query, QueryMessage
 
 def has_files(query: Query) -> bool:
     """Tell whether a query has files that must be fetched or read."""
-    contexts = (context.items for context in query.context)
-    results = (each for each in query.messages if isinstance(each, FunctionResult))
-    outcomes = (outcome.items for each in results for outcome in each.outcomes)
-    return any(_is_file(item) for items in (*contexts, *outcomes) for item in items)
+    for message in query.messages:
+        if isinstance(message, FunctionResult):
+            for outcome in message.outcomes:
+                if any(map(_is_file, outcome.items)):
+                    return True
+    return any(_is_file(item) for context in query.context for item in context.items)
 
 
 async def read_files(query: Query, reader: DocumentReader) -> Query:

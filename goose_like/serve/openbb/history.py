@@ -85,6 +85,11 @@ class _ConversationBuilder:
     outcomes: list[tuple[ToolCall, Outcome]] = field(default_factory=list)
     images: list[ImageData] = field(default_factory=list)
     has_prefetch: bool = False
+    last_user_message: UserMessage | None = None
+
+    def __post_init__(self) -> None:
+        messages = reversed(self.query.messages)
+        self.last_user_message = next((each for each in messages if isinstance(each, UserMessage)), None)
 
     def add(self, message: QueryMessage, following: QueryMessage | None) -> None:
         match message:
@@ -120,7 +125,7 @@ class _ConversationBuilder:
     def _build_opening(self, message: UserMessage) -> list[Part]:
         """Build the parts of a message; the last one of the query gets everything that came beside the messages."""
         texts = [message.text if message.text.strip() else EMPTY_MESSAGE]
-        is_last = message is next(each for each in reversed(self.query.messages) if isinstance(each, UserMessage))
+        is_last = message is self.last_user_message
         if is_last and (context := format_client_context(self.query)):
             texts.append(f"\n{context}")
         images = decode_context_images(self.query) if is_last else []
