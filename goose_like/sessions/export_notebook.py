@@ -64,7 +64,7 @@ def _make_code_cell(call: ToolCall, result: ToolResult, outputs: Path) -> _Cell:
 def _make_outputs(result: ToolResult, outputs: Path) -> Iterator[_Cell]:
     """Make the outputs of a cell: printed text or an error, then the figures that the text names."""
     figures = {path: data for path in _FIGURE.findall(result.output) if (data := _read_image(outputs, path))}
-    others = [image.name for image in result.images if image.name not in map(_get_name, figures)]
+    others = [image.name for image in result.images if image.source not in figures]
     text = _FIGURE.sub(lambda found: "" if found[1] in figures else found[0], result.output)
     raised = _RAISED.search(text)
     text = _RAISED.sub("", text)
@@ -83,14 +83,10 @@ def _make_outputs(result: ToolResult, outputs: Path) -> Iterator[_Cell]:
         yield {"output_type": "display_data", "metadata": {}, "data": data}
 
 
-def _get_name(path: str) -> str:
-    return Path(path).name
-
-
 def _read_image(outputs: Path, path: str) -> dict[str, str]:
     """Read an image of the session, as a MIME bundle; empty if the file is gone or no image."""
     try:
-        data = (outputs / _get_name(path)).read_bytes()
+        data = (outputs / Path(path).name).read_bytes()
     except OSError:
         return {}
     return {kind: b64encode(data).decode()} if (kind := detect_media_type(data)) else {}

@@ -7,12 +7,13 @@ import nbformat
 from markdown_it import MarkdownIt
 
 from goose_like.core.events import MessageCompleted, ToolFinished, TurnStarted
-from goose_like.core.message import Message, ToolCall, ToolResult
+from goose_like.core.message import Image, Message, ToolCall, ToolResult
 from goose_like.sessions.export_notebook import export_notebook
 from goose_like.sessions.index import find_session
 from goose_like.sessions.transcript import Transcript
 from tests.sessions.session_files import write_events, write_full_session
 
+FIGURE = "/home/me/sessions/one/outputs/f.png"
 PNG = b"\x89PNG\r\n\x1a\n1"
 
 
@@ -28,22 +29,27 @@ def run_cells(*cells: tuple[str, str]) -> nbformat.NotebookNode:
         ToolCall(id=str(at), name="run_python", arguments=json.dumps({"code": code, "timeout_s": 9}))
         for at, (code, _) in enumerate(cells)
     ]
+    images = (Image(name="h.png", media_type="image/png", source=FIGURE),)  # the model sees the figure too
     session = write_events(
         "one",
         TurnStarted(message=Message.user("count the *orders*")),
         MessageCompleted(message=Message(role="assistant", parts=tuple(calls))),
-        *(ToolFinished(result=ToolResult(call_id=str(at), output=output)) for at, (_, output) in enumerate(cells)),
+        *(
+            ToolFinished(result=ToolResult(call_id=str(at), output=output, images=images if FIGURE in output else ()))
+            for at, (_, output) in enumerate(cells)
+        ),
         MessageCompleted(message=Message.assistant("There are **3**.")),
     )
     session.outputs.mkdir()
-    (session.outputs / "f.png").write_bytes(PNG)
+    for name in ("f.png", "h.png"):
+        (session.outputs / name).write_bytes(PNG)
     return read_notebook("one")
 
 
 def test_cells_have_their_outputs_and_pictures():
     notebook = run_cells(
         ("x = 1\nx", "x = 1\n"),
-        ("plot()", "drawn\n[figure: /home/me/sessions/one/outputs/f.png]\n[figure: /gone.png]"),
+        ("plot()", f"drawn\n[figure: {FIGURE}]\n[figure: /gone.png]"),
         ("y", "Traceback (most recent call last):\n  cell line 1\nNameError: name 'y'\n[raised NameError]"),
         ("None", "[no output]"),
     )
