@@ -120,7 +120,9 @@ class Rounds:
         number, max_round = count_rounds(self._history) + 1, self._spec.max_round
         step = "Check whether the goal is reached. If it is, call `finish`."
         if open_steps := self.open_steps:
-            step = f"The next open step is {open_steps[0]}: {self._history.plan[open_steps[0] - 1].description}"
+            first = open_steps[0]
+            step = f"Open step {first}: {self._history.plan[first - 1].description}\n"
+            step += f"When it is finished, send `done`: [{first}] with the next call."
         if number == max_round:
             step = "This is the last round: call `finish` now, and report what is done and what is not."
         return f"Round {number} of {max_round}. {step}"
@@ -133,7 +135,9 @@ class Rounds:
             return ""
         names = ", ".join(name for name in tool_names if name != FINISH)
         others = f": {names}, or another one" if names else ""
-        return f"Text without a call does nothing. Call a tool{others}. To end the work, call `finish` with your report."
+        return (
+            f"Text without a call does nothing. Call a tool{others}. To end the work, call `finish` with your report."
+        )
 
     async def _write_log(self, heading: str = "") -> None:
         """Append all actions since the last call to the log. If that fails, raise GooseLikeError; call again later."""
