@@ -58,6 +58,11 @@ _PYTHON_EXAMPLES = (
     ),
     *_build_step(
         "run_python",
+        "KeyError: 'Column not found: cost'\nuse one of these columns: 'dish', 'kind', 'day', 'price'",
+        code="costs = menu.groupby('kind')['cost'].sum()\nprint(costs)\ncosts.plot.bar()\n",
+    ),
+    *_build_step(
+        "run_python",
         "kind\ncold     3\nwarm    15\n[figure: outputs/1.png]",
         code="prices = menu.groupby('kind')['price'].sum()\nprint(prices)\nprices.plot.bar()\n",
     ),

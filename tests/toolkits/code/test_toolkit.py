@@ -250,6 +250,41 @@ def test_temporal_marks_are_parsed(text, now, later):
     )
 
 
+async def test_missing_column_is_explained(tmp_path):
+    pytest.importorskip("pandas", reason="the extra `analyst` is not installed")
+    async with open_harness(tmp_path, "full") as here:
+        await here.run("df = pd.DataFrame({'id': [1], 'amount': [2]})")
+        for cell in (
+            "df['amuont']",
+            "df.groupby('town').sum()",
+            "df.sort_values('t')",
+            "df[['id', 'x']]",
+            "df.groupby('id')['x']",
+        ):
+            failed = await here.run(cell)
+            assert "use one of these columns: 'id', 'amount'" in failed
+            assert failed.count("Traceback") == 1
+        for cell in ("{}['id']", "df.loc[5]"):
+            assert "these columns" not in await here.run(cell)
+
+
+@pytest.mark.parametrize("small_model", [True, False])
+async def test_small_model_gets_help(tmp_path, small_model):
+    async with open_harness(tmp_path, small_model=small_model) as here:
+        (here.root / "orders.csv").write_text("id,date,town\n1,2,3\n")
+        await here.toolkit.on_turn_start()
+        shown = {"first lines": "\n==> orders.csv <==\nid,date,town"} if small_model else {}
+        assert await here.toolkit.context_updates() == shown
+        await here.run("1 / 0")
+        asked = here.toolkit.before_finish()
+        assert ("ZeroDivisionError: division by zero" in asked) if small_model else asked is None
+        await here.run("1")
+        assert here.toolkit.before_finish() is None
+        await here.run("1 / 0")
+        await here.toolkit.on_turn_start()
+        assert here.toolkit.before_finish() is None
+
+
 # --- files that change, or can't be
 
 

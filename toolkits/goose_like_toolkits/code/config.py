@@ -54,7 +54,7 @@ class Config(FrozenModel):
     timeout_s: Annotated[float, Field(strict=True, gt=0, le=MAX_TIMEOUT_S)] = 120.0
     python: Annotated[str, Field(min_length=1)] = sys.executable
     figures: Annotated[bool, Field(strict=True)] = True
-    asks_back: Annotated[bool, Field(strict=True)] = False
+    small_model: Annotated[bool, Field(strict=True)] = False
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> "Config":

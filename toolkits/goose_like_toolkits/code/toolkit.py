@@ -42,6 +42,8 @@ _STATE_NAMES = 200
 _SHOWN_ERRORS = 5
 _DESCRIPTION_CHARACTERS = 100
 _ERROR_LINES = 2
+_SHOWN_FILES = 5
+_FIRST_LINES_BYTES = 1_000
 _CALL_OPTIONS = ToolOptions(time_limit_s=None)
 
 _GUIDANCE = (
@@ -75,6 +77,7 @@ class CodeToolkit(Toolkit):
         self._kernel_session = KernelSession(self.workspace, self._registry, config, outputs, saved)
         self._log_handle: asyncio.Handle | None = None
         self._last_error = ""  # of the last cell in this turn
+        self._first_lines = ""  # of data files
 
     @override
     def prompt(self) -> str:
@@ -110,6 +113,8 @@ class CodeToolkit(Toolkit):
     @override
     async def context_updates(self) -> Mapping[str, str]:
         offered = self._offered
+        if self._config.small_model:
+            return {"first lines": f"\n{self._first_lines}"} if self._first_lines else {}
         if self._fits_prompt:
             signatures = format_signatures(offered)
             is_changed = signatures != self._initial_signatures
@@ -129,10 +134,15 @@ class CodeToolkit(Toolkit):
     @override
     async def on_turn_start(self) -> None:
         self._last_error = ""
+        names = sorted(file.name for file in self.workspace.root.glob("*.csv"))[:_SHOWN_FILES]
+        if self._config.small_model and names:
+            command = ["env", "-C", str(self.workspace.root), "head", "-v", "-n", "1", "--", *names]
+            code, output = await self.workspace.run_internal(command)
+            self._first_lines = "" if code else output[:_FIRST_LINES_BYTES].decode(errors="replace").strip()
 
     @override
     def before_finish(self) -> str | None:
-        if not (self._config.asks_back and self._last_error):
+        if not (self._config.small_model and self._last_error):
             return None
         return f"Your last cell failed:\n{self._last_error}\nCorrect it and run it again, or say that it failed."
 

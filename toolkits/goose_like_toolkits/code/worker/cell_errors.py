@@ -78,7 +78,7 @@ def _list_columns(error: BaseException) -> list[str]:
             value = getattr(value, "__dict__", {}).get("obj", value)  # that of a group
             if type(value).__name__ == "DataFrame":
                 columns = list(map(repr, value.columns[:_COLUMNS]))
-                return [f"the columns are: {', '.join(columns)}{', ...' * (len(value.columns) > _COLUMNS)}"]
+                return [f"use one of these columns: {', '.join(columns)}{', ...' * (len(value.columns) > _COLUMNS)}"]
     return []
 
 
