@@ -44,6 +44,33 @@ def test_analysis_from_file_to_chart(place):
     assert [path for path in report if not Path(path).is_file()] == []
 
 
+@needs_extra
+def test_analysis_of_a_workbook_a_csv_and_parquet(place):
+    import pandas as pd
+
+    rows = [
+        ["Sales of May", None, None],
+        [None] * 3,
+        ["town", "product", "sold"],
+        ["Köln", "lamp", 3],
+        ["Kiel", "lamp", "(1)"],
+    ]
+    pd.DataFrame([*rows, ["Bonn", "chair", 2]]).to_excel(
+        place.work / "sales.xlsx", sheet_name="Sales", header=False, index=False
+    )
+    text = "Prices\nfrom Müller\nproduct;price;note\nlamp;34,90;a\nchair;1.234,56;b\n"
+    (place.work / "prices.csv").write_bytes(text.encode("cp1252"))
+    towns = pd.DataFrame({"town": ["Köln", "Bonn", "Kiel"], "region": ["west", "west", "north"]})
+    towns.to_parquet(place.work / "towns.parquet")
+    script = SCRIPT.with_name("files.yaml")
+    done = place.run("run", "--profile", "analyst", "--model", f"scripted:{script}", "what did each region sell?")
+    assert done.returncode == 0, done.stderr
+    assert [each["output"] for each in results(place) if each["is_error"] or "[raised" in each["output"]] == []
+    total = pd.read_excel(place.work / "total.xlsx")
+    assert dict(zip(total.region, total.total.round(2), strict=True)) == {"north": -34.9, "west": 2573.82}
+    assert (place.work / "total.png").read_bytes().startswith(PNG)
+
+
 def test_order_generator_is_deterministic(tmp_path):
     first, again = tmp_path / "first.csv", tmp_path / "again.csv"
     assert write(first) == write(again)
