@@ -45,9 +45,26 @@ def test_scalars_are_those_of_yaml_1_2(text):
     assert (value, type(value)) == (SCALARS[text], type(SCALARS[text]))
 
 
-def test_the_standard_loader_reads_as_pyyaml():
-    loader, node = compose_document("key: yes", StandardLoader)
-    assert loader.construct_document(node) == {"key": True}
+@pytest.mark.parametrize(
+    "text",
+    [
+        "key: yes",
+        "a: {b: {c: [d, {e: 1}]}}\na: {2: {f: g}}",
+        "a: &a {b: c}\nd: *a\ne: {<<: *a, b: f}\ng: [*a, {<<: [*a, {h: i}]}]",
+        "=: a\n? !!str b\n: !!set {c}\nd: !!omap [e: f]",
+    ],
+)
+def test_the_standard_loader_reads_as_pyyaml(text):
+    loader, node = compose_document(text, StandardLoader)
+    assert loader.construct_document(node) == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("text", ["? [a]\n: b", "? {a: b}\n: c", "a: {? !!str [b]\n: c}", "a: !!map [b]"])
+def test_the_standard_loader_refuses_as_pyyaml(text):
+    loader, node = compose_document(text, StandardLoader)
+    for read in (lambda: loader.construct_document(node), lambda: yaml.safe_load(text)):
+        with pytest.raises(yaml.YAMLError):
+            read()
 
 
 def test_a_merge_adds_the_keys_that_are_missing():

@@ -17,8 +17,10 @@ from .spec import Parameter, PluginSpec
 _DECORATOR = "register_plugin"
 _PLAIN_BASES = {"object", "ABC"}
 
-_Block = ast.If | ast.Try | ast.TryStar | ast.With | ast.For | ast.While
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Tuples, because `isinstance` is slow with unions.
+_BLOCKS = (ast.If, ast.Try, ast.TryStar, ast.With, ast.For, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 
 
 class Argument(FrozenModel):
@@ -61,7 +63,7 @@ def _unknown_signature(name: str, line: int) -> Signature:
 
 def _find_signature(tree: ast.Module, file: Path) -> ParseResult[Signature]:
     statements = list(_walk_statements(tree.body))
-    names = {node.name: node for node, _ in statements if isinstance(node, _Function | ast.ClassDef)}
+    names = {node.name: node for node, _ in statements if isinstance(node, _DEFINITIONS)}
     aliases = {name for node, _ in statements for name in _find_aliases(node)}
     for node, _ in statements:
         if call := _find_called_decorator(node, aliases):
@@ -77,7 +79,7 @@ def _find_signature(tree: ast.Module, file: Path) -> ParseResult[Signature]:
         return ParseResult(value=_unknown_signature(_DECORATOR, target.lineno))
     if isinstance(target, ast.Name):
         target = names.get(target.id, target)
-    if isinstance(target, _Function):
+    if isinstance(target, _FUNCTIONS):
         return ParseResult(value=_make_signature(target.name, target.lineno, target.args))
     if isinstance(target, ast.Lambda):
         return ParseResult(value=_make_signature("lambda", target.lineno, target.args))
@@ -97,7 +99,7 @@ def _walk_statements(body: list[ast.stmt], *, is_sure: bool = True) -> Iterator[
         if isinstance(statement, ast.If) and "__name__" in {getattr(n, "id", "") for n in ast.walk(statement.test)}:
             continue  # runs only in a script
         yield statement, is_sure
-        if isinstance(statement, _Block):
+        if isinstance(statement, _BLOCKS):
             for block in ("body", "orelse", "finalbody"):
                 yield from _walk_statements(getattr(statement, block, []), is_sure=False)
             for handler in getattr(statement, "handlers", ()):
@@ -124,15 +126,15 @@ def _is_decorator(node: ast.expr, aliases: set[str]) -> bool:
 
 
 def _find_called_decorator(node: ast.stmt, aliases: set[str]) -> ast.Call | None:
-    decorators = node.decorator_list if isinstance(node, _Function | ast.ClassDef) else []
+    decorators = node.decorator_list if isinstance(node, _DEFINITIONS) else []
     return next((each for each in decorators if isinstance(each, ast.Call) and _is_decorator(each.func, aliases)), None)
 
 
 def _list_registered(node: ast.stmt, aliases: set[str]) -> Iterator[Any]:
     """Yield the objects that a statement registers, with a decorator or a call."""
-    if isinstance(node, _Function | ast.ClassDef):
+    if isinstance(node, _DEFINITIONS):
         yield from (node for each in node.decorator_list if _is_decorator(each, aliases))
-    elif isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign):
+    elif isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign)):
         call = node.value
         if isinstance(call, ast.Call) and _is_decorator(call.func, aliases) and call.args:
             yield call.args[0]
@@ -145,7 +147,7 @@ def _find_call_method(kind: ast.ClassDef, names: Mapping[str, Any]) -> Signature
     if bases <= _PLAIN_BASES:
         return None  # a call would create an object of the class
     for node, _ in _walk_statements(kind.body):
-        if isinstance(node, _Function) and node.name == "__call__":
+        if isinstance(node, _FUNCTIONS) and node.name == "__call__":
             is_static = any(get_last_name(each) == "staticmethod" for each in node.decorator_list)
             signature = _make_signature(callable, node.lineno, node.args, has_self=not is_static)
         elif isinstance(node, ast.Assign) and any(get_last_name(target) == "__call__" for target in node.targets):
