@@ -163,6 +163,8 @@ def _follow_extends(sources: list[YamlSource], name: str) -> list[YamlSource]:
             raise ProfileError(f"{source.locate()}: profile {wanted!r} is no mapping; write e.g. `processor: local`")
         chain.append(source)
         wanted = source.data.get("extends")
+        if not isinstance(wanted, str | None):
+            raise ProfileError(f"{source.locate('extends')}: extends: expected one profile's name, not {wanted!r:.80}")
     return chain
 
 

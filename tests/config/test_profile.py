@@ -166,7 +166,7 @@ BAD = {
     ),
     "nesting": ("m: " + "[" * 3_000 + "]" * 3_000, "line 1: it nests too deep; write it flatter"),
     "nesting by lines": ("".join(f"{' ' * depth}m:\n" for depth in range(3_000)), "it nests too deep"),
-    "extends a list": ("m:\n  extends: [a]", r"line 2: unknown profile \"\['a'\]\""),
+    "extends a list": ("m:\n  extends: [a]", r"line 2: extends: expected one profile's name, not \['a'\]"),
 }
 
 
