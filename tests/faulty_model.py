@@ -54,10 +54,14 @@ def _text_of(content: Any) -> str:
 
 
 def plan_of(messages: list[dict[str, Any]]) -> tuple[Plan, int] | None:
-    """The last plan, and which of its steps is wanted; None where nobody said one."""
+    """Return the last plan and the index of its next step, or None without a plan.
+
+    A server may fetch data before it asks the model. Those calls have identifiers of the server, and are no step.
+    """
     step = 0
     for message in reversed(messages):
-        step += message["role"] == "assistant"
+        fetched = any(call["id"].startswith("call_") for call in message.get("tool_calls") or ())
+        step += message["role"] == "assistant" and not fetched
         if message["role"] == "user" and (found := re.search("<plan>(.*)</plan>", _text_of(message["content"]), re.S)):
             return Plan.model_validate_json(found[1]), step
     return None
@@ -77,7 +81,7 @@ class FaultyModel(Loopback):
         plan, at = found
         step = plan.steps[at] if at < len(plan.steps) else Step(said=f"{plan.name} has no step {at}.")
         tries, self._asked[plan.name, at] = self._asked[plan.name, at], self._asked[plan.name, at] + 1
-        return _FAULTS[step.faults[tries]](step) if tries < len(step.faults) else _whole(step)
+        return _FAULTS[step.faults[tries]](step) if tries < len(step.faults) else _whole(step, f"{plan.name}.{at}")
 
 
 def _pieces(step: Step) -> list[dict[str, Any]]:
@@ -85,8 +89,8 @@ def _pieces(step: Step) -> list[dict[str, Any]]:
     return [chunk({"content": step.text[at : at + size]}) for at in range(0, len(step.text), size)]
 
 
-def _whole(step: Step) -> Response:
-    calls = ((f"c{at}", name, arguments) for at, (name, arguments) in enumerate(step.calls))
+def _whole(step: Step, place: str = "") -> Response:
+    calls = ((f"{place}.{at}", name, arguments) for at, (name, arguments) in enumerate(step.calls))
     ending = called(*calls) if step.calls else [chunk(finish="stop"), usage()]
     sent = [events([one], is_done=False) for one in _pieces(step)] + [events(ending)]
     framed = [b"%x\r\n%b\r\n" % (len(one), one) for one in sent]

@@ -45,7 +45,8 @@ def test_a_server_is_the_same_after_a_crowd(place, tmp_path, count, letters, wor
     (place.home / "config" / "profiles.yaml").write_text(f"soak: {{extends: openbb, {model}}}\n")
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    folders = workers + (workers > 1)  # a workspace for each worker, and one folder for the metrics of several
+    # Each worker has a workspace for the profile and one for documents. Several workers share a folder for metrics.
+    folders = 2 * workers + (workers > 1)
     with faulty_model() as url:
         env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": url, "TMPDIR": str(temporary)}
         words = ("--profile", "soak", "--token", TOKEN, "--max-body", str(LIMIT_MB), "--workers", str(workers))
