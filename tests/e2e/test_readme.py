@@ -50,7 +50,7 @@ def test_a_command(place, line):
     if line.partition("#")[0].strip() == "goose-like":  # without a terminal it shows its help: see test_chat.py
         assert (done.returncode, "Usage: goose-like" in done.stdout) == (2, True)
     elif line.startswith("goose-like boss"):  # a model that only says ok is not enough: see test_boss_page.py
-        assert (done.returncode, "named no action" in done.stderr) == (1, True), done.stderr
+        assert (done.returncode, "named no action" in done.stdout) == (1, True), done.stdout
     else:
         assert done.returncode == 0, done.stderr
 
