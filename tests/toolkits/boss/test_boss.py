@@ -120,7 +120,19 @@ async def test_three_levels_of_bosses_write_these_files(root):
     at = steps.index("coder")
     assert steps[at - 5 : at] == ["update_plan", "tasks", *done], "what was done is written and read before a round"
     assert steps[at + 1 : at + 1 + len(begun)] == [f">{step}" for step in begun]
-    extended = ["write_code", "draft", *done, "save_code", "tasks", *done, "update_plan", "tasks", *done, "finish", "log"]
+    extended = [
+        "write_code",
+        "draft",
+        *done,
+        "save_code",
+        "tasks",
+        *done,
+        "update_plan",
+        "tasks",
+        *done,
+        "finish",
+        "log",
+    ]
     first = steps.index(">>write_code")
     assert steps[first : first + len(extended)] == [f">>{step}" for step in extended]
     assert steps[first + len(extended) :][:4] == [">log", ">sent", ">asked", ">run_code"]

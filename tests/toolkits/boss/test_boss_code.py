@@ -38,7 +38,8 @@ ROUNDS = (
     ("finish", {"result": "4.0", "summary": "it is 4"}),
 )
 LOG = """# A mean
-- 1 · write_code (def mean(xs):, assert mean([1, 3]) == 3): failed: assert mean([1, 3]) == 3 · AssertionError [exit code 1]
+- 1 · write_code (def mean(xs):, assert mean([1, 3]) == 3): failed: \
+assert mean([1, 3]) == 3 · AssertionError [exit code 1]
 - 2 · save_code: failed: there is no draft; make one with `write_code`
 - 3 · write_code: a draft of mean passes its tests
 - 4 · save_code: mean is in the library
@@ -72,5 +73,7 @@ async def test_code_is_tested_saved_and_run(
     assert (folder / "plan.md").read_text() == "1. [x] write mean\n2. [~] use it\n"
     assert (folder / "library.py").read_text() == LIBRARY
     assert (folder / "logs.md").read_text() == LOG
-    assert sorted(path.name for path in work.iterdir()) == sorted([*files.values(), "test_library.py"][: 4 * bool(files)])
+    assert sorted(path.name for path in work.iterdir()) == sorted(
+        [*files.values(), "test_library.py"][: 4 * bool(files)]
+    )
     session.close()

@@ -7,7 +7,9 @@ from goose_like_toolkits.boss.memory.log import LogEntry
 
 from goose_like.core.message import ToolCall, ToolResult
 
-UNITTEST = "F\n======\nFAIL: test_a (t.T.test_a)\nAssertionError: 1 != 2\n------\nRan 2 tests in 0.0s\n\nFAILED (failures=2)\n"
+UNITTEST = (
+    "F\n======\nFAIL: test_a (t.T.test_a)\nAssertionError: 1 != 2\n------\nRan 2 tests in 0.0s\n\nFAILED (failures=2)\n"
+)
 TRACEBACK = (
     'Traceback (most recent call last):\n  File "_program.py", line 9, in <module>\n    assert size(1) == 3\n'
     "           ^^^^^^^^^^^^\nAssertionError\n"
@@ -25,7 +27,10 @@ def write_line(output: str, *, is_error: bool = False, replacement: str | None =
     [
         (f"{UNITTEST}[exit code 1]", " (go): FAILED (failures=2) [exit code 1]"),
         (f"{UNITTEST}calc.py\nREADME.md\n", " (go): FAILED (failures=2) … README.md"),
-        ("..\n== 1 failed, 2 passed in 0.1s ==\n[exit code 1]\n[a hook was disabled]", " (go): == 1 failed, 2 passed in"),
+        (
+            "..\n== 1 failed, 2 passed in 0.1s ==\n[exit code 1]\n[a hook was disabled]",
+            " (go): == 1 failed, 2 passed in",
+        ),
         ("test result: FAILED. 1 passed; 1 failed;\n\nerror: test failed\n", " (go): error: test failed"),
         (f"{TRACEBACK}[exit code 1]", " (go): assert size(1) == 3 · AssertionError [exit code 1]"),
         ("ValueError: no\nstdout comes last\n[exit code 1]", " (go): ValueError: no … stdout comes last [exit code 1]"),

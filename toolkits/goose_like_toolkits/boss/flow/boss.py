@@ -48,7 +48,9 @@ class Boss:
         boss = self.bosses.get(name) or Boss(branch.boss)
         own = boss.spec
         names = {"name": name if own.name == DEFAULT_NAME else own.name}
-        return replace(boss, spec=own.model_copy(update={**names, "description": own.description or branch.description}))
+        return replace(
+            boss, spec=own.model_copy(update={**names, "description": own.description or branch.description})
+        )
 
 
 class Outcome(FrozenModel):

@@ -31,7 +31,7 @@ class CodeActions:
 
         Args:
             code: Python definitions, with docstrings.
-            tests: Statements that fail if the code is wrong, such as `assert add(1, 2) == 3`. Later drafts run them too.
+            tests: Statements that fail if the code is wrong: `assert add(1, 2) == 3`. Later drafts run them too.
         """
         names = list_definitions(code)
         library = self._add_to_library(code, replace=True)  # checks that the draft can be saved

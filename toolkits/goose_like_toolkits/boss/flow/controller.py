@@ -159,7 +159,8 @@ async def _hand_over(goal: str) -> None:
 
 
 def _make_boss_tool(name: str, branch: Branch, boss: Boss, function: Callable[..., Any]) -> Tool:
-    text = f"{branch.description or boss.spec.description or name}\n\nIt works on its own, round by round, and returns a report."
+    goal = branch.description or boss.spec.description or name
+    text = f"{goal}\n\nIt works on its own, round by round, and returns a report."
     boss_tool = make_tool(_hand_over)
     return replace(boss_tool, spec=replace(boss_tool.spec, name=name, description=text), function=function)
 

@@ -87,7 +87,7 @@ class PlanActions:
         return TransientResult(f"{text}{advice}", replacement=text)
 
     async def mark_steps(self, numbers: Sequence[int]) -> None:
-        """Mark steps that the argument `done` of a call names. Tell the controller if that fails: the call runs anyway."""
+        """Mark steps that the argument `done` of a call names. The call runs even if that fails."""
         async with self._mark_lock:
             try:
                 after = mark_steps(self._rounds.texts.get(PLAN, ""), numbers)
@@ -131,12 +131,19 @@ class PlanActions:
     def _write_prompt(self) -> str:
         """Write the system prompt of the planner, which is the same for each plan of a boss."""
         directions = self._spec.planner.directions if self._spec.planner else ""
-        return "\n\n".join(filter(None, [read_page("planner.md"), describe_role("The agent is", self._spec), directions]))
+        return "\n\n".join(
+            filter(None, [read_page("planner.md"), describe_role("The agent is", self._spec), directions])
+        )
 
     def _build_question(self, reason: str) -> str:
         """Build the question for the planner. `reason` says why the previous plan has to change."""
         memory = self._rounds.build_sections()
-        sections = [("tools", self._list_tools()), *memory, ("goal", self._rounds.goal), ("reason for a new plan", reason)]
+        sections = [
+            ("tools", self._list_tools()),
+            *memory,
+            ("goal", self._rounds.goal),
+            ("reason for a new plan", reason),
+        ]
         return format_sections(sections)
 
     def _list_tools(self) -> str:
@@ -147,7 +154,7 @@ class PlanActions:
         return "\n".join(f"- {name}: {text}" for name, text in listed)
 
     async def _list_files(self) -> str:
-        """List files of the workspace that git does not ignore, but not the memory. If no command can run, list none."""
+        """List files of the workspace that git does not ignore, without the memory; none if no command can run."""
         workspace, memory = self._host.workspace, {*self._rounds.files.paths.values()}
         try:
             _, listing = await workspace.run_internal(["bash", "-c", _LIST_FILES, "bash", str(workspace.root)])

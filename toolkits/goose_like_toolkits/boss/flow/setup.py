@@ -169,7 +169,9 @@ async def run_sub_boss(
         return TransientResult(text, replacement=f"({outcome.status_text}) {outcome.summary}")
     # The caller needs values of the result later, when it no longer sees the result itself.
     is_told = outcome.result.strip() in outcome.summary
-    return TransientResult(text, replacement=outcome.summary if is_told else f"{outcome.summary}; result: {outcome.result}")
+    return TransientResult(
+        text, replacement=outcome.summary if is_told else f"{outcome.summary}; result: {outcome.result}"
+    )
 
 
 def _complete_spec(boss: Boss, profile: Profile, session: Session) -> BossSpec:

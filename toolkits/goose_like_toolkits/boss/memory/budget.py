@@ -35,7 +35,7 @@ def build_sections(texts: Mapping[str, str], *, limit_tokens: int, log_summary: 
 
 
 def format_sections(sections: Iterable[tuple[str, str]]) -> str:
-    """Put each text that is not empty between tags with its title: the texts may have Markdown headings of their own."""
+    """Put each text that is not empty between tags with its title, because texts may have Markdown headings."""
     return "\n\n".join(f"<{title}>\n{text.strip()}\n</{title}>" for title, text in sections if text.strip())
 
 
