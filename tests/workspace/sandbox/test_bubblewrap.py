@@ -174,11 +174,13 @@ async def test_sockets_in_run_are_hidden(workspace: Workspace) -> None:
             os.unlink(path)
 
 
-async def test_sockets_elsewhere_are_hidden(workspace: Workspace) -> None:
-    with (
-        tempfile.TemporaryDirectory(dir=sys.prefix) as folder,  # seen inside, wherever it lies
-        socket.socket(socket.AF_UNIX) as listener,
-    ):
+async def test_sockets_elsewhere_are_hidden(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)  # so that commands see it
+    with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{folder}/s")
         listener.listen()
         connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{folder}/s')"
