@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -41,6 +42,12 @@ class Terminal:
 
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C until the command ends. Python may lose one that comes just before `input` waits for keys."""
+        while self.process.poll() is None:
+            self.type("\x03")
+            time.sleep(1)
 
     def see(self, text: str) -> None:
         while (found := self.text.find(text, self._at)) < 0:
