@@ -13,7 +13,7 @@ from goose_like.core.notifier import Notifier
 
 @contextmanager
 def redirect_prints(notifier: Notifier) -> Iterator[None]:
-    """Log what Python code prints, from any thread. Child processes that inherit standard output are not covered."""
+    """Log what Python code prints, from any thread. The output of child processes is not logged."""
     sink = _LogSink(notifier)
     with redirect_stdout(TextIOWrapper(sink, "utf-8", errors="backslashreplace", write_through=True)):  # type: ignore[type-var]
         yield

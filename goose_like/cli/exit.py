@@ -3,7 +3,8 @@
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import TextIO
 
@@ -34,6 +35,21 @@ def run_guarded(act: Callable[[], int | None]) -> int:
         print(f"goose-like: {_WRITE_ERRORS[error.errno]}", file=sys.stderr)
         return 1
     return code
+
+
+@contextmanager
+def keep_stdout() -> Iterator[None]:
+    """Keep standard output for answers: child processes and C code of toolkits write to standard error instead."""
+    original = sys.stdout
+    original.flush()
+    number = original.fileno()
+    with open(os.dup(number), "w", encoding=original.encoding, errors=original.errors) as sys.stdout:
+        os.dup2(sys.stderr.fileno(), number)
+        try:
+            yield
+        finally:
+            os.dup2(sys.stdout.fileno(), number)
+            sys.stdout = original
 
 
 def _replace_closed_streams() -> None:

@@ -13,6 +13,7 @@ from goose_like.core.errors import ProfileError
 from goose_like.sessions.session import Session
 from goose_like.workspace.permissions.policy import describe_risk
 
+from .exit import keep_stdout
 from .options import ProfileOptions
 from .project_trust import settle_project_trust
 
@@ -53,7 +54,8 @@ def run_and_close(work: Coroutine[Any, Any, int], choice: ProfileChoice, session
     """
     remove_abandoned_folders()
     try:
-        return asyncio.run(work)
+        with keep_stdout():
+            return asyncio.run(work)
     except ProfileError as error:
         raise choice.locate_error(error) from None
     finally:

@@ -168,6 +168,7 @@ def test_prints_are_notes_and_keep_standard_output_clean(lamp):
     assert json.loads(done.stdout)["result"] == "I see."
     assert "\n  the lamp is on\n" in done.stderr
     assert "\n  blink blink \n  half a line and its rest\n" in done.stderr
+    assert "from a child process\n" in done.stderr
     events = [json.loads(line) for line in lamp("--output-format", "stream-json").stdout.splitlines()]
     assert [event["type"] for event in events][:2] == ["session_started", "logged"]
     assert [event["text"] for event in events if event["type"] == "logged"][1:] == [

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from goose_like.cli.exit import keep_stdout
 from goose_like.config.paths import create_private_folder, state_folder
 
 _OPTIONS = {"--model": "model", "-m": "model", "--profile": "profile", "-p": "profile"}
@@ -66,7 +67,8 @@ def start_session(options: Any = None, *, session: str | None = None, is_resumed
     # A project's own settings can cause a question, which needs the terminal for itself.
     has_settings = any((folder / ".goose-like").exists() for folder in (Path.cwd(), *Path.cwd().parents))
     prepared = prepare() if has_settings or not has_prompt() else None
-    return asyncio.run(_run(prepared, prepare, work))
+    with keep_stdout():
+        return asyncio.run(_run(prepared, prepare, work))
 
 
 async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any, Any]], work: dict[str, Any]) -> int:
