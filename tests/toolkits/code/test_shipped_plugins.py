@@ -359,6 +359,7 @@ def test_csv_profile_reads_workbooks(play, work):
         "sql('select region, sold from t', tables={'t': 'sales.xlsx'}).values.tolist()",
         "csv_profile('sales.xlsx', sheet='Other')",
         "sql(\"from 'sales.xlsx'\")",
+        "import os; os.environ['HOME'] = '/proc/none'; sql(\"from 'sales.xlsx'\")",  # as in the sandbox
     )
     assert eval(result.cells[0]["value"]).splitlines() == [
         "sales.xlsx: 2 rows, 2 columns; Excel, sheet 'Orders' (others: 'Notes'); header in line 3 (skiprows=2) "
@@ -368,7 +369,7 @@ def test_csv_profile_reads_workbooks(play, work):
     ]
     assert eval(result.cells[1]["value"]) == [["Nord", "1234.5"], ["nord ", "(7)"]]
     assert result.cells[2]["error"] == "ValueError: 'sales.xlsx' has no sheet 'Other'; its sheets are: Notes, Orders"
-    assert "give it as a table" in result.cells[3]["error"]
+    assert all("give it as a table" in result.cells[number]["error"] for number in (3, 4))
 
 
 def test_csv_profile_finds_rare_values_among_many(play, work):

@@ -46,7 +46,7 @@ class Sql(Plugin):
         except _list_error_types() as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
                 error = ValueError(f"sql only reads, and this would write ({error}); `read_only: false` allows it")
-            if 'extension "excel"' in str(error):
+            if re.search(r"""extension ['"]excel""", str(error)):  # the quotes depend on the reason
                 error = ValueError("DuckDB reads no Excel files here; give it as a table: tables={'t': 'file.xlsx'}")
             raise ValueError(f"{error}\nthe tables are: {'; '.join(_list_tables(connection)) or 'none'}") from None
         if len(frame) > limit:
