@@ -148,7 +148,8 @@ def _describe_event(event: DurableEvent, turn: int, results: dict[str, ToolResul
             yield Entry("end", "", f"gone back to the first {count} messages")
         case SessionStarted():
             models = ", ".join(dict.fromkeys(event.models.values()))
-            yield Entry("note", "", f"profile {event.profile} · {models}" if models else f"profile {event.profile}")
+            if note := " · ".join(filter(None, (event.profile and f"profile {event.profile}", models))):
+                yield Entry("note", "", note)  # an imported session has neither
         case TurnFinished(reason=reason, detail=detail):
             if reason != "stop" or detail:
                 yield Entry("end", "", f"{reason.replace('_', ' ')}{': ' * bool(detail)}{detail}")

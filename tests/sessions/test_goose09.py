@@ -8,8 +8,10 @@ import pytest
 from goose_like.core.errors import SessionError
 from goose_like.core.history import INTERRUPTED
 from goose_like.sessions.archive import import_file
+from goose_like.sessions.export_markdown import export_markdown
 from goose_like.sessions.index import find_session
 from goose_like.sessions.session import Session
+from goose_like.sessions.transcript import Transcript
 from tests.fakes import is_well_formed
 
 
@@ -70,6 +72,7 @@ def test_a_session_of_goose_09(tmp_path, monkeypatch):
     assert len(set(ids)) == 4
     assert json.loads(messages[1].tool_calls[0].arguments) == {"command": "ls"}
     assert find_session("my-talk").cwd == str(tmp_path)
+    assert "profile" not in export_markdown(Transcript.read(find_session("my-talk")))
 
 
 def test_a_session_of_goose_09_is_named(tmp_path, monkeypatch):
