@@ -163,3 +163,23 @@ def test_wrong_arguments_are_usage_errors(project, words, expected):
     assert (done.returncode, done.stdout) == (2, "")
     assert expected in done.stderr
     assert list(project.work.iterdir()) == []
+
+
+def test_missing_libraries_are_named(project):
+    hide = "import sys\nsys.modules[{!r}] = None\n"
+    (project.home / "sitecustomize.py").write_text(hide.format("jupyter_client"))
+    env = {"PYTHONPATH": str(project.home)}
+    script = project.script("hi")
+    plugin_command = ("plugin", "--project", str(project.home / "project"))
+    for words in (
+        (*plugin_command, "test", "greet"),
+        (*plugin_command, "run", "greet", "name=Ada"),
+        ("run", "--profile", "analyst", "--model", script, "hi"),
+    ):
+        done = project.run(*words, env=env)
+        assert (done.returncode, "pip install 'goose-like[kernel]'" in done.stderr) == (2, True), done.stderr
+        assert "Traceback" not in done.stderr
+    (project.home / "sitecustomize.py").write_text(hide.format("pandas"))
+    done = project.run("run", "--profile", "analyst", "--model", script, "hi", env=env)
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert "pip install 'goose-like[analyst]'" in done.stderr

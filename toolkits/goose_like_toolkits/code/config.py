@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
@@ -70,6 +71,18 @@ class Config(FrozenModel):
             else:
                 text = describe_field_error({**first, "loc": path}, "the config of 'code'")
             raise ProfileError(text, ("config", *path)) from error
+
+    def check_installed(self) -> None:
+        """Raise ProfileError if a library for kernels is missing."""
+        if find_spec("jupyter_client") is None or not self.has_library("ipykernel"):
+            raise ProfileError(
+                "toolkit 'code' needs jupyter_client and ipykernel: pip install 'goose-like[kernel]'; "
+                "its plugins also need pandas and more: pip install 'goose-like[analyst]'"
+            )
+
+    def has_library(self, name: str) -> bool:
+        """Return whether kernels can import a library. Another interpreter than ours is trusted to have it."""
+        return self.python != sys.executable or find_spec(name) is not None
 
     def select_rules(self, settings: Settings) -> VerificationRules | None:
         """Return the rules of the profile, or else of the project; None for no verification."""

@@ -116,11 +116,12 @@ async def _run_tests(project: Project, spec: PluginSpec, place: Place) -> int:
 @asynccontextmanager
 async def _open_kernel(project: Project, place: Place) -> AsyncIterator[KernelSession]:
     """Provide a kernel that never asks for permission, because the user typed the command."""
+    config = Config(python=place.python) if place.python else Config()
+    config.check_installed()
     screen = open_screen(shows_answer=False)
     async with Workspace(Path.cwd(), mode=place.sandbox, approval="auto", notifier=screen) as workspace:
         registry = PluginRegistry(project.folder, None, {})
         session_outputs = SessionOutputs("manual run", place.outputs, screen, lambda text: None, _OUTPUT_LIMIT_BYTES)
-        config = Config(python=place.python) if place.python else Config()
         kernel = KernelSession(workspace, registry, config, session_outputs, SavedState())
         try:
             yield kernel

@@ -2,11 +2,9 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from textwrap import shorten
 from typing import Any
 
@@ -61,7 +59,7 @@ class CodeToolkit(Toolkit):
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
         self._config = config = Config.parse(self.config)
-        _check_installed(config.python)
+        config.check_installed()
         self._saved = saved = SavedState.parse(self.session.history.state.get(_NAME))
         folder = self.workspace.root / os.path.expanduser(config.project) if config.project else None
         try:
@@ -276,6 +274,10 @@ class CodeToolkit(Toolkit):
         if len(errors) > _SHOWN_ERRORS:
             folder = self._registry.project.folder
             self.notifier.log(f"{len(errors) - _SHOWN_ERRORS} more: goose-like plugin --project {folder} check")
+        if self._offered and not self._config.project and not self._config.has_library("pandas"):
+            self.notifier.log(
+                "the plugins need pandas: pip install 'goose-like[analyst]', or turn them off with `plugins: []`"
+            )
 
     def _save_state(self) -> None:
         """Save the names of variables, the switched plugins and the session variables, if they changed."""
@@ -290,9 +292,3 @@ class CodeToolkit(Toolkit):
 
 def _shorten(description: str) -> str:
     return shorten(description, _DESCRIPTION_CHARACTERS, placeholder=" ...")
-
-
-def _check_installed(python: str) -> None:
-    needed = ("jupyter_client", *(("ipykernel",) if python == sys.executable else ()))
-    if missing := [name for name in needed if find_spec(name) is None]:
-        raise ProfileError(f"toolkit {_NAME!r} needs {missing[0]}: pip install 'goose-like[kernel]'")
