@@ -86,13 +86,14 @@ async def open_harness(
     /,
     *,
     approval: ApprovalMode = "auto",
-    answer: Answer = Answer(),
+    answer: Answer | Recorder = Answer(),
     history: History | None = None,
     **config: Any,
 ) -> AsyncIterator[CodeHarness]:
     root = folder / "project"
     root.mkdir(exist_ok=True)
-    recorder, session = Recorder(answer), Session(folder / "session", "n", history or History())
+    recorder = answer if isinstance(answer, Recorder) else Recorder(answer)
+    session = Session(folder / "session", "n", history or History())
     where = Workspace(root, mode=mode, approval=approval, notifier=recorder, session_folder=session.folder)
     async with where as workspace:
         harness = CodeHarness(session, workspace, recorder, **config)

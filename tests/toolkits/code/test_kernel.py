@@ -14,7 +14,7 @@ import pytest
 from goose_like_toolkits.code.kernel.channels import Channels, Message
 
 from goose_like.core.errors import ProfileError
-from goose_like.core.events import Answer, StateSaved
+from goose_like.core.events import Answer, Question, StateSaved
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.sandbox import bubblewrap
@@ -256,6 +256,23 @@ async def test_time_limit_interrupts_cell_and_keeps_kernel(here: CodeHarness):
     assert "KeyboardInterrupt" in said
     assert said.endswith("[stopped: its time limit of 1 s was over; the kernel still runs, with its variables]")
     assert await here.run("x") == "1"
+
+
+@needs_sandbox
+async def test_time_limit_stands_still_during_a_question(tmp_path: Path):
+    class Slow(Recorder):
+        async def ask(self, question: Question) -> Answer:
+            await asyncio.sleep(2.5)  # longer than the time limit
+            return await super().ask(question)
+
+    recorder = Slow(Answer(choice="deny", by="person"))
+    async with open_harness(tmp_path, answer=recorder) as here:
+        await here.run("import time, urllib.request")
+        code = "try: urllib.request.urlopen('http://one.invalid/')\nexcept OSError as error: print(error)"
+        said = await here.run_stopped(f"{code}\ntime.sleep(60)", timeout_s=2)
+        assert [question.kind for question in recorder.questions] == ["domain"]
+        assert said.startswith("HTTP Error 403")
+        assert "its time limit of 2 s was over" in said
 
 
 async def test_time_limit_interrupts_awaiting_cell(free: CodeHarness):
