@@ -64,6 +64,12 @@ async def test_wrong_step_does_not_cost_the_action(root):
     assert any(reminder == message.text for message in place.provider.requests[2].messages)
 
 
+async def test_wrong_step_does_not_cost_the_result(root):
+    place, outcome = await run_boss(make_spec(planner={}), [PLAN, act("finish", result="r", summary="s", done=[9])])
+    assert (outcome.status, outcome.result) == ("finished", "r")
+    assert "was not marked" in place.reminders[-1]
+
+
 async def test_parallel_calls_mark_steps(root):
     (root / "a.txt").write_text("a\n")
     spec = make_spec(planner={}) | {"branches": {"hands": {"toolkits": ["developer"]}}}

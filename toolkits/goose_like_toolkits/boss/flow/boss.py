@@ -69,8 +69,9 @@ class Outcome(FrozenModel):
 def build_outcome(history: History) -> Outcome:
     """Return the outcome of the newest turn. Without `finish`, list the newest actions."""
     last = history.messages[-1] if history.messages else Message.user("")
-    final = next((result for result in last.tool_results if result.is_final), None)
-    if final is not None:
+    if history.has_final_result:  # a reminder may follow it
+        results = (result for message in reversed(history.messages) for result in message.tool_results)
+        final = next(result for result in results if result.is_final)
         return Outcome(result=final.output, summary=final.replacement or final.output, status="finished")
     end = history.last_turn or TurnFinished(reason="cancelled")
     status = _STATUSES.get(end.reason, "failed")
