@@ -31,6 +31,8 @@ ROUNDS = (
     ("save_code", {}),
     ("write_code", {"code": MEAN, "tests": "assert mean([1, 3]) == 2"}),
     ("save_code", {}),
+    ("write_code", {"code": MEAN.replace("math.fsum(xs)", "0"), "tests": ""}),
+    ("save_code", {"replace": True}),
     ("update_plan", {"done": [1], "current": 2}),
     ("write_code", {"code": TWICE, "tests": "assert twice([1, 3]) == 4"}),
     ("save_code", {}),
@@ -40,14 +42,16 @@ ROUNDS = (
 LOG = """# A mean
 - 1 · write_code (def mean(xs):, assert mean([1, 3]) == 3): failed: \
 assert mean([1, 3]) == 3 · AssertionError [exit code 1]
-- 2 · save_code: failed: there is no draft; make one with `write_code`
+- 2 · save_code: failed: there is no draft that passed its tests; make one with `write_code`
 - 3 · write_code: a draft of mean passes its tests
 - 4 · save_code: mean is in the library
-- 5 · update_plan: 1 of 2 steps done
-- 6 · write_code: a draft of twice passes its tests
-- 7 · save_code: twice is in the library
-- 8 · run_code (print(twice([1, 3]))): 4.0
-- 9 · finish: it is 4
+- 5 · write_code (def mean(xs):): failed: assert mean([1, 3]) == 2 · AssertionError [exit code 1]
+- 6 · save_code: failed: there is no draft that passed its tests; make one with `write_code`
+- 7 · update_plan: 1 of 2 steps done
+- 8 · write_code: a draft of twice passes its tests
+- 9 · save_code: twice is in the library
+- 10 · run_code (print(twice([1, 3]))): 4.0
+- 11 · finish: it is 4
 """
 
 

@@ -33,6 +33,10 @@ class CodeActions:
             code: Python definitions, with docstrings.
             tests: Statements that fail if the code is wrong: `assert add(1, 2) == 3`. Later drafts run them too.
         """
+        if self._host.session.history.state.get(
+            DRAFT_STATE
+        ):  # if this draft fails, `save_code` must not save the one before it
+            self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value=None))
         names = list_definitions(code)
         library = self._add_to_library(code, replace=True)  # checks that the draft can be saved
         kept = self._rounds.texts.get(TESTS, "")
@@ -42,8 +46,8 @@ class CodeActions:
                 which = "the tests fail (those of earlier drafts ran too)" if kept else "the tests fail"
                 raise ToolError(f"{which}; correct the code and send it again:\n{result.text}")
         self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value={"code": code, "tests": tests}))
-        state = "passes its tests" if tests.strip() else "passes the tests of earlier drafts, and has none of its own"
-        text = f"draft of {', '.join(names)} {state if program else 'has no syntax errors; it was not run'}"
+        outcome = "passes its tests" if tests.strip() else "passes the tests of earlier drafts, and has none of its own"
+        text = f"draft of {', '.join(names)} {outcome if program else 'has no syntax errors; it was not run'}"
         return TransientResult(f"the {text}; `save_code` keeps it", replacement=f"a {text}")
 
     @tool
@@ -55,7 +59,7 @@ class CodeActions:
         """
         draft = self._host.session.history.state.get(DRAFT_STATE)
         if not isinstance(draft, dict):
-            raise ToolError("there is no draft; make one with `write_code`")
+            raise ToolError("there is no draft that passed its tests; make one with `write_code`")
         code, names = str(draft["code"]), list_definitions(str(draft["code"]))
         tests = keep_tests(self._rounds.texts.get(TESTS, ""), names, str(draft["tests"]), self._module)
         library = self._add_to_library(code, replace=replace)
