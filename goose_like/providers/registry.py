@@ -41,16 +41,16 @@ def load_default_profile(project: ProjectConfig | None = None) -> tuple[Profile,
 def load_fitting_profile(
     name: str, model: str | None, project: ProjectConfig | None = None
 ) -> tuple[Profile, YamlSource]:
-    """Load a profile for a model. With the embedded model, `analyst-local` takes the place of our `analyst`.
+    """Load a profile for a model. The embedded model gets `analyst-local` and `openbb-local` for those two of ours.
 
     Without `model`, the profile decides. `project` has the same meaning as in `load_profile`.
     """
     profile, source = load_profile(name, project)
-    if name != "analyst" or not _is_shipped(source):
+    if name not in ("analyst", "openbb") or not _is_shipped(source):
         return profile, source
     with suppress(CredentialError):
         if (model or choose_models(profile)[0].model) == "local":
-            return load_profile("analyst-local", project)
+            return load_profile(f"{name}-local", project)
     return profile, source
 
 

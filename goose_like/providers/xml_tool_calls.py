@@ -69,11 +69,32 @@ _PYTHON_EXAMPLES = (
     Message.assistant("menu.csv has 3 dishes. The prices are 15 for warm and 3 for cold dishes; see the figure."),
 )
 
+_DASHBOARD_EXAMPLES = (
+    Message.user(
+        "Which day had the most visitors?\n\n[Widgets that the person picked]\n- 41 Visitors: Visitors per day\n\n"
+        "[Widgets on the dashboard]\n- 57 Ticket Sales: Tickets and prices"
+    ),
+    *_build_step("get_widget_data", '[{"day": "Mon", "count": 80}, {"day": "Tue", "count": 120}]', widget_uuid="41"),
+    Message.assistant("Tuesday had the most visitors: 120 (Visitors)."),
+    Message.user(
+        "How much was a ticket?\n\n"
+        "[Widgets on the dashboard]\n- 41 Visitors: Visitors per day\n- 57 Ticket Sales: Tickets and prices"
+    ),
+    *_build_step("get_widget_data", '[{"ticket": "adult", "price": 9.5, "sold": 300}]', widget_uuid="57"),
+    Message.assistant("A ticket for an adult was 9.5 (Ticket Sales)."),
+    Message.user(
+        "Who sold the tickets?\n\n[Widgets that the person picked]\n- 57 Ticket Sales: Tickets and prices\n\n"
+        "[Widgets on the dashboard]\n- 41 Visitors: Visitors per day"
+    ),
+    *_build_step("get_widget_data", '[{"ticket": "adult", "price": 9.5, "sold": 300}]', widget_uuid="57"),
+    Message.assistant("No widget says who sold the tickets."),
+)
+
 
 def select_examples(tools: Sequence[ToolSpec]) -> tuple[Message, ...]:
     """Return worked examples whose tools the request has."""
     names = {tool.name for tool in tools}
-    for examples in (_EXAMPLES, _PYTHON_EXAMPLES):
+    for examples in (_EXAMPLES, _PYTHON_EXAMPLES, _DASHBOARD_EXAMPLES):
         if {call.name for message in examples for call in message.tool_calls} <= names:
             return examples
     return ()
@@ -95,10 +116,15 @@ def repeat_task(messages: Sequence[Message]) -> list[Message]:
 
 
 def build_grammar(tools: Sequence[ToolSpec]) -> str:
-    """Build the engine's grammar, in llguidance's dialect of Lark: the tag of a tool or of `finish`, then any text."""
+    """Build the engine's grammar, in llguidance's dialect of Lark: the tag of a tool or of `finish`, then any text.
+
+    A tool with an argument that has no possible value stays in the prompt, and the model cannot call it.
+    """
     with_body, without_body = [], []
     for tool in (*tools, FINISH):
         properties = build_argument_schema(tool).get("properties", {})
+        if any(schema.get("enum") == [] for schema in properties.values()):
+            continue
         fields = [name for name in properties if name != _find_body_argument(tool)]
         tag = [json.dumps(f"<{tool.name}")]
         tag += [f"{json.dumps(f' {name}=')} %json {json.dumps(properties[name])}" for name in fields]
@@ -115,10 +141,10 @@ def list_stop_texts(tools: Sequence[ToolSpec]) -> list[str]:
 
 
 def _find_body_argument(tool: ToolSpec) -> str:
-    """Return the name of the argument between the tags: the last one if it is a text, else an empty name."""
+    """Return the name of the argument between the tags: the last one if it is any text, else an empty name."""
     properties = build_argument_schema(tool).get("properties", {})
     last = next(reversed(properties), "")
-    return last if last and properties[last].get("type") == "string" else ""
+    return last if last and properties[last].get("type") == "string" and "enum" not in properties[last] else ""
 
 
 class XmlCallFormat:

@@ -51,7 +51,8 @@ def run_server(profile_names: Sequence[str], model: str | None, port: int, setti
         GooseLikeError: the server cannot start.
     """
     remove_abandoned_folders()
-    served = _restrict_profiles([choose_profile(name, model) for name in dict.fromkeys(profile_names)], settings)
+    choices = [_keep_name(choose_profile(name, model), name) for name in dict.fromkeys(profile_names)]
+    served = _restrict_profiles(choices, settings)
     with _locate_errors(served[0].choice):
         build_routes([each.profile for each in served])  # an invalid profile is an error here, not a crashed worker
     with _open_listener(settings.host, port, settings.send_timeout_s) as listener:
@@ -67,6 +68,11 @@ def run_server(profile_names: Sequence[str], model: str | None, port: int, setti
                 asyncio.run(_check_service(settings, each.profile))
         print(_format_startup_screen(served, settings, port), flush=True)
         return _run_workers(settings, [each.profile for each in served], listener)
+
+
+def _keep_name(choice: ProfileChoice, name: str) -> ProfileChoice:
+    """Return the choice under the name that clients know, also if the embedded model got another profile."""
+    return replace(choice, profile=choice.profile.model_copy(update={"name": name}))
 
 
 @contextmanager

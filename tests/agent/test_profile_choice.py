@@ -94,16 +94,18 @@ def test_an_imported_session_may_only_restrict(home, tmp_path, sandbox, approval
         ("analyst", None, "default: {processor: local}", "analyst-local"),
         ("analyst", None, "default: {processor: openai:m}", "analyst"),
         ("analyst", "local", "analyst: {toolkits: [code]}", "analyst"),
+        ("openbb", "local", "", "openbb-local"),
+        ("openbb", "openai:m", "", "openbb"),
         ("default", "local", "", "default"),
     ],
 )
-def test_embedded_model_gets_the_small_analyst(home, name, model, own, chosen):
+def test_embedded_model_gets_small_profiles(home, name, model, own, chosen):
     if own:
         file = config_folder() / "profiles.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(own)
     profile = choose_profile(name, model, approval="ask").profile
     assert (profile.name, profile.approval) == (chosen, "ask")
-    assert [each.name for each in profile.toolkits] == {"analyst-local": ["code"], "default": ["developer"]}.get(
-        chosen, ["code"] if own.startswith("analyst") else ["developer", "code"]
-    )
+    toolkits = {"analyst-local": ["code"], "default": ["developer"], "openbb": ["openbb"], "openbb-local": ["openbb"]}
+    whole = ["code"] if own.startswith("analyst") else ["developer", "code"]
+    assert [each.name for each in profile.toolkits] == toolkits.get(chosen, whole)

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx2
@@ -123,6 +124,13 @@ def test_the_first_screen_says_where_what_and_what_not(place):
         assert re.search(r"left out +developer.*--toolkit developer", screen)
         assert "Bearer" in screen
         assert "secret" not in screen
+
+
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
+def test_the_embedded_model_keeps_the_name_of_the_profile(place):
+    with serving(place, "--model", "local") as server:
+        assert [each["id"] for each in server.get("/v1/models").json()["data"]] == ["openbb"]
+        assert list(server.get("/agents.json").json()) == ["openbb"]
 
 
 # --- who is answered

@@ -129,9 +129,20 @@ def test_the_model_reads_each_tool_and_the_examples():
 def test_examples_are_shown_only_with_their_tools():
     assert select_examples(TOOLS)
     assert select_examples([SHELL]) == select_examples([]) == ()
-    for examples in (select_examples(TOOLS), select_examples([spec("run_python", code=TEXT)])):
+    others = [spec("run_python", code=TEXT)], [spec("get_widget_data", widget_uuid=TEXT)]
+    for examples in map(select_examples, (TOOLS, *others)):
         answered = {part.call_id for message in examples for part in message.tool_results}
         assert answered == {call.id for message in examples for call in message.tool_calls} != set()
+
+
+def test_a_tool_without_possible_values_stays_in_the_prompt_only():
+    tool = spec("get_widget_data", widget_uuid={"type": "string", "enum": ["w-1"]})
+    empty = spec("get_widget_data", widget_uuid={"type": "string", "enum": []})
+    rules, other_rules = (XmlCallFormat([each]).format_rules([each]) for each in (tool, empty))
+    assert rules == other_rules
+    assert '<get_widget_data widget_uuid="..."></get_widget_data>' in rules
+    assert ['"w-1"' in build_grammar([each]) for each in (tool, empty)] == [True, False]
+    assert build_grammar([empty]) == build_grammar([])
 
 
 def test_the_grammar_names_each_tag():

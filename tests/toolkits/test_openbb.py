@@ -110,6 +110,7 @@ def test_the_prompt_is_the_same_for_every_request():
     assert prompt(query=query()) == prompt(query=query(PRICES, dialect="copilot")) != prompt()
     assert "get_widget_data" in prompt(query=query())
     assert "widget" not in prompt()
+    assert ["show_table" in prompt(tools=[name]) for name in ("show_table", "get_widget_data")] == [True, False]
 
 
 # --- the client's tools
@@ -132,9 +133,9 @@ def test_a_tool_of_the_client_may_have_the_name_of_one_of_ours():
     assert tools["show_table"].options.remote
 
 
-def of_exchange(bench, asked):
-    view = bench.exchange.view
-    toolkit = OpenBBToolkit(bench.journal, Requirements("openbb", {}), exchange_view=view, config={"query": asked})
+def of_exchange(bench, asked, **config):
+    view, config = bench.exchange.view, {"query": asked, **config}
+    toolkit = OpenBBToolkit(bench.journal, Requirements("openbb", {}), exchange_view=view, config=config)
     return {each.name: each for each in toolkit.tools()}
 
 
@@ -147,13 +148,30 @@ async def test_data_that_came_is_not_asked_for_again(tmp_path):
     ]
     bench = ExchangeHarness(script, folder=tmp_path / "s")
     bench.exchange.tools.update(of_exchange(bench, query(PRICES)))
-    came = [ToolResult(call_id=id, output="1.5") for id in "ac"]
+    came = [ToolResult(call_id=id, output="1.5" + " " * 9_000) for id in "ac"]
     assert (await bench.exchange.reply("Hi.")).reason == "handed_off"
     assert (await bench.exchange.reply(Message(role="user", parts=(came[0],)))).reason == "handed_off"
-    assert ["read it above" in output for output in bench.outputs] == [False, True]
+    # A small model would call a third time if it did not get the data again.
+    assert ["answer from it:\n1.5" in output for output in bench.outputs] == [False, True]
+    assert len(bench.outputs[1]) < 3_000
     assert [each for each in "abcd" if bench.exchange.history.is_open(each)] == ["c"]
     assert (await bench.exchange.reply(Message(role="user", parts=(came[1], Text(text="And now?"))))).exit_code == 0
     assert [each for each in "abcd" if bench.exchange.history.is_open(each)] == ["d"]  # a new question, new data
+    bench.session.close()
+
+
+async def test_a_small_model_is_offered_each_widget_once(tmp_path):
+    bench = ExchangeHarness([calls(call("get_widget_data", '{"widget_uuid": "w-1"}', id="a"))], folder=tmp_path / "s")
+
+    def list_uuids(*widgets):
+        tool = of_exchange(bench, query(*widgets), small_model=True)["get_widget_data"]
+        assert list(tool.spec.schema["properties"]) == ["widget_uuid"]
+        return tool.spec.schema["properties"]["widget_uuid"]["enum"]
+
+    assert list_uuids(PRICES, NEWS) == ["w-1", "w-2"]
+    bench.exchange.tools.update(of_exchange(bench, query(PRICES, NEWS), small_model=True))
+    assert (await bench.exchange.reply("Hi.")).reason == "handed_off"
+    assert (list_uuids(PRICES, NEWS), list_uuids(PRICES)) == (["w-2"], [])
     bench.session.close()
 
 
@@ -168,7 +186,7 @@ async def test_current_values_make_no_other_call(tmp_path):
     assert (
         await bench.exchange.reply(Message(role="user", parts=(ToolResult(call_id="a", output="1"),)))
     ).exit_code == 0
-    assert "read it above" in bench.outputs[-1]
+    assert "answer from it:\n1" in bench.outputs[-1]
     bench.session.close()
 
 

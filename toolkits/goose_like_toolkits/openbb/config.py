@@ -18,7 +18,8 @@ class OpenBBConfig(FrozenModel):
     """The checked config.
 
     `name`, `description`, `image` and `features` present the profile to the Workspace. `functions` are optional
-    functions of the client that the model may call. The server puts the current request into `query`.
+    functions of the client that the model may call. `small_model` offers only data that was not fetched yet; for the
+    embedded model. The server puts the current request into `query`.
     """
 
     name: str = ""
@@ -27,6 +28,7 @@ class OpenBBConfig(FrozenModel):
     features: dict[str, Any] = {}
     functions: tuple[str, ...] = ()
     tools: list[str] | None = None
+    small_model: bool = False
     query: Query | None = None
 
 

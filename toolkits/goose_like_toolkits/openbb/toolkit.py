@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue
@@ -17,6 +19,7 @@ from goose_like.serve.openbb.client_tools import (
     check_call,
     get_changes,
 )
+from goose_like.serve.openbb.query import WidgetTiers
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .config import parse_config
@@ -24,6 +27,7 @@ from .functions import build_client_tools, build_function_tools
 from .rows import Row, list_columns, parse_rows, prepare_chart_rows
 
 _MAX_PAGE_BYTES = 300_000
+_MAX_REPEATED_CHARACTERS = 2_000
 _MAX_PROMPTS, _MAX_PROMPT_CHARACTERS = 5, 200
 _CODE_FENCE = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
 _KIND_NAMES = {"html": "page"}
@@ -54,7 +58,8 @@ class OpenBBToolkit(Toolkit):
     @override
     def prompt(self) -> str:
         # The prompt is the same for every request; the dashboard is described in the messages.
-        pages = ["widgets.md"] * (self._config.query is not None) + ["showing.md"]
+        shows = self._config.tools is None or not {"show_table", "show_chart"}.isdisjoint(self._config.tools)
+        pages = ["widgets.md"] * (self._config.query is not None) + ["showing.md"] * shows
         return "\n".join(files(__package__).joinpath(page).read_text(encoding="utf-8") for page in pages)
 
     @override
@@ -62,6 +67,8 @@ class OpenBBToolkit(Toolkit):
         useful_names = set(self._list_useful_tools())
         own_tools = {each.name: each for each in super().tools() if each.name in useful_names}
         query = self._config.query
+        if query and self._config.small_model:
+            own_tools |= {name: self._narrow(own_tools[name]) for name in WIDGET_DATA_FUNCTIONS if name in own_tools}
         if query is None or query.dialect == "copilot":
             return tuple(own_tools.values())
         names = dict.fromkeys((*self._config.functions, *[SKILL_FUNCTION] * bool(query.offered_skills)))
@@ -83,25 +90,38 @@ class OpenBBToolkit(Toolkit):
                 yield "get_params_options"
         yield from ("show_table", "show_chart", "show_html", "suggest_prompts")
 
+    def _narrow(self, tool: Tool) -> Tool:
+        """Limit a tool for data to the widgets without a call in this turn, because small models repeat their calls."""
+        widgets = self._config.query.widgets if self._config.query else WidgetTiers()
+        own = widgets.extra if tool.name == WIDGET_DATA_FUNCTIONS[1] else (*widgets.primary, *widgets.secondary)
+        newest = takewhile(lambda message: message.role != "user", reversed(self.exchange_view.processor.messages))
+        called = {str(call.parse_arguments().get("widget_uuid")) for message in newest for call in message.tool_calls}
+        left = [widget.uuid for widget in own if widget.uuid not in called]
+        uuid = {"type": "string", "enum": left}
+        schema = {"type": "object", "properties": {"widget_uuid": uuid}, "required": ["widget_uuid"]}
+        return replace(tool, spec=replace(tool.spec, schema=schema))
+
     def _check(self, name: str, arguments: dict[str, Any]) -> None:
         if self._config.query is None:
             raise ToolError("there is no dashboard here; answer without its data")
         check_call(name, arguments, self._config.query)
-        if name in (*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION, SKILL_FUNCTION) and self._has_result(name, arguments):
-            raise ToolError(f"you already have the result of {name} for these arguments: read it above and answer")
+        is_repeatable = name not in (*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION, SKILL_FUNCTION)
+        if not is_repeatable and (earlier := self._find_result(name, arguments)) is not None:
+            text = earlier[:_MAX_REPEATED_CHARACTERS] + " [more above]" * (len(earlier) > _MAX_REPEATED_CHARACTERS)
+            raise ToolError(f"{name} gave this already for these arguments; answer from it:\n{text}")
 
-    def _has_result(self, name: str, arguments: dict[str, Any]) -> bool:
-        """Tell whether the same call succeeded in this turn: small models repeat calls again and again."""
+    def _find_result(self, name: str, arguments: dict[str, Any]) -> str | None:
+        """Return the result of the same call in this turn, if it succeeded: small models repeat calls."""
         wanted = self._complete(arguments)
-        results: set[str] = set()
+        results: dict[str, str] = {}
         for message in reversed(self.exchange_view.processor.messages):
             if message.role == "user":
                 break
-            results |= {result.call_id for result in message.tool_results if not result.is_error}
+            results |= {result.call_id: result.output for result in message.tool_results if not result.is_error}
             for call in message.tool_calls:
                 if call.id in results and call.name == name and self._complete(call.parse_arguments()) == wanted:
-                    return True
-        return False
+                    return results[call.id]
+        return None
 
     def _complete(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Add the current values of the widget, which a call may leave out, to the arguments of a call."""
