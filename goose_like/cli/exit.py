@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import TextIOWrapper
+from io import TextIOWrapper, UnsupportedOperation
 from typing import TextIO
 
 from goose_like.core.errors import GooseLikeError
@@ -42,7 +42,11 @@ def keep_stdout() -> Iterator[None]:
     """Keep standard output for answers: child processes and C code of toolkits write to standard error instead."""
     original = sys.stdout
     original.flush()
-    number = original.fileno()
+    try:
+        number = original.fileno()
+    except UnsupportedOperation:  # somebody in this process reads the output
+        yield
+        return
     with open(os.dup(number), "w", encoding=original.encoding, errors=original.errors) as sys.stdout:
         os.dup2(sys.stderr.fileno(), number)
         try:
