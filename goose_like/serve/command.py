@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import UsageError
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -80,7 +80,7 @@ def _import_process() -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("goose_like"):
             raise
-        raise GooseLikeError(
+        raise UsageError(
             f"{error.name} is not installed; install the server's packages: pip install 'goose-like[serve]'"
         ) from error
     return process

@@ -112,7 +112,7 @@ def test_a_missing_extra_is_named(place):
     (place.work / "absent").mkdir()
     (place.work / "absent" / "uvicorn.py").write_text("raise ModuleNotFoundError('gone', name='uvicorn')\n")
     code, report = fail_to_start(place, env={"PYTHONPATH": str(place.work / "absent")})
-    assert code == 1
+    assert code == 2
     assert "pip install 'goose-like[serve]'" in report
 
 
