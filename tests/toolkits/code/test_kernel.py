@@ -716,7 +716,8 @@ def bare(tmp_path):
 
 async def test_other_python_interpreters(tmp_path, bare):
     async with open_harness(tmp_path, "full", python=bare) as here:
-        assert f"{bare} has no ipykernel; ask the user to install it there" in await here.run_stopped("1")
+        advice = f"{bare} has no ipykernel; install it there ({bare} -m pip install ipykernel)"
+        assert advice in await here.run_stopped("1")
     async with open_harness(tmp_path, "full", python=str(tmp_path / "no-such-python")) as here:
         assert "No such file" in await here.run_stopped("1")
         assert list(here.workspace.tmp.glob("kernel-*")) == []
@@ -725,7 +726,7 @@ async def test_other_python_interpreters(tmp_path, bare):
 
 
 async def test_missing_extra_is_explained(tmp_path, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.code.toolkit.find_spec", lambda name: None)
+    monkeypatch.setattr("goose_like_toolkits.code.config.find_spec", lambda name: None)
     with pytest.raises(ProfileError, match=r"pip install 'goose-like\[kernel\]'"):
         async with open_harness(tmp_path, "full"):
             pass

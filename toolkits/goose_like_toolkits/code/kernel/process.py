@@ -5,6 +5,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping
@@ -237,8 +238,8 @@ def _make_variables(workspace: Workspace, inside: str) -> dict[str, str]:
 def _explain_failed_start(python: str, output: str) -> str:
     if "No module named 'ipykernel'" in output:
         return (
-            f"{python} has no ipykernel; ask the user to install it there (pip install ipykernel), or to remove "
-            "`python` from the config of the toolkit"
+            f"{python} has no ipykernel; install it there ({shlex.quote(python)} -m pip install ipykernel), or "
+            "remove `python` from the config of the toolkit"
         )
     return f"the kernel did not start: {output}"
 

@@ -225,6 +225,7 @@ def main(connection_file: str) -> None:
     output = os.dup(1)  # ipykernel captures the first one
     faulthandler.enable(os.fdopen(os.dup(2), "w"), all_threads=False)
     warnings.filterwarnings("ignore", message="To exit: use")
+    warnings.filterwarnings("ignore", message="The default engine for reading")  # of pandas, at each `read_excel`
     warnings.formatwarning = format_warning
     app = App.instance(config=_make_config(), connection_file=connection_file)
     app.initialize([])
