@@ -6,10 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from goose_like_toolkits.components.repositories.packing import install
-from goose_like_toolkits.components.repositories.repository import LocalRepository
-from goose_like_toolkits.components.repositories.settings import read_settings
-
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
 from goose_like.config.profile import ModelChoice, Profile, SandboxMode, ToolkitChoice
@@ -21,6 +17,7 @@ from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 from tests import ROOT
 from tests.fakes import FakeProvider, call, calls
+from tests.toolkits.components.component_files import put_into_repository
 
 COMPONENTS = ROOT / "tests/fixtures/components"
 
@@ -89,9 +86,8 @@ async def hired(
 
 
 def installed(*names: str) -> None:
-    """Puts components of tests/components into the local repository."""
-    repository = LocalRepository(read_settings(None).local)
-    install([COMPONENTS / name for name in names], repository, lambda _: None)
+    """Put components of the fixtures into the local repository."""
+    put_into_repository(*(COMPONENTS / name for name in names))
 
 
 def named(name: str, group: str = "org.example.guidebook", version: str = "1.0.0", **more: Any) -> dict[str, Any]:

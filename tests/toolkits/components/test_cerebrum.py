@@ -6,10 +6,10 @@ import uuid
 from contextlib import asynccontextmanager
 
 import pytest
-from goose_like_toolkits.components.assets.words import beginning
-from goose_like_toolkits.components.models.cerebrum import Brain
-from goose_like_toolkits.components.models.conversation import BEGINNING, GO_ON, wire_names
-from goose_like_toolkits.components.models.plugin_calls import PluginCommand, PluginTools
+from goose_like_toolkits.components.bridges.cerebrum import Cerebrum
+from goose_like_toolkits.components.bridges.conversation import BEGINNING, GO_ON, wire_names
+from goose_like_toolkits.components.bridges.plugin_calls import PluginTools
+from goose_like_toolkits.components.definition.config_file import Command
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,7 +49,11 @@ def check(command, param):
 DISK = PluginTools(
     "disk",
     "disk reads files.",
-    (PluginCommand("read", "Read a file.", READ), PluginCommand("say", "Say it.", ONE, is_wrapped=True)),
+    (
+        Command(name="read", description="Read a file.", arguments=READ),
+        Command(name="say", description="Say it.", arguments=ONE),
+    ),
+    {"say"},
     check,
 )
 
@@ -64,14 +68,13 @@ class Head:
         journal.emit(SessionStarted(version="0", name="n", cwd="/", profile="p", models={"processor": label}, tools=()))
         journal.emit(TurnStarted(message=Message.user("go")))
         journal.emit(MessageCompleted(message=calls(call("chat_talk", "{}", "call_7"))))
-        self.brain = Brain(
+        self.brain = Cerebrum(
             ExchangeView(session, ModelPair(model, model), journal),
             journal,
             session=session,
             workspace=Workspace(session.folder, mode="full", approval="yolo", notifier=journal),
             limits=limits,
-            purpose="component chat",
-            patience=FAST_RETRIES,
+            retry_policy=FAST_RETRIES,
         )
 
     async def interact(self, *plugins, **asked):
@@ -236,14 +239,14 @@ async def test_assets_are_listed_last():
         ]
         await head.interact(content="Well?", assets=assets)
         (line,) = head.lines
+        table = json.dumps(assets[1]["content"])
         said, _, listed = line.partition("\n\n")
         assert said == "user: Well?"
         assert [json.loads(each) for each in listed.splitlines()[1:]] == [
             {"asset_id": "s", "asset_type": "summary", "content": "long ago"},
-            {"asset_id": "t", "asset_type": "table", "shape": "list of 1,000 mappings with n"}
-            | {"begins": beginning(assets[1]["content"])},
+            {"asset_id": "t", "asset_type": "table", "characters": len(table), "begins": table[:600]},
             *({"asset_id": str(at), "content": "word " * 1500} for at in range(3)),
-            {"asset_id": "3", "shape": "text of 7,500 characters", "begins": beginning("word " * 1500)},
+            {"asset_id": "3", "characters": 7502, "begins": json.dumps("word " * 1500)[:600]},
             {"asset_id": "m", "asset_type": "model"},
         ]
         await head.interact(DISK, message_history=[made("say", "x"), gave("say", "y")], assets={"s": assets[0]})
@@ -393,14 +396,14 @@ async def test_a_wrong_call_goes_back_with_those_beside_it(wrong, told):
         results = head.provider.requests[1].messages[-1].tool_results
         assert all(result.is_error for result in results)
         assert told in results[1].output
-        assert results[0].output == f"not run, as the call of {wrong.name} beside it is wrong; make both again"
+        assert results[0].output == f"not run, as the call of {wrong.name} beside it is wrong; call both again"
 
 
 async def test_plugins_of_any_name():
     seen = []
-    query = (PluginCommand("查询", "", {}),)
+    query = (Command(name="查询", description="", arguments={}),)
     plugins = [
-        PluginTools(name, "", query, lambda *given, name=name: seen.append((name, *given)) or ())
+        PluginTools(name, "", query, (), lambda *given, name=name: seen.append((name, *given)) or ())
         for name in ("天气", "时间")
     ]
     _, second = wire_names(["天气_查询", "时间_查询"])
@@ -432,7 +435,7 @@ async def test_tokens_count_in_the_session_and_it_is_heard_within():
         await head.interact(content="?")
         told = [event for event in head.recorder.events if isinstance(event, UsageRecorded)]
         spent = Usage(input_tokens=10, output_tokens=5)
-        assert told == [UsageRecorded(model="scripted:x", usage=spent, purpose="component chat")]
+        assert told == [UsageRecorded(model="scripted:x", usage=spent, purpose="component")]
         assert head.session.history.turn_usage["scripted:x"] == spent
         assert {event.call_id for event in head.recorder.events if isinstance(event, SubagentEvent)} == {"call_7"}
         assert [message.text for message in head.session.history.messages] == ["go", ""]

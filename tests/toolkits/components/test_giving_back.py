@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.toolkits.components.component_programs import DEMO, Stage, stage
 from tests.toolkits.components.component_session import company
 from tests.toolkits.developer.developer_harness import wait_until
-
-__all__ = ["stage"]  # a fixture
 
 HEAD = """
 group_id: org.example
@@ -114,78 +111,3 @@ async def test_one_that_is_stopped_while_it_opens_is_given_back(tmp_path, shop):
         assert log_of(made)[-1] == "close second"
         (made.root / "second.stuck").unlink()
         assert await made.ok("careful_work") == "worked"
-
-
-def test_managers_give_back_the_one_that_failed_too(stage: Stage) -> None:
-    program = (
-        DEMO
-        + """
-from concopilot.framework.plugin.manager import BasicPluginManager
-class Tool(Demo):
-    def initialize(self):
-        log.append(f"+{self.id}")
-        if self.config.config.fails:
-            raise OSError(f"{self.id} is down")
-    def finalize(self):
-        log.append(f"-{self.id}")
-        if self.config.config.fails == "for good":
-            raise OSError(f"{self.id} sticks")
-def tools(*plugins):
-    made = BasicPluginManager(config("plugin_manager"))
-    for id, fails in plugins:
-        made.add_plugin(Tool(config(as_plugin=True, info={"title": id}, commands=[{"command_name": "go"}],
-                                    config={"id": id, "fails": fails})))
-    return made
-def both(made):
-    del log[:]
-    return [told(made.initialize), told(made.finalize), " ".join(log)]
-def notes(made):
-    try:
-        made.initialize()
-    except OSError as error:
-        return error.__notes__
-result = [
-    both(manager(pool(1), pool(2, fails=True, sticks=True), pool(3))),
-    both(tools(("a", False), ("b", True), ("c", False))),
-    both(tools(("d", False), ("e", "for good"))),
-    both(tools(("f", False), ("g", False))),
-    notes(manager(pool(4, sticks=True), pool(5, fails=True, sticks=True))),
-]
-"""
-    )
-    pools, plugins, stuck, fine, notes = stage.ours(program)
-    assert pools == [["OSError", "2 is down"], None, "+1 +2 -2 -1"]
-    assert plugins == [["OSError", "b is down"], None, "+a +b -b -a"]
-    assert stuck == [["OSError", "e is down"], None, "+d +e -e -d"]
-    assert fine == [None, None, "+f +g -g -f"]
-    assert ["5 sticks" in notes[0], "4 sticks" in notes[1]] == [True, True]
-
-
-def test_a_copilot_gives_back_the_part_that_failed_and_tells_the_first_error(stage: Stage) -> None:
-    program = (
-        DEMO
-        + """
-from concopilot.framework.copilot import BasicCopilot
-class Part:
-    def __init__(self, name, fails=False):
-        self.name, self.fails = name, fails
-    def config_context(self, context):
-        pass
-    config_resources = config_context
-    def initialize(self):
-        log.append(f"+{self.name}")
-        if self.fails:
-            raise OSError(f"{self.name} is down")
-    def finalize(self):
-        log.append(f"-{self.name}")
-        if self.fails:
-            raise ValueError(f"{self.name} sticks")
-made = BasicCopilot(config("copilot"))
-made.resource_manager = manager(pool(1), pool(2))
-made.storage, made.cerebrum, made.plugin_manager = Part("storage"), Part("cerebrum", True), Part("plugins")
-result = [told(made.run), " ".join(log)]
-"""
-    )
-    error, log = stage.ours(program)
-    assert error == ["OSError", "cerebrum is down"]
-    assert log == "+1 +2 +storage +cerebrum -cerebrum -storage -2 -1"

@@ -10,7 +10,7 @@ import pytest
 
 from tests import ROOT
 
-GUARDS = ROOT / "toolkits/goose_like_toolkits/components/inside/guards.py"
+GUARDS = ROOT / "toolkits/goose_like_toolkits/components/worker/guard.py"
 
 _BEFORE = """
 import importlib.util, json, sys

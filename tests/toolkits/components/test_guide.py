@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.components.repositories.packing import install
-from goose_like_toolkits.components.repositories.repository import LocalRepository
-from goose_like_toolkits.components.repositories.settings import read_settings
+from goose_like_toolkits.components.definition.reader import read_definitions
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Logged
 from tests import ROOT
+from tests.toolkits.components.component_files import put_into_repository
 from tests.toolkits.components.exchange_with_components import COMPONENTS, hired, installed, named
 
 ADDRESS = {"number": 12, "street": "Main Street"}
@@ -241,7 +240,7 @@ async def test_before_its_first_call_a_component_says_what_the_repositorys_files
     monkeypatch.setenv("HOME", str(tmp_path / "person"))
     own = "  prompt: Never order without an address.\n"
     changed = Path(copied(tmp_path, "pizzeria", own, "")["path"])
-    install([changed], LocalRepository(read_settings(None).local), lambda words: None)
+    put_into_repository(changed)
     async with hired(tmp_path, named("pizzeria")) as made:
         await made.ok("pizzeria_spell", param="good")
         assert "Never order after ten." in made.system
@@ -263,11 +262,12 @@ async def test_a_session_does_not_parse_an_installed_component_again(tmp_path, r
     start = """
 import sys
 from pathlib import Path
-from goose_like_toolkits.components.described.entry import read_entries
-(reading,) = read_entries([Path(sys.argv[1])]).values()
-print(reading.value.coordinates, "yaml" in sys.modules)
+from goose_like_toolkits.components.definition.reader import read_definitions
+(read,) = read_definitions([Path(sys.argv[1])]).values()
+print(read.value.coordinates, "yaml" in sys.modules)
 """
     stored = next(repository.rglob("*config.yaml"))
+    read_definitions([stored])
     words = [sys.executable, "-c", start, str(stored)]
     read = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=True)
     assert read.stdout == "org.example.guidebook:pizzeria:1.0.0 False\n"
@@ -308,7 +308,7 @@ async def test_a_user_that_can_not_begin_or_end_keeps_no_resource_open(tmp_path,
     async with hired(tmp_path, LEDGER, {**CLERK, "config": {"fails": when}}, AUDITOR) as made:
         if when == "initialize":
             said = await made.failed("clerk_write", line="one")
-            assert "clerk can't be made: RuntimeError: no initialize today" in said
+            assert "clerk can't be constructed: RuntimeError: no initialize today" in said
         else:
             await made.ok("clerk_write", line="one")
         await made.ok("auditor_write", line="two")

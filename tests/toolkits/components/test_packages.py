@@ -1,20 +1,15 @@
-"""The components that PyPI's `concopilot` contains, in a session: by the names we serve, and by that package itself."""
+"""The components that PyPI's `concopilot` contains, in a session."""
 
 import json
-import sysconfig
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from goose_like_toolkits.components.environments.environment import default_folder
 
 from goose_like.core.events import Answer, ToolProgress
 from tests.fakes import call, calls
-from tests.toolkits.components.concopilot_real import real_python
-from tests.toolkits.components.exchange_with_components import COMPONENTS, Hired, hired, installed, named
-
-__all__ = ["real_python"]  # a fixture
+from tests.toolkits.components.exchange_with_components import Hired, hired, installed, named
 
 BASIC = "org.concopilot.basic"
 FILES = named("disk-storage", f"{BASIC}.storage", "0.0.1")
@@ -22,30 +17,19 @@ FOREMAN = named("foreman", "org.example.packaged")
 ALLOWED = Answer(choice="allow", by="person", text="Write it down")
 
 
-@pytest.fixture(params=["ours", "real"])
-def which(request) -> str:
-    return request.param
-
-
 @pytest.fixture
-def at_work(which, request, tmp_path, monkeypatch) -> Callable[..., AbstractAsyncContextManager[Hired]]:
-    """Opens a session with the packages' configurations in the local repository. The real package is in a folder of
-    `path`, where an environment's own would be found as well."""
+def at_work(tmp_path, monkeypatch) -> Callable[..., AbstractAsyncContextManager[Hired]]:
+    """Return a function that opens a session with the fixtures in the local repository."""
     monkeypatch.setenv("HOME", str(tmp_path / "person"))
     installed("packaged", "workshop/prompter", "workshop/postman")
-    path: list[str] = []
-    if which == "real":
-        python = request.getfixturevalue("real_python")
-        (site,) = python.parent.parent.glob("lib/python3*/site-packages")
-        path = [str(site), sysconfig.get_path("purelib")]
 
-    def opened(*use: dict[str, Any], **how: Any) -> AbstractAsyncContextManager[Hired]:
-        return hired(tmp_path, *use, answer=ALLOWED, path=path, **how)
+    def open_session(*use: dict[str, Any], **how: Any) -> AbstractAsyncContextManager[Hired]:
+        return hired(tmp_path, *use, answer=ALLOWED, **how)
 
-    return opened
+    return open_session
 
 
-async def test_storage_on_a_disk_as_a_plugin(at_work, which):
+async def test_storage_on_a_disk_as_a_plugin(at_work):
     async with at_work(FILES) as made:
         assert '"status"' in await made.ok("files_write", file_path="notes/today.txt", content="milk")
         assert json.loads(await made.ok("files_read", file_path="notes/today.txt"))["content"] == "milk"
@@ -100,15 +84,15 @@ async def test_letters_go_both_ways(at_work):
         assert seen == ["False", "True", "to the agent", "to the user", "True"]
 
 
-async def test_what_differs_is_what_the_original_gets_wrong(at_work, which):
+async def test_corrections_of_the_framework(at_work):
     """Values are kept without pickles, and a response that is no mapping is not lost."""
     postman = named("postman", "org.example.workshop")
     async with at_work(FOREMAN, postman) as made:
         assert json.loads(await made.ok("foreman_keep", value={"a": [1]})) == {"a": [1]}
         (told,) = made.root.rglob("value.info")
-        assert told.read_text() == {"ours": "json", "real": "pickle"}[which]
+        assert told.read_text() == "pickle"
         reply = json.loads(await made.ok("postman_send"))
-        assert reply["content"].get("response") == {"ours": "text", "real": None}[which]
+        assert reply["content"].get("response") == "text"
 
 
 async def test_two_instances_of_a_storage_with_0_among_them(at_work):
@@ -120,17 +104,3 @@ async def test_two_instances_of_a_storage_with_0_among_them(at_work):
         placed = made.root / ".runtime" / "org" / "concopilot" / "basic" / "storage" / "disk-storage" / "0.0.1"
         assert sorted(folder.name for folder in placed.iterdir()) == ["0", "b"]
         assert [(made.root / name / "a.txt").read_text() for name in ("one", "two")] == ["first", "second"]
-
-
-async def test_the_real_package_is_installed_where_a_profile_wants_it(real_python, tmp_path, monkeypatch):
-    """By pip, with what it needs from around; a component need not ask for it."""
-    monkeypatch.setenv("HOME", str(tmp_path / "person"))
-    around = [str(site) for site in real_python.parent.parent.glob("lib/python3*/site-packages")]
-    path = [*around, sysconfig.get_path("purelib")]
-    use = {"path": str(COMPONENTS / "workshop" / "postman")}
-    how = {"real": True, "pip_params": ["--no-deps"], "path": path, "answer": ALLOWED}
-    async with hired(tmp_path, use, **how) as made:
-        assert json.loads(await made.ok("postman_send"))["content"]["command"] == "echo"
-        (asked,) = [each for each in made.recorder.questions if "pip install" in each.text]
-        assert "pip install concopilot --no-deps" in asked.text
-        assert any(default_folder(made.root).glob("lib/python3*/site-packages/concopilot/framework/__init__.py"))

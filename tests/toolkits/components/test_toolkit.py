@@ -2,18 +2,14 @@
 
 import asyncio
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import pytest
 from goose_like_toolkits.components.commands.scaffold import write_component
-from goose_like_toolkits.components.described.coordinates import Coordinates
-from goose_like_toolkits.components.repositories.packing import install
-from goose_like_toolkits.components.repositories.repository import LocalRepository
-from goose_like_toolkits.components.repositories.settings import read_settings
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Answer
+from tests.toolkits.components.component_files import put_into_repository
 from tests.toolkits.components.component_session import COMPONENTS, company, used
 
 
@@ -92,9 +88,7 @@ async def test_one_resource_that_two_configure_differently_is_told(tmp_path, mon
         pool = {"group_id": "org.example.workshop", "artifact_id": "pool", "version": "1.0.0", "config": {"log": log}}
         return used(name, config={"resources": [{"type": "http", **pool}]})
 
-    LocalRepository(Path.home() / ".concopilot" / "repository").install(
-        [(COMPONENTS / "workshop" / "pool" / ".config", Coordinates("org.example.workshop", "pool", "1.0.0"))]
-    )
+    put_into_repository(COMPONENTS / "workshop" / "pool")
     with pytest.raises(ProfileError, match=r"headline and another component configure org\.example\.workshop:pool"):
         async with company(tmp_path, with_log("fetch", "a.log"), with_log("headline", "b.log")):
             pass
@@ -226,7 +220,7 @@ async def test_of_an_installed_component_its_package_is_reached_and_nothing_besi
     there = tmp_path / "mine"
     write_component("plugin", "counter", there, "org.example")
     (there / "private.txt").write_text("secret")
-    install([there / "counter"], LocalRepository(read_settings(None).local), print)
+    put_into_repository(there / "counter")
     counter = {"group_id": "org.example", "artifact_id": "counter", "version": "0.1.0-SNAPSHOT"}
     async with company(tmp_path, "escaper", counter, mode=mode) as made:
         assert (await made.value("counter_count_words", text="to be"))["count"] == 2
@@ -258,7 +252,7 @@ async def test_of_two_versions_the_code_of_the_one_that_is_used_counts(tmp_path,
         config.write_text(config.read_text().replace("0.1.0-SNAPSHOT", version))
         code = tmp_path / version / "counter" / "counter.py"
         code.write_text(code.read_text().replace("len(words),", f"{version[0]},"))
-        install([tmp_path / version], LocalRepository(read_settings(None).local), print)
+        put_into_repository(tmp_path / version)
     newer = {"group_id": "org.example", "artifact_id": "counter", "version": "2.0.0"}
     async with company(tmp_path, newer) as made:
         assert (await made.value("counter_count_words", text="to be or not"))["count"] == 2

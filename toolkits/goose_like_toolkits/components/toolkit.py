@@ -1,66 +1,76 @@
 """ComponentsToolkit: each command of a ConCopilot component is a tool."""
 
 from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Self
 
-from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec, make_tool
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
-from goose_like_toolkits.components.commands.extra import require_extra
-from goose_like_toolkits.components.described.entry import Offer
 
 from .config import Config
-from .member import Member
-from .roster import open_roster
-from .surroundings import Surroundings
+from .definition.config_file import Command
+from .host.registry import Member, Registry
+from .host.repository import Repositories, read_settings
+
+_GUIDANCE = (
+    "Where a parameter takes an asset, its reference stands for the value: asset://ID/content, with further keys and "
+    "indexes behind it."
+)
 
 
 class ComponentsToolkit(Toolkit):
-    """Components of ConCopilot, unmodified, in a process of their own that is started with the first call."""
+    """Components of ConCopilot, unmodified, in a process of their own that starts with the first call."""
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
         require_extra()
-        self._asked = Config.read(self.config)
-        self._roster = open_roster(self._asked, self.workspace, notifier)
+        self._settings = Config.read(self.config)
+        self._registry = open_registry(self._settings, self.workspace.root)
+        for member in self._registry.members.values():
+            if not member.definition.as_plugin and not member.is_resource:
+                self.notifier.log(
+                    f"components: {member.name} is of type {member.definition.type}, and a session has use for plugins "
+                    "and resources only"
+                )
         self._calls: Any = None
 
     @classmethod
     async def create(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
-        """One whose components are here: what has to be fetched is, and the person may stop that."""
+        """Read the components in a thread."""
         return await run_in_daemon_thread(partial(cls, notifier, requires, **kwargs))
 
     def prompt(self) -> str:
-        """Which components there are, and what each says of itself."""
-        told = [self._told(member) for member in self._roster.plugins]
-        return "\n".join(["Components, with their commands as tools:", *told, _GUIDANCE]) if told else ""
+        """Describe the components and add their prompts."""
+        lines = [self._describe(member) for member in self._registry.plugins]
+        return "\n".join(["Components, with their commands as tools:", *lines, _GUIDANCE]) if lines else ""
 
     def tools(self) -> tuple[Tool, ...]:
-        """A tool for each command, beside those for assets; the config may pick among all."""
+        """Return a tool for each command, beside those for assets; the profile may pick among them."""
         own = {name: make_tool(getattr(self, name)) for name in self.tool_names()}
-        theirs = {name: self._tool_of(name, member, offer) for name, member, offer in self._roster.tools()}
-        if taken := [name for name in theirs if name in own]:
-            raise ProfileError(
-                f"a component's command has the name of a tool, {taken[0]!r}; give the component another"
-            )
-        there = theirs | own
-        picked = there if self._asked.tools is None else self._asked.tools
+        commands = {name: self._build_tool(name, member, each) for name, member, each in self._registry.list_tools()}
+        if taken := [name for name in commands if name in own]:
+            text = f"a component's command has the name of a tool, {taken[0]!r}; give the component another"
+            raise ProfileError(text)
+        known = commands | own
+        picked = known if self._settings.tools is None else self._settings.tools
         for name in picked:
-            if name not in there:
-                raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, there)}", ("config", "tools"))
-        return tuple(there[name] for name in picked)
+            if name not in known:
+                raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, known)}", ("config", "tools"))
+        return tuple(known[name] for name in picked)
 
     async def close(self) -> None:
-        """Has components finalised, resources last, and ends their process."""
-        for fault in await self._calls.close() if self._calls else ():
-            self.notifier.log(f"components: {fault}")
+        """Finalize the components and end their process."""
+        for problem in await self._calls.close() if self._calls else ():
+            self.notifier.log(f"components: {problem}")
 
     @tool
     async def list_assets(self) -> str:
-        """The assets of this session, that commands gave or kept: what each is, and how large."""
-        return str(self._at_work().listed())
+        """List the assets of this session, which commands gave: id, type, shape and description."""
+        return str(self._get_calls().list_assets())
 
     @tool
     async def get_asset(self, asset_id: str, path: str = "content", start: int = 0) -> str:
@@ -71,36 +81,44 @@ class ComponentsToolkit(Toolkit):
             path: The keys and indexes to what is wanted, with `/` between.
             start: The character of the text to begin with, where it is long.
         """
-        return str(self._at_work().asset(asset_id, path, start))
+        return str(self._get_calls().get_asset(asset_id, path, start))
 
-    def _at_work(self) -> Any:
-        """What a call takes; imported with the first one, as most of a session's start would else be for it."""
+    def _get_calls(self) -> Any:
+        """Return what runs calls. It is imported with the first one, so that sessions start fast."""
         if self._calls is None:
-            from .calls import Calls
+            from .host.calls import ComponentCalls
+            from .host.runtime import Surroundings
 
             around = Surroundings(
                 self.workspace, self.session, self.exchange_view, self.limits, self.notifier, self.report_progress
             )
-            self._calls = Calls(self._asked, around, self._roster)
+            self._calls = ComponentCalls(self._settings, around, self._registry)
         return self._calls
 
-    async def _call(self, member: Member, command: str, /, **arguments: Any) -> str:
-        return str(await self._at_work().run(member, command, arguments))
+    async def _call(self, member: Member, command: Command, /, **arguments: Any) -> str:
+        return str(await self._get_calls().run(member, command, arguments))
 
-    def _tool_of(self, name: str, member: Member, offer: Offer) -> Tool:
-        spec = ToolSpec(name, offer.description, offer.arguments)
-        return Tool(spec, partial(self._call, member, offer.name), AnyArguments, ToolOptions(time_limit_s=None))
+    def _build_tool(self, name: str, member: Member, command: Command) -> Tool:
+        spec = ToolSpec(name, command.description, command.arguments)
+        return Tool(spec, partial(self._call, member, command), AnyArguments, ToolOptions(time_limit_s=None))
 
-    def _told(self, member: Member) -> str:
+    def _describe(self, member: Member) -> str:
         try:
-            prompt = member.prompt([self.workspace.root])
+            prompt = member.read_prompt([self.workspace.root])
         except GooseLikeError as error:
             raise ProfileError(f"{member.name}: {error}") from error
-        about = " ".join(member.entry.description.split())
+        about = " ".join(member.definition.description.split())
         return f"- {member.name}: {about}" + (f"\n{prompt}" if prompt else "")
 
 
-_GUIDANCE = (
-    "Where a parameter takes an asset, its reference stands for the value: asset://ID/content, with further keys and "
-    "indexes behind it."
-)
+def open_registry(config: Config, root: Path) -> Registry:
+    """Read the components that a profile uses, from the repositories of ConCopilot's settings and of the profile."""
+    more = [root / Path(folder).expanduser() for folder in config.repositories]
+    return Registry(config, root, Repositories.of(read_settings(), more))
+
+
+def require_extra() -> None:
+    """Raise UsageError if a package of the extra `components` is missing."""
+    for module in ("concopilot", "jsonschema", "packaging"):
+        if find_spec(module) is None:
+            raise UsageError(f"components need {module}, which is not installed: pip install 'goose-like[components]'")

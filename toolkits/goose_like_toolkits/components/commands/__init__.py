@@ -1,1 +1,1 @@
-"""What `goose-like component` and `conpack` do."""
+"""The commands `goose-like component` and `conpack`."""

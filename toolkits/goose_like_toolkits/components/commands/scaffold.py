@@ -1,4 +1,4 @@
-"""Writes the package of a new component, as ConCopilot's guide lays it out: `.config/config.yaml` and the code."""
+"""Write the package of a new component: `.config/config.yaml`, a pyproject.toml, and code."""
 
 import keyword
 import os
@@ -11,8 +11,10 @@ from string import Template
 
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
-from goose_like_toolkits.components.described.coordinates import Coordinates
-from goose_like_toolkits.components.repositories.sources import CONFIG_FILES, CONFIG_FOLDER
+
+from ..definition.coordinates import Coordinates
+from ..host.repository import CONFIG_FILES
+from ..host.sources import CONFIG_FOLDER
 
 VERSION = "0.1.0-SNAPSHOT"
 
@@ -22,7 +24,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What is a type's own: the `type` and `resource_type` of its config, the class its code is derived from."""
+    """The differences of a type: base class, `type`, `resource_type` and parameters of the constructor."""
 
     base: str
     type: str
@@ -47,17 +49,16 @@ _SHAPES: Mapping[str, _Shape] = {
 }
 
 TYPES = tuple(_SHAPES)
-"""What can be written."""
+"""The types that can be written."""
 
 
 def write_component(type_name: str, name: str | None, parent: Path, group: str) -> list[Path]:
-    """The files of a new component in the folder `parent/name`; without a name `my_<type>`. A copilot has an interactor
-    of its own beside it.
+    """Write a component into `parent/name`, by default `my_<type>`, and return its files. A copilot gets an interactor.
 
-    Below a Python package it becomes a part of that: its `setup.package` is the whole dotted name.
+    Below a Python package it becomes a part of that: `setup.package` is the full name.
 
     Raises:
-        UsageError: there is no such type, that is no name or no group, or the folder is there or can't be written.
+        UsageError: the type, name or group is wrong, or the folder exists or cannot be written.
     """
     if type_name not in _SHAPES:
         raise UsageError(f"{type_name!r} is no type that can be written; {did_you_mean(type_name, TYPES)}")
@@ -67,12 +68,14 @@ def write_component(type_name: str, name: str | None, parent: Path, group: str) 
     names = {stem: type_name} | ({f"{stem}_interactor": "interactor"} if type_name == "copilot" else {})
     if taken := next((each for each in names if os.path.lexists(parent / each)), None):
         raise UsageError(f"{parent / taken} is there already; choose another name or --path")
-    return [file for each, type_of in names.items() for file in _written(type_of, each, parent, group)]
+    return [file for each, type_of in names.items() for file in _write(type_of, each, parent, group)]
 
 
-def _written(type_name: str, name: str, parent: Path, group: str) -> list[Path]:
+def _write(type_name: str, name: str, parent: Path, group: str) -> list[Path]:
     coordinates = Coordinates(group, name.replace("_", "-"), VERSION)
-    texts = _texts(type_name, name, _values(_SHAPES[type_name], name, coordinates, _package(parent, name)))
+    texts = _build_texts(
+        type_name, name, _build_values(_SHAPES[type_name], name, coordinates, _find_package(parent, name))
+    )
     folder = parent / name
     try:
         (folder / CONFIG_FOLDER).mkdir(parents=True)
@@ -84,13 +87,13 @@ def _written(type_name: str, name: str, parent: Path, group: str) -> list[Path]:
     return [folder / path for path in texts]
 
 
-def _values(shape: _Shape, name: str, coordinates: Coordinates, package: str) -> dict[str, str]:
+def _build_values(shape: _Shape, name: str, coordinates: Coordinates, package: str) -> dict[str, str]:
     kind = "".join(map(str.capitalize, name.split("_")))
     resource_type = Template(shape.resource_type).substitute(name=name)
     return {
         "name": name,
         "title": name.replace("_", " ").capitalize(),
-        "kind": kind if kind not in _taken() else f"{kind}Component",
+        "kind": kind if kind not in _list_imported_names() else f"{kind}Component",
         "group": coordinates.group_id,
         "artifact": coordinates.artifact_id,
         "package": package,
@@ -101,31 +104,35 @@ def _values(shape: _Shape, name: str, coordinates: Coordinates, package: str) ->
     }
 
 
-def _taken() -> set[str]:
-    """Names that the templates import."""
+def _list_imported_names() -> set[str]:
+    """Return the names that the templates import."""
     others = {"Message", "Identity", "Settings", "InteractParameter", "InteractResponse", "AssetRef"}
     return {shape.base for shape in _SHAPES.values()} | others
 
 
-def _texts(type_name: str, name: str, values: Mapping[str, str]) -> dict[str, str]:
-    """The texts of all files by their paths within the component."""
-    filled = {part: _filled(f"{type_name}.{part}.yaml", values) for part in ("info", "config")}
+def _build_texts(type_name: str, name: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of all files by their paths within the component."""
+    filled = {part: _fill(f"{type_name}.{part}.yaml", values) for part in ("info", "config")}
+    project = {} if "." in values["package"] else {"pyproject.toml": _fill("pyproject.toml", values)}
     return {
-        f"{CONFIG_FOLDER}/{CONFIG_FILES[0]}": _filled("config.yaml", {**values, **filled}),
-        "__init__.py": _filled("init.py", values),
-        f"{name}.py": _filled(f"{type_name}.py", values),
+        **project,
+        f"{CONFIG_FOLDER}/{CONFIG_FILES[0]}": _fill("config.yaml", {**values, **filled}),
+        "__init__.py": _fill("init.py", values),
+        f"{name}.py": _fill(f"{type_name}.py", values),
     }
 
 
-def _filled(template: str, values: Mapping[str, str]) -> str:
-    """A template with its values; a part that a type is without is empty."""
+def _fill(template: str, values: Mapping[str, str]) -> str:
+    """Fill in a template; a part that a type does not have is empty."""
     file = files(__package__) / "templates" / f"{template}.txt"
     text = Template(file.read_text(encoding="utf-8")).substitute(values) if file.is_file() else ""
-    return text if template.endswith(".py") or template == "config.yaml" else text.removesuffix("\n")
+    return (
+        text if template.endswith(".py") or template in ("config.yaml", "pyproject.toml") else text.removesuffix("\n")
+    )
 
 
-def _package(parent: Path, name: str) -> str:
-    """The dotted name of a package in this folder: those around it count as long as they are packages, too."""
+def _find_package(parent: Path, name: str) -> str:
+    """Return the dotted name of a package in this folder, with the packages around it."""
     names = [name]
     for folder in (parent.absolute(), *parent.absolute().parents):
         if not (folder / "__init__.py").is_file() or not folder.name.isidentifier():

@@ -1,1 +1,0 @@
-"""Values that a session keeps for components and models."""

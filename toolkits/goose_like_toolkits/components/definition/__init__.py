@@ -1,0 +1,1 @@
+"""The definition of a component: its config.yaml, parsed and checked."""

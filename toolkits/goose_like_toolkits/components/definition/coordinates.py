@@ -1,0 +1,110 @@
+"""Coordinates of components, as Maven names packages: group, artifact and version."""
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+from pathlib import Path
+from typing import Any
+
+from goose_like.core.errors import UsageError
+
+_GROUP = re.compile(r"\w[\w-]*(\.\w[\w-]*)*")
+_ARTIFACT = re.compile(r"\w[\w.-]*")
+_VERSION = re.compile(r"\d+(\.\d+)*(-\w[\w.+-]*)?")
+_INSTANCE = re.compile(r"(?! *$)[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*")
+_LIMIT = 100
+_SNAPSHOT = "-snapshot"
+
+PARTS = ("group_id", "artifact_id", "version")
+"""The keys of coordinates in YAML."""
+
+_FORMS = {
+    "group_id": (_GROUP, "names with dots between, such as org.example"),
+    "artifact_id": (_ARTIFACT, "one name, such as ocr-detection"),
+    "version": (_VERSION, "numbers with dots between, such as 0.1.0 or 0.2.0-SNAPSHOT"),
+    "instance_id": (_INSTANCE, "the name of one folder that begins with no dot, such as notes, or a whole number"),
+}
+
+FORM = "GROUP:ARTIFACT:VERSION, such as org.example:ocr:0.1.0"
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """The coordinates of a component. Equality ignores case; older versions sort first, snapshots before releases.
+
+    Each part is the name of a folder, or several for the group, with at most 100 characters. Others raise UsageError.
+    """
+
+    group_id: str
+    artifact_id: str
+    version: str
+
+    def __post_init__(self) -> None:
+        for part in PARTS:
+            require(part, getattr(self, part))
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the component, relative to a repository."""
+        return Path(*self.group_id.split("."), self.artifact_id, self.version)
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of its file names in a repository."""
+        return f"{self.artifact_id}-{self.version}-"
+
+    def instance_folder(self, instance_id: Any = None) -> Path:
+        """Return the folder of an instance's copy, relative to `.runtime`. None, 0 and "0" are the same instance."""
+        name: Any = "0" if instance_id is None else instance_id
+        require("instance_id", name)
+        return self.folder / str(name)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        version = self.version.lower()
+        numbers, _, qualifier = version.removesuffix(_SNAPSHOT).partition("-")
+        order = tuple(map(int, numbers.split("."))), not qualifier, qualifier, not version.endswith(_SNAPSHOT)
+        return self.group_id.lower(), self.artifact_id.lower(), order, version
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Coordinates) and str(self).lower() == str(other).lower()
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Coordinates):
+            return NotImplemented
+        return self._key < other._key
+
+    def __hash__(self) -> int:
+        return hash(str(self).lower())
+
+    def __str__(self) -> str:
+        return f"{self.group_id}:{self.artifact_id}:{self.version}"
+
+
+def parse(text: str) -> Coordinates:
+    """Parse `GROUP:ARTIFACT:VERSION`. Raise UsageError if it has another form."""
+    parts = text.strip().split(":")
+    if len(parts) != 3:
+        raise UsageError(f"{text!r} names no component; write {FORM}")
+    return Coordinates(*parts)
+
+
+def require(part: str, value: Any) -> None:
+    """Raise UsageError if a value cannot be this part of coordinates, or an `instance_id`."""
+    form, such_as = _FORMS[part]
+    if part == "instance_id" and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, float):
+        raise UsageError(f'{part}: YAML reads {value} as a number; write it in quotes: {part}: "{value}"')
+    if not isinstance(value, str):
+        raise UsageError(f"{part}: expected text, not {_clip(value)}; write {such_as}")
+    if len(value) > _LIMIT:
+        raise UsageError(f"{part}: it is longer than {_LIMIT} characters; write {such_as}")
+    if not form.fullmatch(value):
+        raise UsageError(f"{part}: {_clip(value)} can't be one; write {such_as}")
+
+
+def _clip(value: Any) -> str:
+    said = str(value).lower() if isinstance(value, bool) else repr(value)
+    return said if len(said) <= 80 else said[:77] + "..."

@@ -1,0 +1,51 @@
+"""The prompt of a component, wherever it keeps it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.message import FrozenModel
+
+_MAX_BYTES = 256_000
+
+
+class Prompt(FrozenModel):
+    """The source of a prompt: the text itself, a file beside config.yaml, or another file. The first one counts."""
+
+    text: str = ""
+    file_name: str = ""
+    file_path: str = ""
+
+    def read(self, folder: Path, roots: Sequence[Path] = (), prefix: str = "") -> str:
+        """Read the prompt, "" if there is none. Raise GooseLikeError if its file cannot be used.
+
+        Args:
+            folder: the folder of config.yaml.
+            roots: more folders in which the file may be, but not below a dot folder.
+            prefix: the beginning of file names in a repository.
+        """
+        key = "prompt_file_name" if self.file_name else "prompt_file_path"
+        name = self.file_name or self.file_path
+        if self.text or not name:
+            return self.text
+        try:
+            stored = folder / name
+            stored = stored.with_name(f"{prefix}{stored.name}")
+            file = (stored if prefix and stored.is_file() else folder / name).resolve()
+            if not any(_is_open(file, root.resolve()) for root in (folder, *roots)):
+                raise GooseLikeError(f"{key} names {name!r}, which is outside of {folder}; put it there")
+            if not file.is_file():
+                raise GooseLikeError(f"{key} names {name!r}, and there is no such file in {folder}; write it")
+            if file.stat().st_size > _MAX_BYTES:
+                raise GooseLikeError(f"{folder / name}: a prompt has {_MAX_BYTES:,} bytes at most; shorten it")
+            return file.read_bytes().decode("utf-8-sig").strip()
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise GooseLikeError(f"{folder / name}: can't be read: {reason}; it is the {key} of a component") from error
+
+
+def _is_open(file: Path, root: Path) -> bool:
+    """Check whether a file is below a folder, and below no dot folder but `.runtime`."""
+    if not file.is_relative_to(root):
+        return False
+    return all(not part.startswith(".") or part == ".runtime" for part in file.relative_to(root).parts)

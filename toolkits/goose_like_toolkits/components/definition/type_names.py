@@ -1,0 +1,162 @@
+"""Names of types in config.yaml, as Python, JSON or the file itself write them, converted to JSON schemas."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from goose_like.core.spelling import did_you_mean, find_nearest_name
+
+Schema: TypeAlias = dict[str, Any]
+
+ASSET = "x-asset"
+"""The key of a schema whose value may be replaced by a reference to an asset."""
+
+FOREIGN = "x-python"
+"""The key of a schema for a Python class that JSON has no word for, such as numpy.ndarray."""
+
+_SCALARS = {
+    **dict.fromkeys(("string", "str", "text"), "string"),
+    **dict.fromkeys(("int", "integer", "long"), "integer"),
+    **dict.fromkeys(("float", "number", "double"), "number"),
+    **dict.fromkeys(("bool", "boolean"), "boolean"),
+    **dict.fromkeys(("none", "null", "nonetype"), "null"),
+    "any": "",
+}
+_LISTS = {"list", "array", "sequence", "tuple", "set", "frozenset", "iterable"}
+_MAPS = {"dict", "mapping", "mutablemapping", "map", "object"}
+_WRAPPERS = {"optional", "union", "literal"}
+_MODULES = ("typing.", "collections.abc.", "builtins.")
+_PYTHON = {
+    *("bytes", "ndarray", "image", "dataframe", "series", "tensor", "date", "datetime", "path", "uuid"),
+    *("message", "asset", "assetref", "classdict", "identity"),
+}
+_SUGGESTED = ("string", "int", "float", "bool", "Any", "List", "Dict", "Optional", "Union", "Literal")
+_MAX_DEPTH = 20
+_MAX_CHARACTERS = 1_000
+_GENERIC = re.compile(r"([^\[\]]+?)\s*(?:\[(.*)\])?", re.DOTALL)
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+_CLASS = re.compile(r"[A-Z]\w*")
+
+
+class UnknownTypeError(Exception):
+    """A name of a type that cannot be read; the text says why."""
+
+
+class TypeNames:
+    """The type names of one file. `lines` has the line of every name that `_type_ref` defines anywhere in it."""
+
+    def __init__(self, lines: dict[str, int]) -> None:
+        self._lines = lines
+        self._known: dict[str, Schema] = {}
+        self._places: dict[str, int] = {}
+        self._open: set[str] = set()
+
+    def begin(self, name: str, place: int) -> str:
+        """Begin the definition of a name; return what is wrong with that, or ""."""
+        if name in self._open or self._places.setdefault(name, place) != place:  # a YAML alias repeats the place
+            return f"the type {name!r} is defined twice; choose another name"
+        if name.lower() in {*_SCALARS, *_LISTS, *_MAPS, *_WRAPPERS}:
+            return f"{name!r} is the name of a type already; choose another"
+        self._open.add(name)
+        return ""
+
+    def end(self, name: str, schema: Schema) -> None:
+        """End the definition of a name."""
+        self._open.discard(name)
+        self._known[name] = schema
+
+    def is_open(self, text: str) -> bool:
+        """Check whether a name is that of a type whose definition has begun, but not ended."""
+        return text.strip() in self._open
+
+    def read(self, text: str, line: int, depth: int = 0) -> Schema:
+        """Convert a name to a schema. Raise UnknownTypeError."""
+        if len(text) > _MAX_CHARACTERS or depth > _MAX_DEPTH:
+            raise UnknownTypeError("it is too long or too deep; give a part of it a name by `_type_ref`")
+        text = text.strip().strip("\"'").strip()
+        if text in self._open:
+            return {}
+        if text in self._known:
+            return self._known[text]
+        if len(alternatives := _split(text, "|")) > 1:
+            return join_schemas([self.read(each, line, depth + 1) for each in alternatives])
+        match = _GENERIC.fullmatch(text)
+        if match is None:
+            raise UnknownTypeError(f"{text[:60]!r} is no name of a type; write one such as List[string]")
+        head, inner = match.groups()
+        return self._read_simple(head, line) if inner is None else self._read_generic(head.strip(), inner, line, depth)
+
+    def _read_simple(self, name: str, line: int) -> Schema:
+        bare = _strip_module(name)
+        if bare in _SCALARS:
+            return {"type": _SCALARS[bare]} if _SCALARS[bare] else {}
+        if bare in _LISTS:
+            return {"type": "array", "items": {}}
+        if bare in _MAPS:
+            return {"type": "object", "properties": {}, "additionalProperties": {}}
+        if bare in _PYTHON or _DOTTED.fullmatch(name):
+            return {FOREIGN: name}
+        if (defined := self._lines.get(name)) is not None:
+            text = f"the type {name!r} is defined in line {defined}, and this is line {line}; move the definition up"
+            raise UnknownTypeError(text)
+        known = {*self._known, *_SUGGESTED}
+        if _CLASS.fullmatch(name) and not find_nearest_name(name, known):
+            return {FOREIGN: name}
+        raise UnknownTypeError(f"there is no type {name[:60]!r}; {did_you_mean(name, known)}")
+
+    def _read_generic(self, head: str, inner: str, line: int, depth: int) -> Schema:
+        bare = _strip_module(head)
+        if bare == "literal":
+            return _read_literal(inner)
+        if not inner.strip():  # TypeScript's `string[]`
+            return {"type": "array", "items": self.read(head, line, depth + 1)}
+        if bare not in {*_LISTS, *_MAPS, *_WRAPPERS}:
+            return self._read_simple(head, line)
+        schemas = [self.read(each, line, depth + 1) for each in _split(inner, ",") if each.strip() != "..."]
+        if bare in _MAPS:
+            return {"type": "object", "properties": {}, "additionalProperties": schemas[-1]}
+        if bare == "optional":
+            schemas.append({"type": "null"})
+        return join_schemas(schemas) if bare in _WRAPPERS else {"type": "array", "items": join_schemas(schemas)}
+
+
+def join_schemas(schemas: list[Schema]) -> Schema:
+    """Return a schema that accepts what any of these accepts."""
+    flat = [each for schema in schemas for each in (schema["anyOf"] if set(schema) == {"anyOf"} else [schema])]
+    different = [each for at, each in enumerate(flat) if each not in flat[:at]]
+    return different[0] if len(different) == 1 else {"anyOf": different} if different and {} not in different else {}
+
+
+def list_parts(schema: Schema) -> Iterator[Schema]:
+    """Yield the schemas within a schema, one step down."""
+    yield from (schema[key] for key in (ASSET, "items", "additionalProperties") if isinstance(schema.get(key), dict))
+    yield from schema.get("properties", {}).values()
+    yield from schema.get("anyOf", ())
+
+
+def _read_literal(inner: str) -> Schema:
+    try:
+        values = ast.literal_eval(f"[{inner}]")
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        values = []
+    if not values or not all(isinstance(value, str | int | None) for value in values):
+        raise UnknownTypeError(f"{inner[:60]!r} are no values for Literal; write an `enum`")
+    return {"enum": values}
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """Split a text at marks outside of brackets."""
+    found, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if character == mark and depth == 0:
+            found.append(text[start:at])
+            start = at + 1
+    return [*found, text[start:]]
+
+
+def _strip_module(name: str) -> str:
+    for module in _MODULES:
+        name = name.removeprefix(module)
+    return name.lower()

@@ -1,0 +1,329 @@
+"""The worker process of components, and the JSON lines between it and goose_like."""
+
+import asyncio
+import codecs
+import json
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from goose_like.core.errors import GooseLikeError
+from goose_like.toolkit import ToolError
+from goose_like.workspace.processes.process import Process, describe_exit
+
+Message = dict[str, Any]
+Answer = Callable[[str, Message], Awaitable[Any]]
+"""Answers a request of the worker: a method and its parameters. An error goes to the component."""
+
+WORKER_FOLDER = Path(__file__).parents[1] / "worker"
+
+_INTERRUPT_GRACE_S = 4.0
+_START_S = 60.0
+_KEPT_BYTES = 16_384
+_SHOWN_LINES = 8
+_MAX_LINE_BYTES = 256 << 20
+_MAX_ERROR_CHARACTERS = 8_000
+_MAX_REQUESTS = 64
+_EXIT_WAIT_S = 1.0
+
+# The worker's files form a package of their own, under a name that no component uses.
+_BOOT = """
+import importlib.util, sys
+folder = sys.argv.pop()
+spec = importlib.util.spec_from_file_location(
+    "goose_like_worker", folder + "/__init__.py", submodule_search_locations=[folder]
+)
+sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+from goose_like_worker.launch import main
+main()
+"""
+
+
+class WorkerError(ToolError):
+    """The worker ended with this call, or had to be ended; everything that components held is gone."""
+
+
+class ComponentError(ToolError):
+    """An error that a component raised."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """The time that a call has used. It stands still while the worker waits for goose_like."""
+
+    started_at: float
+    open_requests: int = 0
+    waited_s: float = 0.0
+    waiting_since: float = 0.0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def compute_left_s(self, limit_s: float | None) -> float | None:
+        now = asyncio.get_running_loop().time()
+        return None if self.open_requests or limit_s is None else limit_s - (now - self.started_at - self.waited_s)
+
+    def stop(self) -> None:
+        self.open_requests += 1
+        if self.open_requests == 1:
+            self.waiting_since = asyncio.get_running_loop().time()
+            self.changed.set()
+
+    def go_on(self) -> None:
+        self.open_requests -= 1
+        if not self.open_requests:
+            self.waited_s += asyncio.get_running_loop().time() - self.waiting_since
+            self.changed.set()
+
+
+class WorkerProcess:
+    """A living worker. `end` says how it ended, and is empty while it lives."""
+
+    def __init__(
+        self, process: Process, connection: socket.socket, answer: Answer, show: Callable[[str], None]
+    ) -> None:
+        """Wrap a started process; `show` takes what components print."""
+        self.end = ""
+        self._process = process
+        self._connection = connection
+        self._answer = answer
+        self._show = show
+        self._printed = bytearray()
+        self._numbers = count(1)
+        self._calls: dict[int, asyncio.Future[Any]] = {}
+        self._clock: _Clock | None = None
+        self._context = Context()
+        self._writer: asyncio.StreamWriter | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._requests: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(_MAX_REQUESTS)
+
+    @classmethod
+    async def start(
+        cls,
+        spawn: Callable[[Sequence[str], int], Awaitable[Process]],
+        settings: Message,
+        answer: Answer,
+        show: Callable[[str], None],
+    ) -> "WorkerProcess":
+        """Start a worker.
+
+        Args:
+            spawn: starts a command line with a descriptor as its standard input.
+            settings: the parameters of `setup` in worker/launch.py.
+            answer: answers requests of the worker.
+            show: takes what components print.
+
+        Raises:
+            ToolError: it does not start.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            command = [sys.executable, "-I", "-X", "utf8", "-c", _BOOT, str(WORKER_FOLDER)]
+            process = await spawn(command, theirs.fileno())
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        worker = cls(process, ours, answer, show)
+        try:
+            reader, worker._writer = await asyncio.open_connection(sock=ours, limit=_MAX_LINE_BYTES)
+            worker._begin(worker._watch(), Context())
+            worker._begin(worker._listen(reader, worker._writer), Context())
+            await worker.call("setup", settings, _START_S)
+        except BaseException as error:
+            await finish(worker.close())
+            if isinstance(error, WorkerError | ComponentError):
+                raise ToolError(f"the process for components does not start: {error}") from error
+            raise
+        return worker
+
+    async def call(self, method: str, params: Message, limit_s: float | None) -> Any:
+        """Call the worker and return its result. Only one call runs at a time.
+
+        A cancelled or late call is interrupted; if the worker ignores that, it is ended.
+
+        Raises:
+            ComponentError: a component raised an error.
+            WorkerError: the worker ended.
+            ToolError: the time limit passed, and the worker lives on.
+        """
+        clock = self._clock = _Clock(asyncio.get_running_loop().time())
+        self._context = copy_context()  # requests of the worker belong to the tool call that runs
+        number = next(self._numbers)
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._calls[number] = done
+        try:
+            self._send({"id": number, "method": method, "params": params})
+            if not await self._wait(done, clock, limit_s):
+                await self._stop_call(done, f"its time limit of {limit_s:g} s was over")
+        except asyncio.CancelledError:
+            for request in self._requests:
+                request.cancel()
+            await finish(self._interrupt(done))
+            raise
+        finally:
+            self._calls.pop(number, None)
+            self._clock, self._context = None, Context()
+        return done.result()
+
+    @property
+    def last_words(self) -> str:
+        """The last lines that the process printed, such as the place of a crash."""
+        lines = self._printed.decode(errors="replace").splitlines()
+        kept = [text for text in lines if text.strip() and str(WORKER_FOLDER) not in text and '"<string>"' not in text]
+        return "\n".join(kept[-_SHOWN_LINES:])
+
+    async def close(self) -> None:
+        """End the process at once, with its children."""
+        self._set_end("ended")
+        await self._process.stop(0)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._writer:
+            self._writer.close()
+        else:
+            self._connection.close()
+
+    async def interrupt(self) -> None:
+        """End the call that runs, if any; end the process if it ignores that."""
+        for done in list(self._calls.values()):
+            await self._interrupt(done)
+
+    # --- the time limit
+
+    async def _wait(self, done: "asyncio.Future[Any]", clock: _Clock, limit_s: float | None) -> bool:
+        while not done.done():
+            left_s = clock.compute_left_s(limit_s)
+            if left_s is not None and left_s <= 0:
+                return False
+            clock.changed.clear()
+            changed = asyncio.ensure_future(clock.changed.wait())
+            try:
+                await asyncio.wait({done, changed}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                changed.cancel()
+        return True
+
+    async def _stop_call(self, done: "asyncio.Future[Any]", reason: str) -> None:
+        if await self._interrupt(done):
+            raise ToolError(f"stopped, as {reason}; what the components hold is as it was then")
+        raise WorkerError(f"stopped, as {reason}; it ignored that, so its process was ended")
+
+    async def _interrupt(self, done: "asyncio.Future[Any]") -> bool:
+        """Interrupt a call; return False if the process had to be ended."""
+        self._process.interrupt()
+        await asyncio.wait({done}, timeout=_INTERRUPT_GRACE_S)
+        if done.done() and not self.end:
+            done.exception()
+            return True
+        self._set_end("it had to be ended")
+        done.exception() if done.done() else None
+        await self._process.stop(0)
+        return False
+
+    # --- the connection
+
+    def _send(self, message: Message) -> None:
+        if self.end or self._writer is None:
+            raise WorkerError(self._describe_end())
+        self._writer.write(json.dumps(message).encode() + b"\n")
+
+    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Receive messages. The worker runs foreign code, so a message that makes no sense ends it."""
+        try:
+            while line := await reader.readline():
+                message = json.loads(line)
+                if "method" in message:
+                    await self._slots.acquire()  # a worker that asks too fast waits
+                    await writer.drain()
+                    self._accept(message["id"], str(message["method"]), dict(message["params"]))
+                elif (done := self._calls.get(message["id"])) and not done.done():
+                    _settle(done, message)
+            await asyncio.sleep(_EXIT_WAIT_S)  # `_watch` knows more about a process that died
+            reason = "it closed its connection"
+        except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
+            reason = f"it sent a wrong message ({type(error).__name__}: {error})"
+        self._set_end(reason)
+        await self._process.stop(0)
+
+    def _accept(self, number: Any, method: str, params: Message) -> None:
+        task = self._begin(self._serve(number, method, params), self._context)
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
+        task.add_done_callback(lambda _: self._slots.release())
+
+    async def _serve(self, number: Any, method: str, params: Message) -> None:
+        clock = self._clock
+        if clock:
+            clock.stop()
+        answer: Message = {"error": {"message": f"{method}: the call was stopped"}}
+        try:
+            answer = {"result": await self._answer(method, params)}
+        except GooseLikeError as error:
+            answer = {"error": {"message": str(error)}}
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
+            answer = {"error": {"message": f"{method}: {type(error).__name__}: {error}"}}
+        finally:
+            if clock:
+                clock.go_on()
+            with suppress(WorkerError):
+                self._send({"id": number, **answer})
+
+    async def _watch(self) -> None:
+        """Read what the process prints, and note its end."""
+        text = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        try:
+            while chunk := await self._process.read():
+                self._printed += chunk
+                del self._printed[:-_KEPT_BYTES]
+                self._context.copy().run(self._show, text.decode(chunk))
+            self._set_end(describe_exit(await self._process.wait()))
+        except GooseLikeError as error:
+            self._set_end(str(error))
+
+    def _set_end(self, how: str) -> None:
+        self.end = self.end or how
+        for done in self._calls.values():
+            if not done.done():
+                done.set_exception(WorkerError(self._describe_end()))
+
+    def _describe_end(self) -> str:
+        words = self.last_words
+        hint = ", perhaps for want of memory" if "SIGKILL" in self.end else ""
+        return f"the components' process died ({self.end}{hint})" + (f"; it said last:\n{words}" if words else "")
+
+    def _begin(self, work: Coroutine[Any, Any, None], context: Context) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, context=context.copy())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+async def finish(work: Coroutine[Any, Any, Any]) -> None:
+    """Run work to its end, however often it is cancelled."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+
+
+def _settle(done: "asyncio.Future[Any]", message: Message) -> None:
+    if "error" not in message:
+        done.set_result(message.get("result"))
+        return
+    error = dict(message["error"])
+    frames = "".join(f"\n  {frame}" for frame in list(error.get("frames", ())))
+    kind = "" if error["type"] == "HostError" else f"{error['type']}: "  # the text of a HostError is our own
+    done.set_exception(ComponentError(f"{kind}{_clip(str(error['message']))}{_clip(frames)}"))
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _MAX_ERROR_CHARACTERS else f"{text[:_MAX_ERROR_CHARACTERS]}..."

@@ -1,1 +1,0 @@
-"""The models of a profile as what components ask for."""

@@ -1,0 +1,60 @@
+"""The assets of a session in the worker: the real `context.assets`, and its changes after each command."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from concopilot.framework.asset import Asset
+from concopilot.util import ClassDict
+
+from .values import from_json, to_json
+
+_LIVE = "$object"
+
+
+class SharedAssets:
+    """`mapping` is what components see. goose_like sends assets before a command and receives changes after it."""
+
+    def __init__(self) -> None:
+        self.mapping: Any = ClassDict()
+        self._digests: dict[str, str] = {}
+
+    def update(self, assets: Mapping[str, Any], removed: Sequence[str]) -> None:
+        """Apply changes that goose_like made since the last command."""
+        for key in removed:
+            self.mapping.pop(key, None)
+            self._digests.pop(key, None)
+        for key, fields in assets.items():
+            self.mapping[key] = Asset(**ClassDict.convert(from_json(fields)))
+            self._digests[key] = _digest(_encode(self.mapping[key])[0])
+
+    def take_changes(self) -> dict[str, Any]:
+        """Return assets that are new or different since the last time, and the ids of removed ones."""
+        put, digests = [], {}
+        for key, asset in list(self.mapping.items()):
+            if isinstance(asset, Mapping) and not isinstance(asset, Asset):
+                fields = {"asset_type": "value", "asset_id": key, **ClassDict.convert(asset)}
+                asset = self.mapping[key] = Asset(**fields)
+            fields, live = _encode(asset)
+            digests[str(key)] = _digest(fields)
+            if self._digests.get(str(key)) != digests[str(key)]:
+                put.append({"id": str(key), "asset": fields, "live": live})
+        removed = [key for key in self._digests if key not in digests]
+        self._digests = digests
+        return {"put": put, "removed": removed}
+
+
+def _encode(asset: Any) -> tuple[Any, list[str]]:
+    """Encode an asset. The list holds the types of the values in it that only this process can hold."""
+    live: list[str] = []
+
+    def keep(value: Any) -> Any:
+        live.append(str(type(value)))
+        return {_LIVE: live[-1]}
+
+    return to_json(asset, keep), live
+
+
+def _digest(fields: Any) -> str:
+    return hashlib.sha256(json.dumps(fields, allow_nan=True).encode("utf-8", "surrogatepass")).hexdigest()

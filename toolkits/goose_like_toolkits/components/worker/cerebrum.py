@@ -1,0 +1,44 @@
+"""The profile's processor as ConCopilot's cerebrum."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+from concopilot.framework.cerebrum import AbstractCerebrum, InteractParameter, InteractResponse
+from concopilot.framework.plugin import PluginManager
+
+from .connection import call
+from .values import to_json
+
+
+class ExchangeCerebrum(AbstractCerebrum):
+    """Sends each interaction to an exchange of goose_like, which offers the plugins' commands as tools."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._plugins: list[dict[str, str]] = []
+
+    @property
+    def model(self) -> None:
+        """Return None: components do not learn which model answers."""
+
+    def setup_plugins(self, plugin_manager: PluginManager) -> None:
+        """Take the plugins that the model may call."""
+        self._plugins = [
+            {
+                "name": plugin.name,
+                "prompt": plugin.prompt or plugin.config.info.description or "",
+                "commands": yaml.safe_dump(to_json(plugin.config.commands or [], str), sort_keys=False),
+            }
+            for plugin in (plugin_manager.plugins if plugin_manager is not None else ())
+        ]
+
+    def interact(self, param: InteractParameter, **kwargs: Any) -> InteractResponse:
+        """Return the answer of the exchange, or the plugin calls that it wants."""
+        asked = {key: value for key, value in {**param, **kwargs}.items() if value is not None}
+        return InteractResponse(**call("interact", param=to_json(asked, str), plugins=self._plugins))
+
+
+def constructor(config: Mapping[str, Any]) -> ExchangeCerebrum:
+    """Construct the cerebrum."""
+    return ExchangeCerebrum(config)

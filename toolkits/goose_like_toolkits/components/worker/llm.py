@@ -1,0 +1,30 @@
+"""A model of the profile as ConCopilot's LLM resource."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from concopilot.framework.resource.category import LLM
+
+from .connection import call
+from .values import to_json
+
+
+class ProfileLLM(LLM):
+    """Sends each inference to goose_like; `model` in its `config` is `processor` (default) or `accelerator`."""
+
+    def initialize(self) -> None:
+        """Do nothing: there is nothing to open."""
+
+    def finalize(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+    def inference(self, param: Mapping[str, Any], **kwargs: Any) -> LLM.LLMResponse:
+        """Ask the model; besides the fields of LLMParameter, `messages`, `functions` and others count."""
+        asked = {key: value for key, value in {**param, **kwargs}.items() if value is not None}
+        model = self.config.config.model or "processor"
+        return LLM.LLMResponse(**call("llm", model=model, param=to_json(asked, str)))
+
+
+def constructor(config: Mapping[str, Any]) -> ProfileLLM:
+    """Construct the resource."""
+    return ProfileLLM(config)
