@@ -70,9 +70,7 @@ _ConfigDumper.add_representer(str, _ConfigDumper.represent_str)
 def parse_document(text: str) -> tuple[Any, yaml.Node | None]:
     """Parse a text into plain values and the node that has their lines. An empty document gives None twice."""
     loader, node = compose_document(text, ConfigLoader)
-    for each in _iterate_nodes(node):
-        if isinstance(each, yaml.MappingNode):
-            _reject_repeated_keys(each)
+    reject_repeated_keys(node)
     with convert_yaml_errors(text):
         return None if node is None else loader.construct_document(node), node
 
@@ -168,12 +166,15 @@ def _iterate_nodes(top: yaml.Node | None) -> Iterator[yaml.Node]:
             waiting += node.value
 
 
-def _reject_repeated_keys(node: yaml.MappingNode) -> None:
-    seen: set[tuple[str, str]] = set()
-    for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-        if (key.tag, key.value) in seen:
-            raise YamlError(f"this is no valid YAML: found duplicate key {key.value!r}; remove one", get_line(key))
-        seen.add((key.tag, key.value))
+def reject_repeated_keys(top: yaml.Node | None) -> None:
+    """Raise YamlError if a mapping has a key twice."""
+    for node in _iterate_nodes(top):
+        seen: set[tuple[str, str]] = set()
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+        for key in (key for key, _ in pairs if isinstance(key, yaml.ScalarNode)):
+            if (key.tag, key.value) in seen:
+                raise YamlError(f"this is no valid YAML: found duplicate key {key.value!r}; remove one", get_line(key))
+            seen.add((key.tag, key.value))
 
 
 _SCALARS = {

@@ -65,4 +65,4 @@ def put_into_repository(*folders: Path) -> None:
         for each in file.parent.iterdir():
             shutil.copyfile(each, target / f"{coordinates.prefix}{each.name}")
         (target / "__COMPLETED").touch()
-        save_known_code({str(coordinates): find_code(file, definition.package)})
+        save_known_code({str(coordinates): find_code(file, definition.setup.package)})

@@ -42,18 +42,14 @@ def component_list(settings: SettingsOption = None, json: JsonOption = False) ->
 @app.command("show", epilog="Example: goose-like component show org.example:ocr:0.1.0")
 def component_show(
     component: ComponentArgument,
-    within: Annotated[
-        list[Path] | None,
-        typer.Option(help="A config.yaml that includes it, and may override its config; the outermost last."),
-    ] = None,
     instance: Annotated[str | None, typer.Option(help="Which of several in this folder, by its instance_id.")] = None,
     settings: SettingsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show a component's commands with their parameters, and where each key of its config comes from."""
+    """Show a component's file, its commands and its config."""
     from .commands.report import show_component
 
-    show_component(settings, component, within or [], instance_id=instance, is_json=json)
+    show_component(settings, component, instance_id=instance, is_json=json)
 
 
 @app.command("check", epilog="Example: goose-like component check .")

@@ -33,7 +33,7 @@ class ComponentsToolkit(Toolkit):
         for member in self._registry.members.values():
             if not member.definition.as_plugin and not member.is_resource:
                 self.notifier.log(
-                    f"components: {member.name} is of type {member.definition.type}, and a session has use for plugins "
+                    f"components: {member.name} is of type {member.definition.kind}, and a session has use for plugins "
                     "and resources only"
                 )
         self._calls: Any = None

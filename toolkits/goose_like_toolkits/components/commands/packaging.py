@@ -63,7 +63,7 @@ def deploy(components: Sequence[str], options: ComponentOptions, roots: Sequence
         if not provides_code(source.definition):
             raise UsageError(
                 f"{source.file}: nobody else could run {source.coordinates}, as `setup.pip` does not bring its package "
-                f"{source.definition.package!r}; publish that, and name it there"
+                f"{source.definition.setup.package!r}; publish that, and name it there"
             )
     if options.repo_user_name and options.repo_user_pwd is None:
         raise UsageError("a user name without a password; give --repo-user-pwd, or the variable CONPACK_REPO_USER_PWD")
@@ -111,15 +111,15 @@ def _report(
     is_deployed: bool,
 ) -> None:
     """Remember where code is, and print what was done."""
-    code = {source.coordinates: find_code(source.file, source.definition.package, roots) for source in sources}
+    code = {source.coordinates: find_code(source.file, source.definition.setup.package, roots) for source in sources}
     save_known_code({str(coordinates): package for coordinates, package in code.items()})
     for coordinates in [*code, *named]:
         _print(f"{coordinates} installed in {repository.local / coordinates.folder}")
     for source in sources:
         if code[source.coordinates] is None and not provides_code(source.definition):
             _print(
-                f"  its package {source.definition.package!r} is not where its configuration is: install it with pip, "
-                "or name its folder by `path` in the profile"
+                f"  its package {source.definition.setup.package!r} is not where its configuration is: install it with "
+                "pip, or name its folder by `path` in the profile"
             )
         if is_deployed:
             signed = "signed" if options.gpg_passphrase is not None else "not signed, as no passphrase was given"

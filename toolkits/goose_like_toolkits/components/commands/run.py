@@ -87,8 +87,8 @@ async def _perform(
         named = parse_component(component)
         file = require_config_file(named) if isinstance(named, Path) else named
         member = await run_in_daemon_thread(partial(registry.add, file))
-        if method == "run" and member.definition.type not in ("copilot", "agent"):
-            kind = member.definition.type
+        if method == "run" and member.definition.kind not in ("copilot", "agent"):
+            kind = member.definition.kind
             raise UsageError(f"{member.name} is a {kind}; only a copilot can be run; `component build` tries others")
         answer = RequestHandler(around, config.llm).answer
         runtime = SessionRuntime(config, around, registry, AssetStore(session), answer)

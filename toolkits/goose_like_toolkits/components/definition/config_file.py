@@ -1,12 +1,33 @@
-"""The values that a session needs of a config.yaml."""
+"""The values that a session needs of a config.yaml, validated."""
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from goose_like.core.message import FrozenModel
 
-from .coordinates import Coordinates
+from .coordinates import Coordinates, build_error, check_part
 from .prompt import Prompt
+
+GroupId = Annotated[str, BeforeValidator(partial(check_part, "group_id"))]
+ArtifactId = Annotated[str, BeforeValidator(partial(check_part, "artifact_id"))]
+Version = Annotated[str, BeforeValidator(partial(check_part, "version"))]
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, list | dict):
+        raise build_error("expected text, not a list or mapping; put it in quotes")
+    return "" if value is None else str(value).strip()
+
+
+_Text = Annotated[str, BeforeValidator(_to_text)]
+_Words = Annotated[
+    tuple[Annotated[str, Field(pattern=r"\S")], ...],
+    BeforeValidator(lambda line: (line,) if isinstance(line, str) else line),
+    Field(min_length=1),
+]
 
 
 class Command(FrozenModel):
@@ -20,25 +41,43 @@ class Command(FrozenModel):
     arguments: dict[str, Any]
 
 
+class Info(FrozenModel):
+    """The part `info` of a config.yaml."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    title: _Text = ""
+    description: _Text = ""
+    description_for_model: _Text = ""
+    prompt: _Text = ""
+    prompt_file_name: _Text = ""
+    prompt_file_path: _Text = ""
+
+
+class Setup(FrozenModel):
+    """The part `setup` of a config.yaml; each entry of `pip` has the words of one installation."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    package: Annotated[str, Field(pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")]
+    pip: Annotated[tuple[_Words, ...], BeforeValidator(lambda lines: () if lines is None else lines)] = ()
+
+
 class Definition(FrozenModel):
-    """A component as its config.yaml describes it; `data` is the whole file.
+    """A component as its config.yaml describes it; `data` is the whole file."""
 
-    `type` and `resource_type` are in lower case, `description` prefers the one for models, and each entry of `pip` has
-    the arguments of one installation.
-    """
+    model_config = ConfigDict(extra="ignore")
 
-    group_id: str
-    artifact_id: str
-    version: str
-    type: str
-    as_plugin: bool
-    title: str
-    description: str
-    prompt: Prompt
-    commands: tuple[Command, ...]
-    pip: tuple[tuple[str, ...], ...]
-    package: str
-    resource_type: str
+    group_id: GroupId
+    artifact_id: ArtifactId
+    version: Version
+    type: Annotated[str, Field(pattern=r"\S")]
+    as_plugin: Annotated[bool, Field(strict=True)]
+    info: Annotated[Info, BeforeValidator(lambda info: {} if info is None else info)] = Info()
+    setup: Setup
+    resource_type: _Text = ""
+    config: Annotated[dict[str, Any], BeforeValidator(lambda config: {} if config is None else config)] = {}
+    commands: tuple[Command, ...] = ()
     data: dict[str, Any]
 
     @property
@@ -47,11 +86,33 @@ class Definition(FrozenModel):
         return Coordinates(self.group_id, self.artifact_id, self.version)
 
     @property
-    def config(self) -> Mapping[str, Any]:
-        """The part of the data that including components may override."""
-        return self.data.get("config") or {}
+    def kind(self) -> str:
+        """The `type` in lower case."""
+        return self.type.strip().lower()
+
+    @property
+    def description(self) -> str:
+        """The description; the one for models counts more."""
+        return self.info.description_for_model or self.info.description
+
+    @property
+    def prompt(self) -> Prompt:
+        """The source of the prompt."""
+        return Prompt(self.info.prompt, self.info.prompt_file_name, self.info.prompt_file_path)
 
     def get_name(self, config: Mapping[str, Any] | None = None) -> str:
         """Return the name: `name` of the effective configuration, `name` beside it, or the title."""
         effective = self.config if config is None else config
-        return next((str(name) for name in (effective.get("name"), self.data.get("name")) if name), self.title)
+        return next((str(name) for name in (effective.get("name"), self.data.get("name")) if name), self.info.title)
+
+
+def merge_config(own: Mapping[str, Any], outer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a `config` with an outer one over it, as ConCopilot merges: mappings merge, lists and values replace."""
+    merged = dict(own)
+    for key, value in outer.items():
+        former = merged.get(key)
+        if isinstance(value, Mapping) and isinstance(former, Mapping):
+            merged[key] = merge_config(former, value)
+        else:
+            merged[key] = value
+    return merged

@@ -6,6 +6,9 @@ from functools import total_ordering
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticCustomError
+
+from goose_like.config.yaml_source import USER_MESSAGE
 from goose_like.core.errors import UsageError
 
 _GROUP = re.compile(r"\w[\w-]*(\.\w[\w-]*)*")
@@ -97,14 +100,19 @@ def require(part: str, value: Any) -> None:
         value = str(value)
     if isinstance(value, float):
         raise UsageError(f'{part}: YAML reads {value} as a number; write it in quotes: {part}: "{value}"')
-    if not isinstance(value, str):
-        raise UsageError(f"{part}: expected text, not {_clip(value)}; write {such_as}")
-    if len(value) > _LIMIT:
-        raise UsageError(f"{part}: it is longer than {_LIMIT} characters; write {such_as}")
-    if not form.fullmatch(value):
-        raise UsageError(f"{part}: {_clip(value)} can't be one; write {such_as}")
+    if not isinstance(value, str) or len(value) > _LIMIT or not form.fullmatch(value):
+        raise UsageError(f"{part}: {str(value)[:80]!r} can't be one; write {such_as}, at most {_LIMIT} characters")
 
 
-def _clip(value: Any) -> str:
-    said = str(value).lower() if isinstance(value, bool) else repr(value)
-    return said if len(said) <= 80 else said[:77] + "..."
+def check_part(part: str, value: Any) -> Any:
+    """Check a part in a pydantic model; see `require`."""
+    try:
+        require(part, value)
+    except UsageError as error:
+        raise build_error(str(error).removeprefix(f"{part}: ")) from error
+    return value
+
+
+def build_error(text: str) -> PydanticCustomError:
+    """Build an error of a pydantic model whose text is for users."""
+    return PydanticCustomError(USER_MESSAGE, "{text}", {"text": text})

@@ -1,205 +1,207 @@
-"""The `parameter` and `response` of commands in YAML, converted to JSON schemas.
+"""The `commands` of a config.yaml, with their parameters and responses as JSON schemas."""
 
-A node that accepts a reference to an asset in place of its value is `{ASSET: schema}`, see `validation`.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import yaml
-
-from goose_like.config.yaml_reader import get_line
 from goose_like.core.spelling import find_nearest_name
 
-from .document import convert_node, get_entries
+from .config_file import Command
+from .document import Place
 from .type_names import ASSET, FOREIGN, Schema, TypeNames, UnknownTypeError, join_schemas, list_parts
-from .validation import find_problems
+from .validation import build_arguments, find_problems
 
 _KEYS = {"type", "description", "enum", "required", "optional", "asset_ref_acceptable", "example"}
 _REFERENCE = "_type_ref"
-_MAX_NODES = 5_000
-_MAX_CHOICES = 1_000
+_MAX_PARTS = 5_000
 _MAX_DEPTH = 60
-_STR = "tag:yaml.org,2002:str"
-_NULL = "tag:yaml.org,2002:null"
 
 
-class Grammar:
-    """A reader of the commands of one file, in their order: a `_type_ref` counts in everything that follows it.
+class CommandReader:
+    """A reader of the commands of one file, in their order: a `_type_ref` counts in everything that follows it."""
 
-    `problems` has the line and text of each problem, and whether it is a warning only. Nothing raises.
-    """
+    def __init__(self, report: Callable[..., None], get_text: Callable[[Place, Any], str]) -> None:
+        """Read nothing yet.
 
-    def __init__(self, commands: yaml.Node | None) -> None:
-        self.problems: list[tuple[int, str, bool]] = []
-        self._names = TypeNames({node.value: get_line(node) for node in _find_type_references(commands)})
+        Args:
+            report: takes the place of a problem, its text, and perhaps `is_warning`.
+            get_text: returns a single value at a place as it is written.
+        """
+        self._report = report
+        self._get_text = get_text
+        self._names = TypeNames()
 
-    def read(self, node: yaml.Node | None, where: str) -> tuple[Schema | None, bool]:
+    def read(self, value: Any, place: Place = ("commands",)) -> tuple[Command, ...]:
+        """Read a list of commands. Report what is wrong and leave it out."""
+        commands: dict[str, Command] = {}
+        if not isinstance(value, list | None):
+            self._report(place, f"expected a list, not {str(value)[:60]!r}")
+        for at, item in enumerate(value if isinstance(value, list) else ()):
+            name = item.get("command_name") if isinstance(item, Mapping) else None
+            if not isinstance(name, str) or not name.strip():
+                self._report((*place, at), "it has no text as `command_name`")
+            elif name.strip() in commands:
+                self._report((*place, at, "command_name"), f"there are two commands {name!r}; rename one")
+            else:
+                commands[name.strip()] = self._read_command(name.strip(), item, (*place, at))
+        return tuple(commands.values())
+
+    def _read_command(self, name: str, item: Mapping[str, Any], place: Place) -> Command:
+        description = self._read_text(item.get("description"), (*place, "description"))
+        if not description:
+            self._report((*place, "description"), "there is none, and a model chooses by it", is_warning=True)
+        parameter, is_required = self._read_whole(item.get("parameter"), (*place, "parameter"))
+        response, _ = self._read_whole(item.get("response"), (*place, "response"))
+        return Command(
+            name=name,
+            description=description,
+            parameter=parameter,
+            is_required=is_required,
+            response=response,
+            arguments=build_arguments(parameter, is_required),
+        )
+
+    def _read_whole(self, field: Any, place: Place) -> tuple[Schema | None, bool]:
         """Read a `parameter` or `response`: its schema, None where nothing is said, and whether it is required."""
-        entries = self._get_field(node, where) if node is not None else None
-        if node is None or not entries or _is_null(entries.get("type")):
+        entries = _to_entries(field)
+        if entries.get("type") is None:
             return None, False
-        schema, is_required = self._read_field(entries, node, where)
-        return (None, False) if self._is_too_large(schema, node, where) else (schema, is_required)
+        schema, is_required = self._read_field(entries, place)
+        # With each `_type_ref` within others, a few lines may double in memory.
+        waiting = [(schema, 0)]
+        for count, (part, depth) in enumerate(waiting):
+            if count > _MAX_PARTS or depth > _MAX_DEPTH:
+                self._report(place, f"it has more than {_MAX_PARTS:,} fields, or nests too deep; write less")
+                return None, False
+            waiting += [(inner, depth + 1) for inner in list_parts(part)]
+        return schema, is_required
 
-    def read_text(self, node: yaml.Node | None, where: str) -> str:
-        """Read text as it is written, `3` and `yes` too; "" where there is none."""
-        if node is None or _is_null(node):
-            return ""
-        if isinstance(node, yaml.ScalarNode):
-            return str(node.value).strip()
-        self._report(node, where, "expected text, not a list or mapping; put it in quotes")
-        return ""
-
-    def _report(self, node: yaml.Node, where: str, text: str, *, is_warning: bool = False) -> None:
-        self.problems.append((get_line(node), f"{where}: {text}", is_warning))
-
-    def _get_field(self, node: yaml.Node, where: str) -> dict[str, yaml.Node] | None:
-        """Return the keys of a field. A lone type is the same as a field with this `type`."""
-        if isinstance(node, yaml.MappingNode):
-            return get_entries(node)
-        if _is_null(node):
-            return None
-        if node.tag != _STR:
-            self._report(node, where, "expected a mapping with `type` and `description`")
-        return {"type": node}
-
-    def _read_field(self, entries: Mapping[str, yaml.Node], node: yaml.Node, where: str) -> tuple[Schema, bool]:
-        for key in entries:
-            if key not in _KEYS and key not in ("name", _REFERENCE) and (near := find_nearest_name(key, _KEYS)):
-                text = f"unknown key {key!r} is ignored; did you mean {near!r}?"
-                self._report(entries[key], where, text, is_warning=True)
-        name = self._begin(entries.get(_REFERENCE), where)
-        if "type" in entries and not _is_null(entries["type"]):
-            schema = self._read_type(entries["type"], where)
-        else:
-            schema = {"type": "null"} if "type" in entries else {}
-            if not schema:
-                self._report(node, where, "no `type` is said, and any value is taken", is_warning=True)
-        if "enum" in entries and not _is_null(entries["enum"]):
-            schema = self._read_enum(schema, entries["enum"], f"{where}.enum")
-        if name:
-            self._names.end(name, schema)
-        is_required = self._read_bool(entries.get("required"), f"{where}.required")
-        is_optional = self._read_bool(entries.get("optional"), f"{where}.optional")
-        is_asset = bool(self._read_bool(entries.get("asset_ref_acceptable"), f"{where}.asset_ref_acceptable"))
-        schema = self._add_example(schema, entries.get("example"), f"{where}.example")
-        if is_asset:  # the items of a list may be references, too
-            items = {"items": {ASSET: schema["items"]}} if schema.get("type") == "array" else {}
-            schema = {ASSET: {**schema, **items}}
-        if description := self.read_text(entries.get("description"), f"{where}.description"):
+    def _read_field(self, entries: Mapping[str, Any], place: Place) -> tuple[Schema, bool]:
+        """Read what is said of a value: its schema, and whether it is required."""
+        for key in entries.keys() - {*_KEYS, "name", _REFERENCE}:
+            if near := find_nearest_name(key, _KEYS):
+                self._report((*place, key), f"this key is ignored; did you mean {near!r}?", is_warning=True)
+        name = self._begin_type(entries, place)
+        schema = self._read_type(entries.get("type"), (*place, "type"))
+        if "type" not in entries:
+            self._report(place, "no `type` is said, and any value is taken", is_warning=True)
+        if entries.get("enum") is not None:
+            schema = self._read_enum(schema, entries["enum"], (*place, "enum"))
+        self._end_type(name, schema)
+        schema = self._add_example(schema, entries.get("example"), (*place, "example"))
+        is_required = self._read_bool(entries, "required", place)
+        is_optional = self._read_bool(entries, "optional", place)
+        if self._read_bool(entries, "asset_ref_acceptable", place):
+            schema = {**schema, ASSET: True}
+            if schema.get("type") == "array":  # its items may be references, too
+                schema["items"] = {**schema["items"], ASSET: True}
+        if description := self._read_text(entries.get("description"), (*place, "description")):
             schema = {**schema, "description": description}
         return schema, is_required if is_required is not None else not is_optional
 
-    def _read_type(self, node: yaml.Node, where: str) -> Schema:
-        if isinstance(node, yaml.MappingNode):
-            return self._read_record(get_entries(node), where)
-        if isinstance(node, yaml.SequenceNode):
-            return self._read_list(node, where)
-        if node.tag != _STR:
-            self._report(node, f"{where}.type", f"expected the name of a type, not {node.value[:60]}")
+    def _read_type(self, value: Any, place: Place) -> Schema:
+        if isinstance(value, Mapping):
+            return self._read_record(value, place)
+        if isinstance(value, list):
+            return self._read_list(value, place)
+        if value is None:
+            return {}
+        if not isinstance(value, str):
+            self._report(place, f"expected the name of a type, not {str(value)[:60]!r}")
             return {}
         try:
-            schema = self._names.read(node.value, get_line(node))
+            schema = self._names.read(value)
         except UnknownTypeError as error:
-            self._report(node, f"{where}.type", str(error))
+            self._report(place, str(error))
             return {}
-        if self._names.is_open(node.value):
-            text = f"the type {node.value!r} holds itself: within it any value is taken in its place"
-            self._report(node, f"{where}.type", text, is_warning=True)
-        elif schema.get(FOREIGN) == node.value.strip() and node.value.isidentifier():
-            text = f"{node.value!r} is taken for a class of Python's, and any value for one of it"
-            self._report(node, f"{where}.type", text, is_warning=True)
+        if schema.get(FOREIGN) == value.strip() and value.isidentifier():
+            self._report(place, f"{value!r} is taken for a class of Python's, and any value for it", is_warning=True)
         return schema
 
-    def _read_record(self, entries: dict[str, yaml.Node], where: str) -> Schema:
-        name = self._begin(entries.pop(_REFERENCE, None), where)
+    def _read_record(self, entries: Mapping[str, Any], place: Place) -> Schema:
+        name = self._begin_type(entries, place)
         fields = {
-            key: self._read_field(self._get_field(node, f"{where}.{key}") or {}, node, f"{where}.{key}")
-            for key, node in entries.items()
+            key: self._read_field(_to_entries(field), (*place, key))
+            for key, field in entries.items()
+            if key != _REFERENCE
         }
-        schema = build_record(fields)
-        if name:
-            self._names.end(name, schema)
-        return schema
+        return self._end_type(name, build_record(fields))
 
-    def _read_list(self, node: yaml.SequenceNode, where: str) -> Schema:
+    def _read_list(self, items: list[Any], place: Place) -> Schema:
         """Read a list of records whose fields are the items; names of types alone are alternatives."""
-        if node.value and all(item.tag in (_STR, _NULL) for item in node.value):
-            return join_schemas([{"type": "null"} if _is_null(i) else self._read_type(i, where) for i in node.value])
+        if items and all(isinstance(item, str | None) for item in items):
+            return join_schemas([self._read_type(item, place) if item else {"type": "null"} for item in items])
         name = ""
         fields: dict[str, tuple[Schema, bool]] = {}
-        for at, item in enumerate(node.value):
-            entries = get_entries(item)
-            if set(entries) == {_REFERENCE}:
-                name = self._begin(entries[_REFERENCE], where)
-                continue
-            field = self.read_text(entries.get("name"), f"{where}[{at}].name")
-            if not field:
-                self._report(item, f"{where}[{at}]", "expected a mapping with the `name` and `type` of a field")
-            elif field in fields:
-                self._report(item, f"{where}[{at}]", f"there are two fields {field!r}; remove one")
+        for at, item in enumerate(items):
+            entries = item if isinstance(item, Mapping) else {}
+            field = self._read_text(entries.get("name"), (*place, at, "name"))
+            if entries.keys() == {_REFERENCE}:
+                name = self._begin_type(entries, (*place, at))
+            elif not field or field in fields:
+                self._report((*place, at), "expected a mapping with `type` and a `name` of its own")
             else:
-                fields[field] = self._read_field(entries, item, f"{where}[].{field}")
-        schema = {"type": "array", "items": build_record(fields) if fields else {}}
-        if name:
-            self._names.end(name, schema)
-        return schema
+                fields[field] = self._read_field(entries, (*place, at))
+        return self._end_type(name, {"type": "array", "items": build_record(fields) if fields else {}})
 
-    def _begin(self, node: yaml.Node | None, where: str) -> str:
-        name = self.read_text(node, f"{where}.{_REFERENCE}")
-        if node is not None and name and (problem := self._names.begin(name, node.start_mark.index)):
-            self._report(node, f"{where}.{_REFERENCE}", problem)
+    def _begin_type(self, entries: Mapping[str, Any], place: Place) -> str:
+        """Begin the definition of a type. Within it any value is taken in its place."""
+        name = self._read_text(entries.get(_REFERENCE), (*place, _REFERENCE))
+        if name and self._names.is_built_in(name):
+            self._report((*place, _REFERENCE), f"{name!r} is the name of a type already; choose another")
             return ""
+        if name:
+            self._names.defined.setdefault(name, {})
         return name
 
-    def _read_enum(self, schema: Schema, node: yaml.Node, where: str) -> Schema:
-        if not isinstance(node, yaml.SequenceNode) or not node.value or len(node.value) > _MAX_CHOICES:
-            self._report(node, where, f"expected a list of up to {_MAX_CHOICES:,} possible values")
+    def _end_type(self, name: str, schema: Schema) -> Schema:
+        if name:
+            self._names.defined[name] = schema
+        return schema
+
+    def _read_enum(self, schema: Schema, values: Any, place: Place) -> Schema:
+        if not isinstance(values, list) or not values:
+            self._report(place, "expected a list of possible values")
             return schema
         # The values are those of a list's items, unless lists are named.
-        if schema.get("type") == "array" and not any(isinstance(each, yaml.SequenceNode) for each in node.value):
-            return {**schema, "items": self._read_enum(schema["items"], node, where)}
-        values: list[Any] = []
-        for each in node.value:
-            value = _convert(schema, each)
-            if problem := _find_problem(schema, value):
-                self._report(each, where, problem)
-            elif not any(value is known or (value == known and type(value) is type(known)) for known in values):
-                values.append(value)
-        return {**schema, "enum": values} if values else schema
+        if schema.get("type") == "array" and not any(isinstance(value, list) for value in values):
+            return {**schema, "items": self._read_enum(schema["items"], values, place)}
+        known = [self._convert(schema, value, (*place, at)) for at, value in enumerate(values)]
+        for at, value in enumerate(known):
+            for problem in find_problems(schema, value):
+                self._report((*place, at), problem)
+        return {**schema, "enum": known}
 
-    def _add_example(self, schema: Schema, node: yaml.Node | None, where: str) -> Schema:
-        if node is None or _is_null(node):
+    def _add_example(self, schema: Schema, value: Any, place: Place) -> Schema:
+        value = self._convert(schema, value, place)
+        if value is None or (isinstance(value, str) and value.strip().lower().startswith("asset://")):
             return schema
-        value = _convert(schema, node)
-        if isinstance(value, str) and value.strip().lower().startswith("asset://"):
-            return schema
-        if problem := _find_problem(schema, value):
-            self._report(node, where, problem, is_warning=True)
+        if problems := find_problems(schema, value):
+            self._report(place, problems[0], is_warning=True)
             return schema
         return {**schema, "examples": [value]}
 
-    def _read_bool(self, node: yaml.Node | None, where: str) -> bool | None:
-        if node is None or _is_null(node):
-            return None
-        value = convert_node(node)
-        if isinstance(value, bool):
+    def _convert(self, schema: Schema, value: Any, place: Place) -> Any:
+        """Convert a value to that of a schema: where text is wanted, `yes` and `1.10` are as written."""
+        if isinstance(value, list):
+            return [self._convert(schema.get("items", {}), each, (*place, at)) for at, each in enumerate(value)]
+        if isinstance(value, Mapping):
+            fields = schema.get("properties", {})
+            return {key: self._convert(fields.get(key, {}), each, (*place, key)) for key, each in value.items()}
+        is_text = schema.get("type") == "string" and not isinstance(value, str | None)
+        return self._get_text(place, value) if is_text else value
+
+    def _read_bool(self, entries: Mapping[str, Any], key: str, place: Place) -> bool | None:
+        value = entries.get(key)
+        if isinstance(value, bool | None):
             return value
-        self._report(node, where, f"expected true or false, not {str(value)[:60]!r}")
+        self._report((*place, key), f"expected true or false, not {str(value)[:60]!r}")
         return None
 
-    def _is_too_large(self, schema: Schema, node: yaml.Node, where: str) -> bool:
-        """Limit the size: with each `_type_ref` within others, a few lines may double in memory."""
-        count, waiting = 0, [(schema, 0)]
-        while waiting:
-            part, depth = waiting.pop()
-            count += 1
-            if count > _MAX_NODES or depth > _MAX_DEPTH:
-                self._report(node, where, f"it has more than {_MAX_NODES:,} fields, or nests too deep; write less")
-                return True
-            waiting += [(inner, depth + 1) for inner in list_parts(part)]
-        return False
+    def _read_text(self, value: Any, place: Place) -> str:
+        if isinstance(value, Mapping | list):
+            self._report(place, "expected text, not a list or mapping; put it in quotes")
+            return ""
+        return "" if value is None else self._get_text(place, value).strip()
 
 
 def build_record(fields: Mapping[str, tuple[Schema, bool]]) -> Schema:
@@ -212,35 +214,6 @@ def build_record(fields: Mapping[str, tuple[Schema, bool]]) -> Schema:
     }
 
 
-def _find_problem(schema: Schema, value: Any) -> str:
-    problems = find_problems(schema, value)
-    return problems[0].removeprefix("the parameter: ") if problems else ""
-
-
-def _is_null(node: yaml.Node | None) -> bool:
-    return node is not None and node.tag == _NULL
-
-
-def _convert(schema: Schema, node: yaml.Node) -> Any:
-    """Convert a node to a value of a schema: where text is wanted, `yes`, `1.10` and dates are as written."""
-    if isinstance(node, yaml.ScalarNode):
-        kinds = [schema, *schema.get("anyOf", ())]
-        value = convert_node(node)
-        is_text = any(kind.get("type") == "string" for kind in kinds)
-        return node.value if is_text and (len(kinds) == 1 or _find_problem(schema, value)) else value
-    if isinstance(node, yaml.SequenceNode):
-        return [_convert(schema.get("items", {}), each) for each in node.value]
-    fields = schema.get("properties", {})
-    return {key: _convert(fields.get(key, {}), each) for key, each in get_entries(node).items()}
-
-
-def _find_type_references(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.value == _REFERENCE and isinstance(value, yaml.ScalarNode):
-                yield value
-            else:
-                yield from _find_type_references(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _find_type_references(item)
+def _to_entries(field: Any) -> Mapping[str, Any]:
+    """Return the keys of a field; a lone type is the same as a field with this `type`."""
+    return field if isinstance(field, Mapping) else {} if field is None else {"type": field}

@@ -1,15 +1,16 @@
 """The prompt of a component, wherever it keeps it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.message import FrozenModel
 
 _MAX_BYTES = 256_000
 
 
-class Prompt(FrozenModel):
+@dataclass(frozen=True, slots=True)
+class Prompt:
     """The source of a prompt: the text itself, a file beside config.yaml, or another file. The first one counts."""
 
     text: str = ""
@@ -24,7 +25,6 @@ class Prompt(FrozenModel):
             roots: more folders in which the file may be, but not below a dot folder.
             prefix: the beginning of file names in a repository.
         """
-        key = "prompt_file_name" if self.file_name else "prompt_file_path"
         name = self.file_name or self.file_path
         if self.text or not name:
             return self.text
@@ -33,15 +33,14 @@ class Prompt(FrozenModel):
             stored = stored.with_name(f"{prefix}{stored.name}")
             file = (stored if prefix and stored.is_file() else folder / name).resolve()
             if not any(_is_open(file, root.resolve()) for root in (folder, *roots)):
-                raise GooseLikeError(f"{key} names {name!r}, which is outside of {folder}; put it there")
+                raise GooseLikeError(f"its prompt file {name!r} is outside of {folder}; put it there")
             if not file.is_file():
-                raise GooseLikeError(f"{key} names {name!r}, and there is no such file in {folder}; write it")
+                raise GooseLikeError(f"there is no prompt file {name!r} in {folder}; write it")
             if file.stat().st_size > _MAX_BYTES:
-                raise GooseLikeError(f"{folder / name}: a prompt has {_MAX_BYTES:,} bytes at most; shorten it")
+                raise GooseLikeError(f"{file}: a prompt has {_MAX_BYTES:,} bytes at most; shorten it")
             return file.read_bytes().decode("utf-8-sig").strip()
         except (OSError, ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise GooseLikeError(f"{folder / name}: can't be read: {reason}; it is the {key} of a component") from error
+            raise GooseLikeError(f"its prompt file {name!r} can't be read: {' '.join(str(error).split())}") from error
 
 
 def _is_open(file: Path, root: Path) -> bool:

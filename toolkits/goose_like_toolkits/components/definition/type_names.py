@@ -10,10 +10,10 @@ from goose_like.core.spelling import did_you_mean, find_nearest_name
 Schema: TypeAlias = dict[str, Any]
 
 ASSET = "x-asset"
-"""The key of a schema whose value may be replaced by a reference to an asset."""
+"""A key of schemas: true where a reference to an asset may replace the value."""
 
 FOREIGN = "x-python"
-"""The key of a schema for a Python class that JSON has no word for, such as numpy.ndarray."""
+"""A key of schemas: the name of a Python class that JSON has no word for, such as numpy.ndarray."""
 
 _SCALARS = {
     **dict.fromkeys(("string", "str", "text"), "string"),
@@ -21,7 +21,6 @@ _SCALARS = {
     **dict.fromkeys(("float", "number", "double"), "number"),
     **dict.fromkeys(("bool", "boolean"), "boolean"),
     **dict.fromkeys(("none", "null", "nonetype"), "null"),
-    "any": "",
 }
 _LISTS = {"list", "array", "sequence", "tuple", "set", "frozenset", "iterable"}
 _MAPS = {"dict", "mapping", "mutablemapping", "map", "object"}
@@ -44,76 +43,55 @@ class UnknownTypeError(Exception):
 
 
 class TypeNames:
-    """The type names of one file. `lines` has the line of every name that `_type_ref` defines anywhere in it."""
+    """The type names of one file. `defined` has the schemas of those that `_type_ref` defines."""
 
-    def __init__(self, lines: dict[str, int]) -> None:
-        self._lines = lines
-        self._known: dict[str, Schema] = {}
-        self._places: dict[str, int] = {}
-        self._open: set[str] = set()
+    def __init__(self) -> None:
+        self.defined: dict[str, Schema] = {}
 
-    def begin(self, name: str, place: int) -> str:
-        """Begin the definition of a name; return what is wrong with that, or ""."""
-        if name in self._open or self._places.setdefault(name, place) != place:  # a YAML alias repeats the place
-            return f"the type {name!r} is defined twice; choose another name"
-        if name.lower() in {*_SCALARS, *_LISTS, *_MAPS, *_WRAPPERS}:
-            return f"{name!r} is the name of a type already; choose another"
-        self._open.add(name)
-        return ""
+    def is_built_in(self, name: str) -> bool:
+        """Check whether a name has a meaning without a definition."""
+        return name.lower() in {"any", *_SCALARS, *_LISTS, *_MAPS, *_WRAPPERS}
 
-    def end(self, name: str, schema: Schema) -> None:
-        """End the definition of a name."""
-        self._open.discard(name)
-        self._known[name] = schema
-
-    def is_open(self, text: str) -> bool:
-        """Check whether a name is that of a type whose definition has begun, but not ended."""
-        return text.strip() in self._open
-
-    def read(self, text: str, line: int, depth: int = 0) -> Schema:
+    def read(self, text: str, depth: int = 0) -> Schema:
         """Convert a name to a schema. Raise UnknownTypeError."""
         if len(text) > _MAX_CHARACTERS or depth > _MAX_DEPTH:
             raise UnknownTypeError("it is too long or too deep; give a part of it a name by `_type_ref`")
         text = text.strip().strip("\"'").strip()
-        if text in self._open:
-            return {}
-        if text in self._known:
-            return self._known[text]
+        if text in self.defined:
+            return self.defined[text]
         if len(alternatives := _split(text, "|")) > 1:
-            return join_schemas([self.read(each, line, depth + 1) for each in alternatives])
+            return join_schemas([self.read(each, depth + 1) for each in alternatives])
         match = _GENERIC.fullmatch(text)
         if match is None:
             raise UnknownTypeError(f"{text[:60]!r} is no name of a type; write one such as List[string]")
         head, inner = match.groups()
-        return self._read_simple(head, line) if inner is None else self._read_generic(head.strip(), inner, line, depth)
+        return self._read_simple(head) if inner is None else self._read_generic(head.strip(), inner, depth + 1)
 
-    def _read_simple(self, name: str, line: int) -> Schema:
+    def _read_simple(self, name: str) -> Schema:
         bare = _strip_module(name)
+        if bare == "any":
+            return {}
         if bare in _SCALARS:
-            return {"type": _SCALARS[bare]} if _SCALARS[bare] else {}
+            return {"type": _SCALARS[bare]}
         if bare in _LISTS:
             return {"type": "array", "items": {}}
         if bare in _MAPS:
             return {"type": "object", "properties": {}, "additionalProperties": {}}
-        if bare in _PYTHON or _DOTTED.fullmatch(name):
-            return {FOREIGN: name}
-        if (defined := self._lines.get(name)) is not None:
-            text = f"the type {name!r} is defined in line {defined}, and this is line {line}; move the definition up"
-            raise UnknownTypeError(text)
-        known = {*self._known, *_SUGGESTED}
-        if _CLASS.fullmatch(name) and not find_nearest_name(name, known):
-            return {FOREIGN: name}
+        known = {*self.defined, *_SUGGESTED}
+        is_class = bare in _PYTHON or _DOTTED.fullmatch(name) or _CLASS.fullmatch(name)
+        if is_class and (bare in _PYTHON or "." in name or not find_nearest_name(name, known)):
+            return {FOREIGN: name, "not": {"type": "null"}}
         raise UnknownTypeError(f"there is no type {name[:60]!r}; {did_you_mean(name, known)}")
 
-    def _read_generic(self, head: str, inner: str, line: int, depth: int) -> Schema:
+    def _read_generic(self, head: str, inner: str, depth: int) -> Schema:
         bare = _strip_module(head)
         if bare == "literal":
             return _read_literal(inner)
         if not inner.strip():  # TypeScript's `string[]`
-            return {"type": "array", "items": self.read(head, line, depth + 1)}
+            return {"type": "array", "items": self.read(head, depth)}
         if bare not in {*_LISTS, *_MAPS, *_WRAPPERS}:
-            return self._read_simple(head, line)
-        schemas = [self.read(each, line, depth + 1) for each in _split(inner, ",") if each.strip() != "..."]
+            return self._read_simple(head)
+        schemas = [self.read(each, depth) for each in _split(inner, ",") if each.strip() != "..."]
         if bare in _MAPS:
             return {"type": "object", "properties": {}, "additionalProperties": schemas[-1]}
         if bare == "optional":
@@ -130,7 +108,7 @@ def join_schemas(schemas: list[Schema]) -> Schema:
 
 def list_parts(schema: Schema) -> Iterator[Schema]:
     """Yield the schemas within a schema, one step down."""
-    yield from (schema[key] for key in (ASSET, "items", "additionalProperties") if isinstance(schema.get(key), dict))
+    yield from (schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict))
     yield from schema.get("properties", {}).values()
     yield from schema.get("anyOf", ())
 

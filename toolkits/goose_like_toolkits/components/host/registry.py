@@ -12,9 +12,8 @@ from goose_like.core.spelling import did_you_mean
 from goose_like.sdk.diagnostics import ParseResult
 
 from ..config import Config
-from ..definition.config_file import Command, Definition
+from ..definition.config_file import Command, Definition, merge_config
 from ..definition.coordinates import PARTS, Coordinates
-from ..definition.overrides import Layer, merge_layers
 from ..definition.reader import read_definitions
 from .repository import CONFIG_FILES, Repositories
 from .sources import find_config_file
@@ -55,7 +54,7 @@ class Member:
     @property
     def is_resource(self) -> bool:
         """True for a resource."""
-        return self.definition.type == "resource"
+        return self.definition.kind == "resource"
 
     def read_prompt(self, roots: Sequence[Path]) -> str:
         """Read its prompt; see `Prompt.read`."""
@@ -148,7 +147,7 @@ class Registry:
                 f"{text}\ncorrect it; `goose-like component check {self._shorten(file)}` shows everything"
             )
         definition = result.value
-        effective, _ = merge_layers(Layer(definition.config, str(file)), Layer(config, source))
+        effective = merge_config(definition.config, config)
         if named.get("path"):
             instance, how = named.get("instance_id"), {"file": str(file.absolute()), "config": config}
         else:
@@ -232,7 +231,9 @@ class Registry:
 
     def _explain_missing(self, entry: Mapping[str, Any], member: Member) -> str:
         words = ", ".join(f"{key} {entry[key]!r}" for key in ("type", "id", "name") if entry.get(key))
-        kinds = {each.definition.resource_type for each in self.members.values() if each.is_resource} | set(_BUILT_IN)
+        kinds = {each.definition.resource_type.lower() for each in self.members.values() if each.is_resource} | set(
+            _BUILT_IN
+        )
         near = did_you_mean(str(entry.get("type") or ""), kinds)
         return f"{member.name} needs a resource with {words}, and none is used; add one to `use` ({near})"
 
@@ -242,7 +243,7 @@ class Registry:
 
 def _is_meant(resource: Member, entry: Mapping[str, Any]) -> bool:
     """Check whether an entry of `resources` means a resource: by id, else name, else type; the rest must fit too."""
-    kind, own = str(entry.get("type") or "").lower(), resource.definition.resource_type
+    kind, own = str(entry.get("type") or "").lower(), resource.definition.resource_type.lower()
     if kind and _SAME_TYPE.get(kind, kind) != _SAME_TYPE.get(own, own):
         return False
     wanted = entry.get("id")

@@ -10,7 +10,7 @@ from goose_like.toolkit import ToolError
 from ..bridges.cerebrum import Cerebrum
 from ..bridges.llm import infer
 from ..bridges.plugin_calls import PluginTools
-from ..definition.config_parser import parse_commands
+from ..definition.grammar import CommandReader
 from ..definition.validation import check_parameter, is_wrapped
 from .runtime import Surroundings
 
@@ -48,9 +48,10 @@ class RequestHandler:
 
 
 def _read_plugin(plugin: Mapping[str, Any]) -> PluginTools:
-    """Read a plugin of a copilot with its commands, which come as YAML."""
+    """Read a plugin of a copilot with its commands. Leave out what is wrong."""
     name = str(plugin.get("name"))
-    commands = {command.name: command for command in parse_commands(str(plugin.get("commands")))}
+    reader = CommandReader(lambda *_, **__: None, lambda _, value: str(value))
+    commands = {command.name: command for command in reader.read(plugin.get("commands"))}
 
     def check(command: str, param: Any) -> tuple[str, ...]:
         if command not in commands:

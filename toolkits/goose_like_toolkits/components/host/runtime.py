@@ -307,6 +307,6 @@ def find_framework() -> Path:
 
 def _find_code(member: Member, known: Mapping[str, CodePackage]) -> CodePackage | None:
     """Return the package with a component's code, if it is in a folder and not in an environment."""
-    own = find_code(member.file, member.definition.package) if "file" in member.named else None
+    own = find_code(member.file, member.definition.setup.package) if "file" in member.named else None
     package = own or known.get(str(member.definition.coordinates))
     return package if package and package.folder.is_dir() and package.name != "concopilot" else None

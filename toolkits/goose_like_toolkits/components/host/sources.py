@@ -152,7 +152,7 @@ def list_requirements(definition: Definition, code: CodePackage | None) -> list[
     names = {"concopilot", own, canonicalize_name(str(project.get("name", own)))}
     dependencies = [str(each) for each in project.get("dependencies", ())]
     wanted: list[tuple[str, ...]] = []
-    for line in definition.pip:
+    for line in definition.setup.pip:
         name = canonicalize_name(line[0].partition(";")[0].split("[")[0].rstrip("0123456789.*<>=!~, "))
         if len(line) > 1 or name not in names:
             wanted.append(line)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
 from concopilot.framework.cerebrum import AbstractCerebrum, InteractParameter, InteractResponse
 from concopilot.framework.plugin import PluginManager
 
@@ -28,7 +27,7 @@ class ExchangeCerebrum(AbstractCerebrum):
             {
                 "name": plugin.name,
                 "prompt": plugin.prompt or plugin.config.info.description or "",
-                "commands": yaml.safe_dump(to_json(plugin.config.commands or [], str), sort_keys=False),
+                "commands": to_json(plugin.config.commands or [], str),
             }
             for plugin in (plugin_manager.plugins if plugin_manager is not None else ())
         ]
