@@ -191,7 +191,7 @@ def used(place: Place, use: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     ("use", "said"),
     [
-        ("[org.ada:words:1.0]", "line 6: use.0: expected a valid dictionary"),
+        ("[org.ada:words:1.0]", "line 6: use.0: expected a mapping"),
         (
             "[{path: wrods}]",
             "line 6: wrods: there is no component at this path; give the folder with its .config/config.yaml",

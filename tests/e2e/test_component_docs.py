@@ -61,14 +61,14 @@ def counting(place: Place) -> Place:
 def test_the_component_and_the_profile(counting: Place):
     shown = run_lines(counting, BEGIN.partition("\n")[2])
     assert "1 component: nothing is wrong" in shown
-    assert "text (text, or an asset)" in shown
+    assert "asset_ref_acceptable: true" in shown
     assert "word_count can be constructed" in run_lines(counting, BUILD)
     assert "ok" in run_lines(counting, RUN).splitlines()
     note = {"tool": "disk_storage_write", "arguments": {"file_path": "a.txt", "content": "one two"}}
     counted = {"tool": "word_count_count", "arguments": {"text": "to be or not", "least": 3}}
     wrong = {"tool": "word_count_count", "arguments": {"text": 3}}
     steps = ({"calls": [counted, note]}, {"calls": [wrong], "expect": '"words": 1.*"status": true'})
-    last = {"text": "done", "expect": "expected text"}
+    last = {"text": "done", "expect": "not of type 'string'"}
     how = ("--profile", "counting", "--model", counting.script(*steps, last), "--sandbox", "full")
     done = counting.run("run", *how, "count", env={"HOME": str(counting.home)})
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

@@ -84,13 +84,6 @@ async def test_a_prompt_is_of_no_hidden_folder(tmp_path):
             made.kit.prompt()
 
 
-async def test_a_mapping_that_looks_like_bytes_is_none(tmp_path):
-    async with company(tmp_path, "postman") as made:
-        for param in ({"$base64": "aGk="}, {"$$base64": "x"}, {"$base64": 7}):
-            said = await made.value("postman_describe", param=param)
-            assert said == {"seen": repr(param), "back": param}
-
-
 async def test_what_only_the_process_has_is_told_as_such(tmp_path):
     async with company(tmp_path, "picture") as made:
         reference = await made.ok("picture_object")

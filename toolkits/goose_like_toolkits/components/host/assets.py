@@ -4,7 +4,7 @@ import json
 import os
 import re
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from goose_like.core.errors import SessionError
 from goose_like.core.message import FrozenModel
-from goose_like.core.spelling import did_you_mean, find_nearest_name
+from goose_like.core.spelling import did_you_mean
 from goose_like.sessions.session import Session
 from goose_like.toolkit import ToolError
 
@@ -22,10 +22,9 @@ from ..definition.references import Reference
 
 MAX_BYTES = 64 << 20
 
-_MAX_KEYS = 8
-_QUOTED = re.compile(r"\$\$+base64")
 _MAX_PART_CHARACTERS = 4_000
 _MAX_BEGINNING_CHARACTERS = 600
+_MAX_KEYS = 8
 
 
 class AssetChange(FrozenModel):
@@ -51,9 +50,10 @@ class AssetStore:
 
     def __init__(self, session: Session) -> None:
         self._folder = session.assets
+        self._assets = _load(session.assets)
         self._live: dict[str, dict[str, Any]] = {}
         self._lost: set[str] = set()
-        self._in_worker: dict[str, str] = {}
+        self._unsent = {*self._assets}
 
     def add(self, content: Any, asset_type: str, description: str) -> str:
         """Save a new asset and return its id."""
@@ -62,12 +62,13 @@ class AssetStore:
         kind = kind if _is_bytes(content) or isinstance(content, str) else str(type(content))
         fields = {"asset_type": asset_type, "asset_id": asset_id, "description": description, "content_type": kind}
         self._save(asset_id, {**fields, "content": content})
+        self._unsent.add(asset_id)
         return asset_id
 
     def list_lines(self) -> list[str]:
         """Return a line for each asset: id, type, shape and description."""
         lines = []
-        for asset_id, fields in [*self._load_all().items(), *self._live.items()]:
+        for asset_id, fields in [*self._assets.items(), *self._live.items()]:
             shape = describe_shape(fields.get("content"))
             if asset_id in self._live:
                 shape = f"{fields.get('content_type')}, in the components' process"
@@ -86,16 +87,10 @@ class AssetStore:
             raise ToolError(f"{reference} was held by the components' process, which has ended; create it again")
         if asset_id in self._live:
             raise ToolError(f"{reference} is in the components' process alone; give the reference to a command")
-        fields = self._load(asset_id)
-        if not path:
-            return fields.get("content")
-        if path[0] not in fields:
-            inner = Reference(asset_id, ("content", *path))
-            raise ToolError(
-                f"{Reference(asset_id)} has no {path[0]!r}, only {', '.join(fields)}; its content is at {inner}"
-            )
-        value: Any = fields
-        for level, key in enumerate(path):
+        if asset_id not in self._assets:
+            raise ToolError(f"no asset {asset_id!r}; {did_you_mean(asset_id, [*self._assets, *self._live])}")
+        value: Any = self._assets[asset_id]
+        for level, key in enumerate(path or ("content",)):
             value = _step(value, key, Reference(asset_id, path[:level]))
         return value
 
@@ -105,29 +100,30 @@ class AssetStore:
         text = format_text(value)
         if len(text) <= limit:
             return text
-        asset_id = self.add(_parse(value) if isinstance(value, str) else value, "response", description)
-        content = self._load(asset_id)["content"]
-        inner = Reference(asset_id, ("content", _first_key(content)))
+        content = _parse(value) if isinstance(value, str) else value
+        asset_id = self.add(content, "response", description)
+        key = str(next(iter(content), "0")) if isinstance(content, Mapping) else "0"
         return (
             f"[too long to show: kept as the asset {asset_id} of type 'response', {describe_shape(content)}. It "
             f"begins:]\n{text[:_MAX_BEGINNING_CHARACTERS]}…\n[to read it: `get_asset` with {Reference(asset_id)}, or "
-            f"for a part of it with a path such as {inner}]"
+            f"for a part of it with a path such as {Reference(asset_id, ('content', key))}]"
         )
 
     # --- the worker
 
-    def take_changes(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the assets that the worker does not have as they are now, and the ids of removed ones."""
-        known = {**self._load_all()}
-        digests = {asset_id: _digest(fields) for asset_id, fields in known.items()}
-        put = {each: known[each] for each, digest in digests.items() if self._in_worker.get(each) != digest}
-        removed = [each for each in self._in_worker if each not in digests and each not in self._live]
-        self._in_worker = digests
-        return put, removed
+    def take_unsent(self) -> dict[str, Any]:
+        """Return the assets that the worker does not have."""
+        unsent = {asset_id: self._assets[asset_id] for asset_id in self._unsent & self._assets.keys()}
+        self._unsent.clear()
+        return unsent
 
     def apply(self, changes: AssetChanges) -> list[str]:
         """Save the changes of a command. Return what could not be saved."""
         problems = []
+        for asset_id in changes.removed:
+            self._live.pop(asset_id, None)
+            if self._assets.pop(asset_id, None) is not None:
+                self._find_file(asset_id).unlink(missing_ok=True)
         for change in changes.put:
             fields = {**change.asset, "asset_id": change.id}
             if change.live:
@@ -136,33 +132,26 @@ class AssetStore:
             self._live.pop(change.id, None)
             try:
                 self._save(change.id, fields)
-                self._in_worker[change.id] = _digest(fields)
             except (ToolError, SessionError) as error:
                 problems.append(f"the asset {change.id} was not kept: {error}")
-        for asset_id in changes.removed:
-            if self._live.pop(asset_id, None) is None:
-                self._file(asset_id).unlink(missing_ok=True)
-                self._in_worker.pop(asset_id, None)
         return problems
 
     def lose_worker(self) -> None:
         """Note that the worker has ended: its live assets are lost."""
         self._lost |= self._live.keys()
         self._live.clear()
-        self._in_worker.clear()
+        self._unsent = {*self._assets}
 
-    # --- files
-
-    def _file(self, asset_id: str) -> Path:
+    def _find_file(self, asset_id: str) -> Path:
         is_name = re.fullmatch(r"[\w-]{1,80}", asset_id, re.ASCII)
         name = asset_id if is_name else sha256(asset_id.encode("utf-8", "surrogatepass")).hexdigest()
         return self._folder / f"{name}.json"
 
-    def _save(self, asset_id: str, fields: Mapping[str, Any]) -> None:
-        data = _encode(fields)
+    def _save(self, asset_id: str, fields: dict[str, Any]) -> None:
+        data = json.dumps(fields, separators=(",", ":")).encode()
         if len(data) > MAX_BYTES:
             raise ToolError(f"the asset has {len(data):,} bytes, more than {MAX_BYTES:,}; write it to a file instead")
-        file = self._file(asset_id)
+        file = self._find_file(asset_id)
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             new = file.with_name(f".{file.name}")
@@ -170,27 +159,7 @@ class AssetStore:
             os.replace(new, file)
         except OSError as error:
             raise SessionError(f"{file} can't be written: {error.strerror or error}; free some space") from error
-
-    def _load(self, asset_id: str) -> dict[str, Any]:
-        try:
-            return _decode(self._file(asset_id))
-        except FileNotFoundError:
-            known = [*self._load_all(), *self._live]
-            near = did_you_mean(asset_id, known) if known else "there are none"
-            raise ToolError(f"no asset {asset_id!r}; {near}") from None
-        except (OSError, ValueError) as error:
-            raise ToolError(f"the asset {asset_id!r} is damaged ({error}); create it again") from error
-
-    def _load_all(self) -> dict[str, dict[str, Any]]:
-        """Return all assets that can be read, the oldest first."""
-        found = {}
-        for file in sorted(self._folder.glob("[!.]*.json"), key=lambda each: each.stat().st_mtime_ns):
-            try:
-                fields = _decode(file)
-                found[str(fields["asset_id"])] = fields
-            except (OSError, ValueError, KeyError):
-                continue
-        return found
+        self._assets[asset_id] = fields
 
     def _extract_bytes(self, value: Any, description: str) -> Any:
         if _is_bytes(value):
@@ -199,19 +168,8 @@ class AssetStore:
         if isinstance(value, list):
             return [self._extract_bytes(each, description) for each in value]
         if isinstance(value, dict):
-            plain = {key: self._extract_bytes(each, description) for key, each in value.items()}
-            return {key[1:] if _QUOTED.fullmatch(key) else key: each for key, each in plain.items()}
+            return {key: self._extract_bytes(each, description) for key, each in value.items()}
         return value
-
-
-def quote(value: Any) -> Any:
-    """Quote mappings of a model that look like encoded bytes, as worker/values.py does."""
-    if isinstance(value, list):
-        return [quote(each) for each in value]
-    if isinstance(value, dict):
-        is_alike = len(value) == 1 and _QUOTED.fullmatch(f"${next(iter(value))}")
-        return {f"${key}" if is_alike else key: quote(each) for key, each in value.items()}
-    return value
 
 
 def read_changes(data: Any) -> AssetChanges:
@@ -232,12 +190,12 @@ def format_text(value: Any) -> str:
 def format_part(value: Any, start: int = 0) -> str:
     """Format the characters of a value from `start` on, with a note of what follows."""
     text = format_text(value)
-    start = min(max(start, 0), len(text))
-    end = min(start + _MAX_PART_CHARACTERS, len(text))
-    if end - start == len(text):
+    part = text[max(start, 0) :][:_MAX_PART_CHARACTERS]
+    if len(part) == len(text):
         return text
+    end = max(start, 0) + len(part)
     more = f"; go on with start={end}" if end < len(text) else ""
-    return f"{text[start:end]}\n[characters {start:,} to {end:,} of {len(text):,}{more}]"
+    return f"{part}\n[characters {start:,} to {end:,} of {len(text):,}{more}]"
 
 
 def describe_shape(value: Any) -> str:
@@ -246,17 +204,14 @@ def describe_shape(value: Any) -> str:
         return f"{len(b64decode(value['$base64'])):,} bytes"
     match value:
         case str():
-            lines = value.count("\n") + 1
-            return f"text of {len(value):,} characters{f' in {lines:,} lines' if lines > 1 else ''}"
+            return f"text of {len(value):,} characters"
         case Mapping():
-            more = f" and {len(value) - _MAX_KEYS:,} more" if len(value) > _MAX_KEYS else ""
-            return f"mapping with {', '.join(map(str, [*value][:_MAX_KEYS]))}{more}" if value else "empty mapping"
+            names = ", ".join(map(str, [*value][:_MAX_KEYS]))
+            return f"mapping with {names}{' and more' * (len(value) > _MAX_KEYS)}" if value else "empty mapping"
         case list():
-            kind = describe_shape(value[0]).replace("mapping", "mappings") if value else ""
             are_mappings = bool(value) and all(isinstance(each, Mapping) for each in value)
-            return f"list of {len(value):,} {kind if are_mappings else 'values'}"
-        case None:
-            return "nothing"
+            kind = describe_shape(value[0]).replace("mapping", "mappings") if are_mappings else "values"
+            return f"list of {len(value):,} {kind}"
     return f"the value {json.dumps(value)}"
 
 
@@ -270,26 +225,19 @@ def to_content(value: Any) -> Any:
 
 
 def _is_bytes(value: Any) -> bool:
-    return isinstance(value, dict) and value.keys() == {"$base64"}
+    return isinstance(value, dict) and value.keys() == {"$base64"} and isinstance(value["$base64"], str)
 
 
-def _first_key(content: Any) -> str:
-    return str(next(iter(content), "0")) if isinstance(content, Mapping) else "0"
-
-
-def _encode(fields: Mapping[str, Any]) -> bytes:
-    return json.dumps(fields, ensure_ascii=True, separators=(",", ":")).encode()
-
-
-def _decode(file: Path) -> dict[str, Any]:
-    data = json.loads(file.read_bytes())
-    if not isinstance(data, dict):
-        raise ValueError("it is no asset")
-    return data
-
-
-def _digest(fields: Mapping[str, Any]) -> str:
-    return sha256(_encode(fields)).hexdigest()
+def _load(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return all assets that can be read, the oldest first."""
+    found = {}
+    for file in sorted(folder.glob("[!.]*.json"), key=lambda each: each.stat().st_mtime_ns):
+        try:
+            fields = dict(json.loads(file.read_bytes()))
+            found[str(fields["asset_id"])] = fields
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
 
 
 def _parse(text: str) -> Any:
@@ -301,16 +249,14 @@ def _parse(text: str) -> Any:
 
 
 def _step(value: Any, key: str, place: Reference) -> Any:
+    """Return the part of a value at a key or index. Raise ToolError if there is none."""
     if isinstance(value, Mapping):
         if key in value:
             return value[key]
-        names = [str(name) for name in value]
-        near = f"did you mean {found!r}? " if (found := find_nearest_name(key, names)) else ""
-        raise ToolError(f"{place} has no key {key!r}; {near}it has: {', '.join(names[:20]) or 'none'}")
-    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise ToolError(f"{place} has no key {key!r}; {did_you_mean(key, map(str, value))}")
+    if not isinstance(value, list):
         raise ToolError(f"{place} is {describe_shape(value)} and has no parts; leave {key!r} and what follows it out")
     try:
         return value[int(key)]
     except (ValueError, IndexError):
-        places = f"its places are 0 to {len(value) - 1}" if value else "it has no places"
-        raise ToolError(f"{place} is a {describe_shape(value)}; {places}, not {key!r}") from None
+        raise ToolError(f"{place} is a {describe_shape(value)}; its places count from 0, not {key!r}") from None

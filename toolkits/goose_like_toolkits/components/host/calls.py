@@ -11,7 +11,7 @@ from ..config import Config
 from ..definition.config_file import Command
 from ..definition.references import Reference, read_reference
 from ..definition.validation import CheckedValue, check_parameter, check_response, get_parameter
-from .assets import AssetStore, format_part, quote, to_content
+from .assets import AssetStore, format_part, to_content
 from .registry import Member, Registry
 from .requests import RequestHandler
 from .runtime import SessionRuntime, Surroundings
@@ -84,7 +84,7 @@ class ComponentCalls:
         """Return a function that puts the values of references into a parameter."""
 
         def resolve() -> tuple[Any, list[Any]]:
-            value, live = quote(checked.value), list[Any]()
+            value, live = checked.value, list[Any]()
             for path in checked.references:
                 reference = read_reference(_get(value, path))
                 assert reference is not None

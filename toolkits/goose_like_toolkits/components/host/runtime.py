@@ -93,9 +93,9 @@ class SessionRuntime:
         async with self._one_at_a_time:
             await self._load(member)
             param, live = resolve()
-            put, removed = self._assets.take_changes()
             asked = {"key": member.key, "command": command, "param": param, "live": live}
-            answer = await self._call("command", {**asked, "assets": put, "removed": removed}, self._config.timeout_s)
+            assets = self._assets.take_unsent()
+            answer = await self._call("command", {**asked, "assets": assets}, self._config.timeout_s)
             if not isinstance(answer, dict) or not {"assets", "response"} <= answer.keys():
                 raise ToolError(f"{member.name} {command}: the components' process gave no answer that can be read")
             problems = self._assets.apply(read_changes(answer["assets"]))

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from concopilot.framework.asset import Asset
@@ -20,11 +20,8 @@ class SharedAssets:
         self.mapping: Any = ClassDict()
         self._digests: dict[str, str] = {}
 
-    def update(self, assets: Mapping[str, Any], removed: Sequence[str]) -> None:
-        """Apply changes that goose_like made since the last command."""
-        for key in removed:
-            self.mapping.pop(key, None)
-            self._digests.pop(key, None)
+    def update(self, assets: Mapping[str, Any]) -> None:
+        """Add assets of goose_like."""
         for key, fields in assets.items():
             self.mapping[key] = Asset(**ClassDict.convert(from_json(fields)))
             self._digests[key] = _digest(_encode(self.mapping[key])[0])

@@ -58,7 +58,7 @@ class Components:
             stack.pop_all()
 
     def command(
-        self, key: str, command: str, param: Any, live: Sequence[Any], assets: Mapping[str, Any], removed: Sequence[str]
+        self, key: str, command: str, param: Any, live: Sequence[Any], assets: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Run a command; return its response and the changes of assets.
 
@@ -67,10 +67,9 @@ class Components:
             command: the command's name.
             param: its parameter.
             live: path and reference of each place in `param` for a value that only this process holds.
-            assets: assets that goose_like changed since the last command.
-            removed: ids of assets that it removed.
+            assets: assets that this process does not have.
         """
-        self._assets.update(assets, removed)
+        self._assets.update(assets)
         param = from_json(param)
         for path, reference in live:
             param = _replace(param, path, AssetRef.convert(reference).retrieve(self._assets.mapping))

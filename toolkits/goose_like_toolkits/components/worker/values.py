@@ -3,14 +3,12 @@
 import base64
 import datetime
 import os
-import re
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
 _DEPTH = 60
 _BYTES = "$base64"
-_QUOTED = re.compile(r"\$+base64")
 
 Keep = Callable[[Any], Any]
 """Return the JSON that replaces a value which JSON cannot hold."""
@@ -25,8 +23,7 @@ def to_json(value: Any, keep: Keep, depth: int = 0) -> Any:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, Mapping):
-        made = {_key(key): to_json(entry, keep, depth + 1) for key, entry in value.items()}
-        return {f"${key}" if _is_quoted(made) else key: entry for key, entry in made.items()}
+        return {str(key): to_json(entry, keep, depth + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         entries = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
         return [to_json(entry, keep, depth + 1) for entry in entries]
@@ -46,16 +43,7 @@ def from_json(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {_BYTES}:
             return base64.b64decode(value[_BYTES])
-        return {key[1:] if _is_quoted(value) else key: from_json(entry) for key, entry in value.items()}
+        return {key: from_json(entry) for key, entry in value.items()}
     if isinstance(value, list):
         return [from_json(entry) for entry in value]
     return value
-
-
-def _is_quoted(value: Mapping[str, Any]) -> bool:
-    """Check whether a mapping looks like encoded bytes, so that its key gets one more `$`."""
-    return len(value) == 1 and _QUOTED.fullmatch(next(iter(value))) is not None
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else str(key)
