@@ -6,10 +6,10 @@ import uuid
 from contextlib import asynccontextmanager
 
 import pytest
-from goose_like_toolkits.components.bridges.cerebrum import Cerebrum
+from goose_like_toolkits.components.bridges.cerebrum import interact
 from goose_like_toolkits.components.bridges.conversation import BEGINNING, GO_ON, wire_names
-from goose_like_toolkits.components.bridges.plugin_calls import PluginTools
-from goose_like_toolkits.components.definition.config_file import Command
+from goose_like_toolkits.components.bridges.plugin_calls import Plugin
+from goose_like_toolkits.components.surroundings import Surroundings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,28 +33,19 @@ from tests.loopback import Loopback, answer, called, raw, sse, usage, wish, word
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
 from tests.providers.vendors import ANTHROPIC, OPENAI, set_keys_only
 
-READ = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-ONE = {"type": "object", "properties": {"param": {"type": "string"}}, "required": ["param"]}
-
-
-def check(command, param):
-    """A check such as a component's definition has it."""
-    if command == "read" and (not isinstance(param, dict) or param.keys() != {"path"}):
-        return ["path is missing"]
-    if command == "say" and not isinstance(param, str):
-        return [f"expected text, not {param!r}"]
-    return []
-
-
-DISK = PluginTools(
-    "disk",
-    "disk reads files.",
-    (
-        Command(name="read", description="Read a file.", arguments=READ),
-        Command(name="say", description="Say it.", arguments=ONE),
-    ),
-    {"say"},
-    check,
+DISK = Plugin.read(
+    {
+        "name": "disk",
+        "prompt": "disk reads files.",
+        "commands": [
+            {
+                "command_name": "read",
+                "description": "Read a file.",
+                "parameter": {"type": {"path": {"type": "string"}}},
+            },
+            {"command_name": "say", "description": "Say it.", "parameter": {"type": "string"}},
+        ],
+    }
 )
 
 
@@ -68,17 +59,12 @@ class Head:
         journal.emit(SessionStarted(version="0", name="n", cwd="/", profile="p", models={"processor": label}, tools=()))
         journal.emit(TurnStarted(message=Message.user("go")))
         journal.emit(MessageCompleted(message=calls(call("chat_talk", "{}", "call_7"))))
-        self.brain = Cerebrum(
-            ExchangeView(session, ModelPair(model, model), journal),
-            journal,
-            session=session,
-            workspace=Workspace(session.folder, mode="full", approval="yolo", notifier=journal),
-            limits=limits,
-            retry_policy=FAST_RETRIES,
-        )
+        workspace = Workspace(session.folder, mode="full", approval="yolo", notifier=journal)
+        view = ExchangeView(session, ModelPair(model, model), journal)
+        self.around = Surroundings(workspace, session, view, limits, journal, str)
 
     async def interact(self, *plugins, **asked):
-        return await self.brain.interact(asked, plugins)
+        return await interact(self.around, asked, plugins, retry_policy=FAST_RETRIES)
 
     @property
     def lines(self):
@@ -244,9 +230,9 @@ async def test_assets_are_listed_last():
         assert said == "user: Well?"
         assert [json.loads(each) for each in listed.splitlines()[1:]] == [
             {"asset_id": "s", "asset_type": "summary", "content": "long ago"},
-            {"asset_id": "t", "asset_type": "table", "characters": len(table), "begins": table[:600]},
+            {"asset_id": "t", "asset_type": "table", "content": table[:600], "characters": len(table)},
             *({"asset_id": str(at), "content": "word " * 1500} for at in range(3)),
-            {"asset_id": "3", "characters": 7502, "begins": json.dumps("word " * 1500)[:600]},
+            {"asset_id": "3", "content": json.dumps("word " * 1500)[:600], "characters": 7502},
             {"asset_id": "m", "asset_type": "model"},
         ]
         await head.interact(DISK, message_history=[made("say", "x"), gave("say", "y")], assets={"s": assets[0]})
@@ -291,17 +277,13 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(history, h
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"instructions": [1]}, r"interact parameter 'instructions.*not 1"),
-        ({"command": 5}, "interact parameter 'command': input should be a valid string, not 5"),
-        ({"content": {"a": 1}}, "'content'"),
-        ({"message_history": "hello"}, "'message_history'.*not 'hello'"),
-        ({"message_history": ["hello"]}, r"'message_history\[0\]'"),
-        ({"message_history": [{"sender": {"role": 1}}]}, r"'message_history\[0\]\.sender\.role'.*not 1"),
-        ({"assets": 5}, "'assets"),
-        ({"require_cost": 1}, "'require_cost'"),
-        ({"max_tokens": "20"}, "'max_tokens': input should be a valid integer, not '20'"),
-        ({"max_tokens": 0}, "'max_tokens'.*greater than 0, not 0"),
-        ({"temperature": float("inf")}, "'temperature'.*not inf"),
+        ({"instructions": [1]}, r"instructions\.0: expected text, not 1"),
+        ({"command": 5}, "command: expected text, not 5"),
+        ({"message_history": "hello"}, "message_history: expected a valid list, not 'hello'"),
+        ({"assets": 5}, "assets"),
+        ({"require_cost": 1}, "require_cost"),
+        ({"max_tokens": "20"}, "max_tokens: expected a valid integer, not '20'"),
+        ({"temperature": float("inf")}, "temperature.*not inf"),
     ],
 )
 async def test_what_is_wrong_is_told_by_its_field(asked, told):
@@ -380,38 +362,35 @@ async def test_calls_come_back_with_ids_of_our_own():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (call("disk_read", '{"file": "a"}'), "wrong arguments for disk_read: path is missing"),
+        (call("disk_read", '{"file": "a"}'), "wrong arguments for disk_read: the parameter: "),
         (call("disk_read", '{"path": '), "wrong arguments for disk_read: invalid JSON"),
-        (call("disk_read", "[1]"), "wrong arguments for disk_read: input should be an object"),
-        (call("disk_say", "{}"), "wrong arguments for disk_say: expected text, not None"),
-        (call("disk_say", '{"param": "x", "more": 1}'), "there is no field 'more', only 'param'"),
+        (call("disk_say", "{}"), "wrong arguments for disk_say: the parameter: None is not of type 'string'"),
         (call("disk_reed", "{}"), "no tool 'disk_reed'; did you mean 'disk_read'"),
     ],
 )
-async def test_a_wrong_call_goes_back_with_those_beside_it(wrong, told):
+async def test_a_wrong_call_goes_back(wrong, told):
     right = call("disk_read", '{"path": "a"}', "right")
-    async with thinking(calls(right, wrong), calls(right)) as head:
+    async with thinking(calls(wrong), calls(right)) as head:
         answered = await head.interact(DISK, content="read it")
         assert [each["param"] for each in answered["plugin_calls"]] == [{"path": "a"}]
-        results = head.provider.requests[1].messages[-1].tool_results
-        assert all(result.is_error for result in results)
-        assert told in results[1].output
-        assert results[0].output == f"not run, as the call of {wrong.name} beside it is wrong; call both again"
+        (result,) = head.provider.requests[1].messages[-1].tool_results
+        assert (result.is_error, told in result.output) == (True, True), result.output
+
+
+async def test_beside_a_wrong_call_the_right_one_is_run():
+    wrong = call("disk_read", '{"file": "a"}', "wrong")
+    async with thinking(calls(call("disk_say", '{"param": "b"}', "right"), wrong)) as head:
+        (made,) = (await head.interact(DISK, content="read it"))["plugin_calls"]
+        assert (made["command"], made["param"]) == ("say", "b")
 
 
 async def test_plugins_of_any_name():
-    seen = []
-    query = (Command(name="查询", description="", arguments={}),)
-    plugins = [
-        PluginTools(name, "", query, (), lambda *given, name=name: seen.append((name, *given)) or ())
-        for name in ("天气", "时间")
-    ]
+    query = [{"command_name": "查询"}]
+    plugins = [Plugin.read({"name": name, "commands": query}) for name in ("天气", "时间")]
     _, second = wire_names(["天气_查询", "时间_查询"])
     async with thinking(calls(call(second, "{}", "c1"))) as head:
-        answered = await head.interact(*plugins, content="?")
-        plugin_call = answered["plugin_call"]
-        assert (plugin_call["plugin_name"], plugin_call["command"], plugin_call["param"]) == ("时间", "查询", {})
-        assert seen == [("时间", "查询", {})]
+        plugin_call = (await head.interact(*plugins, content="?"))["plugin_call"]
+        assert (plugin_call["plugin_name"], plugin_call["command"]) == ("时间", "查询")
 
 
 # --- what it takes
@@ -448,14 +427,14 @@ async def test_the_turns_limits_hold():
             await head.interact(content="?")
     wrong = [calls(call("disk_read", "{}"))] * 3
     async with thinking(*wrong, limits=Limits(steps=3)) as head:
-        with pytest.raises(ToolError, match=r"the cerebrum gave no answer \(step limit\): the limit of 2 steps"):
+        with pytest.raises(ToolError, match=r"the model gave no answer \(step limit\): the limit of 2 steps"):
             await head.interact(DISK, content="?")
         assert len(head.provider.requests) == 2
 
 
 async def test_what_goes_wrong_is_told():
     async with thinking(ProviderError("HTTP 400: no")) as head:
-        with pytest.raises(ToolError, match=r"the cerebrum gave no answer \(error\): HTTP 400: no"):
+        with pytest.raises(ToolError, match=r"the model gave no answer \(error\): HTTP 400: no"):
             await head.interact(content="?")
     cut = MessageCompleted(message=Message.assistant("half"), is_cut=True)
     async with thinking([cut]) as head:

@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.components.bridges.conversation import BEGINNING, GO_ON, Conversation, wire_names
+from goose_like_toolkits.components.bridges.conversation import BEGINNING, wire_names
 from goose_like_toolkits.components.bridges.llm import infer
+from goose_like_toolkits.components.surroundings import Surroundings
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice
-from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, UsageRecorded
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Message, Usage
@@ -22,7 +22,8 @@ from goose_like.providers.base import Model, ModelPair, Request
 from goose_like.providers.local import LocalProvider
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.sessions.session import Session
-from tests.fakes import FakeProvider, call, calls, is_well_formed
+from goose_like.workspace.workspace import Workspace
+from tests.fakes import FAST_RETRIES, FakeProvider, call, calls, is_well_formed
 from tests.loopback import Loopback, answer, called, events, raw, refusal, said, sse, usage, wish, words
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
 from tests.providers.vendors import ANTHROPIC, OPENAI, set_keys_only
@@ -37,13 +38,16 @@ WEATHER = {
 class Asking:
     """A view over one provider, and what was told meanwhile."""
 
-    def __init__(self, provider, label="scripted:x"):
+    def __init__(self, provider, label="scripted:x", limits=Limits()):  # noqa: B008
         self.provider, self.recorder = provider, Recorder()
+        self.session = Session(Path("unused"), "n", History())
         model = Model(provider, label.partition(":")[2], label)
-        self.view = ExchangeView(Session(Path("unused"), "n", History()), ModelPair(model, model), self.recorder)
+        view = ExchangeView(self.session, ModelPair(model, model), self.recorder)
+        workspace = Workspace(Path(), mode="full", approval="yolo", notifier=self.recorder)
+        self.around = Surroundings(workspace, self.session, view, limits, self.recorder, str)
 
     async def infer(self, model="processor", /, **asked):
-        return await infer(self.view, asked, model)
+        return await infer(self.around, asked, model, FAST_RETRIES)
 
 
 def played(*script):
@@ -191,25 +195,14 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(entries, h
     ("asked", "told"),
     [
         ({}, "there is nothing to answer: give a `prompt`, or `messages`"),
-        ({"prompt": "", "messages": []}, "nothing to answer"),
-        ({"prompt": 5}, "LLM parameter 'prompt': input should be a valid string, not 5"),
-        ({"prompt": "x", "max_tokens": "20"}, "'max_tokens': input should be a valid integer, not '20'"),
-        ({"prompt": "x", "max_tokens": True}, "'max_tokens'.*not True"),
-        ({"prompt": "x", "max_tokens": 0}, "'max_tokens'.*greater than 0, not 0"),
-        ({"prompt": "x", "max_tokens": 1.5}, "'max_tokens'.*not 1.5"),
-        ({"prompt": "x", "temperature": "warm"}, "'temperature'.*not 'warm'"),
-        ({"prompt": "x", "temperature": float("nan")}, "'temperature'"),
-        ({"prompt": "x", "temperature": -1}, "'temperature'.*not -1"),
-        ({"prompt": "x", "require_cost": "yes"}, "'require_cost'.*not 'yes'"),
-        ({"messages": "hello"}, "'messages'.*not 'hello'"),
-        ({"messages": ["hello"]}, r"'messages\[0\]'"),
-        ({"messages": [{"content": "x"}]}, r"'messages\[0\]\.role': field required"),
-        ({"messages": [{"role": "user", "content": {"a": 1}}]}, r"'messages\[0\]\.content': a text, or a list"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, r"content': only parts with a `text`"),
-        ({"history": [{"role": "assistant", "function_call": {}}]}, r"'history\[0\]\.function_call\.name'"),
-        ({"prompt": "x", "functions": [{"description": "nameless"}]}, r"'functions\[0\]\.name'"),
-        ({"prompt": "x", "tools": [{"type": "function"}]}, r"'tools\[0\]\.function'"),
-        ({"prompt": "x", "functions": [{"name": "f", "parameters": []}]}, r"'functions\[0\]\.parameters'"),
+        ({"prompt": 5}, "prompt: expected text, not 5"),
+        ({"prompt": "x", "max_tokens": "20"}, "max_tokens: expected a valid integer, not '20'"),
+        ({"prompt": "x", "max_tokens": 0}, "max_tokens: expected greater than 0, not 0"),
+        ({"prompt": "x", "temperature": float("nan")}, "temperature"),
+        ({"prompt": "x", "require_cost": "yes"}, "require_cost: expected a valid boolean, not 'yes'"),
+        ({"messages": ["hello"]}, "messages.0: expected a mapping, not 'hello'"),
+        ({"messages": [{"role": "user", "content": {"a": 1}}]}, "the content of a message is text, or a list"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "a list of parts with `text`"),
     ],
 )
 async def test_what_is_wrong_is_told_by_its_field(asked, told):
@@ -274,11 +267,12 @@ async def test_which_functions_are_offered(choice, offered):
     assert [tool.name for tool in asking.provider.requests[0].tools] == offered
 
 
-async def test_a_call_that_nobody_could_run_is_an_error():
-    with pytest.raises(ProviderError, match=r"called 'Wether', which is none of its functions \(Weather_now\)"):
-        await played(calls(call("Wether"))).infer(prompt="?", functions=[WEATHER])
-    with pytest.raises(ProviderError, match=r"called 'Weather_now' with '\[1'.*no JSON object; ask again"):
-        await played(calls(call("Weather_now", "[1"))).infer(prompt="?", functions=[WEATHER])
+async def test_a_call_that_nobody_could_run_goes_back_to_the_model():
+    asking = played(calls(call("Wether")), calls(call("Weather_now", "[1", "c2")), "in words")
+    assert (await asking.infer(prompt="?", functions=[WEATHER]))["content"] == "in words"
+    told = [request.messages[-1].tool_results[0].output for request in asking.provider.requests[1:]]
+    assert told[0].startswith("no tool 'Wether'")
+    assert "invalid JSON" in told[1]
 
 
 async def test_tokens_and_cost_where_they_are_asked_for():
@@ -296,15 +290,15 @@ async def test_tokens_and_cost_where_they_are_asked_for():
 async def test_tokens_count_in_the_session_for_their_purpose():
     asking = played(Message.assistant("ok"))
     await asking.infer("accelerator", prompt="?")
-    (told,) = asking.recorder.events
+    (told,) = (event for event in asking.recorder.events if isinstance(event, UsageRecorded))
     usage_ = Usage(input_tokens=10, output_tokens=5)
     assert told == UsageRecorded(model="scripted:x", usage=usage_, purpose="component")
 
 
-async def test_what_is_the_callers_comes_back_and_what_is_a_vendors_does_not():
+async def test_other_keys_come_back():
     kept = {"trace": {"id": [1, None]}, "知": "x"}
-    answered = await played("ok").infer(prompt="?", top_p=0.5, n=2, model_="m", **kept, content="mine", calls=1)
-    assert answered == {**kept, "model_": "m", "role": "assistant", "content": "ok", "calls": None}
+    answered = await played("ok").infer(prompt="?", top_p=0.5, **kept, content="mine", calls=1)
+    assert answered == {**kept, "top_p": 0.5, "role": "assistant", "content": "ok", "calls": None}
 
 
 async def test_stop_ends_the_answer():
@@ -315,37 +309,16 @@ async def test_stop_ends_the_answer():
 
 async def test_an_answer_cut_where_it_was_asked_for_is_one():
     cut = MessageCompleted(message=Message.assistant("half an"), is_cut=True)
-    asked = {"prompt": "?", "max_tokens": 2.0}
-    assert (await played([cut]).infer(**asked))["content"] == "half an"
-    with pytest.raises(ProviderError, match="was cut at its output limit"):
+    assert (await played([cut]).infer(prompt="?", max_tokens=2.0))["content"] == "half an"
+    with pytest.raises(ToolError, match="cut at the model's output limit"):
         await played([cut]).infer(prompt="?")
-    half = MessageCompleted(message=calls(call("Weather_now", '{"town": "')), is_cut=True)
-    with pytest.raises(ProviderError, match="no JSON object; raise `max_tokens`"):
-        await played([half]).infer(**asked, functions=[WEATHER])
-    nothing = BrokenStreamError("used up before the answer began; raise max_output_tokens", is_retryable=False)
-    with pytest.raises(BrokenStreamError, match="raise `max_tokens`"):
-        await played(nothing).infer(**asked)
-
-
-async def test_a_temperature_that_a_vendor_refuses_is_left_out():
-    refused = ProviderError("HTTP 400: Unsupported value: 'temperature' does not support 0.2 with this model")
-    asking = played(refused, "ok")
-    assert (await asking.infer(prompt="?", temperature=0.2))["content"] == "ok"
-    assert [request.temperature for request in asking.provider.requests] == [0.2, None]
-    with pytest.raises(ProviderError, match="another matter"):
-        await played(ProviderError("another matter"), "never").infer(prompt="?", temperature=0.2)
-    with pytest.raises(ProviderError, match="temperature"):
-        await played(refused, "never").infer(prompt="?")
 
 
 async def test_nothing_is_asked_where_nothing_is_left_of_the_turn():
-    asking, history = played("ok"), History()
-    history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=9), purpose="another"))
-    limits = Limits(tokens=10)
-    await infer(asking.view, {"prompt": "?"}, "processor", limits=limits, history=history)
-    history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=1), purpose="another"))
+    asking = Asking(FakeProvider(["ok"]), limits=Limits(tokens=10))
+    asking.session.history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=10), purpose="another"))
     with pytest.raises(ToolError, match="nothing is left of this turn's limit of tokens"):
-        await infer(asking.view, {"prompt": "?"}, "processor", limits=limits, history=history)
+        await asking.infer(prompt="?")
 
 
 # --- the wires
@@ -472,14 +445,3 @@ async def test_a_script_keeps_to_the_limit(tmp_path):
     asking = Asking(ScriptedProvider(ModelChoice(model=f"scripted:{script}")))
     assert (await asking.infer(prompt="?", max_tokens=2))["content"] == "one two "
     assert (await asking.infer(prompt="?", max_tokens=3))["content"] == "one two three"
-
-
-# --- conversations
-
-
-def test_who_said_nothing_new_is_told_to_go_on():
-    conversation = Conversation()
-    conversation.hear("a")
-    conversation.say("b")
-    conversation.say("c")
-    assert [message.text for message in conversation.messages()] == ["a", "b\n\nc", GO_ON]

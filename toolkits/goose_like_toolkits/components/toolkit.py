@@ -15,6 +15,7 @@ from .config import Config
 from .definition.config_file import Command
 from .host.registry import Member, Registry
 from .host.repository import Repositories, read_settings
+from .surroundings import Surroundings
 
 _GUIDANCE = (
     "Where a parameter takes an asset, its reference stands for the value: asset://ID/content, with further keys and "
@@ -87,7 +88,6 @@ class ComponentsToolkit(Toolkit):
         """Return what runs calls. It is imported with the first one, so that sessions start fast."""
         if self._calls is None:
             from .host.calls import ComponentCalls
-            from .host.runtime import Surroundings
 
             around = Surroundings(
                 self.workspace, self.session, self.exchange_view, self.limits, self.notifier, self.report_progress

@@ -99,11 +99,6 @@ class Conversation:
         said = [Text(text="\n\n".join(texts))] if texts else []
         return Message(role="user", parts=(*self._results, *said))
 
-    def messages(self) -> list[Message]:
-        """Return all messages for a request."""
-        self.history.apply(TurnStarted(message=self.end()))
-        return [*self.history.messages]
-
     def _find(self, names: Collection[str], call_id: str) -> str | None:
         waiting = self._waiting.items()
         by_id = (fresh for fresh, (given, _) in waiting if call_id and given == call_id)

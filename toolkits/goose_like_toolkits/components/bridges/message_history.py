@@ -2,104 +2,73 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator
+from typing import Any
 
 from goose_like.providers.wire import sanitize_tool_name
 
 from ..definition.references import read_reference
 from .conversation import Conversation
-from .model_options import ComponentInput
-
-
-def _to_party(value: Any) -> Any:
-    """Convert a role alone to a sender or receiver."""
-    return {"role": value} if isinstance(value, str) else {} if value is None else value
-
-
-class Party(ComponentInput):
-    """The sender or receiver of a message."""
-
-    role: str | None = None
-    name: str | None = None
-
-    @property
-    def label(self) -> str:
-        """The words that introduce its messages."""
-        return " ".join(filter(None, (self.role or "system", self.name)))
-
-
-class HistoryMessage(ComponentInput):
-    """A Message of ConCopilot, as far as a model needs it."""
-
-    sender: Annotated[Party, BeforeValidator(_to_party)] = Party()
-    receiver: Annotated[Party, BeforeValidator(_to_party)] = Party()
-    content: Any = None
-
 
 Tools = Mapping[tuple[str, str], str]
 """The names of tools by plugin and command."""
 
 
-def build_conversation(messages: Iterable[HistoryMessage], tools: Tools) -> Conversation:
+def build_conversation(messages: Iterable[Mapping[str, Any]], tools: Tools) -> Conversation:
     """Convert messages between the user, the cerebrum, plugins and others."""
     conversation = Conversation(has_tools=bool(tools))
     for message in messages:
-        match message.sender.role:
+        sender, content = _to_party(message.get("sender")), message.get("content")
+        match sender.get("role"):
             case "cerebrum":
-                _add_own(message, conversation, tools)
+                _add_own(content, _to_party(message.get("receiver")), conversation, tools)
             case "user":
-                conversation.hear(_format(message.content))
+                conversation.hear(_format(content))
             case "plugin":
-                _add_response(message, conversation, tools)
+                _add_response(content, sender, conversation, tools)
+            case _ if isinstance(content, Mapping) and content.get("error") and conversation.is_waiting():
+                conversation.result(_format(content), is_error=True)
             case _:
-                _add_other(message, conversation)
+                _add_other(content, sender, conversation)
     return conversation
 
 
-def _add_own(message: HistoryMessage, conversation: Conversation, tools: Tools) -> None:
-    content = message.content
-    if message.receiver.role == "plugin" and isinstance(content, Mapping) and content.get("command"):
+def _add_own(content: Any, receiver: Mapping[str, Any], conversation: Conversation, tools: Tools) -> None:
+    if receiver.get("role") == "plugin" and isinstance(content, Mapping) and content.get("command"):
         param = content.get("param")
         arguments = {} if param is None else param if isinstance(param, Mapping) else {"param": param}
-        name = _get_tool(message.receiver.name, content["command"], tools)
-        conversation.call(name, _format(arguments), _id(content))
+        name = _get_tool(receiver, content["command"], tools)
+        conversation.call(name, _format(arguments), str(content.get("id") or ""))
     else:
         conversation.say(_format(content))
 
 
-def _add_response(message: HistoryMessage, conversation: Conversation, tools: Tools) -> None:
-    content = message.content
+def _add_response(content: Any, sender: Mapping[str, Any], conversation: Conversation, tools: Tools) -> None:
     if isinstance(content, Mapping) and content.get("command"):
         response = _format(content["response"]) if "response" in content else "(it gave no response)"
-        conversation.result(
-            response, names=[_get_tool(message.sender.name, content["command"], tools)], call_id=_id(content)
-        )
+        name = _get_tool(sender, content["command"], tools)
+        conversation.result(response, names=[name], call_id=str(content.get("id") or ""))
         return
-    own = [name for (plugin, _), name in tools.items() if plugin == message.sender.name]
-    if own and conversation.is_waiting(own):  # what was too long was put into an asset, with the command's name
+    own = [name for (plugin, _), name in tools.items() if plugin == sender.get("name")]
+    if own and conversation.is_waiting(own):  # what was too long was put into an asset, without the command's name
         conversation.result(_format(content), names=own)
     else:
-        conversation.hear(f"[{message.sender.label}]\n{_format(content)}")
+        _add_other(content, sender, conversation)
 
 
-def _add_other(message: HistoryMessage, conversation: Conversation) -> None:
-    """Add a message of the system; an error is the result of the open call."""
-    content = message.content
-    if isinstance(content, Mapping) and content.get("error") and conversation.is_waiting():
-        conversation.result(_format(content), is_error=True)
-    elif text := _format(content):
-        conversation.hear(f"[{message.sender.label}]\n{text}")
+def _add_other(content: Any, sender: Mapping[str, Any], conversation: Conversation) -> None:
+    if text := _format(content):
+        label = " ".join(str(part) for part in (sender.get("role") or "system", sender.get("name")) if part)
+        conversation.hear(f"[{label}]\n{text}")
 
 
-def _get_tool(plugin: str | None, command: Any, tools: Tools) -> str:
-    return tools.get((plugin or "", str(command))) or sanitize_tool_name(f"{plugin or 'plugin'}_{command}")
+def _to_party(value: Any) -> Mapping[str, Any]:
+    """Return a sender or receiver; a role alone is one, too."""
+    return value if isinstance(value, Mapping) else {"role": value}
 
 
-def _id(content: Mapping[str, Any]) -> str:
-    given = content.get("id")
-    return str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
+def _get_tool(plugin: Mapping[str, Any], command: Any, tools: Tools) -> str:
+    name = str(plugin.get("name") or "")
+    return tools.get((name, str(command))) or sanitize_tool_name(f"{name or 'plugin'}_{command}")
 
 
 def _format(content: Any) -> str:

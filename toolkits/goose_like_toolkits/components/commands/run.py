@@ -29,8 +29,9 @@ from ..host.assets import AssetStore
 from ..host.registry import Registry
 from ..host.repository import Repositories, read_settings
 from ..host.requests import RequestHandler
-from ..host.runtime import SessionRuntime, Surroundings
+from ..host.runtime import SessionRuntime
 from ..host.sources import parse_component, require_config_file
+from ..surroundings import Surroundings
 from .cli import ComponentOptions
 
 

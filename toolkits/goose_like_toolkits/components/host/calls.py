@@ -11,10 +11,11 @@ from ..config import Config
 from ..definition.config_file import Command
 from ..definition.references import Reference, read_reference
 from ..definition.validation import CheckedValue, check_parameter, check_response, get_parameter
+from ..surroundings import Surroundings
 from .assets import AssetStore, format_part, to_content
 from .registry import Member, Registry
 from .requests import RequestHandler
-from .runtime import SessionRuntime, Surroundings
+from .runtime import SessionRuntime
 
 _MAX_SHOWN_CHARACTERS = 2_000
 

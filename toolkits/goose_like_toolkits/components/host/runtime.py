@@ -4,23 +4,18 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from goose_like.agent.view import ExchangeView
 from goose_like.config.paths import state_folder
-from goose_like.config.profile import Limits
 from goose_like.core.errors import DeniedError, GooseLikeError
-from goose_like.core.notifier import Notifier
-from goose_like.sessions.session import Session
 from goose_like.toolkit import ToolError
 from goose_like.workspace.processes.process import Process
 from goose_like.workspace.sandbox.scope import SandboxScope
 from goose_like.workspace.venv import VirtualEnvironment
-from goose_like.workspace.workspace import Workspace
 
 from ..config import Config
+from ..surroundings import Surroundings
 from .assets import AssetStore, read_changes
 from .registry import RUNTIME, Member, Registry
 from .sources import CodePackage, find_code, list_requirements, load_known_code
@@ -33,18 +28,6 @@ _PIP_OPTIONS = {
     *("index-url", "i", "extra-index-url", "find-links", "f", "trusted-host", "only-binary", "no-binary"),
     *("force-reinstall", "quiet", "q", "timeout", "retries", "upgrade-strategy"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The session that components work for. `show` takes what they print."""
-
-    workspace: Workspace
-    session: Session
-    view: ExchangeView
-    limits: Limits
-    notifier: Notifier
-    show: Callable[[str], None]
 
 
 class SessionRuntime:
