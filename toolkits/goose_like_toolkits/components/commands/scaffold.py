@@ -3,11 +3,10 @@
 import keyword
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
@@ -22,34 +21,28 @@ _INTERACTOR_PARAMETERS = ", resource_manager, cerebrum, plugin_manager, message_
 _LONGEST = 60
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """The differences of a type: base class, `type`, `resource_type` and parameters of the constructor."""
+class _Shape(NamedTuple):
+    """The differences of a type: `type`, `resource_type`, `as_plugin` and parameters of the constructor."""
 
-    base: str
     type: str
     resource_type: str = ""
-    as_plugin: bool = False
+    as_plugin: str = "false"
     parameters: str = ""
 
 
-_SHAPES: Mapping[str, _Shape] = {
-    "plugin": _Shape("AbstractPlugin", "plugin", as_plugin=True),
-    "resource": _Shape("Resource", "resource", resource_type="$name"),
-    "llm": _Shape("LLM", "resource", resource_type="model"),
-    "cerebrum": _Shape("AbstractCerebrum", "cerebrum"),
-    "interactor": _Shape("BasicInteractor", "interactor", parameters=_INTERACTOR_PARAMETERS),
-    "message_manager": _Shape("MessageManager", "message_manager"),
-    "plugin_manager": _Shape("BasicPluginManager", "plugin_manager"),
-    "resource_manager": _Shape("BasicResourceManager", "resource_manager"),
-    "storage": _Shape("Storage", "storage"),
-    "user_interface": _Shape("AgentDrivenSimplexUserInterface", "user_interface"),
-    "plugin_prompt_generator": _Shape("PluginPromptGenerator", "plugin_prompt_generator"),
-    "copilot": _Shape("BasicCopilot", "copilot"),
+_SHAPES = {
+    "plugin": _Shape("plugin", as_plugin="true"),
+    "resource": _Shape("resource", resource_type="$name"),
+    "llm": _Shape("resource", resource_type="model"),
+    "interactor": _Shape("interactor", parameters=_INTERACTOR_PARAMETERS),
+    **{
+        name: _Shape(name)
+        for name in (
+            *("cerebrum", "message_manager", "plugin_manager", "resource_manager", "storage", "user_interface"),
+            *("plugin_prompt_generator", "copilot"),
+        )
+    },
 }
-
-TYPES = tuple(_SHAPES)
-"""The types that can be written."""
 
 
 def write_component(type_name: str, name: str | None, parent: Path, group: str) -> list[Path]:
@@ -61,7 +54,7 @@ def write_component(type_name: str, name: str | None, parent: Path, group: str) 
         UsageError: the type, name or group is wrong, or the folder exists or cannot be written.
     """
     if type_name not in _SHAPES:
-        raise UsageError(f"{type_name!r} is no type that can be written; {did_you_mean(type_name, TYPES)}")
+        raise UsageError(f"{type_name!r} is no type that can be written; {did_you_mean(type_name, _SHAPES)}")
     stem = (name or f"my_{type_name}").replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", stem) or keyword.iskeyword(stem) or len(stem) > _LONGEST:
         raise UsageError(f"{name!r} is no name for a component; use small letters, digits and '_', e.g. word_count")
@@ -72,11 +65,7 @@ def write_component(type_name: str, name: str | None, parent: Path, group: str) 
 
 
 def _write(type_name: str, name: str, parent: Path, group: str) -> list[Path]:
-    coordinates = Coordinates(group, name.replace("_", "-"), VERSION)
-    texts = _build_texts(
-        type_name, name, _build_values(_SHAPES[type_name], name, coordinates, _find_package(parent, name))
-    )
-    folder = parent / name
+    folder, texts = parent / name, _build_texts(type_name, name, group, _find_package(parent, name))
     try:
         (folder / CONFIG_FOLDER).mkdir(parents=True)
         for path, text in texts.items():
@@ -87,48 +76,34 @@ def _write(type_name: str, name: str, parent: Path, group: str) -> list[Path]:
     return [folder / path for path in texts]
 
 
-def _build_values(shape: _Shape, name: str, coordinates: Coordinates, package: str) -> dict[str, str]:
-    kind = "".join(map(str.capitalize, name.split("_")))
-    resource_type = Template(shape.resource_type).substitute(name=name)
-    return {
+def _build_texts(type_name: str, name: str, group: str, package: str) -> dict[str, str]:
+    """Return the texts of all files by their paths within the component."""
+    shape, coordinates = _SHAPES[type_name], Coordinates(group, name.replace("_", "-"), VERSION)
+    values = {
         "name": name,
         "title": name.replace("_", " ").capitalize(),
-        "kind": kind if kind not in _list_imported_names() else f"{kind}Component",
+        "kind": "".join(map(str.capitalize, name.split("_"))) + "Component",
         "group": coordinates.group_id,
         "artifact": coordinates.artifact_id,
         "package": package,
         "type": shape.type,
-        "as_plugin": str(shape.as_plugin).lower(),
-        "resource_type": f"resource_type: {resource_type}\n" if resource_type else "",
+        "as_plugin": shape.as_plugin,
+        "resource_type": f"resource_type: {shape.resource_type}\n".replace("$name", name) * bool(shape.resource_type),
         "more_parameters": shape.parameters,
     }
-
-
-def _list_imported_names() -> set[str]:
-    """Return the names that the templates import."""
-    others = {"Message", "Identity", "Settings", "InteractParameter", "InteractResponse", "AssetRef"}
-    return {shape.base for shape in _SHAPES.values()} | others
-
-
-def _build_texts(type_name: str, name: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of all files by their paths within the component."""
-    filled = {part: _fill(f"{type_name}.{part}.yaml", values) for part in ("info", "config")}
-    project = {} if "." in values["package"] else {"pyproject.toml": _fill("pyproject.toml", values)}
+    parts = {part: _fill(f"{type_name}.{part}.yaml", values).removesuffix("\n") for part in ("info", "config")}
     return {
-        **project,
-        f"{CONFIG_FOLDER}/{CONFIG_FILES[0]}": _fill("config.yaml", {**values, **filled}),
+        **({} if "." in package else {"pyproject.toml": _fill("pyproject.toml", values)}),
+        f"{CONFIG_FOLDER}/{CONFIG_FILES[0]}": _fill("config.yaml", {**values, **parts}),
         "__init__.py": _fill("init.py", values),
         f"{name}.py": _fill(f"{type_name}.py", values),
     }
 
 
-def _fill(template: str, values: Mapping[str, str]) -> str:
+def _fill(template: str, values: dict[str, str]) -> str:
     """Fill in a template; a part that a type does not have is empty."""
     file = files(__package__) / "templates" / f"{template}.txt"
-    text = Template(file.read_text(encoding="utf-8")).substitute(values) if file.is_file() else ""
-    return (
-        text if template.endswith(".py") or template in ("config.yaml", "pyproject.toml") else text.removesuffix("\n")
-    )
+    return Template(file.read_text(encoding="utf-8")).substitute(values) if file.is_file() else ""
 
 
 def _find_package(parent: Path, name: str) -> str:
