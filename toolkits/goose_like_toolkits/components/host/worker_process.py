@@ -8,7 +8,6 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -53,31 +52,27 @@ class ComponentError(ToolError):
     """An error that a component raised."""
 
 
-@dataclass(slots=True)
-class _Clock:
-    """The time that a call has used. It stands still while the worker waits for goose_like."""
+class _Limit:
+    """The time limit of a call. It stands still while the worker waits for goose_like."""
 
-    started_at: float
-    open_requests: int = 0
-    waited_s: float = 0.0
-    waiting_since: float = 0.0
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(self, timeout: asyncio.Timeout) -> None:
+        self._timeout = timeout
+        self._open_requests = 0
+        self._left_s: float | None = None
 
-    def compute_left_s(self, limit_s: float | None) -> float | None:
-        now = asyncio.get_running_loop().time()
-        return None if self.open_requests or limit_s is None else limit_s - (now - self.started_at - self.waited_s)
+    def pause(self) -> None:
+        when = self._timeout.when()
+        self._open_requests += 1
+        if self._open_requests == 1 and when is not None and not self._timeout.expired():
+            self._left_s = when - asyncio.get_running_loop().time()
+            self._timeout.reschedule(None)
 
-    def stop(self) -> None:
-        self.open_requests += 1
-        if self.open_requests == 1:
-            self.waiting_since = asyncio.get_running_loop().time()
-            self.changed.set()
-
-    def go_on(self) -> None:
-        self.open_requests -= 1
-        if not self.open_requests:
-            self.waited_s += asyncio.get_running_loop().time() - self.waiting_since
-            self.changed.set()
+    def resume(self) -> None:
+        self._open_requests -= 1
+        if not self._open_requests and self._left_s is not None:
+            with suppress(RuntimeError):  # the call has ended
+                self._timeout.reschedule(asyncio.get_running_loop().time() + self._left_s)
+            self._left_s = None
 
 
 class WorkerProcess:
@@ -95,7 +90,7 @@ class WorkerProcess:
         self._printed = bytearray()
         self._numbers = count(1)
         self._calls: dict[int, asyncio.Future[Any]] = {}
-        self._clock: _Clock | None = None
+        self._limit: _Limit | None = None
         self._context = Context()
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -153,15 +148,20 @@ class WorkerProcess:
             WorkerError: the worker ended.
             ToolError: the time limit passed, and the worker lives on.
         """
-        clock = self._clock = _Clock(asyncio.get_running_loop().time())
         self._context = copy_context()  # requests of the worker belong to the tool call that runs
         number = next(self._numbers)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._calls[number] = done
         try:
-            self._send({"id": number, "method": method, "params": params})
-            if not await self._wait(done, clock, limit_s):
-                await self._stop_call(done, f"its time limit of {limit_s:g} s was over")
+            async with asyncio.timeout(limit_s) as timeout:
+                self._limit = _Limit(timeout)
+                self._send({"id": number, "method": method, "params": params})
+                await asyncio.wait({done})
+        except TimeoutError:
+            reason = f"stopped, as its time limit of {limit_s:g} s was over"
+            if not await self._interrupt(done):
+                raise WorkerError(f"{reason}; it ignored that, so its process was ended") from None
+            raise ToolError(f"{reason}; what the components hold is as it was then") from None
         except asyncio.CancelledError:
             for request in self._requests:
                 request.cancel()
@@ -169,7 +169,7 @@ class WorkerProcess:
             raise
         finally:
             self._calls.pop(number, None)
-            self._clock, self._context = None, Context()
+            self._limit, self._context = None, Context()
         return done.result()
 
     @property
@@ -196,26 +196,6 @@ class WorkerProcess:
         """End the call that runs, if any; end the process if it ignores that."""
         for done in list(self._calls.values()):
             await self._interrupt(done)
-
-    # --- the time limit
-
-    async def _wait(self, done: "asyncio.Future[Any]", clock: _Clock, limit_s: float | None) -> bool:
-        while not done.done():
-            left_s = clock.compute_left_s(limit_s)
-            if left_s is not None and left_s <= 0:
-                return False
-            clock.changed.clear()
-            changed = asyncio.ensure_future(clock.changed.wait())
-            try:
-                await asyncio.wait({done, changed}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                changed.cancel()
-        return True
-
-    async def _stop_call(self, done: "asyncio.Future[Any]", reason: str) -> None:
-        if await self._interrupt(done):
-            raise ToolError(f"stopped, as {reason}; what the components hold is as it was then")
-        raise WorkerError(f"stopped, as {reason}; it ignored that, so its process was ended")
 
     async def _interrupt(self, done: "asyncio.Future[Any]") -> bool:
         """Interrupt a call; return False if the process had to be ended."""
@@ -261,9 +241,9 @@ class WorkerProcess:
         task.add_done_callback(lambda _: self._slots.release())
 
     async def _serve(self, number: Any, method: str, params: Message) -> None:
-        clock = self._clock
-        if clock:
-            clock.stop()
+        limit = self._limit
+        if limit:
+            limit.pause()
         answer: Message = {"error": {"message": f"{method}: the call was stopped"}}
         try:
             answer = {"result": await self._answer(method, params)}
@@ -272,8 +252,8 @@ class WorkerProcess:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
             answer = {"error": {"message": f"{method}: {type(error).__name__}: {error}"}}
         finally:
-            if clock:
-                clock.go_on()
+            if limit:
+                limit.resume()
             with suppress(WorkerError):
                 self._send({"id": number, **answer})
 
