@@ -94,13 +94,25 @@ class ProfileOptions:
 
 def add_profile_options(command: Callable[Concatenate[ProfileOptions, P], None]) -> Callable[..., None]:
     """Give a command the options of `ProfileOptions`. The command takes them as one value, its first parameter."""
-    options = inspect.signature(ProfileOptions).parameters
-    others = list(inspect.signature(command).parameters.values())[1:]
+    return add_options(ProfileOptions)(command)
 
-    @wraps(command)
-    def run(**values: Any) -> None:
-        chosen = ProfileOptions(**{name: values.pop(name) for name in options})
-        cast(Callable[..., None], command)(chosen, **values)
 
-    cast(Any, run).__signature__ = inspect.Signature([*others, *options.values()])  # which typer reads
-    return run
+def add_options(*kinds: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of these dataclasses, whose values are its first parameters."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        options = [inspect.signature(kind).parameters for kind in kinds]
+        others = list(inspect.signature(command).parameters.values())[len(kinds) :]
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            chosen = [
+                kind(**{name: values.pop(name) for name in names}) for kind, names in zip(kinds, options, strict=True)
+            ]
+            command(*chosen, **values)
+
+        added = [parameter for names in options for parameter in names.values()]
+        cast(Any, run).__signature__ = inspect.Signature([*others, *added])  # which typer reads
+        return run
+
+    return decorate

@@ -78,8 +78,8 @@ def test_new_check_install_list_show(words: Place):
     shown = component(words, "show", f"org.ada:words:{SNAPSHOT}").stdout
     assert shown.startswith(f"org.ada:words:{SNAPSHOT}  plugin\n{folder}/words-{SNAPSHOT}-config.yaml\n")
     assert yaml.safe_load(shown.partition("\n\n")[2])["config"]["longest"] == 3
-    by_path = component(words, "show", "words/.config/config.yaml", "--json")
-    assert json.loads(by_path.stdout)["commands"][0]["name"] == "count_words"
+    by_path = component(words, "show", "words/.config/config.yaml")
+    assert "command_name: count_words" in by_path.stdout
 
 
 def test_show_tells_of_the_copy_that_counts_here(words: Place):
@@ -254,10 +254,10 @@ def test_ctrl_c_and_ctrl_d_end_a_copilot(words: Place, open_screen, key, code):
 
 def test_no_secret_is_shown(words: Place):
     replaced(words, "  longest: 3", '  api_key: sesame\n  servers: [{password: sesame, max_tokens: 17}]\n  x: "\\e[1m"')
-    shown = component(words, "show", "words").stdout + component(words, "show", "words", "--json").stdout
+    shown = component(words, "show", "words").stdout
     assert "sesame" not in shown
     assert "\x1b" not in shown
-    assert shown.count("17") == 2
+    assert shown.count("17") == 1
 
 
 @pytest.mark.parametrize(

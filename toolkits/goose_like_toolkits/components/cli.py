@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from .commands.cli import ComponentOptions, add_options
+from goose_like.cli.options import add_options
+
+from .commands.cli import ComponentOptions
 
 ComponentArgument = Annotated[str, typer.Argument(help="GROUP:ARTIFACT:VERSION, or its folder.", metavar="COMPONENT")]
 ComponentsArgument = Annotated[
@@ -44,12 +46,11 @@ def component_show(
     component: ComponentArgument,
     instance: Annotated[str | None, typer.Option(help="Which of several in this folder, by its instance_id.")] = None,
     settings: SettingsOption = None,
-    json: JsonOption = False,
 ) -> None:
     """Show a component's file, its commands and its config."""
     from .commands.report import show_component
 
-    show_component(settings, component, instance_id=instance, is_json=json)
+    show_component(settings, component, instance)
 
 
 @app.command("check", epilog="Example: goose-like component check .")

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from goose_like.cli.exit import run_guarded
+from goose_like.cli.options import add_options
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
 
-from .commands.cli import ComponentOptions, add_options
+from .commands.cli import ComponentOptions
 
 _COMMANDS = ("build", "run", "install", "deploy")
 _MORE = {"allow_extra_args": True, "ignore_unknown_options": True}

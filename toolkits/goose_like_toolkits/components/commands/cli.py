@@ -1,11 +1,8 @@
 """The options that `goose-like component` and `conpack` share. Every start imports this file, so imports stay light."""
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
@@ -39,25 +36,3 @@ class ComponentOptions:
         typer.Option(help="Sign with it in `deploy`; better in the variable.", envvar="CONPACK_GPG_PASSPHRASE"),
     ] = None
     gnupg_home: Annotated[Path | None, typer.Option(help="The folder of GPG keys.", metavar="DIR")] = None
-
-
-def add_options(*kinds: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of these dataclasses, whose values are its first parameters."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        signatures = [inspect.signature(kind).parameters for kind in kinds]
-        others = list(inspect.signature(command).parameters.values())[len(kinds) :]
-
-        @wraps(command)
-        def run(**values: Any) -> None:
-            chosen = [
-                kind(**{name: values.pop(name) for name in names})
-                for kind, names in zip(kinds, signatures, strict=True)
-            ]
-            command(*chosen, **values)
-
-        options = [parameter for names in signatures for parameter in names.values()]
-        cast(Any, run).__signature__ = inspect.Signature([*others, *options])  # typer reads it
-        return run
-
-    return decorate

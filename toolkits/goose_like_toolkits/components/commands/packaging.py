@@ -166,13 +166,11 @@ async def _start_worker(
                 scope=scope,
             )
 
-        empty = ("repositories", "readable", "listed", "dot_folders", "site_folders", "more_folders")
-        setup: dict[str, list[str]] = {key: [] for key in empty}
         root = str(workspace.root)
         paths = {"root": root, "runtime_root": root, "tmp": workspace.path_in_sandbox(workspace.tmp)}
         packaging = {"staging": str(staging), "settings_file": str(file or "")}
         folders = {"concopilot": [str(find_framework())]}
-        params = {**setup, **paths, "folders": folders, "packaging": packaging, "has_network": is_online}
+        params = {**paths, "folders": folders, "packaging": packaging, "has_network": is_online}
         try:
             answer = partial(_answer, options, notifier, session.folder)
             worker = await WorkerProcess.start(spawn, params, answer, lambda text: _print(text.rstrip("\n")))

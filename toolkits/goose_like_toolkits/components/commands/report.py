@@ -18,7 +18,6 @@ from ..definition.check import check_file
 from ..definition.config_file import Definition
 from ..definition.coordinates import PARTS, Coordinates
 from ..definition.reader import read_definition, read_definitions
-from ..definition.validation import to_standard
 from ..host.registry import Registry
 from ..host.repository import SHIPPED, Repositories, read_settings
 from ..host.sources import list_config_files, parse_component, require_config_file
@@ -54,13 +53,10 @@ def list_components(settings: Path | None, *, is_json: bool) -> None:
     print_table(("group", "artifact", "version", "type", "commands", "from"), cells, "")
 
 
-def show_component(settings: Path | None, text: str, *, instance_id: str | None, is_json: bool) -> None:
+def show_component(settings: Path | None, text: str, instance_id: str | None) -> None:
     """Print a component: its file, its commands and its config, without secrets. Raise GooseLikeError."""
     file, definition = _read(settings, text, instance_id)
     config = _hide_secrets(definition.config, "")
-    if is_json:
-        print(json.dumps(_to_json(file, definition, config), indent=1, ensure_ascii=False))
-        return
     kind = f"{definition.kind}{f' ({definition.resource_type})' if definition.resource_type else ''}"
     print(escape_controls(f"{definition.coordinates}  {kind}\n{file}\n{definition.description}".rstrip()))
     parts = {"commands": definition.data.get("commands"), "config": config}
@@ -103,24 +99,3 @@ def _hide_secrets(value: Any, key: str) -> Any:
     if isinstance(value, list):
         return [_hide_secrets(item, key) for item in value]
     return "(not shown)" if isinstance(value, str) and value and _SECRET.search(key) else value
-
-
-def _to_json(file: Path, definition: Definition, config: Any) -> dict[str, Any]:
-    return {
-        "group": definition.group_id,
-        "artifact": definition.artifact_id,
-        "version": definition.version,
-        "type": definition.kind,
-        "file": str(file),
-        "description": definition.description,
-        "commands": [
-            {
-                "name": each.name,
-                "description": each.description,
-                "parameter": each.arguments,
-                "response": to_standard(each.response) if each.response is not None else None,
-            }
-            for each in definition.commands
-        ],
-        "config": config,
-    }

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from functools import total_ordering
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ _ARTIFACT = re.compile(r"\w[\w.-]*")
 _VERSION = re.compile(r"\d+(\.\d+)*(-\w[\w.+-]*)?")
 _INSTANCE = re.compile(r"(?! *$)[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*")
 _LIMIT = 100
-_SNAPSHOT = "-snapshot"
 
 PARTS = ("group_id", "artifact_id", "version")
 """The keys of coordinates in YAML."""
@@ -31,10 +29,9 @@ _FORMS = {
 FORM = "GROUP:ARTIFACT:VERSION, such as org.example:ocr:0.1.0"
 
 
-@total_ordering
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Coordinates:
-    """The coordinates of a component. Equality ignores case; older versions sort first, snapshots before releases.
+    """The coordinates of a component.
 
     Each part is the name of a folder, or several for the group, with at most 100 characters. Others raise UsageError.
     """
@@ -62,24 +59,6 @@ class Coordinates:
         name: Any = "0" if instance_id is None else instance_id
         require("instance_id", name)
         return self.folder / str(name)
-
-    @property
-    def _key(self) -> tuple[Any, ...]:
-        version = self.version.lower()
-        numbers, _, qualifier = version.removesuffix(_SNAPSHOT).partition("-")
-        order = tuple(map(int, numbers.split("."))), not qualifier, qualifier, not version.endswith(_SNAPSHOT)
-        return self.group_id.lower(), self.artifact_id.lower(), order, version
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Coordinates) and str(self).lower() == str(other).lower()
-
-    def __lt__(self, other: object) -> bool:
-        if not isinstance(other, Coordinates):
-            return NotImplemented
-        return self._key < other._key
-
-    def __hash__(self) -> int:
-        return hash(str(self).lower())
 
     def __str__(self) -> str:
         return f"{self.group_id}:{self.artifact_id}:{self.version}"

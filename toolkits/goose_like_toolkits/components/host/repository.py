@@ -87,7 +87,7 @@ class Repositories:
                 names[:] = [name for name in names if not name.startswith(".")]
                 if COMPLETED in files and (each := _parse(Path(folder).relative_to(repository).parts)):
                     found.setdefault(each, repository)
-        return sorted(found.items(), key=lambda item: item[0])
+        return sorted(found.items(), key=lambda item: str(item[0]))
 
 
 def _parse(parts: tuple[str, ...]) -> Coordinates | None:

@@ -237,7 +237,6 @@ class SessionRuntime:
             "listed": [str(parent) for package in packages for parent in package.parents],
             "dot_folders": list(dot_folders),
             "tmp": workspace.path_in_sandbox(tmp),
-            "packaging": None,
             "has_network": has_network,
         }
         return SandboxScope(readable=(WORKER_FOLDER, *own), dot_folders=dot_folders), settings

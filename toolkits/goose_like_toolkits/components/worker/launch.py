@@ -41,14 +41,14 @@ def _set_up(
     root: str,
     runtime_root: str,
     folders: Mapping[str, Sequence[str]],
-    site_folders: Sequence[str],
-    more_folders: Sequence[str],
-    repositories: Sequence[str],
-    readable: Sequence[str],
-    listed: Sequence[str],
-    dot_folders: Sequence[str],
     tmp: str,
-    packaging: Mapping[str, Any] | None,
+    site_folders: Sequence[str] = (),
+    more_folders: Sequence[str] = (),
+    repositories: Sequence[str] = (),
+    readable: Sequence[str] = (),
+    listed: Sequence[str] = (),
+    dot_folders: Sequence[str] = (),
+    packaging: Mapping[str, Any] | None = None,
 ) -> dict[str, Handler]:
     """Set up imports, corrections and the guard; return the handlers of requests.
 
@@ -56,13 +56,13 @@ def _set_up(
         root: the running directory.
         runtime_root: see `corrections.apply`.
         folders: see `use_folders`, as `site_folders` and `more_folders`.
-        site_folders: see `use_folders`.
-        more_folders: see `use_folders`.
+        tmp: the folder for temporary files.
+        site_folders: see above.
+        more_folders: see above.
         repositories: local repositories of components.
         readable: files and folders that components may read.
         listed: folders whose names they may list, as imports do.
         dot_folders: dot folders that they may use.
-        tmp: the folder for temporary files.
         packaging: settings of `conpack install`, `deploy` and downloads; None where components run.
     """
     use_folders(folders, site_folders, more_folders)
