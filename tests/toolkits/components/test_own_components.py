@@ -7,6 +7,7 @@ import pytest
 from goose_like.core.events import Answer
 from tests.toolkits.components.component_files import put_into_repository
 from tests.toolkits.components.component_session import company
+from tests.workspace.workspace_harness import write_wheel
 
 CONFIG = """\
 group_id: org.example
@@ -82,6 +83,17 @@ async def test_a_refused_installation_is_asked_once(tmp_path):
         for _ in range(2):
             assert "not allowed" in await made.failed("mine_work")
         assert len(made.recorder.questions) == 1
+
+
+async def test_later_options_of_pip_count(tmp_path):
+    (tmp_path / "wheels").mkdir()
+    write_wheel(tmp_path / "wheels", "pony", "1.0")
+    mine, allowed = write(tmp_path, "mine", pip="[pony]"), Answer(choice="allow")
+    async with company(tmp_path, mine, answer=allowed, pip_params=["--no-index"]) as made:
+        assert "pony" in await made.failed("mine_work")
+    found = ["--no-index", "--find-links", str(tmp_path / "wheels")]
+    async with company(tmp_path, mine, answer=allowed, pip_params=found) as made:
+        assert await made.ok("mine_work") == "Read mine."
 
 
 @pytest.mark.parametrize("words", ["[--target, /tmp, x]", "[-r, file.txt]"])

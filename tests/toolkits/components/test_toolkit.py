@@ -111,6 +111,8 @@ async def test_assets_go_from_command_to_command_by_reference(tmp_path):
         assert await made.value("picture_mean", pictures=pictures) == {"means": {"a": 128.0, "b": 0.5}}
         assert drawn["asset_id"] in await made.ok("list_assets")
         assert "128" in await made.ok("get_asset", asset_id=drawn["asset_id"])
+        near = f"did you mean {drawn['asset_id']!r}?"
+        assert near in await made.failed("get_asset", asset_id=drawn["asset_id"][:-1])
 
 
 async def test_a_reference_is_refused_where_none_is_accepted(tmp_path):

@@ -118,13 +118,13 @@ class Registry:
                 yield tool, member, command
 
     def add(self, component: Coordinates | Path) -> Member:
-        """Add a component that a person names. Raise GooseLikeError if it or a resource of it cannot be used."""
+        """Add a component that a person names, without its resources. Raise GooseLikeError if it cannot be used."""
         if isinstance(component, Path):
             named: dict[str, Any] = {"path": str(component.absolute())}
         else:
             named = {part: getattr(component, part) for part in PARTS}
         member = self.read_member(named, "the command line")
-        self.members[member.key] = member = self._add_needs(member)
+        self.members[member.key] = member
         return member
 
     def read_member(self, named: Mapping[str, Any], source: str) -> Member:

@@ -1,6 +1,7 @@
 """Errors of components, encoded for goose_like: type, text, and the places in the component's own code."""
 
 import importlib
+import re
 import socket
 import sys
 import traceback
@@ -37,9 +38,8 @@ def _needs_network(error: BaseException | None) -> bool:
     for _ in range(20):
         if error is None:
             return False
-        if isinstance(error, socket.gaierror | ConnectionError) or "Connect" in type(error).__name__:
-            return True
-        if isinstance(error, OSError) and "unreachable" in str(error):
+        about = f"{type(error).__name__} {error}"
+        if isinstance(error, socket.gaierror | ConnectionError) or re.search("Connect|DNS|unreachable", about):
             return True
         error = error.__cause__ or error.__context__
     return False
