@@ -390,6 +390,21 @@ def test_conpack_installs_as_scripts_know_it(words: Place, tmp_path):
     assert names == [f"org.ada:more:{SNAPSHOT}", "org.ada:words:1.0"]
 
 
+def test_no_model_is_needed_to_build_a_component(words: Place):
+    script = (
+        "import sys; sys.modules['xllamacpp'] = None; from goose_like_toolkits.components.conpack import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "build", "--src-folder=words", "--skip-setup", "--sandbox=full"],
+        cwd=words.work,
+        env=words.env(HOME=str(words.home)) | {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, "words can be constructed" in done.stdout) == (0, True), done.stderr
+
+
 def test_a_component_without_network_says_how_to_get_it(words: Place):
     code = words.work / "words" / "words.py"
     code.write_text(f"import urllib.request\nurllib.request.urlopen('http://127.0.0.1:9')\n{code.read_text()}")

@@ -120,3 +120,17 @@ async def test_a_constructor_that_gives_no_component(tmp_path):
         assert "the constructor of org.example:mine:1.0 gives 5, which is no component" in await made.failed(
             "mine_work"
         )
+
+
+async def test_components_that_include_each_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    include = (
+        "__import__('concopilot.util.initializer.component', fromlist=['x']).create_component(config.config.inner)"
+    )
+    for name, other in (("one", "two"), ("two", "one")):
+        write(tmp_path / "source", name, result=include)
+        with (tmp_path / "source" / name / ".config/config.yaml").open("a") as file:
+            file.write(f'config: {{inner: {{group_id: org.example, artifact_id: {other}, version: "1.0"}}}}\n')
+    put_into_repository(tmp_path / "source")
+    async with company(tmp_path, {"group_id": "org.example", "artifact_id": "one", "version": "1.0"}) as made:
+        assert "components include each other without end" in await made.failed("one_work")

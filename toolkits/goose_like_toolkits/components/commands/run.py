@@ -13,7 +13,7 @@ from goose_like.cli.launch import run_and_close, settle_profile
 from goose_like.cli.options import ProfileOptions
 from goose_like.cli.run import StdoutWriter, run_until_stopped
 from goose_like.config.profile import Profile
-from goose_like.core.errors import CredentialError, UsageError
+from goose_like.core.errors import CredentialError, ModelUnavailableError, UsageError
 from goose_like.core.events import Answer, Event, Question
 from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_daemon_thread
@@ -65,7 +65,7 @@ async def _perform(
         journal = Journal(session, front)
         try:
             models = open_models(profile)
-        except CredentialError as error:  # a component may need no model
+        except (CredentialError, ModelUnavailableError) as error:  # a component may need no model
             models = build_null_models(error)
         for provider in models.providers:
             stack.push_async_callback(provider.close)
