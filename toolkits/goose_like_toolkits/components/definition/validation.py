@@ -104,7 +104,7 @@ def check_parameter(schema: Schema | None, is_required: bool, value: Any) -> Che
         return CheckedValue(None, () if value is None or value == {} else (problem,))
     if value is None and not is_required:
         return CheckedValue(None)
-    if value is None and not find_problems(schema, {}):
+    if value is None and find_problems(schema, None) and not find_problems(schema, {}):
         value = {}
     walk = _Walk()
     value = walk.clean(schema, value, ())

@@ -231,10 +231,8 @@ class Registry:
 
     def _explain_missing(self, entry: Mapping[str, Any], member: Member) -> str:
         words = ", ".join(f"{key} {entry[key]!r}" for key in ("type", "id", "name") if entry.get(key))
-        kinds = {each.definition.resource_type.lower() for each in self.members.values() if each.is_resource} | set(
-            _BUILT_IN
-        )
-        near = did_you_mean(str(entry.get("type") or ""), kinds)
+        used = [each.definition.resource_type.lower() for each in self.members.values() if each.is_resource]
+        near = did_you_mean(str(entry.get("type") or ""), [*_BUILT_IN, *used])
         return f"{member.name} needs a resource with {words}, and none is used; add one to `use` ({near})"
 
     def _shorten(self, file: Path) -> Path:

@@ -55,10 +55,10 @@ def _set_up(
     Args:
         root: the running directory.
         runtime_root: see `corrections.apply`.
-        folders: see `use_folders`, as `site_folders` and `more_folders`.
+        folders: see `use_folders`.
         tmp: the folder for temporary files.
-        site_folders: see above.
-        more_folders: see above.
+        site_folders: see `use_folders`.
+        more_folders: see `use_folders`.
         repositories: local repositories of components.
         readable: files and folders that components may read.
         listed: folders whose names they may list, as imports do.
