@@ -267,7 +267,7 @@ import sys
 from pathlib import Path
 from goose_like_toolkits.components.definition.reader import read_definitions
 (read,) = read_definitions([Path(sys.argv[1])]).values()
-print(read.value.coordinates, "jsonschema" in sys.modules)
+print(read.value.coordinates, any(name.endswith("definition.parser") for name in sys.modules))
 """
     stored = next(repository.rglob("*config.yaml"))
     read_definitions([stored])

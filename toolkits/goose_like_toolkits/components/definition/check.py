@@ -13,7 +13,7 @@ from goose_like.sdk.diagnostics import MAX_FILE_BYTES, Diagnostic
 from .config_file import Definition
 from .coordinates import Coordinates
 from .document import Document, Place, format_place, read_document
-from .reader import parse_definition
+from .parser import parse_definition
 
 _RECOMMENDED = {
     "url": "where its project is",

@@ -4,21 +4,19 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from goose_like.config.paths import cache_folder
-from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.gc_pause import pause_gc
-from goose_like.sdk.diagnostics import Diagnostic, ParseResult
+from goose_like.sdk.diagnostics import ParseResult
 from goose_like.sdk.parse_cache import ParseCache
 
 from .config_file import Definition
-from .document import Document, Place, format_place, read_document
-from .grammar import CommandReader
 
 
 def read_definition(file: Path) -> ParseResult[Definition]:
     """Read a config.yaml. Never raise; with a diagnostic that is no warning there is no value."""
+    from .document import read_document  # a start with unchanged files needs no parser
+    from .parser import parse_definition
+
     result = read_document(file)
     if result.value is None:
         return ParseResult[Definition](diagnostics=result.diagnostics)
@@ -29,27 +27,3 @@ def read_definitions(files: Iterable[Path]) -> dict[Path, ParseResult[Definition
     """Read several files like `read_definition`, from the cache if their content was parsed before."""
     with pause_gc(), closing(ParseCache(cache_folder() / "components.sqlite")) as cache:
         return dict(cache.parse_files(ParseResult[Definition], files, read_definition))
-
-
-def parse_definition(document: Document) -> ParseResult[Definition]:
-    """Parse a document. With a diagnostic that is no warning there is no value."""
-    problems: list[Diagnostic] = []
-
-    def report(place: Place, text: str, is_warning: bool = False) -> None:
-        problems.append(document.diagnose(place, f"{format_place(place)}: {text}", is_warning=is_warning))
-
-    commands = CommandReader(report, document.get_text).read(document.data.get("commands"))
-    definition = None
-    try:
-        data = {**document.data, "commands": commands, "data": document.data}
-        definition = Definition.model_validate(data)
-    except ValidationError as error:
-        for field in error.errors(include_url=False):
-            problems.append(document.diagnose(field["loc"], describe_field_error(field, "the component")))
-    if definition and definition.as_plugin:
-        for key, text in (("title", definition.info.title), ("description", definition.description)):
-            if not text:
-                report(("info", key), "this is missing, and a plugin is known by it")
-    is_wrong = any(not each.is_warning for each in problems)
-    found = tuple(sorted(dict.fromkeys(problems), key=lambda each: each.sort_key))
-    return ParseResult[Definition](value=None if is_wrong else definition, diagnostics=found)
