@@ -66,8 +66,8 @@ def pick_alone(title: str, choices: Sequence[Choice[T]], **options: Any) -> T | 
     output = Vt100_Output.from_pty(sys.stderr, os.environ.get("TERM"))
     output.enable_cpr = False  # answers to cursor position requests would mix with typed keys
     with create_app_session(output=output):
-        chosen: T | None = asyncio.run(pick(title, choices, **options))
-        return chosen
+        choosing = pick(title, choices, **options)
+        return asyncio.run(choosing)
 
 
 class _Picker(Generic[T]):
