@@ -84,7 +84,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "file": "goose_like.cli.chat.slash_commands:file",
         "fork": "goose_like.cli.chat.slash_commands:fork",
         "help": "goose_like.cli.chat.slash_commands:show_help",
-        "mode": "goose_like.cli.chat.slash_commands:mode",
+        "mode": "goose_like.cli.chat.modes:mode",
         "model": "goose_like.cli.chat.slash_commands:model",
         "plan": "goose_like.cli.chat.slash_commands:plan",
         "profile": "goose_like.cli.chat.slash_commands:profile",

@@ -17,13 +17,12 @@ from goose_like.agent.slash_context import SlashContext
 from goose_like.cli.commands.doctor import diagnose
 from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
 from goose_like.cli.options import list_model_prefixes, list_profile_names
-from goose_like.config.profile import ModelChoice, Profile
+from goose_like.config.profile import ModelChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
 from goose_like.core.history import Turn, estimate_tokens
 from goose_like.core.message import join_answers
-from goose_like.core.spelling import did_you_mean
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.providers.registry import open_model
 from goose_like.sessions.fork import fork as fork_session
@@ -31,8 +30,9 @@ from goose_like.sessions.index import find_session, list_sessions
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.renderer import format_usage, number_diff_lines
-from goose_like.workspace.permissions.policy import APPROVALS, MODES, describe_risk, effective_sandbox
 from goose_like.workspace.undo.restore import FileChange, RestorePlan
+
+from .modes import confirm_mode, describe_mode
 
 KEYS = (
     "Type a task and press Enter. While the model works, Enter queues a message for the next step and Ctrl-S sends it "
@@ -49,10 +49,6 @@ _EFFECTS = {
     "lost": "can't be put back: its content was not kept, it was too large or unreadable",
 }
 _SCOPES = {"f": "files", "c": "conversation", "b": "both"}
-_SANDBOX_RISKS = {
-    "workspace+network": "commands can send what they read to any machine",
-    "full": "commands run without a sandbox, with all your rights",
-}
 _MAX_ASKED = 5  # more files than this share one question
 _MAX_LISTED = 30
 _PATH_AND_REST = re.compile(r'(?:"(?P<quoted>[^"\n]+)"|(?P<bare>\S+))\s*(?P<rest>.*)', re.DOTALL)
@@ -106,53 +102,11 @@ def profile(context: SlashContext, words: str) -> None:
         chosen = load_profile(words)[0]
         kept = restrict_profile(chosen, context.profile)
         if (kept.approval, kept.sandbox) != (chosen.approval, chosen.sandbox):
-            context.show(f"the stricter mode stays: {_describe_mode(kept)}; /mode changes it")
+            context.show(f"the stricter mode stays: {describe_mode(kept)}; /mode changes it")
         context.switch_session(profile=kept)
     else:
         current = context.profile.name
         context.show("\n".join(f"{'>' if name == current else ' '} {name}" for name in list_profile_names()))
-
-
-@command(usage="[auto|ask|plan|yolo|SANDBOX]", choices=lambda context: (*APPROVALS, *MODES), anytime=True)
-async def mode(context: SlashContext, words: str) -> None:
-    """Show or change the approval mode and the sandbox mode; while a turn runs, only to stricter ones."""
-    before = context.next_session.profile if context.next_session else context.profile
-    changes: dict[str, str] = {}
-    for word in words.split():
-        if word not in (*APPROVALS, *MODES):
-            raise UsageError(f"no mode {word!r}; {did_you_mean(word, (*APPROVALS, *MODES))}")
-        changes["approval" if word in APPROVALS else "sandbox"] = word
-    changed = before.model_copy(update=changes)
-    if changed.approval == "plan" and changes.get("sandbox", "read-only") != "read-only":
-        raise UsageError(f"plan only reads; to leave it too: /mode auto {changes['sandbox']}")
-    if changed == before:
-        context.show(_describe_mode(before))
-    elif context.is_in_turn():
-        if restrict_profile(changed, before) != changed:
-            raise UsageError("a looser mode waits for the end of the turn; Ctrl-C stops the turn")
-        context.exchange.workspace.restrict(changed.sandbox, changed.approval)
-        context.switch_session(profile=changed)
-        context.show(f"{_describe_mode(changed)} from now on; commands that run already keep their rights")
-    elif await _confirm_mode(context, changed):
-        context.switch_session(profile=changed)
-    else:
-        context.show(_describe_mode(before))
-
-
-def _describe_mode(profile: Profile) -> str:
-    return f"{profile.approval} · {effective_sandbox(profile.sandbox, profile.approval)}"
-
-
-async def _confirm_mode(context: SlashContext, changed: Profile) -> bool:
-    """Ask before a change to `yolo`, or to a sandbox that allows more than the workspace."""
-    before, after = context.profile, _describe_mode(changed)
-    old, new = (MODES.index(effective_sandbox(one.sandbox, one.approval)) for one in (before, changed))
-    is_yolo = changed.approval == "yolo" != before.approval
-    if not is_yolo and new <= max(old, MODES.index("workspace")):
-        return True
-    context.show(describe_risk(changed.sandbox, changed.approval) or _SANDBOX_RISKS[MODES[new]])
-    typed = await context.ask(f"  continue in {after}? [y]es  [N]o: ")
-    return typed.strip().lower() in ("y", "yes")
 
 
 @command(anytime=True)
@@ -304,7 +258,7 @@ async def resume(context: SlashContext, words: str) -> None:
     if words:
         session = Session.resume(words)
         changed = keep_modes(context.profile, session)
-        if await _confirm_mode(context, changed):
+        if await confirm_mode(context, changed):
             context.switch_session(changed, session)
         else:
             session.close()
