@@ -148,8 +148,66 @@ def test_long_hints_are_cut_and_say_so(tmp_path):
         folder.mkdir()
         (folder / "AGENTS.md").write_text("é" * 10_000)
     found = load_hints(folder)
-    assert [len(hint.text.encode()) // 1000 for hint in found] == [8, 8, 8, 0]
+    assert [len(hint.text.encode()) // 1000 for hint in found] == [0, 8, 12, 12]  # the nearest file has the first claim
     assert all(hint.is_cut and hint.text.endswith(f"[cut; the rest is in {hint.file}]") for hint in found)
+
+
+async def test_cut_hints_are_reported_with_the_limits(tmp_path):
+    async with open_developer(tmp_path) as made:
+        (made.root / "AGENTS.md").write_text("x" * 20_000)
+        made.toolkit.prompt()
+        await wait_until(lambda: made.logged)
+        assert f"{made.root}/AGENTS.md (cut)" in made.logged[0]
+        assert "a file is cut at 12,000 bytes, all together at 32,000" in made.logged[0]
+
+
+def test_a_folder_gives_its_first_instruction_file(tmp_path):
+    below = tmp_path / "a/b/c"
+    below.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    for folder, *names in (
+        (tmp_path, "AGENTS.override.md", "AGENTS.md", "CLAUDE.md"),
+        (tmp_path / "a", "AGENTS.md", "CLAUDE.md", "GEMINI.md"),
+        (tmp_path / "a/b", "CLAUDE.md", "GEMINI.md", ".goosehints"),
+        (below, "GEMINI.md"),
+    ):
+        for name in names:
+            (folder / name).write_text(name)
+    names = ["AGENTS.override.md", "AGENTS.md", "CLAUDE.md", ".goosehints", "GEMINI.md"]
+    assert [hint.text for hint in load_hints(below)] == names
+
+
+def test_imports_follow_their_file_once(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "AGENTS.md").write_text(
+        "See @docs/style.md, @docs/style.md and @nobody.\n`@docs/code.md`\n```\n@docs/code.md\n```\n"
+    )
+    (tmp_path / "docs/style.md").write_text("Use tabs. @more.md")
+    (tmp_path / "docs/more.md").write_text("@../AGENTS.md and @style.md: a circle. me@docs/code.md")
+    (tmp_path / "docs/code.md").write_text("not imported")
+    found = load_hints(tmp_path)
+    assert [hint.file.name for hint in found] == ["AGENTS.md", "style.md", "more.md"]
+    assert [hint.problem for hint in found] == ["", "", ""]
+
+
+def test_imports_stay_in_the_workspace_and_have_a_depth(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "secret").write_text("open sesame")
+    (root / "link.md").symlink_to("../secret")
+    (root / ".gooseignore").write_text("hidden.md\n")
+    (root / "hidden.md").write_text("open sesame")
+    (root / "0.md").write_text("@1.md")
+    for number in range(1, 9):
+        (root / f"{number}.md").write_text(f"number {number}: @{number + 1}.md")
+    (root / "AGENTS.md").write_text(f"@../secret @{tmp_path}/secret @link.md @hidden.md @0.md")
+    workspace = Workspace(root, mode="workspace", approval="auto", notifier=Recorder())
+    found = load_hints(root, workspace.is_ignored, workspace.open_file)
+    assert [hint.file.name for hint in found] == ["AGENTS.md", "0.md", "1.md", "2.md", "3.md", "4.md"]
+    assert not any("sesame" in hint.text for hint in found)
+    assert found[0].problem.count("is not below") == 3
+    assert "hidden.md is hidden from you" in found[0].problem
+    assert "@5.md is not imported: imports go at most 5 files deep" in found[0].problem
 
 
 @pytest.mark.parametrize("data", [b"", b" \n", b"\0\1\2"])
@@ -214,7 +272,7 @@ def test_short_templates_cannot_become_long(tmp_path):
     (tmp_path / "big").write_text("x" * 1_000_000)
     hint = load_template(tmp_path, "{% include 'big' %}" * 20)
     assert hint.is_cut
-    assert len(hint.text) < 9_000
+    assert len(hint.text) < 13_000
 
 
 async def test_a_broken_template_is_reported(tmp_path):

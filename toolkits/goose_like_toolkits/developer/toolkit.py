@@ -18,7 +18,7 @@ from goose_like.core.tool import Tool, current_call
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import ImageResult, Notifier, Requirements, Toolkit, tool
 
-from .agents_md import load_hints
+from .agents_md import MAX_BYTES, MAX_FILE_BYTES, load_hints
 from .files import FileTools, Patch
 from .linters import Linters, choose_linters
 from .processes import BackgroundProcesses
@@ -83,7 +83,11 @@ class DeveloperToolkit(Toolkit):
         if found:
             # The prompt is built before the session starts, so log this right after the start.
             text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
-            text = "\n".join([text, *(hint.problem for hint in found if hint.problem)])
+            limits = (
+                f"a file is cut at {MAX_FILE_BYTES:,} bytes, all together at {MAX_BYTES:,}; shorten those that are cut"
+            )
+            notes = [limits] if any(hint.is_cut for hint in found) else []
+            text = "\n".join([text, *notes, *(hint.problem for hint in found if hint.problem)])
             self._hint_log = asyncio.get_running_loop().call_soon(self.notifier.log, text)
         return "\n\n".join([*sections, *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
 
