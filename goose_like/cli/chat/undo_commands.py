@@ -1,0 +1,147 @@
+"""Slash commands that go back: undo, rewind, and the changes since a message."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.text import Text
+
+from goose_like.agent.slash_command import command
+from goose_like.agent.slash_context import SlashContext
+from goose_like.core.errors import UsageError
+from goose_like.core.history import Turn
+from goose_like.terminal.escape import escape_controls, to_one_line
+from goose_like.terminal.renderer import number_diff_lines
+from goose_like.workspace.undo.restore import FileChange, RestorePlan
+
+from .slash_commands import show_rows
+
+_EFFECTS = {
+    "restore": "is restored",
+    "remove": "is removed",
+    "recreate": "is created again",
+    "lost": "can't be put back: its content was not kept, it was too large or unreadable",
+}
+_SCOPES = {"f": "files", "c": "conversation", "b": "both"}
+_MAX_ASKED = 5  # more files than this share one question
+_MAX_LISTED = 30
+_NO_RECORD = "file changes of this session are not recorded"
+
+
+def _list_turn_numbers(context: SlashContext) -> Iterable[str]:
+    return (str(turn.number) for turn in context.exchange.history.turns)
+
+
+@command(usage="[files|conversation|both]", choices=lambda context: _SCOPES.values())
+async def undo(context: SlashContext, words: str) -> None:
+    """Undo your last message and its effects: files, conversation, or both."""
+    if not context.exchange.history.turns:
+        raise UsageError("there is nothing to undo")
+    await _go_back(context, context.exchange.history.turns[-1], words)
+
+
+@command(usage="[N [files|conversation|both]]", choices=_list_turn_numbers)
+async def rewind(context: SlashContext, words: str) -> None:
+    """Go back to before message N; without a number, list your messages."""
+    turns = {str(turn.number): turn for turn in context.exchange.history.turns}
+    number, _, scope = words.partition(" ")
+    if not number:
+        rows = [(number, to_one_line(_get_message(context, turn), 80)) for number, turn in turns.items()]
+        show_rows(context, rows, "there are no messages yet")
+    elif number in turns:
+        await _go_back(context, turns[number], scope.strip())
+    else:
+        raise UsageError(f"no message {number!r}; /rewind lists the messages")
+
+
+@command(usage="[N]", choices=_list_turn_numbers)
+async def diff(context: SlashContext, words: str) -> None:
+    """Show file changes of this session since message N [since its start]."""
+    plan = await _plan_restore(context, int(words) if words.isdecimal() else 1)
+    if plan is None or not plan.changes:
+        context.show("no file has changed" if plan else _NO_RECORD)
+        return
+    for change in plan.changes:
+        done = replace(change, now=change.target, target=change.now)  # the plan describes the way back
+        await _show_change(context, plan, done, Text(_format_path(context, change), "bold"))
+
+
+async def _go_back(context: SlashContext, turn: Turn, scope: str) -> None:
+    if scope and scope not in _SCOPES.values():
+        raise UsageError(f"unknown scope {scope!r}; choose one of: {', '.join(_SCOPES.values())}")
+    plan, message = await _plan_restore(context, turn.number), _get_message(context, turn)
+    context.show(f"back to before: {to_one_line(message, 80)}")
+    _show_effects(context, plan)
+    if not scope:
+        typed = (await context.ask("  [b]oth  [f]iles  [c]onversation  [N]o: ")).strip().lower()
+        scope = _SCOPES.get(typed, typed)
+    if scope not in _SCOPES.values():
+        context.show("nothing was changed")
+        return
+    if scope != "conversation" and plan is not None:
+        await _restore(context, plan)
+    if scope != "files":
+        context.exchange.rewind(turn.start)
+        context.set_input(message)
+    context.show(f"back to before message {turn.number}: {scope}")
+
+
+def _show_effects(context: SlashContext, plan: RestorePlan | None) -> None:
+    if plan is None:
+        context.show(f"{_NO_RECORD}; only the conversation can go back")
+        return
+    if not plan.changes:
+        context.show("no file would change")
+    for change in plan.changes[:_MAX_LISTED]:
+        edited = "  (also changed by someone else)" if change.is_edited else ""
+        effect = f"  {_format_path(context, change)} {_EFFECTS[change.kind]}{edited}"
+        context.show(Text(effect, "yellow" if edited else ""))
+    _show_rest(context, plan.changes)
+
+
+async def _restore(context: SlashContext, plan: RestorePlan) -> None:
+    """Restore the files; ask about each file that someone else changed too, with a diff, or about many at once."""
+    overwrite = set[Path]()
+    edited = [change for change in plan.changes if change.is_edited]
+    for group in [edited] if len(edited) > _MAX_ASKED else [[change] for change in edited]:
+        first, *more = group
+        title = f"{_format_path(context, first)} was also changed by someone else:"
+        if more:
+            context.show(Text(f"{len(group):,} files were also changed by someone else:", "bold yellow"))
+            for change in group[:_MAX_LISTED]:
+                context.show(f"  {_format_path(context, change)}")
+            _show_rest(context, group)
+        else:
+            await _show_change(context, plan, first, Text(title, "bold yellow"))
+        typed = await context.ask(f"  overwrite {'them all' if more else 'it'} anyway? [y]es  [N]o: ")
+        if typed.strip().lower() in ("y", "yes"):
+            overwrite.update(change.path for change in group)
+    assert context.exchange.undo
+    problems = await context.exchange.undo.restore(plan, frozenset(overwrite))
+    for problem in problems[:_MAX_LISTED]:
+        context.show(problem)
+    _show_rest(context, problems)
+
+
+def _show_rest(context: SlashContext, listed: Sequence[object]) -> None:
+    if len(listed) > _MAX_LISTED:
+        context.show(f"  and {len(listed) - _MAX_LISTED:,} more")
+
+
+async def _show_change(context: SlashContext, plan: RestorePlan, change: FileChange, title: Text) -> None:
+    context.show(title)
+    for line in number_diff_lines(escape_controls(await plan.format_diff(change))):
+        context.show(Text.assemble(*line))
+
+
+async def _plan_restore(context: SlashContext, number: int) -> RestorePlan | None:
+    return await context.exchange.undo.plan_restore(number) if context.exchange.undo else None
+
+
+def _format_path(context: SlashContext, change: FileChange) -> str:
+    root = context.exchange.workspace.root
+    return escape_controls(str(change.path.relative_to(root) if change.path.is_relative_to(root) else change.path))
+
+
+def _get_message(context: SlashContext, turn: Turn) -> str:
+    return context.exchange.history.messages[turn.start].first_text
