@@ -25,6 +25,8 @@ from .profile import PermissionLists
 FOLDER = ".goose-like"
 PROFILES = "profiles.yaml"
 COMMANDS = "commands"
+OTHER_FOLDERS = (".claude/commands", ".agents/commands")
+"""Folders of other agents in a repository whose Markdown files count too."""
 _FILE = "trust.json"
 _MAX_BYTES = 256_000
 
@@ -55,7 +57,7 @@ class _TrustFile(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class ProjectConfig:
-    """Files of a repository's `.goose-like` folder by name, read once.
+    """Files of a repository's `.goose-like` folder by name, read once. Those of `OTHER_FOLDERS` begin with its name.
 
     A person judges exactly the texts that are used, even if the files change meanwhile. `skipped` lists the files that
     were not read, with the reason.
@@ -66,28 +68,29 @@ class ProjectConfig:
     skipped: tuple[str, ...] = ()
 
     def get_path(self, name: str) -> Path:
-        """Return the path of a file in the folder `.goose-like`."""
-        return self.root / FOLDER / name
+        """Return the path of a file."""
+        return self.root / ("" if name.startswith(OTHER_FOLDERS) else FOLDER) / name
 
 
 def read_project_config(cwd: Path) -> ProjectConfig | None:
-    """Read the `.goose-like` folder of the repository around a folder, or return None without one. Follow no link."""
+    """Read the files that the repository around a folder brings, or return None without any. Follow no link."""
     root = find_repository_root(Path(os.path.realpath(cwd)))
     files: dict[str, str] = {}
     skipped: list[str] = []
-    for path in _list_files(root / FOLDER):
-        name = str(path.relative_to(root / FOLDER))
+    for path in _list_files(root):
+        name = str(path.relative_to(root))
         try:
-            files[name] = _read_text(path, name)
+            files[name.removeprefix(f"{FOLDER}/")] = _read_text(path, name)
         except (OSError, ValueError) as error:
-            skipped.append(f"{FOLDER}/{name if name.isprintable() else ascii(name)} is not read: {error}")
+            skipped.append(f"{name if name.isprintable() else ascii(name)} is not read: {error}")
     return ProjectConfig(root, files, tuple(skipped)) if files or skipped else None
 
 
-def _list_files(folder: Path) -> list[Path]:
-    commands = folder / COMMANDS
-    is_link = os.path.realpath(commands) != str(commands)  # list no folder outside the project
-    paths = [folder / PROFILES, *([commands] if is_link else sorted(commands.rglob("*.md")))]
+def _list_files(root: Path) -> list[Path]:
+    paths = [root / FOLDER / PROFILES]
+    for folder in (root / FOLDER / COMMANDS, *(root / name for name in OTHER_FOLDERS)):
+        is_link = os.path.realpath(folder) != str(folder)  # list no folder outside the project
+        paths += [folder] if is_link else sorted(folder.rglob("*.md"))
     return [path for path in paths if os.path.lexists(path)]
 
 

@@ -105,6 +105,20 @@ def test_commands_are_read_too(bring, root):
     assert load_trusted_project(root) is None
 
 
+def test_commands_for_other_agents_need_trust_too(root, tmp_path):
+    for name in (".claude/commands/fix.md", ".claude/settings.json", ".agents/commands/git/log.md"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"say {name}")
+    assert load_trusted_project(root) is None
+    brought = read_project_config(root)
+    assert brought
+    names = [".claude/commands/fix.md", ".agents/commands/git/log.md"]
+    assert brought.files == {name: f"say {name}" for name in names}
+    assert [brought.get_path(name) for name in names] == [root / name for name in names]
+    trust.trust_project(brought)
+    assert load_trusted_project(root) == brought
+
+
 @pytest.mark.parametrize("link", ["commands", "commands/one.md", "commands/below/one.md"])
 def test_no_link_leads_to_a_command(root, tmp_path, link):
     (tmp_path / "target/below").mkdir(parents=True)

@@ -18,6 +18,7 @@ _NAMES = (
     *(".claude/skills", ".mcp.json", ".codex", ".cursor", ".gemini", ".opencode", "opencode.json", ".goose-like"),
     *(".continue", ".windsurf", ".roo", ".kiro", ".aider.conf.yml", ".vscode", ".idea", ".run", ".zed", ".fleet"),
     *(".devcontainer", ".devcontainer.json", ".husky", ".gitmodules", ".envrc", ".mise.toml", "mise.toml"),
+    ".agents/commands",
     *(".hg/hgrc", ".sl/config", ".jj/repo/config.toml"),  # other version control
     *(".pre-commit-config.yaml", "lefthook.yml", "lefthook-local.yml", ".lefthook.yml"),  # their git hooks run these
     *(".dir-locals.el", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".gdbinit", ".lldbinit"),
