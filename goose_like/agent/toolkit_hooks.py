@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,6 +50,11 @@ class ToolkitHooks:
         self._toolkits = toolkits
         self._failed: set[tuple[str, str]] = set()
         self._objected: set[str] = set()
+
+    def list_tools(self, names: Collection[str]) -> set[str]:
+        """Return the names of the tools of some toolkits, and of those that only read."""
+        toolkits = [toolkit for name, toolkit in self._toolkits.items() if name in names or toolkit.is_read_only]
+        return {tool.name for toolkit in toolkits for tool in toolkit.tools()}
 
     async def start_turn(self) -> None:
         """Let each toolkit prepare a turn.

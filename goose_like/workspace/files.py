@@ -3,8 +3,8 @@
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -56,6 +56,14 @@ class FileAccess:
     def _accept_change(self, place: Path, data: bytes) -> None:
         """Accept the content of a file that was written with permission."""
         raise NotImplementedError
+
+    @asynccontextmanager
+    async def limit_turn(self, allow: Sequence[str] = (), *, is_read_only: bool = False) -> AsyncIterator[None]:
+        """Let rules allow more for one turn, or let it only read. Running commands keep their rights."""
+        if is_read_only:
+            await self._freeze_rules()  # while the repository audit can start
+        with self._permissions.limit_turn(allow, is_read_only=is_read_only):
+            yield
 
     @property
     def branch(self) -> str:

@@ -323,8 +323,8 @@ class Workspace(FileAccess):
         huge workspace) continues, and the next call judges its result. The exchange makes a last call in each turn,
         without a time limit. When the session ends, anything left is disabled.
         """
-        require = partial(self.require_permission, "repository")
-        found = await self._audit.inspect(require, timeout_s) if self._audit else []
+        audit = None if self._permissions.is_turn_read_only else self._audit  # the next turn asks about others' changes
+        found = await audit.inspect(partial(self.require_permission, "repository"), timeout_s) if audit else []
         self._log_warnings()
         return [*found, *self.hosts.take_refusals()]
 
@@ -390,7 +390,7 @@ class Workspace(FileAccess):
         self._spawners.retire()
         self.__dict__.pop("_first_rules", None)
         if self._frozen_rules:
-            self._frozen_rules = self._draw_rules(self._audit.protected if self._audit else ())
+            self._frozen_rules = self._draw_rules(self._audit.protected) if self._audit else None
 
     @cached_property
     def _first_rules(self) -> Rules:

@@ -1,7 +1,8 @@
 """Permissions: apply the policy and the person's rules, ask the person, and remember the answers."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
@@ -58,11 +59,13 @@ class Permissions:
         self._grants: set[Grant] = parent._grants if parent else set() if grants is None else grants
         self._question_lock: asyncio.Lock = parent._question_lock if parent else asyncio.Lock()
         self._open_question: asyncio.Timeout | None = None
+        self._turn_rules: Any = None
+        self.is_turn_read_only = False
 
     @property
     def mode(self) -> SandboxMode:
         """The sandbox mode in effect."""
-        mode = effective_sandbox(self._mode, self.approval)
+        mode = "read-only" if self.is_turn_read_only else effective_sandbox(self._mode, self.approval)
         return min(mode, self._parent.mode, key=MODES.index) if self._parent else mode
 
     @property
@@ -80,6 +83,20 @@ class Permissions:
         self._approval = min(approval, self._approval, key=APPROVALS.index)
         if self._open_question and not self._open_question.expired():
             self._open_question.reschedule(0)
+
+    @contextmanager
+    def limit_turn(self, allow: Sequence[str], *, is_read_only: bool) -> Iterator[None]:
+        """Let rules allow more for one turn, or let it only read. The rules of the person win."""
+        if allow:
+            from .rules import PermissionRules, build_rules  # few commands have rules
+
+            rules = build_rules(PermissionLists(allow=tuple(allow)), "the slash command")
+            self._turn_rules = PermissionRules(rules, self._root)
+        self.is_turn_read_only = is_read_only
+        try:
+            yield
+        finally:
+            self._turn_rules, self.is_turn_read_only = None, False
 
     @cached_property
     def _rules(self) -> Any:
@@ -101,10 +118,17 @@ class Permissions:
 
     def judge(self, kind: PermissionKind, subject: str, line: str | None = None) -> tuple[Verdict | None, str]:
         """Judge an action by the rules: the verdict, if there is one, and its reason. `line` is a command's line."""
-        if self._rules is None:
-            return None, ""
-        verdict, reason = self._rules.judge_action(kind, subject, line, current_tool.get())
+        verdict, reason = None, ""
+        if self._rules is not None:
+            verdict, reason = self._rules.judge_action(kind, subject, line, current_tool.get())
+        if verdict is None and (rules := self._find_turn_rules()) is not None:
+            verdict, reason = rules.judge_action(kind, subject, line, current_tool.get())
+            if verdict != "allow":  # doubts belong to the rules of the person
+                return None, ""
         return verdict, reason
+
+    def _find_turn_rules(self) -> Any:
+        return self._parent._find_turn_rules() if self._parent else self._turn_rules
 
     def is_granted(self, kind: PermissionKind, subject: str, line: str | None = None, state: str = "") -> bool:
         """Check whether an answer for the session allows an action, under the policy and the shell state of now.
