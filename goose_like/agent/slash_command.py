@@ -1,9 +1,9 @@
 """Slash commands: functions that a user runs as `/name` in an interactive session.
 
 A command takes the `SlashContext` and the text after its name; with a single parameter it takes only the text. A
-returned string is sent to the model like a typed message. `/help` shows the first line of the docstring. A command may
-be `async`. Packages register commands in the entry-point group `goose_like.command`; toolkits mark methods with
-`@command`.
+returned string or `TurnRequest` is sent to the model like a typed message. `/help` shows the first line of the
+docstring. A command may be `async`. Packages register commands in the entry-point group `goose_like.command`;
+toolkits mark methods with `@command`.
 """
 
 import inspect
@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-Choices = Callable[[Any], Iterable[str]] | Literal["files"]
-"""Completions for the text after a command: a function of the `SlashContext`, called in a thread, or file paths."""
+Choices = Callable[[Any], Iterable[str | tuple[str, str]]] | Literal["files"]
+"""Completions for the text after a command: a function of the `SlashContext`, called in a thread, or file paths.
+
+The function returns texts, or pairs of a text and its description.
+"""
 
 
 def _no_choices(context: object) -> Iterable[str]:
@@ -25,7 +28,7 @@ class SlashCommand:
     """A slash command. `run` takes the context and the text after the name.
 
     `usage` describes that text in `/help`. With `anytime` the command runs while a turn runs. `source` is the file
-    that defines the command, if any.
+    that defines the command, if any. With `in_run` the command sends a message, and `run "/name"` knows it too.
     """
 
     name: str
@@ -35,17 +38,27 @@ class SlashCommand:
     choices: Choices = _no_choices
     anytime: bool = False
     source: str = ""
+    in_run: bool = False
 
 
 @overload
 def command(function: _F) -> _F: ...
 @overload
-def command(*, usage: str = "", choices: Choices = _no_choices, anytime: bool = False) -> Callable[[_F], _F]: ...
-def command(function: Any = None, *, usage: str = "", choices: Choices = _no_choices, anytime: bool = False) -> Any:
+def command(
+    *, usage: str = "", choices: Choices = _no_choices, anytime: bool = False, in_run: bool = False
+) -> Callable[[_F], _F]: ...
+def command(
+    function: Any = None,
+    *,
+    usage: str = "",
+    choices: Choices = _no_choices,
+    anytime: bool = False,
+    in_run: bool = False,
+) -> Any:
     """Mark a function or toolkit method as a slash command. `SlashCommand` explains the options."""
 
     def mark(marked: Any) -> Any:
-        marked.__command__ = {"usage": usage, "choices": choices, "anytime": anytime}
+        marked.__command__ = {"usage": usage, "choices": choices, "anytime": anytime, "in_run": in_run}
         return marked
 
     return mark(function) if function else mark

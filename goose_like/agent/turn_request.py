@@ -29,6 +29,11 @@ class TurnRequest:
     allow: tuple[str, ...] = ()
     is_read_only: bool = False
 
+    @property
+    def text(self) -> str:
+        """The message without attachments."""
+        return self.message if isinstance(self.message, str) else self.message.first_text
+
 
 async def run_turn(exchange: Exchange, request: TurnRequest) -> TurnFinished:
     """Run one turn like `Exchange.reply`, with the options of the request. They end with the turn."""

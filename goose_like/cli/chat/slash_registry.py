@@ -1,10 +1,8 @@
-"""All slash commands of a session: from packages, from the toolkits in use, and from Markdown files.
-
-The command of a file sends the text of the file, with the arguments filled in, to the model.
-"""
+"""All slash commands of a session: from packages, from the toolkits in use, and from Markdown files."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, cast
 
@@ -16,24 +14,19 @@ from goose_like.config.entry_points import (
     load_entry_point,
 )
 from goose_like.config.paths import config_folder
-from goose_like.config.trust import COMMANDS, ProjectConfig
-from goose_like.config.yaml_source import read_yaml, validate
+from goose_like.config.trust import COMMANDS, OTHER_FOLDERS, ProjectConfig
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.message import FrozenModel
+
+from .command_files import parse_command
 
 COMMAND_LINE = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)
 """A line with the name of a slash command and the text after it."""
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<front>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_NAME = re.compile(r"\w[\w-]*")
-_ARGUMENT = re.compile(r"\"([^\"]*)\"|'([^']*)'|(\S+)")
-_PLACEHOLDER = re.compile(
-    r"\$(?:(?P<all>ARGUMENTS)\b|(?P<bare>[1-9])(?!\d)|\{(?P<number>[1-9])(?::-(?P<default>[^}]*))?\})"
-)
+_SHIPPED = Path(__file__).parent / "markdown_commands"
+REPLACEABLE = ("commit", "init", "review")
+"""Commands of ours that a file with the same name replaces."""
 
-
-class _FrontMatter(FrozenModel):
-    description: str = ""
-    usage: str = ""
+_LONG_NAME = re.compile(r"/([\w-]+(?::[\w-]+)+)(?:\s+(.*))?", re.DOTALL)
+_NAME = re.compile(r"\w[\w-]*(:\w[\w-]*)*")
 
 
 def is_command_line(line: str) -> bool:
@@ -41,13 +34,28 @@ def is_command_line(line: str) -> bool:
     return COMMAND_LINE.fullmatch(line) is not None or (line.startswith("!") and bool(line[1:].strip()))
 
 
+def split_command_line(line: str, commands: Mapping[str, SlashCommand]) -> tuple[str, str] | None:
+    """Return the name of a command and the text after it, or None for a message.
+
+    The name of a command in a folder is `/git:log`, or `/git-log`.
+    """
+    if not (match := COMMAND_LINE.fullmatch(line)):
+        return None
+    if (long := _LONG_NAME.fullmatch(line)) and long[1] in commands:
+        match = long
+    name = match[1]
+    if name not in commands:
+        name = next((each for each in commands if ":" in each and each.replace(":", "-") == name), name)
+    return name, (match[2] or "").strip()
+
+
 def collect_commands(
     toolkit_commands: Mapping[str, SlashCommand], project: ProjectConfig | None
 ) -> tuple[dict[str, SlashCommand], list[str]]:
     """Return all commands by name, and a sentence for each one that cannot be used.
 
-    Of commands with one name a toolkit's wins, then a package's. A file never replaces another command. `project`
-    holds the trusted files of the project.
+    Of commands with one name a toolkit's wins, then a package's. A file replaces only those of `REPLACEABLE`, and the
+    person's file wins over a project's. `project` holds the trusted files of the project.
     """
     commands: dict[str, SlashCommand] = {}
     problems = []
@@ -61,17 +69,27 @@ def collect_commands(
         f"skipped: {describe_unused_entry_point(point)}" for point in list_unused_entry_points("goose.command")
     ]
     commands |= toolkit_commands
-    for path, file, text in _list_files(project):
-        name = "-".join(path.with_suffix("").parts)
+    texts: dict[str, str] = {}
+    for path, file, brought in _list_files(project):
+        name = ":".join(path.with_suffix("").parts)
         try:
             if not _NAME.fullmatch(name):
                 raise GooseLikeError(f"{file}: use only letters, digits, '-' and '_' in the file name")
-            if other := commands.get(name):
+            text = _read_file(file) if brought is None else brought
+            if texts.get(name) == text:
+                continue  # a copy for another agent
+            if (other := commands.get(name)) and (other.source or name not in REPLACEABLE):
                 owner = other.source or "a command of a package or toolkit"
                 raise GooseLikeError(f"{file}: the name /{name} is taken by {owner}; rename the file")
-            commands[name] = _parse_command(name, file, _read_file(file) if text is None else text)
+            commands[name], notes = parse_command(name, file, text)
+            texts[name] = text
+            problems += notes
         except GooseLikeError as error:
             problems.append(f"skipped: {error}")
+    for file in sorted(_SHIPPED.glob("*.md")):
+        if file.stem not in commands:
+            shipped, _ = parse_command(file.stem, file, file.read_text(encoding="utf-8"))
+            commands[file.stem] = replace(shipped, source="")
     return commands, problems
 
 
@@ -81,9 +99,10 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[PurePath, Path,
     for file in sorted(folder.rglob("*.md")):
         if file.is_file():
             yield file.relative_to(folder), file, None
-    for name, text in sorted(project.files.items()) if project else ():
-        if project and name.startswith(f"{COMMANDS}/"):
-            yield PurePath(name).relative_to(COMMANDS), project.get_path(name), text
+    for brought in (COMMANDS, *OTHER_FOLDERS):
+        for name, text in sorted(project.files.items()) if project else ():
+            if project and name.startswith(f"{brought}/"):
+                yield PurePath(name).relative_to(brought), project.get_path(name), text
 
 
 def _read_file(file: Path) -> str:
@@ -94,35 +113,3 @@ def _read_file(file: Path) -> str:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise GooseLikeError(f"{file}, line {line}: not UTF-8 text; save the file as UTF-8") from error
-
-
-def _parse_command(name: str, file: Path, text: str) -> SlashCommand:
-    text = text.replace("\r\n", "\n")
-    front, body = _FrontMatter(), text
-    if match := _FRONT_MATTER.match(text):
-        source = read_yaml(file, {file: f"\n{match['front']}"})  # line 1 of the front matter is line 2 of the file
-        front, body = validate(_FrontMatter, source.data, source, "the front matter"), text[match.end() :]
-    elif text.startswith("---\n"):
-        raise GooseLikeError(f"{file}, line 1: the front matter has no end; add a line --- after it")
-    body = body.strip()
-    if not body:
-        raise GooseLikeError(f"{file} is empty; write the message for the model")
-    summary = front.description or body.partition("\n")[0].lstrip("# ")
-    usage = front.usage or ("[ARGUMENTS]" if _PLACEHOLDER.search(body) else "")
-    return SlashCommand(name, summary, lambda context, words: fill_arguments(body, words), usage, source=str(file))
-
-
-def fill_arguments(body: str, words: str) -> str:
-    """Replace `$ARGUMENTS`, `$1` to `$9` and `${1:-default}` in a text; without any of these, append the words."""
-    arguments = [next(filter(None, match.groups()), "") for match in _ARGUMENT.finditer(words)]
-
-    def fill(placeholder: re.Match[str]) -> str:
-        if placeholder["all"]:
-            return words
-        number = int(placeholder["bare"] or placeholder["number"])
-        argument = arguments[number - 1] if number <= len(arguments) else ""
-        return argument or placeholder["default"] or ""
-
-    if _PLACEHOLDER.search(body):
-        return _PLACEHOLDER.sub(fill, body)
-    return f"{body}\n\n{words}" if words else body

@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from goose_like.agent.build import build_exchange
 from goose_like.agent.slash_command import SlashCommand
-from goose_like.cli.chat.slash_registry import collect_commands, fill_arguments
+from goose_like.agent.slash_context import SlashContext
+from goose_like.agent.turn_request import TurnRequest
+from goose_like.cli.chat.command_files import fill_arguments
+from goose_like.cli.chat.slash_registry import collect_commands, split_command_line
 from goose_like.config import entry_points
+from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.trust import ProjectConfig
+from goose_like.core.notifier import Recorder
+from tests.workspace.workspace_harness import ONCE, needs_sandbox
 
 OURS = {"help": SlashCommand("help", "Show the keys.", lambda desk, words: None)}
 
@@ -59,12 +66,12 @@ def test_names_words_and_where_they_come_from(own, tmp_path):
     own("git/log.md", "# Say what happened\r\n\r\nof late")
     commands, report = collect_commands(OURS, brought(tmp_path, look="Look at $ARGUMENTS"))
     assert report == []
-    assert list_files(commands) == ["fix", "git-log", "look"]
+    assert list_files(commands) == ["fix", "git:log", "look"]
     found = commands["fix"]
     assert (found.summary, found.usage, found.source) == ("Mend it.", "FILE", str(fix))
     assert found.run(None, "a.py") == "Mend a.py."
-    assert (commands["git-log"].summary, commands["git-log"].usage) == ("Say what happened", "")
-    assert commands["git-log"].run(None, "") == "# Say what happened\n\nof late"
+    assert (commands["git:log"].summary, commands["git:log"].usage) == ("Say what happened", "")
+    assert commands["git:log"].run(None, "") == "# Say what happened\n\nof late"
     assert commands["look"].usage == "[ARGUMENTS]"
     assert commands["look"].source == str(tmp_path / ".goose-like/commands/look.md")
 
@@ -94,9 +101,8 @@ def test_nobody_takes_a_name_that_is_taken(own, tmp_path):
     [
         ("a b.md", "x", "use only letters, digits, '-' and '_' in the file name"),
         ("bad.md", b"one\ntwo \xff", ", line 2: not UTF-8 text; save the file as UTF-8"),
-        ("bad.md", "---\ndescription: x\nusag: y\n---\nx", ", line 3: unknown key 'usag'; did you mean 'usage'?"),
-        ("bad.md", "---\nusage: [y]\n---\nx", ", line 2: usage: expected text, not ['y']"),
-        ("bad.md", "---\nusage: {\n---\nx", "this is no valid YAML"),
+        ("bad.md", "---\nusage:\n  - y\n---\nx", ", line 2: usage: expected text, not ['y']"),
+        ("bad.md", "---\nother: {\n---\nx", "this is no valid YAML"),
         ("bad.md", "---\nusage: y\n", ", line 1: the front matter has no end; add a line --- after it"),
         ("bad.md", "---\nusage: y\n---\n\n", " is empty; write the message for the model"),
         ("bad.md", "", " is empty"),
@@ -112,6 +118,83 @@ def test_what_can_not_be_used_is_told_and_the_others_work(own, name, text, repor
     assert report in sentence
 
 
+def test_front_matter_of_other_agents(own, tmp_path):
+    front = "argument-hint: [file] [who]\ndescription: Explain: it's 'fine' 😀\nmodel: haiku\nagent: build\n"
+    file = own("explain.md", f"---\n{front}---\nExplain $1")
+    commands, (report,) = collect_commands({}, None)
+    command = commands["explain"]
+    assert (command.usage, command.summary) == ("[file] [who]", "Explain: it's 'fine' 😀")
+    assert command.in_run
+    assert report.startswith(f"{file}: the key 'agent' has no effect; ")
+
+
+def test_commands_for_other_agents(own, tmp_path):
+    own("fix.md", "Mend it.")
+    files = {".claude/commands/fix.md": "Mend it.", ".agents/commands/web/new.md": "A", "commands/old.md": "B"}
+    commands, report = collect_commands({}, ProjectConfig(tmp_path, files))
+    assert report == []  # a copy is no second command
+    assert list_files(commands) == ["fix", "old", "web:new"]
+    assert commands["web:new"].source == str(tmp_path / ".agents/commands/web/new.md")
+
+
+def test_a_file_replaces_some_commands_of_ours(own):
+    assert collect_commands({}, None)[0]["init"].source == ""
+    own("init.md", "Mine.")
+    commands, report = collect_commands({}, None)
+    assert (commands["init"].run(None, ""), report) == ("Mine.", [])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("/fix a b", ("fix", "a b")),
+        ("/git:log  a b", ("git:log", "a b")),
+        ("/git-log a", ("git:log", "a")),
+        ("/fix:src/app.py", ("fix", "src/app.py")),
+        ("/fix:log", ("fix", "log")),
+        ("/none", ("none", "")),
+        ("/etc/hosts", None),
+        (" /fix", None),
+    ],
+)
+def test_names_in_a_line(own, line, expected):
+    own("fix.md", "x")
+    own("git/log.md", "x")
+    assert split_command_line(line, collect_commands({}, None)[0]) == expected
+
+
+async def ask_nobody(label: str) -> str:
+    return ""
+
+
+@needs_sandbox
+async def test_commands_in_a_text_run_in_the_sandbox(own, tmp_path, monkeypatch):
+    (root := tmp_path / "project").mkdir()
+    (root / "a.txt").write_text("content of a")
+    monkeypatch.chdir(root)
+    (tmp_path / "script").write_text("- text: done\n")
+    own(
+        "look.md",
+        "---\nallowed-tools: Read, Bash(echo:*), Edit(src/**)\nmodel: opus\n---\n"
+        'Look at @$1: !`echo "$2 @a.txt" and $ARGUMENTS` and !`exit 3`',
+    )
+    shown: list[object] = []
+    words = "a.txt '$(touch evil); `touch evil`'"
+    profile = Profile(processor=ModelChoice(model=f"scripted:{tmp_path}/script"), approval="ask")
+    async with build_exchange(profile, recorder := Recorder(ONCE)) as exchange:
+        context = SlashContext(exchange, profile, {}, shown.append, ask_nobody, print, print, ())
+        request = await collect_commands({}, None)[0]["look"].run(context, words)
+    assert isinstance(request, TurnRequest)
+    assert (request.model, request.allow) == ("opus", ("echo", f"path:{root}/src/**"))
+    assert request.text == (
+        "Look at @a.txt: $(touch evil); `touch evil` @a.txt and a.txt '$(touch evil); `touch evil`' and \n[exit code 3]"
+    )
+    assert [part.text for part in request.message.parts[1:]] == ["\n[a.txt]\ncontent of a"]
+    assert list(root.iterdir()) == [root / "a.txt"]
+    assert [question.text for question in recorder.questions] == ["run: exit 3"]
+    assert shown[0] == f'! echo "$2 @a.txt" and $ARGUMENTS  # {words}'
+
+
 def test_what_is_no_file_is_not_waited_for(own):
     os.mkfifo(own("fine.md", "x").with_name("pipe.md"))
     assert list_files(collect_commands({}, None)[0]) == ["fine"]
@@ -122,5 +205,5 @@ def test_a_command_that_cannot_be_imported_is_reported_and_the_others_work(monke
     monkeypatch.setitem(entry_points.BUILTIN_ENTRY_POINTS, "goose_like.command", broken)
     monkeypatch.setattr(entry_points, "_scan_packages", lambda path: dict.fromkeys(entry_points.GROUPS, ()))
     commands, (report,) = collect_commands({}, None)
-    assert list(commands) == ["leave"]
+    assert list(commands) == ["leave", "init"]
     assert report.startswith("skipped: the command 'broken' of the package 'goose-like' can't be imported: ")

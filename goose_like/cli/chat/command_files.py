@@ -1,0 +1,207 @@
+"""Slash commands from Markdown files, also from those written for other agents.
+
+The command of a file sends the text of the file, with the arguments and the output of its commands filled in.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from goose_like.agent.mentions import build_message
+from goose_like.agent.slash_command import SlashCommand
+from goose_like.agent.slash_context import SlashContext
+from goose_like.agent.turn_request import TurnRequest
+from goose_like.config.rule_topics import COMMAND, split_rule
+from goose_like.config.yaml_source import read_yaml, validate
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.message import FrozenModel, Text
+from goose_like.core.spelling import did_you_mean
+from goose_like.sessions.output_limit import LimitedOutput
+from goose_like.terminal.escape import to_one_line
+
+_TIMEOUT_S = 120
+_STOP_GRACE_S = 0.07
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<front>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_ARGUMENT = re.compile(r"\"([^\"]*)\"|'([^']*)'|(\S+)")
+_PLACEHOLDER = re.compile(
+    r"\$(?:(?P<all>ARGUMENTS)\b|(?P<bare>[1-9])(?!\d)|\{(?P<number>[1-9])(?::-(?P<default>[^}]*))?\})"
+)
+_SHELL = re.compile(r"(?<![\w`])!`([^`]+)`")
+_MARK = "\x1a{}\x1a"
+
+# Other agents read these values as plain text: `argument-hint: [FILE] [WHO]` is no YAML.
+_PLAIN_VALUE = re.compile(
+    r"^(description|usage|argument-hint|allowed-tools|model):[ \t]+(?![\"'|>])(\S.*?)[ \t]*$(?!\n[ \t]+\S)", re.M
+)
+_TOOL = re.compile(r"([A-Za-z_][\w-]*)(?:\(([^()]*)\))?")
+_SHELL_TOOLS = ("bash", "shell")
+_WRITING_TOOLS = ("edit", "write", "multiedit", "notebookedit", "write_file", "patch_file")
+
+
+class _FrontMatter(FrozenModel):
+    description: str = ""
+    usage: str = ""
+    argument_hint: str = Field(default="", alias="argument-hint")
+    allowed_tools: Annotated[
+        str, BeforeValidator(lambda value: ", ".join(map(str, value)) if isinstance(value, list) else value)
+    ] = Field(default="", alias="allowed-tools")
+    model: str = ""
+
+
+_KEYS = [field.alias or name for name, field in _FrontMatter.model_fields.items()]
+
+
+def parse_command(name: str, file: Path, text: str) -> tuple[SlashCommand, list[str]]:
+    """Parse a Markdown file; return its command and sentences about keys that have no effect.
+
+    Raises:
+        GooseLikeError: the file cannot be a command.
+    """
+    text = text.replace("\r\n", "\n")
+    front, body, unknown = _FrontMatter(), text, list[str]()
+    if match := _FRONT_MATTER.match(text):
+        plain = _PLAIN_VALUE.sub(_quote_value, match["front"])
+        source = read_yaml(file, {file: f"\n{plain}"})  # line 1 of the front matter is line 2 of the file
+        data = source.data
+        if isinstance(data, dict):
+            unknown = [str(key) for key in data if key not in _KEYS]
+            data = {key: value for key, value in data.items() if key in _KEYS and value is not None}
+        front, body = validate(_FrontMatter, data, source, "the front matter"), text[match.end() :]
+    elif text.startswith("---\n"):
+        raise GooseLikeError(f"{file}, line 1: the front matter has no end; add a line --- after it")
+    body = body.strip()
+    if not body:
+        raise GooseLikeError(f"{file} is empty; write the message for the model")
+    summary = front.description or body.partition("\n")[0].lstrip("# ")
+    usage = front.usage or front.argument_hint or ("[ARGUMENTS]" if _PLACEHOLDER.search(body) else "")
+    prompt = _Prompt(name, body, front.model, front.allowed_tools)
+    notes = [f"{file}: the key {key!r} has no effect; {did_you_mean(key, _KEYS)}" for key in unknown]
+    return SlashCommand(name, summary, prompt.build, usage, source=str(file), in_run=True), notes
+
+
+def _quote_value(match: re.Match[str]) -> str:
+    return f"{match[1]}: {json.dumps(match[2], ensure_ascii=False)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """The text of a command and what holds for its turn."""
+
+    name: str
+    body: str
+    model: str
+    allowed_tools: str
+
+    def build(self, context: Any, words: str) -> str | Awaitable[TurnRequest]:
+        """Return the message, or start the commands in it."""
+        if not self.model and not self.allowed_tools and not _SHELL.search(self.body):
+            return fill_arguments(self.body, words)
+        return self._build_request(context, words)
+
+    async def _build_request(self, context: SlashContext, words: str) -> TurnRequest:
+        workspace = context.exchange.workspace
+        allow = tuple(_list_rules(self.allowed_tools, workspace.root))
+        commands = list[str]()
+
+        def take(match: re.Match[str]) -> str:
+            commands.append(match[1])
+            return _MARK.format(len(commands) - 1)
+
+        has_placeholder = _PLACEHOLDER.search(self.body) is not None
+        body = _SHELL.sub(take, self.body)
+        text = _fill(body, words) if has_placeholder else fill_arguments(body, words)
+        if not commands:
+            return TurnRequest(text, self.model, allow)
+        # Files are attached before the output comes in: only the person names files.
+        exchange = context.exchange
+        message, notes = build_message(text, workspace, exchange.session.outputs, exchange.models.processor)
+        for note in notes:
+            context.show(note)
+        first, *others = message.parts
+        async with workspace.limit_turn(allow):
+            for index, command in enumerate(commands):
+                output = await _run_shell(context, command, words, f"{self.name.replace(':', '-')}-{index + 1}")
+                text = text.replace(_MARK.format(index), output, 1)
+        assert isinstance(first, Text)
+        parts = (Text(text=text), *others)
+        return TurnRequest(message.model_copy(update={"parts": parts}), self.model, allow)
+
+
+async def _run_shell(context: SlashContext, command: str, words: str, name: str) -> str:
+    """Run a command in the sandbox, asked about like one of the model, and return its output for the model.
+
+    The arguments reach it as those of a shell script, so that no argument can become a command.
+    """
+    exchange = context.exchange
+    shown = f"{command}  # {to_one_line(words, 500)}" if words and _PLACEHOLDER.search(command) else command
+    context.show(f"! {shown}")
+    file = exchange.session.outputs / f"command-{len(exchange.history.messages)}-{name}.txt"
+    output, notes = LimitedOutput(file, exchange.limits.values.output_bytes), list[str]()
+    argv = ["bash", "-c", command, "bash", *_split_words(words)]
+    process = await exchange.workspace.spawn(argv, env={"ARGUMENTS": words}, subject=shown)
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            while chunk := await process.read():
+                output.write(chunk)
+            if code := await process.wait():
+                notes.append(f"[exit code {code}]")
+    except TimeoutError:
+        notes.append(f"[stopped after {_TIMEOUT_S} s]")
+    finally:
+        await asyncio.shield(process.stop(_STOP_GRACE_S))
+        output.close()
+    notes += [f"[{note}]" for note in await exchange.workspace.inspect_changes()]
+    for note in notes:
+        context.show(note)
+    return "\n".join([output.format_for_model().rstrip("\n"), *notes])
+
+
+def _list_rules(allowed_tools: str, root: Path) -> list[str]:
+    """Translate the `allowed-tools` of other agents into permission rules. Tools that only read need none."""
+    rules = list[str]()
+    for name, inner in _TOOL.findall(allowed_tools):
+        pattern = inner.strip().removesuffix("*").removesuffix(":").strip()
+        if name.lower() in _SHELL_TOOLS:
+            rules.append(pattern or "*")
+        elif name.lower() in _WRITING_TOOLS and ".." not in inner and not pattern.startswith(("/", "~")):
+            rules.append(f"path:{escape(str(root))}/{inner.strip().removeprefix('./') or '*'}")
+    return [rule for rule in rules if _is_rule(rule)]
+
+
+def _is_rule(rule: str) -> bool:
+    try:
+        return split_rule(rule)[0] is COMMAND or rule.startswith("path:")
+    except ValueError:
+        return False
+
+
+def _split_words(words: str) -> list[str]:
+    return [next(filter(None, match.groups()), "") for match in _ARGUMENT.finditer(words)]
+
+
+def fill_arguments(body: str, words: str) -> str:
+    """Replace `$ARGUMENTS`, `$1` to `$9` and `${1:-default}` in a text; without any of these, append the words."""
+    if _PLACEHOLDER.search(body):
+        return _fill(body, words)
+    return f"{body}\n\n{words}" if words else body
+
+
+def _fill(body: str, words: str) -> str:
+    arguments = _split_words(words)
+
+    def fill(placeholder: re.Match[str]) -> str:
+        if placeholder["all"]:
+            return words
+        number = int(placeholder["bare"] or placeholder["number"])
+        argument = arguments[number - 1] if number <= len(arguments) else ""
+        return argument or placeholder["default"] or ""
+
+    return _PLACEHOLDER.sub(fill, body)
