@@ -17,7 +17,7 @@ def compute_cost_usd(usage: Mapping[str, Usage]) -> float | None:
     total = 0.0
     for label, used in usage.items():
         provider, _, name = label.partition(":")
-        if not used.total_tokens or _is_free(provider):
+        if not used.total_tokens or is_free(provider):
             continue
         price = _compute_price_usd(provider, name, used)
         if price is None:
@@ -38,7 +38,8 @@ def find_context_window(label: str) -> int | None:
         return None
 
 
-def _is_free(provider: str) -> bool:
+def is_free(provider: str) -> bool:
+    """Return whether a provider's models run on the user's own machine."""
     # Read the presets only for providers that are presets: errors in the user's file must not affect the others.
     if provider in list_names("goose_like.provider"):
         return provider in ("local", "scripted")

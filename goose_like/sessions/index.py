@@ -16,7 +16,7 @@ from typing import Literal
 
 from goose_like.config.paths import sessions_folder
 from goose_like.core.errors import SessionError, UsageError
-from goose_like.core.events import Interjected, SavedEvent, SessionStarted, TurnStarted
+from goose_like.core.events import Interjected, MessageCompleted, SavedEvent, SessionStarted, TurnStarted
 from goose_like.core.message import Usage
 from goose_like.core.spelling import did_you_mean
 
@@ -82,6 +82,19 @@ def find_session(name: str) -> SessionInfo:
     raise SessionError(f"no session {name!r}; {did_you_mean(name, names)}")
 
 
+def find_newest_session(cwd: str | None = None) -> SessionInfo:
+    """Find the newest session, or the newest of a folder.
+
+    Raises:
+        SessionError: there is none.
+    """
+    found = next((info for info in iterate_sessions() if cwd in (None, info.cwd)), None)
+    if found is None:
+        place = f" in {cwd}" if cwd else ""
+        raise SessionError(f"no session to resume{place}; start one: goose-like session start")
+    return found
+
+
 def search_sessions(words: Sequence[str], cwd: str | None = None) -> Iterator[SessionInfo]:
     """Yield the sessions that have all words in their name, folder or user messages. `cwd` restricts the folder."""
     for info in iterate_sessions():
@@ -121,6 +134,30 @@ def count_totals(info: SessionInfo) -> tuple[int, dict[str, Usage]]:
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # a damaged line
             continue
     return turns, usage
+
+
+def read_last_words(info: SessionInfo) -> tuple[str, str]:
+    """Return the last message of the person and the last answer of the model, each empty without one."""
+    last = {"person": "", "model": ""}
+    for kind, line in reversed([*_iterate_lines(info.file, "turn_started", "interjected", "message_completed")]):
+        who = "model" if kind == "message_completed" else "person"
+        if not last[who] and isinstance(event := _try_parse(line), TurnStarted | Interjected | MessageCompleted):
+            last[who] = event.message.text if who == "model" else event.message.first_text
+        if all(last.values()):
+            break
+    return last["person"], last["model"]
+
+
+def read_messages(folder: Path) -> list[list[str]]:
+    """Return the messages of the person by turn: the first of each turn, then those that were sent while it ran."""
+    turns: list[list[str]] = []
+    for _, line in _iterate_lines(folder / EVENTS_FILE, "turn_started", "interjected"):
+        event = _try_parse(line)
+        if isinstance(event, Interjected) and turns:
+            turns[-1].append(event.message.first_text)
+        else:
+            turns.append([event.message.first_text if isinstance(event, TurnStarted) else ""])
+    return turns
 
 
 def rename_session(name: str, new: str) -> None:

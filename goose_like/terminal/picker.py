@@ -31,7 +31,7 @@ T = TypeVar("T")
 class Choice(Generic[T]):
     """A row to choose: its label, and cells that are shown where the terminal is wide enough.
 
-    The filter also finds `keywords`, which are not shown.
+    The filter searches the label, and `keywords`, which are not shown.
     """
 
     value: T
@@ -114,7 +114,7 @@ class _Picker(Generic[T]):
     def _set_choices(self, choices: Sequence[Choice[T]], current: T | None) -> None:
         """Show other choices and keep the row of `current`."""
         self._choices = choices
-        self._searched = [f"{one.label} {' '.join(one.cells)} {one.keywords}".casefold() for one in choices]
+        self._searched = [f"{one.label} {one.keywords}".casefold() for one in choices]
         count = max((len(one.cells) for one in choices), default=0)
         self._widths = [
             min(max(measure_width(one.cells[cell]) for one in choices if cell < len(one.cells)), _MAX_CELL)
@@ -221,7 +221,7 @@ class _Picker(Generic[T]):
             style = "bold ansicyan" if is_chosen else ""
             cells = zip(choice.cells, cell_widths, strict=False)
             fragments += [
-                (style, ("> " if is_chosen else "  ") + _pad(choice.label, label_width)),
+                (style, ("▸ " if is_chosen else "  ") + _pad(choice.label, label_width)),
                 (style or "dim", "".join(" " * _GAP + _pad(cell, width) for cell, width in cells)),
                 ("", "\n"),
             ]

@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given
 
 from goose_like.core.errors import SessionError, UsageError
-from goose_like.core.events import Interjected, Logged, MessageCompleted, TurnStarted, UsageRecorded
+from goose_like.core.events import Interjected, Logged, MessageCompleted, TurnFinished, TurnStarted, UsageRecorded
 from goose_like.core.message import Image, Message, Text, Usage
 from goose_like.sessions.index import (
     count_totals,
     find_session,
     iterate_sessions,
     list_sessions,
+    read_last_words,
+    read_messages,
     rename_session,
     search_sessions,
 )
@@ -156,3 +158,16 @@ def test_delete():
     assert "still here" in listed.file.read_text()
     assert delete_session(listed)
     assert (list_sessions(), listed.folder.exists()) == ([], False)
+
+
+def test_last_words_and_messages_by_turn():
+    session = write_events(
+        "talk",
+        TurnStarted(message=Message.user("first")),
+        Interjected(message=Message.user("and this")),
+        MessageCompleted(message=Message.assistant("done")),
+        TurnFinished(reason="stop"),
+        TurnStarted(message=Message.user("second")),
+    )
+    assert read_last_words(find_session(session.name)) == ("second", "done")
+    assert read_messages(session.folder) == [["first", "and this"], ["second"]]

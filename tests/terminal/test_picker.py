@@ -12,7 +12,9 @@ from prompt_toolkit.output import DummyOutput
 from goose_like.terminal.picker import Choice, pick
 
 UP, DOWN, PAGE_DOWN, END, ESC, CTRL_C = "\x1b[A", "\x1b[B", "\x1b[6~", "\x1b[F", "\x1b", "\x03"
-PLANETS = [Choice(name, name, (size,)) for name, size in (("Mars", "small"), ("Earth", "small"), ("Saturn", "large"))]
+PLANETS = [
+    Choice(name, name, (size,), size) for name, size in (("Mars", "small"), ("Earth", "small"), ("Saturn", "large"))
+]
 
 
 class SizedOutput(DummyOutput):

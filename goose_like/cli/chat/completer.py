@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -10,6 +11,11 @@ from typing_extensions import override
 from goose_like.agent.mentions import format_mention
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext
+from goose_like.core.errors import GooseLikeError
+from goose_like.providers.catalog import list_offers, list_usable_providers
+from goose_like.providers.registry import find_provider_class
+from goose_like.sessions.index import list_sessions
+from goose_like.terminal.escape import escape_controls, to_one_line
 
 from .file_finder import FileFinder
 
@@ -37,10 +43,29 @@ class SessionCompleter(Completer):
                     if command.name.startswith(name):
                         yield Completion(command.name, -len(name), f"/{command.name}", command.summary)
             elif name in commands:
-                for choice in self._list_choices(commands[name], words):
-                    yield Completion(choice, -len(words))
+                for choice, meta in self._list_choices(commands[name], words):
+                    yield Completion(choice, -len(words), display_meta=escape_controls(meta))
 
-    def _list_choices(self, command: SlashCommand, words: str) -> Iterable[str]:
+    def _list_choices(self, command: SlashCommand, words: str) -> Iterable[tuple[str, str]]:
+        """Return choices and their descriptions: those that begin with the typed text, then those that contain it."""
         if command.choices == "files":
-            return self._files.find_paths(words)
-        return [choice for choice in command.choices(self._context) if choice.startswith(words)]
+            return [(path, "") for path in self._files.find_paths(words)]
+        choices = [(one, "") if isinstance(one, str) else one for one in command.choices(self._context)]
+        matching = [each for each in choices if words.casefold() in " ".join(each).casefold()]
+        return sorted(matching, key=lambda each: not each[0].startswith(words))
+
+
+def list_session_choices(context: SlashContext) -> list[tuple[str, str]]:
+    """Return the names and titles of the other sessions."""
+    own = context.exchange.session.name
+    return [(info.name, to_one_line(info.summary, 60)) for info in list_sessions() if info.name != own]
+
+
+def list_model_choices(context: SlashContext) -> list[tuple[str, str]]:
+    """Return the models that can be used, with window and price, and the providers of models by file."""
+    with suppress(GooseLikeError):  # /model says what is wrong
+        offers = [(offer.label, offer.describe()) for offer in list_offers()]
+        listed = {label.partition(":")[0] for label, _ in offers}
+        others = {*list_usable_providers(), "local", "scripted"} - listed | {"local"}
+        return [*offers, *((f"{name}:", find_provider_class(name).info.summary) for name in sorted(others))]
+    return []

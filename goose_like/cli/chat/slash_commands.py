@@ -15,7 +15,7 @@ from goose_like.agent.slash_command import SlashCommand, command
 from goose_like.agent.slash_context import SlashContext
 from goose_like.cli.commands.doctor import diagnose
 from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
-from goose_like.cli.options import list_model_prefixes, list_profile_names
+from goose_like.cli.options import list_profile_names
 from goose_like.config.profile import ModelChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import UsageError
@@ -30,7 +30,9 @@ from goose_like.sessions.session import Session
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.renderer import format_usage
 
+from .completer import list_model_choices, list_session_choices
 from .modes import confirm_mode, describe_mode
+from .startup import has_prompt
 
 KEYS = (
     "Type a task and press Enter. While the model works, Enter queues a message for the next step and Ctrl-S sends it "
@@ -71,21 +73,34 @@ def plan(context: SlashContext, words: str) -> None:
     context.show("\n".join(lines) or "there is no plan")
 
 
-@command(usage="[PROVIDER:MODEL]", choices=lambda context: list_model_prefixes())
+@command(usage="[PROVIDER:MODEL]", choices=list_model_choices)
 async def model(context: SlashContext, words: str) -> None:
-    """Show the models, or switch to another one."""
+    """Switch to another model; without a name, choose one from a list."""
+    models = context.exchange.models
+    if not words and has_prompt():
+        from .pickers import pick_model  # imported here, like all lists: few sessions use them
+
+        words = await pick_model(context) or ""
+        if words in ("", models.processor.label):
+            return
     if words:
         choice = ModelChoice(model=words)
         await open_model(choice).provider.close()  # raises if the model cannot be used
         context.switch_session(profile=context.profile.model_copy(update={"processor": choice, "accelerator": choice}))
     else:
-        models = context.exchange.models
         context.show(f"processor    {models.processor.label}\naccelerator  {models.accelerator.label}")
 
 
 @command(usage="[NAME]", choices=lambda context: list_profile_names())
-def profile(context: SlashContext, words: str) -> None:
-    """List the profiles, or switch to another one."""
+async def profile(context: SlashContext, words: str) -> None:
+    """Switch to another profile; without a name, choose one from a list."""
+    current = context.profile.name
+    if not words and has_prompt():
+        from .pickers import pick_profile
+
+        words = await pick_profile(context) or ""
+        if words in ("", current):
+            return
     if words:
         chosen = load_profile(words)[0]
         kept = restrict_profile(chosen, context.profile)
@@ -93,7 +108,6 @@ def profile(context: SlashContext, words: str) -> None:
             context.show(f"the stricter mode stays: {describe_mode(kept)}; /mode changes it")
         context.switch_session(profile=kept)
     else:
-        current = context.profile.name
         context.show("\n".join(f"{'>' if name == current else ' '} {name}" for name in list_profile_names()))
 
 
@@ -240,9 +254,15 @@ def export(context: SlashContext, words: str) -> None:
     context.show(write_export(context.exchange.session.name, file))
 
 
-@command(usage="[NAME]", choices=lambda context: (info.name for info in list_sessions()))
+@command(usage="[NAME]", choices=list_session_choices)
 async def resume(context: SlashContext, words: str) -> None:
-    """Switch to another session and its mode; without a name, list the sessions."""
+    """Switch to another session and its mode; without a name, choose one from a list."""
+    if not words and has_prompt():
+        from .pickers import pick_session
+
+        words = await pick_session(context) or ""
+        if not words:
+            return
     if words:
         session = Session.resume(words)
         changed = keep_modes(context.profile, session)

@@ -15,6 +15,7 @@ from goose_like.terminal.renderer import number_diff_lines
 from goose_like.workspace.undo.restore import FileChange, RestorePlan
 
 from .slash_commands import show_rows
+from .startup import has_prompt
 
 _EFFECTS = {
     "restore": "is restored",
@@ -42,9 +43,15 @@ async def undo(context: SlashContext, words: str) -> None:
 
 @command(usage="[N [files|conversation|both]]", choices=_list_turn_numbers)
 async def rewind(context: SlashContext, words: str) -> None:
-    """Go back to before message N; without a number, list your messages."""
+    """Go back to before message N; without a number, choose a message from a list."""
     turns = {str(turn.number): turn for turn in context.exchange.history.turns}
     number, _, scope = words.partition(" ")
+    if not number and turns and has_prompt():
+        from .pickers import pick_turn  # imported here: few sessions use it
+
+        number = str(await pick_turn(context) or "")
+        if not number:
+            return
     if not number:
         rows = [(number, to_one_line(_get_message(context, turn), 80)) for number, turn in turns.items()]
         show_rows(context, rows, "there are no messages yet")

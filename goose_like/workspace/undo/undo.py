@@ -115,6 +115,10 @@ class Undo:
         """Plan the way back to before turn `number`. Raise GooseLikeError if the stored data cannot be read."""
         return await self._queue(partial(self._plan, number))
 
+    async def list_turn_changes(self) -> dict[int, list[Path]]:
+        """List the paths that each turn changed, by its number. Raise as `plan_restore`."""
+        return await self._queue(self._list_turn_changes)
+
     async def restore(self, plan: RestorePlan, overwrite: frozenset[Path] = frozenset()) -> list[str]:
         """Restore files. A file that somebody else changed is restored only if `overwrite` names it.
 
@@ -336,6 +340,13 @@ class Undo:
         with suppress(OSError):  # the state in memory is complete all the same
             self._record_open_turn(is_ours=not self._is_off)
         return contents
+
+    def _list_turn_changes(self) -> dict[int, list[Path]]:
+        turns: dict[int, list[Path]] = {}
+        for path, changes in sorted(self._update_contents().log.changes.items()):
+            for turn in {change.turn for change in changes}:
+                turns.setdefault(turn, []).append(Path(path))
+        return turns
 
     def _plan(self, number: int) -> RestorePlan:
         contents, planned = self._update_contents(), []

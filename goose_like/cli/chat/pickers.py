@@ -1,0 +1,164 @@
+"""Lists to choose a session, a model, a profile or a message from. Each returns None if the person cancels."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from goose_like.agent.slash_context import SlashContext
+from goose_like.cli.commands.session_actions import format_age, format_money
+from goose_like.cli.options import list_profile_names
+from goose_like.config.profile_loader import load_profile
+from goose_like.core.errors import GooseLikeError, SessionError, UsageError
+from goose_like.providers.catalog import ModelOffer, format_window, list_offers, refresh_offers
+from goose_like.providers.prices import compute_cost_usd
+from goose_like.sessions.index import SessionInfo, count_totals, list_sessions, read_last_words, read_messages
+from goose_like.sessions.transcript import format_time
+from goose_like.terminal.escape import to_one_line
+from goose_like.terminal.picker import Choice, pick, pick_alone
+from goose_like.workspace.permissions.policy import effective_sandbox
+
+_MAX_WORDS = 240
+_MAX_FILES = 5
+
+
+# --- sessions
+
+
+def pick_session_alone() -> str | None:
+    """Let the person choose a session before the prompt is open. Those of the current folder come first.
+
+    Raises:
+        SessionError: there is none.
+    """
+    choices = _list_session_choices(os.getcwd())
+    if not choices:
+        raise SessionError("no session to resume; start one: goose-like session start")
+    chosen = pick_alone("Resume a session", choices, preview=_describe_session)
+    return chosen.name if chosen else None
+
+
+async def pick_session(context: SlashContext) -> str | None:
+    """Let the person choose another session. Those of the current folder come first."""
+    cwd, own = str(context.exchange.workspace.root), context.exchange.session.name
+    choices = [one for one in await asyncio.to_thread(_list_session_choices, cwd) if one.value.name != own]
+    if not choices:
+        raise UsageError("there is no other session")
+    chosen = await pick("Resume a session", choices, preview=_describe_session)
+    return chosen.name if chosen else None
+
+
+def _list_session_choices(cwd: str) -> list[Choice[SessionInfo]]:
+    sessions = sorted(list_sessions(), key=lambda info: info.cwd != cwd)  # stable: the newest first
+    return [
+        Choice(info, info.summary, (format_age(info.changed_at), _shorten(info.cwd)), _list_keywords(info))
+        for info in sessions
+    ]
+
+
+def _list_keywords(info: SessionInfo) -> str:
+    return f"{info.name} {info.cwd} {info.first_words}"
+
+
+async def _describe_session(info: SessionInfo) -> str:
+    return await asyncio.to_thread(_format_session, info)
+
+
+def _format_session(info: SessionInfo) -> str:
+    turns, usage = count_totals(info)
+    tokens = sum(used.total_tokens for used in usage.values())
+    counts = f"{turns} turn{'s' * (turns != 1)} · {tokens:,} tokens · {format_money(compute_cost_usd(usage))}"
+    asked, answered = (to_one_line(words, _MAX_WORDS) for words in read_last_words(info))
+    facts = f"{info.name} · {format_time(info.changed_at)} · {_shorten(info.cwd)}"
+    return "\n".join((facts, counts, f"> {asked}", answered))
+
+
+# --- models
+
+
+async def pick_model(context: SlashContext) -> str | None:
+    """Let the person choose a model. The servers are asked for their lists meanwhile."""
+    current = context.exchange.models.processor
+    own = ModelOffer(current.label, current.window)
+
+    async def reload() -> Sequence[Choice[str]]:
+        return _make_model_choices(await refresh_offers(), own)
+
+    choices = _make_model_choices(await asyncio.to_thread(list_offers), own)
+    title = "Choose a model (window, $ per million tokens in / out)"
+    return await pick(title, choices, current=own.label, reload=reload())
+
+
+def _make_model_choices(offers: Sequence[ModelOffer], own: ModelOffer) -> list[Choice[str]]:
+    more = [] if own.label in {offer.label for offer in offers} else [own]
+    return [Choice(one.label, one.label, (format_window(one.window), one.price)) for one in [*more, *offers]]
+
+
+# --- profiles
+
+
+async def pick_profile(context: SlashContext) -> str | None:
+    """Let the person choose a profile."""
+    choices = await asyncio.to_thread(lambda: [_make_profile_choice(name) for name in list_profile_names()])
+    return await pick("Choose a profile", choices, preview=_describe_profile, current=context.profile.name)
+
+
+def _make_profile_choice(name: str) -> Choice[str]:
+    try:
+        profile = load_profile(name)[0]
+    except GooseLikeError as error:
+        return Choice(name, name, (str(error),))
+    model = profile.processor.model if profile.processor else "any model"
+    return Choice(name, name, (model, f"{profile.approval} · {effective_sandbox(profile.sandbox, profile.approval)}"))
+
+
+async def _describe_profile(name: str) -> str:
+    profile, source = load_profile(name)
+    toolkits = ", ".join(choice.name for choice in profile.toolkits)
+    return f"toolkits  {toolkits or 'none'}\nfile      {_shorten(str(source.file))}"
+
+
+# --- messages
+
+
+async def pick_turn(context: SlashContext) -> int | None:
+    """Let the person choose the number of a turn by its message. The list begins at the newest."""
+    exchange = context.exchange
+    changed = await exchange.undo.list_turn_changes() if exchange.undo else {}
+    texts = list_messages(context)
+
+    async def describe(number: int) -> str:
+        paths = [_shorten(str(path), exchange.workspace.root) for path in changed.get(number, ())]
+        more = [f"and {len(paths) - _MAX_FILES:,} more"] if len(paths) > _MAX_FILES else []
+        files = ", ".join([*paths[:_MAX_FILES], *more]) or "none"
+        return "\n".join([f"changed files: {files}", *(f"> {to_one_line(one, _MAX_WORDS)}" for one in texts[number])])
+
+    choices = [
+        Choice(number, " ⏎ ".join(words), (_count_files(len(changed.get(number, ()))),))
+        for number, words in texts.items()
+    ]
+    return await pick("Go back to before a message", choices, preview=describe, current=max(texts))
+
+
+def list_messages(context: SlashContext) -> dict[int, list[str]]:
+    """Return the messages of the person by the number of the turn; those sent while it ran follow its first."""
+    exchange = context.exchange
+    saved = read_messages(exchange.session.folder)
+    return {
+        turn.number: saved[turn.number - 1]
+        if turn.number <= len(saved)
+        else [exchange.history.messages[turn.start].first_text]
+        for turn in exchange.history.turns
+    }
+
+
+def _count_files(count: int) -> str:
+    return f"{count:,} file{'s' * (count > 1)}" if count else ""
+
+
+def _shorten(path: str, root: Path | None = None) -> str:
+    """Write a path relative to the root, or to the home folder."""
+    place, home = Path(path), Path.home()
+    if root and place.is_relative_to(root):
+        return str(place.relative_to(root))
+    return f"~/{place.relative_to(home)}" if place.is_relative_to(home) else path

@@ -1,0 +1,151 @@
+"""The models that a person can use now: of all providers with a key, and the embedded one.
+
+Names come from the lists that the servers gave last time, else from the offline table of genai-prices.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from goose_like.config.paths import replace_private_file, state_folder
+from goose_like.config.profile import ModelChoice
+from goose_like.core.errors import GooseLikeError
+
+from .base import SupportsProbe
+from .prices import is_free
+from .registry import find_provider_class, list_provider_names
+
+_NO_CHAT = re.compile(
+    r"embed|whisper|tts|dall-e|moderation|realtime|transcri|image|audio|video|sora|\blive\b|ocr|rerank|guard|"
+    r"^(ft:|ada$|babbage|curie|davinci|text-)|:batch$"
+)
+_OFFLINE_NAMES = {"azure": r"$.", "bedrock": r"(\w+\.)?anthropic\.", "google": "gemini|gemma", "vertex": "claude"}
+"""The names of the offline table that a provider takes. Others take all. Azure's names are the user's own."""
+_SAMPLE_TOKENS = 1_000  # the first tier of prices that grow with the length
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOffer:
+    """A model that can be used: `provider:name`, its window in tokens, and its price as text. Both may be unknown."""
+
+    label: str
+    window: int | None = None
+    price: str = ""
+
+    def describe(self) -> str:
+        """Describe window and price in a few words."""
+        return " · ".join(filter(None, (format_window(self.window), self.price)))
+
+
+def format_window(tokens: int | None) -> str:
+    """Format a number of tokens in a few characters, for example 200k, or nothing if it is unknown."""
+    if not tokens:
+        return ""
+    return f"{tokens / 1_000_000:.3g}M" if tokens >= 1_000_000 else f"{tokens / 1_000:.0f}k"
+
+
+def list_usable_providers() -> Iterator[str]:
+    """Yield the providers that miss no key, library or setting. A server on this machine may not run."""
+    for name in list_provider_names():
+        factory = find_provider_class(name)
+        choice = ModelChoice(model=f"{name}:model" if factory.info.processor is None else name)
+        if factory.find_setup_error(choice) is None:
+            yield name
+
+
+def list_offers() -> list[ModelOffer]:
+    """List the usable models without asking any server; each provider's default models come first."""
+    listed = _read_lists()
+    return [offer for name in list_usable_providers() for offer in _list_provider_offers(name, listed.get(name))]
+
+
+async def refresh_offers() -> list[ModelOffer]:
+    """Ask all usable servers for their models, keep the answers for later, and list the usable models."""
+    names = await asyncio.to_thread(lambda: [*list_usable_providers()])
+    answers = dict(zip(names, await asyncio.gather(*map(_fetch_names, names)), strict=True))
+    # A server on this machine that does not answer does not run; others may be out of reach for a moment.
+    kept = {name: models for name, models in _read_lists().items() if name not in names or not is_free(name)}
+    lists = kept | {name: models for name, models in answers.items() if models}
+    with suppress(OSError):
+        replace_private_file(state_folder() / "models.json", json.dumps(lists))
+    return await asyncio.to_thread(list_offers)
+
+
+async def _fetch_names(provider: str) -> Sequence[str]:
+    factory = find_provider_class(provider)
+    if isinstance(factory, SupportsProbe):
+        with suppress(GooseLikeError):
+            return (await factory.probe(ModelChoice(model=provider))).models or ()
+    return ()
+
+
+def _read_lists() -> Mapping[str, list[str]]:
+    """Read the names that the servers gave last time, by provider."""
+    try:
+        lists = json.loads((state_folder() / "models.json").read_text(encoding="utf-8"))
+        return {str(provider): [str(name) for name in names] for provider, names in lists.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def _list_provider_offers(provider: str, listed: Sequence[str] | None) -> Iterator[ModelOffer]:
+    info = find_provider_class(provider).info
+    if provider == "local":
+        from .local import WINDOW_TOKENS
+
+        yield ModelOffer("local", WINDOW_TOKENS, "free")
+        return
+    known = _read_table(provider)
+    pattern = re.compile(_OFFLINE_NAMES.get(provider, ""))
+    names = sorted(listed or filter(pattern.match, known), key=_make_sort_key)
+    for name in dict.fromkeys([*filter(None, (info.processor, info.accelerator)), *names]):
+        if name.isprintable() and not _NO_CHAT.search(name):
+            window, price = known.get(name) or _look_up(provider, name)
+            yield ModelOffer(
+                f"{provider}:{name}", info.find_window(name) or window, "free" if is_free(provider) else price
+            )
+
+
+def _make_sort_key(name: str) -> tuple[str, list[int], str]:
+    """Sort by vendor, then the newest version first. Sizes such as 70b and dates are no versions."""
+    versions = re.findall(r"(?<!\d)\d{1,2}(?![\dbBk])", name)
+    return name.rpartition("/")[0], [*(-int(part) for part in versions), 1], name
+
+
+def _read_table(provider: str) -> dict[str, tuple[int | None, str]]:
+    """Return window and price of the models in the offline table by name."""
+    from genai_prices.data_snapshot import get_snapshot  # slow: 0.3 s
+
+    try:
+        found = get_snapshot().find_provider(None, provider, None)
+    except LookupError:
+        return {}
+    return {
+        model.id: (model.context_window, _format_price(model, found)) for model in found.models if not model.deprecated
+    }
+
+
+def _look_up(provider: str, name: str) -> tuple[int | None, str]:
+    """Return window and price of a model whose name the table has in another form, such as one with a date."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        found, model = get_snapshot().find_provider_model(name, None, provider, None)
+    except LookupError:
+        return None, ""
+    return model.context_window, _format_price(model, found)
+
+
+def _format_price(model: Any, provider: Any) -> str:
+    """Format the US dollars for a million tokens in and out."""
+    from genai_prices import Usage
+
+    usage = Usage(input_tokens=_SAMPLE_TOKENS, output_tokens=_SAMPLE_TOKENS)
+    price = model.calc_price(usage, provider, genai_request_timestamp=datetime.now(UTC))
+    dollars = (float(part) * 1_000_000 / _SAMPLE_TOKENS for part in (price.input_price, price.output_price))
+    return " / ".join(f"${each:.4g}" for each in dollars)
