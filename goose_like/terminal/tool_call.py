@@ -17,7 +17,7 @@ CODE_LINES = 12
 
 _NOTE = re.compile(r"\[([a-z].{0,9998})\]")
 """A note in brackets at the end of output, as the tools `shell` and `run_code` write it."""
-FAILURE_NOTE = re.compile(r"(p\d+: )?(exit code [1-9]|killed by )|raised |not allowed: ")
+FAILURE_NOTE = re.compile(r"(p\d+: )?(exit code [1-9]|killed by )|raised |not allowed: |no (network|connection): ")
 
 
 class RunningCall:

@@ -44,7 +44,9 @@ async def resolve_host(host: str, port: int) -> list[Address]:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "that is no valid name"
-        raise GooseLikeError(f"no address is known for the host {host!r}: {why}; check its spelling") from error
+        is_offline = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
+        advice = "this machine may be offline" if is_offline else "check its spelling"
+        raise GooseLikeError(f"no address is known for the host {host!r}: {why}; {advice}") from error
     return list(dict.fromkeys(ip_address(entry[4][0]) for entry in found))
 
 

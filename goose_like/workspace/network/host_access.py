@@ -22,7 +22,7 @@ class HostAccess:
     """The hosts that the commands of one workspace may reach.
 
     An answer for once holds while the command runs for which it was given, and a refusal while any of the commands runs
-    that ran at that time. `take_refusals` returns the refusals for the model.
+    that ran at that time. `take_refusals` returns the refusals and the failed connections for the model.
     """
 
     def __init__(self, permissions: Permissions, allowed: Iterable[str]) -> None:
@@ -111,7 +111,7 @@ class HostAccess:
                 limit.reschedule(now() + left_s[limit])
 
     def refuse(self, sentence: str) -> str:
-        """Keep a refusal for the model, and return it."""
+        """Keep a refusal or a failure for the model, and return it."""
         self._refusals[sentence] = None
         return sentence
 

@@ -137,13 +137,13 @@ class _Connection:
             addresses = await resolve_host(host.strip("[]"), port)
             for address in addresses:
                 if not is_public(address) and not self._hosts.is_listed(name, exactly=True):
-                    sentence = f"{host} leads to {address}, which is not on the open internet; "
+                    sentence = f"not allowed: {host} leads to {address}, which is not on the open internet; "
                     sentence += f"the person can allow it in the profile, as network: {{allow: [{name}]}}"
                     raise _Refusal(403, self._hosts.refuse(sentence))
         except GooseLikeError as error:
             if isinstance(error, DeniedError):
                 raise _Refusal(403, str(error)) from error
-            raise _Refusal(502, f"{error}{_advise_proxy_user()}") from error
+            raise self._build_failure(str(error)) from error
         why: Exception | None = None
         for address in addresses:
             try:
@@ -151,7 +151,12 @@ class _Connection:
                     return await open_connection(str(address), port)
             except (OSError, TimeoutError) as error:
                 why = error
-        raise _Refusal(502, f"can't connect to {name}: {why or 'no address'}{_advise_proxy_user()}")
+        reason = "no answer in time" if isinstance(why, TimeoutError) else why or "no address"
+        raise self._build_failure(f"can't connect to {name}: {reason}")
+
+    def _build_failure(self, sentence: str) -> _Refusal:
+        """Build the response for a host that cannot be reached, and keep the sentence for the model."""
+        return _Refusal(502, self._hosts.refuse(f"no connection: {sentence}{_advise_proxy_user()}"))
 
     # --- tunnels
 

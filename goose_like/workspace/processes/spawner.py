@@ -10,6 +10,7 @@ a line of words that starts with the command's number N:
     <- N started 1      the command runs
     <- N error TEXT     the command cannot be started
     <- N code C         the command ended, with -S after a death by signal S
+    <- N stranded 1     before the code, after `listen`: it tried to reach another machine, and there was no way
     <- 0 listening 1    with a descriptor: the listening socket, which this process closes
     <- N alive COUNT    the reply to `signal`: the number of processes that were alive
 
@@ -236,10 +237,30 @@ def _mount_links(libc: ctypes.CDLL, paths: list[str]) -> None:
         raise OSError(1, f"capabilities are left: {left[0]}")
 
 
+def count_stranded() -> int:
+    """Count the attempts in this network namespace to reach another machine that found no route.
+
+    Lookups of names count too. At a name server on loopback, as with systemd-resolved, nobody answers them.
+    """
+    servers, counts = [""], dict[str, int]()
+    with suppress(OSError), open("/etc/resolv.conf") as file:
+        servers = [line.split()[1] for line in file if line.startswith("nameserver ")] or servers
+    with open("/proc/self/net/snmp") as file, open("/proc/self/net/snmp6") as file6:
+        lines = [line.split() for line in file]  # each line of names is followed by one of numbers
+        for names, numbers in zip(lines[::2], lines[1::2], strict=True):
+            counts |= {names[0] + name: int(number) for name, number in zip(names[1:], numbers[1:], strict=True)}
+        counts |= {name: int(number) for name, number in map(str.split, file6)}
+    wanted = ["Ip:OutNoRoutes", "Ip6OutNoRoutes"]
+    if all(server.startswith(("127.", "::1")) for server in filter(None, servers)):
+        wanted += ["Udp:NoPorts", "Udp6NoPorts"]
+    return sum(counts.get(name, 0) for name in wanted)
+
+
 def serve_requests(control: socket.socket, limit: int) -> None:
     """Answer requests and report exit codes until the socket closes. `limit` is that of processes; 0 is none."""
     running: dict[int, bytes] = {}  # pid -> number of the command, while it runs
     leaders: dict[bytes, int] = {}  # number of the command -> pid, and thereby its session
+    stranded: dict[bytes, int] | None = None  # number of the command -> count at its start, after `listen`
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
@@ -262,26 +283,26 @@ def serve_requests(control: socket.socket, limit: int) -> None:
             with suppress(ChildProcessError):
                 while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                     if command := running.pop(ended[0], None):
+                        if stranded is not None and count_stranded() > stranded.pop(command):
+                            control.send(b"%s stranded 1" % command)
                         control.send(b"%s code %d" % (command, os.waitstatus_to_exitcode(ended[1])))
         if control.fileno() in ready:
-            packet, descriptors, _, _ = socket.recv_fds(control, 4096, 4)
-            for descriptor in descriptors:  # `recv_fds` does not set MSG_CMSG_CLOEXEC
-                os.set_inheritable(descriptor, False)
+            packet, descriptors = _receive(control)
             if not packet:
                 return
             command, verb, *arguments = packet.split()
             if verb == b"signal":
-                mark, leader = format_mark(os.getpid(), command), leaders.get(command)
+                leader = leaders.get(command)
                 if leader and leader not in running and _is_process(leader):
                     leader = None  # the session is empty, since another process has this number now
-                alive = signal_command(mark, int(arguments[0]), leader, family=os.getpid())
-                control.send(b"%s alive %d" % (command, alive))
+                _signal(control, command, int(arguments[0]), leader)
                 continue
             if verb == b"listen":
-                with socket.create_server(("127.0.0.1", int(arguments[0]))) as listener:
-                    socket.send_fds(control, [b"0 listening 1"], [listener.fileno()])
+                stranded = _listen(control, int(arguments[0]))
                 continue
             try:
+                if stranded is not None:
+                    stranded[command] = count_stranded()
                 request, output, *others = descriptors
                 pid = start_command(command, request, output, dict(zip(map(int, arguments), others, strict=True)))
                 if limit > 0 and sys.platform == "linux":
@@ -295,6 +316,24 @@ def serve_requests(control: socket.socket, limit: int) -> None:
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
+
+
+def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
+    packet, descriptors, _, _ = socket.recv_fds(control, 4096, 4)
+    for descriptor in descriptors:  # `recv_fds` does not set MSG_CMSG_CLOEXEC
+        os.set_inheritable(descriptor, False)
+    return packet, descriptors
+
+
+def _signal(control: socket.socket, command: bytes, number: int, leader: int | None) -> None:
+    alive = signal_command(format_mark(os.getpid(), command), number, leader, family=os.getpid())
+    control.send(b"%s alive %d" % (command, alive))
+
+
+def _listen(control: socket.socket, port: int) -> dict[bytes, int]:
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        socket.send_fds(control, [b"0 listening 1"], [listener.fileno()])
+    return {}
 
 
 def _describe(error: Exception) -> str:

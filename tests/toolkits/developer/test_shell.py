@@ -3,15 +3,17 @@
 import asyncio
 import os
 import shutil
+import socket
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from goose_like_toolkits.developer import shell as module
 
-from goose_like.config.profile import PermissionLists, WorkspaceSettings
+from goose_like.config.profile import NetworkChoice, PermissionLists, WorkspaceSettings
 from goose_like.core.events import Answer, StateSaved
 from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, wait_until
+from tests.workspace.workspace_harness import needs_sandbox
 
 
 @pytest.fixture(params=["workspace", "full"])
@@ -312,9 +314,28 @@ async def test_a_refused_write_says_how_to_go_on(confined_toolkit: DeveloperHarn
     )
 
 
+@needs_sandbox
 async def test_a_missing_network_says_how_to_ask(confined_toolkit: DeveloperHarness):
-    answer = await confined_toolkit.shell("echo 'curl: (6) Could not resolve host: x' >&2; exit 6")
-    assert 'call shell with access="network"' in answer
+    connect = "exec 3<>/dev/tcp/8.8.8.8/53"
+    for failing in (connect, f"({connect}) 2>&1 | tail -1", "getent hosts example.com | cat"):
+        assert (
+            "[no network: the sandbox has a proxy for HTTP(S) and no other network; for that call shell with acc"
+            in (await confined_toolkit.shell(failing))
+        ), failing
+    for other in (f"({connect}) 2>&1 | tail -1; true", "grep Network /dev/null", "echo Network is unreachable; false"):
+        assert "no network" not in await confined_toolkit.shell(other), other
+
+
+@needs_sandbox
+async def test_a_host_that_cannot_be_reached_is_named_however_the_output_is_piped(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = f"127.0.0.1:{server.getsockname()[1]}"
+    settings = WorkspaceSettings(network=NetworkChoice(allow=("nowhere.invalid", closed)))
+    async with open_developer(tmp_path, settings=settings) as made:
+        answer = await made.shell("curl -s https://nowhere.invalid | head")
+        assert "[no connection: no address is known for the host 'nowhere.invalid'" in answer
+        answer = await made.shell(f"curl -s --noproxy x http://{closed} | head; true")
+        assert f"[no connection: can't connect to {closed}: " in answer
 
 
 async def test_network_is_asked_for_and_a_refusal_told(confined_toolkit: DeveloperHarness):

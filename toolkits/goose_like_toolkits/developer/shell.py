@@ -39,8 +39,8 @@ _PROLOGUE = r"""unset BASH_ENV; exec 3<&-
 builtin cd -- {cwd} 2>/dev/null
 builtin eval -- {exports} 2>/dev/null
 [[ . -ef {cwd} ]] && PWD={cwd} || {{ builtin cd -- {root}; builtin echo "["{cwd}" is gone; this ran in $PWD]"; }}
-trap '{{ builtin printf "%s\0" "$PWD"; builtin jobs -rp; builtin printf "\0"; builtin export -p; builtin export -f
-builtin printf "\0"; }} 2>/dev/null 1<>{end}' EXIT
+trap '{{ builtin printf "%s " "${{PIPESTATUS[@]}}"; builtin printf "\0%s\0" "$PWD"; builtin jobs -rp
+builtin printf "\0"; builtin export -p; builtin export -f; builtin printf "\0"; }} 2>/dev/null 1<>{end}' EXIT
 """
 _LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 
@@ -62,6 +62,8 @@ class ShellState:
     cwd: str
     exports: str = ""
     jobs: tuple[str, ...] = ()
+    has_failed_part: bool = False
+    """A part of the last pipeline failed."""
 
 
 class _StateFile:
@@ -224,6 +226,7 @@ class Shell:
         text = output.format_for_model()
         notes = [
             *([describe_exit(code)] if code else []),
+            *(self._explain_network(process, text) if code or (state and state.has_failed_part) else []),
             *(self._advise(text, access, code or 0) if code or why_stopped else []),
             *self._update_state(before, state, command),
             *_find_emptied(full),
@@ -293,12 +296,19 @@ class Shell:
         if after.jobs:
             yield f"in the background, process {', '.join(after.jobs)} keeps running unseen until you kill it"
 
+    def _explain_network(self, process: Process, text: str) -> Iterator[str]:
+        """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""
+        has_proxy = PROXY_VARIABLES.items() <= process.variables.items()
+        way = 'call shell with access="network"' if self._workspace.can_ask_for_network else "do without it"
+        if process.was_stranded:
+            yield f"no network: the sandbox has a proxy for HTTP(S) and no other network; for that {way}"
+        elif not (has_proxy or self._workspace.has_network) and _NO_NETWORK.search(text):
+            yield f"no network: the sandbox has none; {way}"
+
     def _advise(self, text: str, access: Access, code: int) -> Iterator[str]:
         if access == "full" or self._workspace.mode == "full":
             return
         yield from self._workspace.explain_limits(code, text)
-        if access == "workspace" and self._workspace.can_ask_for_network and _NO_NETWORK.search(text):
-            yield 'the sandbox has a proxy for HTTP(S) and no other network; for that call shell with access="network"'
         if not _READ_ONLY.search(text):
             return
         if self._workspace.mode == "read-only":
@@ -355,8 +365,9 @@ def _build_prologue(state: ShellState, root: Path, end: str) -> str:
 def _read_state(file: _StateFile, variables: Mapping[str, str]) -> ShellState | None:
     """Read the state that a command left, if it is complete. `variables` are those that it started with."""
     with suppress(OSError, ValueError):
-        cwd, jobs, exports, _ = file.take().decode(errors="surrogateescape").split("\0")
-        return ShellState(cwd, drop_known(exports, variables), tuple(jobs.split()))
+        codes, cwd, jobs, exports, _ = file.take().decode(errors="surrogateescape").split("\0")
+        has_failed_part = any(code != "0" for code in codes.split())
+        return ShellState(cwd, drop_known(exports, variables), tuple(jobs.split()), has_failed_part)
     return None
 
 
