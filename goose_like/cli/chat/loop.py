@@ -15,6 +15,7 @@ from goose_like.agent.exchange import Exchange
 from goose_like.agent.profile_choice import ProfileChoice
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext, SwitchSession
+from goose_like.agent.turn_request import TurnRequest, run_turn
 from goose_like.config.private_folder import remove_abandoned_folders
 from goose_like.config.profile import Profile
 from goose_like.config.trust import ProjectConfig
@@ -30,7 +31,7 @@ from goose_like.terminal.renderer import format_usage
 
 from .io import PipeIO, TerminalIO
 from .shell_escape import run_shell_escape
-from .slash_registry import COMMAND_LINE, collect_commands
+from .slash_registry import collect_commands, split_command_line
 
 EXIT_WORDS = ("exit", ":q", "quit")
 
@@ -97,6 +98,8 @@ class ChatLoop:
         self._work: asyncio.Task[None] | None = None
         self._is_turn = False
         self._naming: asyncio.Task[None] | None = None
+        self._requests: dict[str, TurnRequest] = {}  # by their texts: a message may wait, or change the session
+        self._problems: set[str] = set()
         self._unsent = ""
 
     async def run(self, target: SwitchSession | None, plan: tuple[Task, ...], first: str) -> Session:
@@ -186,7 +189,9 @@ class ChatLoop:
             is_in_turn=lambda: self._work is not None and self._is_turn,
         )
         io.show_session(context, self.stop, self.steer)
-        for problem in (*exchange.session.damage, *problems):
+        new = [problem for problem in problems if problem not in self._problems]
+        self._problems.update(new)
+        for problem in (*exchange.session.damage, *new):
             io.show(problem)
         return context
 
@@ -253,8 +258,8 @@ class ChatLoop:
                 context.show("!COMMAND waits for the end of the turn; Ctrl-C stops the turn")
             else:
                 self._start_work(run_shell_escape(context, line[1:].strip()))
-        elif match := COMMAND_LINE.fullmatch(line):
-            await self._handle_command(context, match[1], (match[2] or "").strip())
+        elif found := split_command_line(line, context.commands):
+            await self._handle_command(context, *found)
         elif line.strip():
             self._send(context.exchange, line)
 
@@ -281,6 +286,9 @@ class ChatLoop:
         except Exception as error:  # a package's command must not end the session
             context.show(f"/{command.name} failed: {type(error).__name__}: {error}")
         else:
+            if isinstance(message, TurnRequest):
+                self._requests[message.text] = message
+                message = message.text
             if message:
                 self._send(context.exchange, message)
 
@@ -293,7 +301,7 @@ class ChatLoop:
             self._start_work(self._run_turn(exchange, words), is_turn=True)
 
     async def _run_turn(self, exchange: Exchange, words: str) -> None:
-        self.exit_code = (await exchange.reply(words)).exit_code
+        self.exit_code = (await run_turn(exchange, self._requests.pop(words, TurnRequest(words)))).exit_code
         if exchange.history.turn_count == 1 and exchange.session.is_kept and exchange.view.has_own_accelerator:
             self._naming = asyncio.create_task(_write_title(exchange))
 
