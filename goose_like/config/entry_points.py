@@ -73,6 +73,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
     },
     "goose_like.command": {
         "clear": "goose_like.cli.chat.slash_commands:clear",
+        "commit": "goose_like.cli.chat.git_commands:commit",
         "compact": "goose_like.cli.chat.slash_commands:compact",
         "context": "goose_like.cli.chat.slash_commands:draw_context",
         "copy": "goose_like.cli.chat.slash_commands:copy",
@@ -90,6 +91,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "profile": "goose_like.cli.chat.slash_commands:profile",
         "resume": "goose_like.cli.chat.slash_commands:resume",
         "retry": "goose_like.cli.chat.slash_commands:retry",
+        "review": "goose_like.cli.chat.git_commands:review",
         "rewind": "goose_like.cli.chat.undo_commands:rewind",
         "show": "goose_like.cli.chat.slash_commands:show",
         "toolkits": "goose_like.cli.chat.slash_commands:toolkits",

@@ -1,0 +1,145 @@
+"""`/review` and `/commit` in a real repository."""
+
+import subprocess
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from goose_like.agent.build import build_exchange
+from goose_like.agent.slash_context import SlashContext
+from goose_like.cli.chat.git_commands import commit, review
+from goose_like.config.profile import ModelChoice, Profile
+from goose_like.core.errors import UsageError
+from goose_like.core.events import UsageRecorded
+from goose_like.core.notifier import Recorder
+from tests.workspace.workspace_harness import needs_sandbox
+
+pytestmark = needs_sandbox
+
+
+def git(*words: str) -> str:
+    return subprocess.run(["git", *words], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    git("init")
+    (folder / "a.py").write_text("one\n")
+    git("add", ".")
+    git("commit", "-m", "Add a")
+    return folder
+
+
+@asynccontextmanager
+async def open_context(tmp_path, *answers: str):
+    """Open a session whose accelerator drafts a message and whose person gives these answers."""
+    (tmp_path / "script").write_text("- text: |\n    Say two in a\n\n    One was wrong.\n")
+    shown: list[object] = []
+    inputs: list[str] = []
+    left = list(answers)
+
+    async def ask(label: str) -> str:
+        shown.append(label)
+        return left.pop(0)
+
+    profile = Profile(processor=ModelChoice(model=f"scripted:{tmp_path}/script"))
+    async with build_exchange(profile, recorder := Recorder()) as exchange:
+        yield SlashContext(exchange, profile, {}, shown.append, ask, inputs.append, print, ()), shown, inputs, recorder
+
+
+def write_two(root: Path) -> None:
+    (root / "a.py").write_text("two  # @a.py\n")
+    (root / "new.py").write_text("new\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "subject", "lines"),
+    [
+        ("", "the uncommitted changes of the working tree", ["new.py", "-one", "+two  # @a.py"]),
+        ("HEAD", "commit HEAD", ["+three"]),
+        ("main", "the changes of HEAD since it left main", ["+three"]),
+        ("main..topic", "the changes of topic since it left main", ["+three"]),
+        ("HEAD~1", "commit HEAD~1", ["Add a"]),
+    ],
+)
+async def test_review_sends_the_diff_for_a_turn_that_only_reads(tmp_path, root, words, subject, lines):
+    git("switch", "-c", "topic")
+    (root / "b.py").write_text("three\n")
+    git("add", ".")
+    git("commit", "-m", "Add b")
+    write_two(root)
+    async with open_context(tmp_path) as (context, *_):
+        request = await review(context, words)
+    instructions, diff = request.message.parts
+    assert request.is_read_only
+    assert instructions.text.startswith(f"Review {subject}.")
+    assert [line for line in lines if line not in diff.text] == []
+    assert ("+two" in diff.text) == (words == "")
+
+
+@pytest.mark.parametrize("words", ["nothing-such", "main..nothing-such", "--output=x", "main..--output=x"])
+async def test_review_names_what_git_does_not_know(tmp_path, root, words):
+    async with open_context(tmp_path) as (context, *_):
+        with pytest.raises(UsageError, match="git knows no commit or branch"):
+            await review(context, words)
+    assert [file.name for file in root.iterdir() if file.name != ".git"] == ["a.py"]
+
+
+async def test_review_and_commit_without_changes_or_repository(tmp_path, root, monkeypatch):
+    async with open_context(tmp_path) as (context, *_):
+        with pytest.raises(UsageError, match="nothing to review"):
+            await review(context, "")
+        with pytest.raises(UsageError, match="nothing to commit"):
+            await commit(context, "")
+    monkeypatch.chdir(tmp_path)
+    async with open_context(tmp_path) as (context, *_):
+        for each in (review, commit):
+            with pytest.raises(UsageError, match="in no git repository"):
+                await each(context, "")
+
+
+async def test_commit_asks_drafts_and_runs_the_hooks(tmp_path, root):
+    write_two(root)
+    hook = root / ".git/hooks/commit-msg"
+    hook.write_text('#!/bin/sh\necho "checked by a hook" >> "$1"; touch "$HOME/ran"\n')
+    hook.chmod(0o755)
+    async with open_context(tmp_path, "y", "y") as (context, shown, _, recorder):
+        await commit(context, "")
+        told = context.exchange.history.messages
+        assert [event.purpose for event in recorder.events if isinstance(event, UsageRecorded)] == ["commit message"]
+    assert git("log", "-1", "--format=%B").split("\n") == [
+        "Say two in a",
+        "",
+        "One was wrong.",
+        "checked by a hook",
+        "",
+        "",
+    ]
+    assert git("status", "--short") == ""
+    assert "nothing is staged" in "".join(map(str, shown))
+    assert "The person ran `git add --all && git commit -m" in told[-1].text
+
+
+async def test_commit_takes_what_is_staged_and_a_message(tmp_path, root):
+    write_two(root)
+    git("add", "new.py")
+    async with open_context(tmp_path) as (context, *_):
+        await commit(context, "it's mine; $(touch evil)")
+    assert git("log", "-1", "--format=%s") == "it's mine; $(touch evil)\n"
+    assert git("status", "--short") == " M a.py\n"
+
+
+@pytest.mark.parametrize(
+    ("answers", "inputs"), [(["n"], []), (["y", ""], []), (["y", "e"], ["/commit Say two in a\n\nOne was wrong."])]
+)
+async def test_nothing_is_committed_without_a_yes(tmp_path, root, answers, inputs):
+    write_two(root)
+    async with open_context(tmp_path, *answers) as (context, _, given, _):
+        await commit(context, "")
+    assert given == inputs
+    assert git("log", "--format=%s") == "Add a\n"
+    assert git("diff", "--cached") == ""
