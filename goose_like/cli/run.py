@@ -13,9 +13,12 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from goose_like.agent.build import build_exchange
+from goose_like.agent.exchange import Exchange
+from goose_like.agent.turn_request import run_turn
 from goose_like.config.profile import Limits, Profile
+from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError, UsageError
-from goose_like.core.events import Event, MessageCompleted, RunFinished, Status
+from goose_like.core.events import Event, MessageCompleted, RunFinished, Status, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message, Usage, join_answers
 from goose_like.core.notifier import Notifier, Tee
@@ -31,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A one-shot run. Without `session` nothing is saved."""
+    """A one-shot run. Without `session` nothing is saved. `project` has trusted files with slash commands."""
 
     text: str
     profile: Profile
@@ -39,6 +42,7 @@ class RunRequest:
     session: Session | None
     output_format: OutputFormat = "text"
     is_quiet: bool = False
+    project: ProjectConfig | None = None
 
 
 async def run_once(request: RunRequest) -> int:
@@ -52,7 +56,7 @@ async def run_once(request: RunRequest) -> int:
         )
         async with building as exchange:
             history = exchange.history
-            end, code = await run_until_stopped(exchange.reply(request.text), notifier, out)
+            end, code = await run_until_stopped(_run_task(exchange, request), notifier, out)
             code = end.exit_code if end else code
     except GooseLikeError as error:
         code = error.exit_code
@@ -71,6 +75,14 @@ async def run_once(request: RunRequest) -> int:
         }
         out.finish(out.answer, summary)
     return code
+
+
+async def _run_task(exchange: Exchange, request: RunRequest) -> TurnFinished:
+    if not request.text.startswith("/"):
+        return await exchange.reply(request.text)
+    from .run_command import expand_command  # slash commands are slow to import
+
+    return await run_turn(exchange, await expand_command(request.text, exchange, request.profile, request.project))
 
 
 def make_run_finished(usage: Mapping[str, Usage], reason: str, exit_code: int) -> RunFinished:
