@@ -93,7 +93,7 @@ def run(
     limits = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
     given = {name: value for name, value in limits.items() if value is not None}
     limited = choice.profile.limits.model_copy(update=given)
-    request = RunRequest(task, choice.profile, limited, saved, output_format, quiet)
+    request = RunRequest(task, choice.profile, limited, saved, output_format, quiet, choice.project)
     raise typer.Exit(run_and_close(run_once(request), choice, saved))
 
 
