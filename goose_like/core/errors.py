@@ -58,9 +58,11 @@ class ProviderError(GooseLikeError):
     """A model that gave no usable answer.
 
     `is_retryable`: the same request may succeed later. `retry_after_s`: the wait that the server asked for.
+    `max_attempts`: the number of attempts that are worth while, if fewer than usual.
     """
 
     is_retryable = False
+    max_attempts: int | None = None
 
     def __init__(self, text: str, *, is_retryable: bool | None = None, retry_after_s: float | None = None) -> None:
         super().__init__(text)

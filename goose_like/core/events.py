@@ -294,11 +294,16 @@ class ThinkingDelta(FrozenModel):
 
 
 class Retrying(FrozenModel):
-    """A request failed and will be sent again. All deltas since the last message are void."""
+    """A request failed and will be sent again. All deltas since the last message are void.
+
+    This is the retry number `retry` of at most `max_retries`.
+    """
 
     type: Literal["retrying"] = "retrying"
     text: Utf8Text
     wait_s: float
+    retry: int = 0
+    max_retries: int = 0
 
 
 class ToolStarted(FrozenModel):

@@ -115,7 +115,7 @@ class _CloudProvider(AnthropicProvider):
     def _build_post_options(self, body: bytes) -> dict[str, Any]:
         return {"content": body}
 
-    async def _send(self, client: Any, path: str, body: bytes) -> Any:
+    async def _send(self, client: Any, path: str, body: bytes, extensions: Mapping[str, Any]) -> Any:
         """Send a body through the vendor's client, which adds credentials and signs."""
         with pause_gc():
             import anthropic

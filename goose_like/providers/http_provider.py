@@ -24,9 +24,10 @@ from goose_like.core.errors import (
     ProfileError,
     ProviderError,
 )
-from goose_like.core.events import TextDelta
+from goose_like.core.events import Status, TextDelta
 
 from .base import Delta, ProbeResult, ProviderInfo, Request, StreamParser, SupportsProbe
+from .connection import ConnectionWatch, describe_cause, is_lasting
 from .event_stream import DONE, EventDecoder, StreamEvent
 from .text_markup import TaggedCallParser
 from .wire import build_status_error, clip
@@ -127,7 +128,7 @@ class HttpProvider:
             try:
                 async with aclosing(self._stream_events(request)) as events:
                     async for event in events:
-                        for delta in parser.feed(event):
+                        for delta in [event] if isinstance(event, Status) else parser.feed(event):
                             shown += len(delta.text) if isinstance(delta, TextDelta) else 0
                             yield delta
             except BrokenStreamError:
@@ -196,7 +197,7 @@ class HttpProvider:
             error.args = (text,)
             raise
 
-    async def _post(self, path: str, body: bytes, model: str) -> Any:
+    async def _post(self, path: str, body: bytes, model: str, extensions: Mapping[str, Any] = {}) -> Any:
         """Send a body and return the response, unread, after its head has arrived.
 
         Raises:
@@ -207,7 +208,7 @@ class HttpProvider:
         async with self._connecting:
             self._client = self._client or await _create_client(self._choice.stall_s, self.follows_redirects)
         try:
-            response = await self._send(self._client, path, body)
+            response = await self._send(self._client, path, body, extensions)
             if response.is_success:
                 return response
             content = await response.aread()
@@ -221,11 +222,10 @@ class HttpProvider:
             ) from error
         except httpx2.HTTPError as error:
             port = self._url.port or (443 if self._url.scheme == "https" else 80)
-            raise ModelUnavailableError(
-                f"no answer from {self._url.hostname}:{port} ({_describe_cause(error)}); "
-                f"check the network, and {self.url_settings}",
-                is_retryable=True,
-            ) from error
+            text = f"no answer from {self._url.hostname}:{port} ({describe_cause(error)})"
+            failure = ModelUnavailableError(f"{text}; check the network, and {self.url_settings}", is_retryable=True)
+            failure.max_attempts = 2 if is_lasting(error) else None
+            raise failure from error
         refusal = _parse_json(content) or content.decode(errors="replace")
         raise self._build_refusal(model, response.status_code, refusal, response.headers)
 
@@ -241,11 +241,12 @@ class HttpProvider:
         try:
             return bytes(await response.aread())
         except httpx2.HTTPError as error:
-            raise BrokenStreamError(f"the connection broke within the answer ({_describe_cause(error)})") from error
+            raise BrokenStreamError(f"the connection broke within the answer ({describe_cause(error)})") from error
 
-    async def _send(self, client: Any, path: str, body: bytes) -> Any:
+    async def _send(self, client: Any, path: str, body: bytes, extensions: Mapping[str, Any]) -> Any:
         headers = {"content-type": "application/json", "accept": "application/json", **self._build_headers()}
-        request = client.build_request("POST", self._build_url(path), content=body, headers=headers)
+        url = self._build_url(path)
+        request = client.build_request("POST", url, content=body, headers=headers, extensions=dict(extensions))
         return await client.send(request, stream=True)
 
     def _build_url(self, path: str, query: Mapping[str, str] = {}) -> str:
@@ -260,8 +261,15 @@ class HttpProvider:
         return build_status_error(status, body, model, key_name, parse_retry_after_s(headers))
 
     async def _stream_events(self, request: Request) -> AsyncGenerator[Any, None]:
-        """Yield the decoded events of the answer."""
-        response = await self._post(self.path, self._encode_body(request), request.model)
+        """Yield the decoded events of the answer, and before them a status if it takes long to connect."""
+        watch, body = ConnectionWatch(), self._encode_body(request)
+        posting = asyncio.ensure_future(self._post(self.path, body, request.model, watch.extensions))
+        try:
+            async for status in watch.report(posting):
+                yield status
+            response = await posting
+        finally:
+            posting.cancel()
         import httpx2
 
         stall_s = self._choice.stall_s
@@ -292,7 +300,7 @@ class HttpProvider:
             silence = f"only keep-alives came for {stall_s * _KEEP_ALIVE_FACTOR:g} s"
             raise BrokenStreamError(f"the stream stalled: {silence} ({_KEEP_ALIVE_FACTOR} x `stall_s`)") from error
         except httpx2.HTTPError as error:
-            raise BrokenStreamError(f"the connection broke within the answer ({_describe_cause(error)})") from error
+            raise BrokenStreamError(f"the connection broke within the answer ({describe_cause(error)})") from error
         finally:
             await pieces.aclose()
             await response.aclose()
@@ -317,7 +325,7 @@ class HttpProvider:
             async with asyncio.timeout(_PROBE_LIMIT_S), client:
                 response = await client.get(url, headers=self._build_headers())
         except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-            reason = f"no answer within {_PROBE_LIMIT_S:g} s ({_describe_cause(error)})"
+            reason = f"no answer within {_PROBE_LIMIT_S:g} s ({describe_cause(error)})"
             raise ModelUnavailableError(f"{reason}; is it running, and is this its address?") from error
         body = _parse_json(response.content)
         if response.status_code in (404, 405) or response.is_redirect:
@@ -376,14 +384,6 @@ def _extract_names(body: Any) -> tuple[str, ...] | None:
 def _format_host(url: SplitResult) -> str:
     """Return host and port of a URL, without user name and password."""
     return url.netloc.rpartition("@")[2]
-
-
-def _describe_cause(error: BaseException | None) -> str:
-    """Return the text of the innermost cause that has one. Outer ones may only say that the connection failed."""
-    text = ""
-    while error is not None:
-        text, error = str(error) or text or type(error).__name__, error.__cause__
-    return clip(text, 120)
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:

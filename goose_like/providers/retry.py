@@ -56,11 +56,13 @@ async def stream_with_retries(
         except ProviderError as error:
             wait_s = policy.compute_wait_s(attempt, error.retry_after_s)
             is_late = time.monotonic() - started + wait_s > policy.deadline_s
-            if not error.is_retryable or attempt >= policy.max_attempts or is_late:
+            max_attempts = min(error.max_attempts or policy.max_attempts, policy.max_attempts)
+            if not error.is_retryable or attempt >= max_attempts or is_late:
                 if error.is_retryable and error.retry_after_s:
                     error.args = (f"{error}; the server asks to wait {_describe_wait(error.retry_after_s)}",)
                 raise
-            yield Retrying(text=str(error), wait_s=round(wait_s, 2))
+            retries = {"retry": attempt, "max_retries": max_attempts - 1}
+            yield Retrying(text=str(error), wait_s=round(wait_s, 2), **retries)
             await asyncio.sleep(wait_s)
 
 

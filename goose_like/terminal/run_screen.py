@@ -52,7 +52,7 @@ class RunScreen(Screen):
                 self._is_cut = False
                 self.renderer.lines.spin("thinking")
             case events.Status(text=text):
-                self.renderer.lines.spin(text)
+                self.renderer.lines.spin(text or "thinking")
                 self.renderer.print_status(text)
             case events.TextDelta(text=text):
                 self._show_text(text)
@@ -70,6 +70,9 @@ class RunScreen(Screen):
                 self._finish_turn(event)
             case events.ThinkingDelta() | events.Interjected() | events.UsageRecorded() | events.StateSaved():
                 pass
+            case events.Retrying(retry=retry, max_retries=max_retries):
+                self.renderer.print_event(event)
+                self.renderer.lines.spin(f"retrying {retry} of {max_retries}")
             case _:
                 self.renderer.print_event(event)
 

@@ -16,11 +16,12 @@ import pytest
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError
-from goose_like.core.events import MessageCompleted, Retrying, TextDelta
+from goose_like.core.events import MessageCompleted, Retrying, Status, TextDelta
 from goose_like.providers.base import Delta
 from goose_like.providers.openai import OpenAIProvider
+from goose_like.providers.retry import stream_with_retries
 from tests.loopback import Loopback, Response, raw, refusal, threaded
-from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, REQUEST, Vendor, get_text, set_keys_only
+from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, QUICK_RETRIES, REQUEST, Vendor, get_text, set_keys_only
 from tests.providers.wire_faults import FAULTS, Fault
 
 
@@ -178,6 +179,38 @@ async def test_a_refused_connection_names_host_and_port(vendor: Vendor) -> None:
     with pytest.raises(ModelUnavailableError, match=said) as caught:
         await vendor.ask(base_url)
     assert (caught.value.is_retryable, caught.value.exit_code) == (True, 77)
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1/v1", "https://no.such.invalid/v1"])
+async def test_a_failure_that_lasts_is_retried_once(vendor: Vendor, address: str) -> None:
+    provider = vendor.provider(vendor.choice(address))
+    deltas = stream_with_retries(provider, REQUEST, QUICK_RETRIES)
+    retrying = await anext(deltas)
+    assert isinstance(retrying, Retrying)
+    assert (retrying.retry, retrying.max_retries) == (1, 1)
+    with pytest.raises(ModelUnavailableError, match=r"\((Connection refused|Name or|Temporary)"):
+        await anext(deltas)
+    await provider.close()
+
+
+async def test_a_slow_connection_is_shown(vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goose_like.providers.connection._QUICK_S", 0.02)
+    greeting = asyncio.Event()
+
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await greeting.wait()
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    provider = vendor.provider(vendor.choice(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
+    deltas = provider.stream(REQUEST)
+    assert await anext(deltas) == Status(text="connecting")
+    greeting.set()
+    assert await anext(deltas) == Status(text="")
+    with pytest.raises(ModelUnavailableError):
+        await anext(deltas)
+    server.close()
+    await provider.close()
 
 
 async def test_an_unknown_host(vendor: Vendor) -> None:

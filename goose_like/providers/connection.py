@@ -1,0 +1,84 @@
+"""Connections to model servers: which failures last, and a status while a connection takes long."""
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+from goose_like.core.events import Status
+
+from .wire import clip
+
+_QUICK_S = 1.0
+_LASTING = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL)
+
+
+class ConnectionWatch:
+    """The connection of one request, followed through the trace of the HTTP library."""
+
+    def __init__(self) -> None:
+        self._has_begun, self._is_made = asyncio.Event(), asyncio.Event()
+
+    @property
+    def extensions(self) -> dict[str, Any]:
+        """The extensions of the request."""
+        return {"trace": self._take_event}
+
+    async def _take_event(self, name: str, _: object) -> None:
+        if name == "connection.connect_tcp.started":
+            self._has_begun.set()
+        elif name.endswith("send_request_headers.started"):
+            self._is_made.set()
+
+    async def report(self, sending: "asyncio.Future[Any]") -> AsyncGenerator[Status, None]:
+        """Yield a status if the connection of a request takes more than a second, and clear it afterwards."""
+        for event, limit_s in ((self._has_begun, None), (self._is_made, _QUICK_S)):
+            if not await _wait_for(event, sending, limit_s):
+                yield Status(text="connecting")
+                await _wait_for(event, sending, None)
+                yield Status(text="")
+
+
+async def _wait_for(event: asyncio.Event, sending: "asyncio.Future[Any]", limit_s: float | None) -> bool:
+    """Wait for an event or the end of the request. Return False if neither came in time."""
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        done, _ = await asyncio.wait({waiting, sending}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
+    finally:
+        waiting.cancel()
+
+
+def is_lasting(error: BaseException) -> bool:
+    """Check for a failure to connect that will not pass soon: a refused port, an unknown host, a bad certificate."""
+    return any(
+        isinstance(cause, socket.gaierror | ssl.SSLCertVerificationError)
+        or (isinstance(cause, OSError) and cause.errno in _LASTING)
+        for cause in _list_causes(error)
+    )
+
+
+def describe_cause(error: BaseException) -> str:
+    """Return the text of the innermost cause that has one. Outer ones may only say that the connection failed."""
+    texts = [_get_text(cause) for cause in _list_causes(error)]
+    return clip(next(filter(None, reversed(texts)), type(error).__name__), 120)
+
+
+def _get_text(error: BaseException) -> str:
+    if isinstance(error, ConnectionError) and error.errno:  # its own text repeats the address
+        return os.strerror(error.errno)
+    return error.strerror if isinstance(error, socket.gaierror) else str(error)
+
+
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """List an error and its causes, from the outside to the inside. The HTTP library passes some as arguments."""
+    while error is not None:
+        yield error
+        if isinstance(error, BaseExceptionGroup):  # one for each address of the host
+            error = error.exceptions[0]
+        else:
+            inner = error.args[0] if error.args and isinstance(error.args[0], BaseException) else None
+            error = error.__cause__ or inner
