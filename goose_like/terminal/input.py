@@ -88,6 +88,7 @@ class Prompt:
             key_bindings=self._make_key_bindings(),
             erase_when_done=True,
             refresh_interval=2.0,  # the status row changes without events
+            terminal_size_polling_interval=None,  # it would erase a list or an editor that has the terminal
             output=self._output,
             color_depth=ColorDepth.from_env(),
             input=create_input(),
