@@ -10,15 +10,25 @@ from typing import Annotated, Literal, cast
 import typer
 
 from goose_like import __version__
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError, UsageError
 
 from .commands import groups, session
 from .exit import run_guarded
-from .options import OutputFormat, ProfileOption, ProfileOptions, add_profile_options, list_session_names
+from .options import (
+    ForkOption,
+    OutputFormat,
+    ProfileOption,
+    ProfileOptions,
+    add_profile_options,
+    list_session_names,
+)
+from .root_group import RootGroup
 
 app = typer.Typer(
     name="goose-like",
-    help="A developer agent for the shell. Without a command, start a session.",
+    cls=RootGroup,
+    subcommand_metavar="[COMMAND [ARGS]...]",
+    help="A developer agent for the shell. Without a command, start a session; words in quotes are its first message.",
     epilog='Try: goose-like run "explain what this repository does"',
     no_args_is_help=False,
     add_completion=False,
@@ -42,16 +52,37 @@ def _list_help_topics(context: typer.Context) -> list[str]:
 
 @app.callback(invoke_without_command=True)
 @add_profile_options
-def _run_without_command(options: ProfileOptions, context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        from goose_like.cli.chat.startup import has_prompt, start_session
+def _run_without_command(
+    options: ProfileOptions,
+    context: typer.Context,
+    is_print: Annotated[bool, typer.Option("-p", "--print", help="Do one task: the same as run.")] = False,
+    is_continued: Annotated[bool, typer.Option("-c", "--continue", help="Resume the newest session here.")] = False,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "-r",
+            "--resume",
+            metavar="[NAME]",
+            help="Resume a session, chosen from a list without NAME.",
+            autocompletion=list_session_names,
+        ),
+    ] = None,
+    is_forked: ForkOption = False,
+) -> None:
+    is_resumed = is_continued or resume is not None
+    if context.invoked_subcommand is not None:
+        if options != ProfileOptions() or is_resumed or is_forked:
+            raise typer.BadParameter(f"put options after the command; see goose-like {context.invoked_subcommand} -h")
+        return
+    from goose_like.cli.chat.startup import has_prompt, start_session
 
-        if not has_prompt():
-            print(context.get_help())
-            raise typer.Exit(2)
-        raise typer.Exit(start_session(options))
-    if options != ProfileOptions():
-        raise typer.BadParameter(f"put options after the command; see goose-like {context.invoked_subcommand} -h")
+    if is_forked and not is_resumed:
+        raise typer.BadParameter("--fork needs --continue or --resume")
+    first = context.meta["first"]
+    if first and not (has_prompt() or sys.stdin.isatty()):
+        raise UsageError("a session needs a terminal; for one task: goose-like -p TEXT, or with piped text: -p TEXT -")
+    start = {"is_resumed": is_resumed, "is_forked": is_forked, "picks": resume == "" and not is_continued}
+    raise typer.Exit(start_session(options, session=resume or None, first=first, **start))
 
 
 @app.command(epilog='Example: goose-like run --max-steps 20 "make the tests in tests/ pass"')
@@ -71,7 +102,10 @@ def run(
         str | None,
         typer.Option(help="Name of the new session; with --resume, of the old one.", autocompletion=list_session_names),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume a session [default: newest here].")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", "--continue", "-c", help="Resume a session [default: newest here].")
+    ] = False,
+    fork: ForkOption = False,
     no_session: Annotated[bool, typer.Option("--no-session", help="Do not save a session.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on standard error.")] = False,
 ) -> None:
@@ -85,11 +119,13 @@ def run(
 
     if no_session and (resume or session):
         raise typer.BadParameter("--no-session cannot be used with --session or --resume")
+    if fork and not resume:
+        raise typer.BadParameter("--fork needs --resume")
     task = read_task(text or [], file)
     if no_session:
         choice, saved = settle_profile(options), None
     else:
-        choice, saved = open_session(options, session=session, is_resumed=resume)
+        choice, saved = open_session(options, session=session, is_resumed=resume, is_forked=fork)
     limits = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
     given = {name: value for name, value in limits.items() if value is not None}
     limited = choice.profile.limits.model_copy(update=given)

@@ -44,7 +44,7 @@ def keep_stdout() -> Iterator[None]:
     original.flush()
     try:
         number = original.fileno()
-    except UnsupportedOperation:  # somebody in this process reads the output
+    except UnsupportedOperation:  # a caller collects the output in memory
         yield
         return
     with open(os.dup(number), "w", encoding=original.encoding, errors=original.errors) as sys.stdout:

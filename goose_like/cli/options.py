@@ -51,7 +51,7 @@ ProfileOption = Annotated[
     str | None,
     typer.Option(
         "--profile",
-        "-p",
+        "-P",
         help="Profile to use [default: default, or local if no API key is set].",
         autocompletion=list_profile_names,
     ),
@@ -62,6 +62,7 @@ SandboxOption = Annotated[
         help="read-only: write nothing. workspace: write in this folder, no network (or +network). full: no sandbox."
     ),
 ]
+ForkOption = Annotated[bool, typer.Option("--fork", help="Resume a copy; the session itself stays unchanged.")]
 SessionArgument = Annotated[str, typer.Argument(help="Session name.", autocompletion=list_session_names)]
 
 
@@ -90,6 +91,18 @@ class ProfileOptions:
     is_trusted: Annotated[
         bool, typer.Option("--trust", help="Use the project's .goose-like/profiles.yaml this time.")
     ] = False
+    add_dirs: Annotated[
+        list[str] | None,
+        typer.Option("--add-dir", metavar="DIR", help="Also show this folder, read-only, this time; repeatable."),
+    ] = None
+    allowed_tools: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allowed-tools",
+            metavar="RULE,...",
+            help="Allow 'git push', tool:NAME, path:GLOB ... this time; repeatable.",
+        ),
+    ] = None
 
 
 def add_profile_options(command: Callable[Concatenate[ProfileOptions, P], None]) -> Callable[..., None]:

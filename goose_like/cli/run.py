@@ -24,7 +24,7 @@ from goose_like.core.message import Message, Usage, join_answers
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.session import Session
-from goose_like.terminal.escape import escape_for
+from goose_like.terminal.escape import escape_controls, escape_for
 from goose_like.terminal.interaction import handle_signals, is_terminal, open_screen
 
 from .options import OutputFormat
@@ -190,6 +190,7 @@ def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix t
         raise UsageError("give the task as TEXT or with -i FILE, not both")
     if file is None and len(words) == 1 and os.path.isfile(words[0]):
         words, file = [], words[0]
+        print(f"goose-like: the task is the text of the file {escape_controls(file)}", file=sys.stderr)
     is_piped = words[-1:] == ["-"] or not (words or file or is_terminal(sys.stdin))
     parts = [" ".join(words[:-1] if is_piped else words)]
     try:

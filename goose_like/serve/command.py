@@ -16,7 +16,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True, epilog="Example: goose-like serve --profile openbb --port 7777")
 def serve(
     profile: Annotated[
-        list[str], typer.Option("--profile", "-p", help="Profile to serve; repeatable, for clients that choose.")
+        list[str], typer.Option("--profile", "-P", help="Profile to serve; repeatable, for clients that choose.")
     ] = ["openbb"],  # noqa: B006
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="PROVIDER:MODEL instead of the profile's processor.")

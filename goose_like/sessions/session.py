@@ -43,8 +43,8 @@ from .index import (
     SUBAGENTS_FOLDER,
     SessionInfo,
     check_new_name,
+    find_newest_session,
     find_session,
-    iterate_sessions,
     list_taken_names,
     read_label,
     session_errors,
@@ -166,11 +166,7 @@ class Session:
         Raises:
             SessionError: there is no such session, or another process has it open.
         """
-        newest = (info for info in iterate_sessions() if cwd in (None, info.cwd))
-        found = next(newest, None) if name is None else find_session(name)
-        if found is None:
-            place = f" in {cwd}" if cwd else ""
-            raise SessionError(f"no session to resume{place}; start one: goose-like session start")
+        found = find_newest_session(cwd) if name is None else find_session(name)
         session = cls(found.folder, found.name, History())
         session._open(is_new=False)
         session._replay(keep_open_turn=keep_open_turn)

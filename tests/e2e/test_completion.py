@@ -35,10 +35,11 @@ def test_candidates(place):
     assert {"start", "resume", "list"} <= set(candidates(place, "session", ""))
     assert candidates(place, "session", "resume", "") == ["talk"]
     assert candidates(place, "run", "--resume", "--session", "t") == ["talk"]
+    assert candidates(place, "-r", "t") == candidates(place, "-c", "--resume", "t") == ["talk"]
     assert candidates(place, "profile", "show", "m") == ["mine", "my own"]
     assert candidates(place, "profile", "edit", "") == ["mine", "my own"]
     assert "local" in candidates(place, "profile", "new", "x", "--from", "")
-    assert candidates(place, "run", "-p", "def") == ["default"]
+    assert candidates(place, "run", "-P", "def") == ["default"]
     assert candidates(place, "run", "--profile=def") == ["default"]
     assert candidates(place, "run", "--model", "scr") == ["scripted:"]
     assert candidates(place, "run", "--output-format", "s") == ["stream-json"]

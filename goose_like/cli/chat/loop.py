@@ -5,7 +5,7 @@ import inspect
 import shlex
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -42,17 +42,18 @@ async def run_chat(
     *,
     plan: tuple[Task, ...] = (),
     first: str = "",
+    notes: Sequence[str] = (),
     prompt: Prompt | None = None,
 ) -> int:
     """Run a session until the person leaves, close it, and return the exit code.
 
-    The session begins with `plan` and the message `first`. `prompt` must be open; without it lines come from standard
-    input.
+    The session begins with `notes` to the person, `plan` and the message `first`. `prompt` must be open; without it
+    lines come from standard input.
     """
     remove_abandoned_folders()
     is_person = is_terminal(sys.stdin)
     io = TerminalIO(prompt, choice.profile.session) if prompt else PipeIO()
-    chat = ChatLoop(io, choice.project)
+    chat = ChatLoop(io, choice.project, notes)
     try:
         with handle_signals(chat.on_signal) as chat.signals:
             last = await chat.run(SwitchSession(choice.profile, session), plan, first)
@@ -88,11 +89,14 @@ class ChatLoop:
     `exit_code` is the one of the last turn. `signals` are those that arrived, without Ctrl-C of finished work.
     """
 
-    def __init__(self, io: PipeIO | TerminalIO, project: ProjectConfig | None = None) -> None:
+    def __init__(
+        self, io: PipeIO | TerminalIO, project: ProjectConfig | None = None, notes: Sequence[str] = ()
+    ) -> None:
         self.exit_code = 0
         self.signals: list[signal.Signals] = []
         self._io = io
         self._project = project
+        self._notes = notes
         self._start: asyncio.Timeout | None = None
         self._exchange: Exchange | None = None
         self._work: asyncio.Task[None] | None = None
@@ -191,8 +195,9 @@ class ChatLoop:
         io.show_session(context, self.stop, self.steer)
         new = [problem for problem in problems if problem not in self._problems]
         self._problems.update(new)
-        for problem in (*exchange.session.damage, *new):
-            io.show(problem)
+        for note in (*self._notes, *exchange.session.damage, *new):
+            io.show(note)
+        self._notes = ()
         return context
 
     # --- running work

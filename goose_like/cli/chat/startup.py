@@ -14,7 +14,10 @@ from typing import Any
 from goose_like.cli.exit import keep_stdout
 from goose_like.config.paths import create_private_folder, state_folder
 
-_OPTIONS = {"--model": "model", "-m": "model", "--profile": "profile", "-p": "profile"}
+_VALUES = {"--model": "model", "-m": "model", "--profile": "profile", "-P": "profile"}
+_LISTS = {"--add-dir": "add_dirs", "--allowed-tools": "allowed_tools"}
+_CONTINUE = ("-c", "--continue")
+_RESUME = ("-r", "--resume")
 
 
 def has_prompt() -> bool:
@@ -26,62 +29,102 @@ def has_prompt() -> bool:
 def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
     """Return the arguments for `start_session`, or None for a command line that needs the slow import of Typer.
 
-    This knows `session start`, `session resume` and no command, with a name and the options about the model, the
-    profile and trust.
+    This knows `session start`, `session resume` and no command, each with the options that people type most. Without a
+    command, words with a blank are the first message.
     """
-    command, rest = words[:2], iter(words[2:])
+    command = words[:2]
     if command not in (["session", "start"], ["session", "resume"]):
-        command, rest = [], iter(words)
+        command = []
     options: dict[str, Any] = {}
     names: list[str] = []
-    for word in rest:
-        flag, _, value = word.partition("=")
+    parsed: dict[str, Any] = {"session": None, "is_resumed": command[1:] == ["resume"]}
+    rest = list(words[len(command) :])
+    while rest:
+        word = rest.pop(0)
+        flag, is_joined, value = word.partition("=")
+        key = _VALUES.get(flag) or _LISTS.get(flag)
         if word == "--trust":
             options["is_trusted"] = True
-        elif word in _OPTIONS:
-            options[_OPTIONS[word]] = next(rest, "")
-        elif flag.startswith("--") and flag in _OPTIONS:
-            options[_OPTIONS[flag]] = value
+        elif word == "--fork":
+            parsed["is_forked"] = True
+        elif not command and word in _CONTINUE:
+            parsed |= {"is_resumed": True, "picks": False}
+        elif not command and word in _RESUME:
+            parsed["is_resumed"] = True
+            if rest and rest[0] and not rest[0].startswith("-") and len(rest[0].split()) == 1:
+                parsed["session"] = rest.pop(0)
+            parsed.setdefault("picks", parsed["session"] is None)
+        elif key and (flag.startswith("--") or not is_joined):
+            value = value if is_joined else rest.pop(0) if rest else ""
+            if not value or value.startswith("-"):
+                return None
+            options[key] = [*options.get(key, []), value] if flag in _LISTS else value
         else:
             names.append(word)
-    is_known = not any(word.startswith("-") or not word for word in [*names, *options.values()] if word is not True)
-    if not is_known or len(names) > (1 if command else 0):
+    if any(not name or name.startswith("-") for name in names) or len(names) > 1:
         return None
-    return {"options": options, "session": names[0] if names else None, "is_resumed": command[1:] == ["resume"]}
+    if "is_forked" in parsed and not parsed["is_resumed"]:
+        return None
+    if names and not command and len(names[0].split()) < 2:
+        return None
+    if command and names:
+        parsed["session"] = names[0]
+    elif names:
+        parsed["first"] = names[0]
+    if command[1:] == ["resume"]:
+        parsed["picks"] = parsed["session"] is None
+    return {"options": options, **parsed}
 
 
-def start_session(options: Any = None, *, session: str | None = None, is_resumed: bool = False, **work: Any) -> int:
+def start_session(
+    options: Any = None,
+    *,
+    session: str | None = None,
+    is_resumed: bool = False,
+    is_forked: bool = False,
+    picks: bool = False,
+    **work: Any,
+) -> int:
     """Start or resume a session, run it to its end, and return the exit code.
 
-    `options` are ProfileOptions, or their values by name. `work` goes to `run_chat`: a plan and a first message.
+    `options` are ProfileOptions, or their values by name. With `picks` the person chooses the session to resume from a
+    list. `work` goes to `run_chat`: a plan and a first message.
     """
     import asyncio
+
+    notes: list[str] = []
 
     def prepare() -> tuple[Any, Any]:
         from goose_like.cli.launch import open_session
         from goose_like.cli.options import ProfileOptions
 
         chosen = options if isinstance(options, ProfileOptions) else ProfileOptions(**(options or {}))
-        return open_session(chosen, session=session, is_resumed=is_resumed)
+        return open_session(chosen, session=session, is_resumed=is_resumed, is_forked=is_forked, warn=notes.append)
 
+    if picks and has_prompt():
+        from .pickers import pick_session_alone
+
+        if (session := pick_session_alone()) is None:
+            return 0
     # A project's own settings can cause a question, which needs the terminal for itself.
     has_settings = any((folder / ".goose-like").exists() for folder in (Path.cwd(), *Path.cwd().parents))
     prepared = prepare() if has_settings or not has_prompt() else None
     with keep_stdout():
-        return asyncio.run(_run(prepared, prepare, work))
+        return asyncio.run(_run(prepared, prepare, {**work, "notes": notes}))
 
 
 async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any, Any]], work: dict[str, Any]) -> int:
     import asyncio
 
     async with AsyncExitStack() as stack:
-        prompt = None
+        prompt, history = None, state_folder() / "history"
+        is_first = not history.exists()
         if has_prompt():
             from goose_like.terminal.input import Prompt
 
             with suppress(OSError):  # the session says what is wrong with the folder
                 create_private_folder(state_folder())
-            prompt = await stack.enter_async_context(Prompt(state_folder() / "history"))
+            prompt = await stack.enter_async_context(Prompt(history))
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, prompt.close)
         run_chat = await asyncio.to_thread(_import_chat)
@@ -90,6 +133,12 @@ async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any
 
             prompt.save_history(mask_text)
         choice, session = prepared if prepared else await asyncio.to_thread(prepare)
+        if is_first and prompt:
+            from goose_like.cli.launch import describe_start
+
+            work["notes"] += describe_start(choice)
+            with suppress(OSError):
+                history.touch(0o600)
         return int(await run_chat(choice, session, prompt=prompt, **work))
 
 

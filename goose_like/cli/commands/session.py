@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from goose_like.cli.options import ProfileOptions, SessionArgument, add_profile_options, list_session_names
+from goose_like.cli.options import ForkOption, ProfileOptions, SessionArgument, add_profile_options, list_session_names
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Start, resume and manage conversations of several turns."
@@ -65,13 +65,17 @@ def resume(
     options: ProfileOptions,
     name: Annotated[
         str | None,
-        typer.Argument(help="Session name [default: newest of this folder].", autocompletion=list_session_names),
+        typer.Argument(
+            help="Session name [default: chosen from a list; without a terminal, the newest of this folder].",
+            autocompletion=list_session_names,
+        ),
     ] = None,
+    fork: ForkOption = False,
 ) -> None:
     """Resume a session."""
     from goose_like.cli.chat.startup import start_session
 
-    raise typer.Exit(start_session(options, session=name, is_resumed=True))
+    raise typer.Exit(start_session(options, session=name, is_resumed=True, is_forked=fork, picks=name is None))
 
 
 @app.command("list", epilog="Example: goose-like session list --here")

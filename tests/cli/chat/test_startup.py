@@ -1,6 +1,7 @@
 """Start of a session: its command line, few imports, and a stop while it starts."""
 
 import asyncio
+import shlex
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -82,15 +83,23 @@ async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(
     assert asyncio.current_task().cancelling() == 0
 
 
+DEFAULTS = {"session": None, "is_resumed": False, "is_forked": False, "picks": False, "first": ""}
 KNOWN = [
     "",
     "-m scripted:a",
     "session start",
     "session start one",
     "session start --model scripted:a one",
-    "session start --model=a=b -p local --trust",
+    "session start --model=a=b -P local --trust",
     "session resume",
-    "session resume one --profile local",
+    "session resume one --profile local --fork",
+    "'fix the tests' -m scripted:a",
+    "-c",
+    "--continue --fork 'go on'",
+    "-r",
+    "-r one",
+    "--resume 'go on' --allowed-tools 'git push,tool:x' --allowed-tools=ls --add-dir /usr",
+    "-r -m scripted:a",
 ]
 OTHER = [
     "run x",
@@ -108,6 +117,11 @@ OTHER = [
     "session resume --modell x",
     "-- session start",
     "one",
+    "--fork",
+    "-p 'say hello'",
+    "-cr",
+    "-r=one",
+    "fix the tests",
 ]
 
 
@@ -116,19 +130,19 @@ def test_a_session_is_parsed_as_typer_does(line, monkeypatch):
     parsed = []
 
     def start_session(options, **arguments):
-        parsed.append((options, {"session": None, "is_resumed": False} | arguments))
+        parsed.append((options, DEFAULTS | arguments))
 
     monkeypatch.setattr(startup, "start_session", start_session)
     monkeypatch.setattr(startup, "has_prompt", lambda: True)
-    CliRunner().invoke(app, line.split(), catch_exceptions=False)
-    arguments = startup.parse_session_command(line.split())
+    CliRunner().invoke(app, shlex.split(line), catch_exceptions=False)
+    arguments = startup.parse_session_command(shlex.split(line))
     assert arguments is not None
-    assert [(ProfileOptions(**arguments.pop("options")), arguments)] == parsed
+    assert [(ProfileOptions(**arguments.pop("options")), DEFAULTS | arguments)] == parsed
 
 
 @pytest.mark.parametrize("line", OTHER)
 def test_other_command_lines_are_left_to_typer(line):
-    assert startup.parse_session_command(line.split()) is None
+    assert startup.parse_session_command(shlex.split(line)) is None
 
 
 def test_help_imports_no_heavy_library():

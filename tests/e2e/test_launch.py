@@ -1,0 +1,89 @@
+"""The command line of a start: the flags of other agents, first messages, and what a first session says."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("words", "report"),
+    [
+        (["sesion"], "no command 'sesion'; did you mean 'session'?"),
+        (["fix", "the", "test"], 'quote them: goose-like "fix the test"'),
+        (["task.md"], "for a task in a file: goose-like run -i task.md"),
+        (["fix it"], "for one task: goose-like -p TEXT"),
+        (["--fork"], "--fork needs --continue or --resume"),
+        (["-p", "--fork", "x"], "--fork needs --resume"),
+        (["-c", "session", "list"], "put options after the command"),
+        (["-p", "--allowed-tools", "Bash(git:*)", "x"], "--allowed-tools: expected the start of a command"),
+        (["-p", "--add-dir", "missing", "x"], "--add-dir missing: there is no such folder"),
+    ],
+)
+def test_a_mistake_names_the_next_step(place, words, report):
+    (place.work / "task.md").write_text("say hello")
+    done = place.run(*words)
+    assert done.returncode == 2
+    assert report in " ".join(done.stderr.split())
+
+
+def test_print_is_a_run_and_continues_sessions(place):
+    assert place.run("say hello", "-p", "--session", "one", "-m", place.script("hello")).stdout == "hello\n"
+    assert place.run("-p", "-r", "one", "again", "-m", place.script("hello", "once")).stdout == "once\n"
+    assert place.run("-c", "-p", "--fork", "more", "-m", place.script("", "", "more")).stdout == "more\n"
+    assert place.list_messages() == ["say hello", "again", "more"]
+    listed = place.run("session", "list").stdout.splitlines()
+    assert [line.split()[-5] for line in listed if "say hello" in line] == ["3", "2"], listed
+
+
+def test_a_file_as_task_is_pointed_out(place):
+    (place.work / "task.md").write_text("say hello")
+    done = place.run("run", "task.md", "-m", place.script({"text": "ok", "expect": "say hello"}))
+    assert (done.stdout, done.returncode) == ("ok\n", 0)
+    assert "the task is the text of the file task.md" in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["session", "start"]])
+def test_without_a_terminal_a_session_reads_lines(place, words):
+    model = place.script({"text": "one", "expect": "first"}, {"text": "two", "expect": "second"})
+    done = place.run(*words, "-m", model, input="first\nsecond\n")
+    assert (done.returncode, place.list_messages()) == (0, ["first", "second"])
+    assert "one\n" in done.stderr
+
+
+def test_a_dumb_terminal_has_a_session_by_lines(place, open_screen):
+    terminal = open_screen("-m", place.script("hello you"), TERM="dumb")
+    terminal.see("goose>")
+    terminal.type("hi\r")
+    terminal.see("hello you")
+    terminal.type("exit\r")
+    assert terminal.wait_exit() == 0
+
+
+def test_a_first_session_says_what_it_works_with(place, open_screen):
+    model = place.script("hello you", "and again", "later")
+    terminal = open_screen("say hello", "-m", model, "--approval", "yolo", columns=80)
+    terminal.see("hello you")
+    lines = [line for line in terminal.text.splitlines() if line.startswith(("approval", "model", "sandbox", "type"))]
+    assert [line.split()[0] for line in lines] == ["approval", "model", "sandbox", "type"]
+    assert "(from --model)" in terminal.text.replace("\n", "")
+    assert "goose>" not in terminal.text[: terminal.text.index("> say hello")]
+    assert terminal.leave() == 0
+    terminal = open_screen("-c", "go on", "-m", model, columns=80)
+    terminal.see("and again")
+    assert "type a task" not in terminal.text
+    assert terminal.leave() == 0
+    assert place.list_messages() == ["say hello", "go on"]
+
+
+def test_allowed_tools_and_folders_hold_for_one_process(place):
+    other = place.home / "other"
+    other.mkdir()
+    write = {"tool": "write_file", "arguments": {"path": str(other / "new.txt"), "content": "x"}}
+    model = place.script({"calls": [write]}, "done")
+    place.run("-p", "-m", model, "--approval", "ask", "go")
+    assert not (other / "new.txt").exists()
+    place.run(
+        "-p", "-m", model, "--approval", "ask", "--allowed-tools", f"path:{other}/**", "--add-dir", str(other), "go"
+    )
+    assert (other / "new.txt").read_text() == "x"
+    (other / "new.txt").unlink()
+    place.run("-p", "-c", "-m", place.script("", "", {"calls": [write]}, "done"), "go")
+    assert not (other / "new.txt").exists()
