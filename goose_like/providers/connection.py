@@ -70,7 +70,7 @@ def describe_cause(error: BaseException) -> str:
 def _get_text(error: BaseException) -> str:
     if isinstance(error, ConnectionError) and error.errno:  # its own text repeats the address
         return os.strerror(error.errno)
-    return error.strerror if isinstance(error, socket.gaierror) else str(error)
+    return (error.strerror if isinstance(error, socket.gaierror) else None) or str(error)
 
 
 def _list_causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -315,6 +315,19 @@ async def test_a_refused_write_says_how_to_go_on(confined_toolkit: DeveloperHarn
 
 
 @needs_sandbox
+async def test_the_own_tmp_of_the_sandbox_is_told(confined_toolkit: DeveloperHarness, tmp_path: Path):
+    hidden = tmp_path / "real.txt"  # below the machine's /tmp
+    hidden.write_text("x")
+    made = await confined_toolkit.call_ok("write_file", path="/tmp/report.html", content="<p>\n")
+    assert made.endswith("lines, in the sandbox's own /tmp, which is removed when the session ends)")
+    assert "removed" not in await confined_toolkit.call_ok("write_file", path="report.html", content="<p>\n")
+    assert "hides the machine's" in await confined_toolkit.call_error("read_file", path=str(hidden))
+    for command in (f"cat {hidden}", f"""python3 -c 'open("{hidden}")'"""):
+        assert "hides the machine's" in await confined_toolkit.shell(command)
+    assert "hides the machine's" not in await confined_toolkit.shell("cat missing")
+
+
+@needs_sandbox
 async def test_a_missing_network_says_how_to_ask(confined_toolkit: DeveloperHarness):
     connect = "exec 3<>/dev/tcp/8.8.8.8/53"
     for failing in (connect, f"({connect}) 2>&1 | tail -1", "getent hosts example.com | cat"):

@@ -26,6 +26,7 @@ MAX_COMPARED_LINES = 20_000
 MAX_PLACES = 1_000
 MAX_DIFF_LINES = 80
 MAX_DIFF_BYTES = 6_000
+HIDDEN_TMP = "the sandbox has its own /tmp and hides the machine's; ask the person to copy the file into the workspace"
 
 
 class Patch(FrozenModel):
@@ -176,6 +177,9 @@ class FileTools:
         with _tool_errors(path):
             return self._workspace.resolve(Path(path).expanduser())
 
+    def _is_in_private_tmp(self, real: Path) -> bool:
+        return self._workspace.mode != "full" and real.is_relative_to(self._workspace.tmp)
+
     def _find_in_cwd(self, path: str) -> str:
         """Describe the file that the path would name if it started in the shell's folder."""
         root, here = self._workspace.root, Path(self._get_cwd())
@@ -200,7 +204,8 @@ class FileTools:
         data = self._read_bytes(path, real)
         if data is None:
             near = self._find_in_cwd(path)
-            raise ToolError(f"there is no file {path!r}{f'; {near}' if near else _suggest_names(real)}")
+            note = f"; {HIDDEN_TMP}" if self._is_in_private_tmp(real) else ""
+            raise ToolError(f"there is no file {path!r}{f'; {near}' if near else _suggest_names(real)}{note}")
         return data
 
     def _require_known(self, path: str, real: Path, data: bytes, *, must_be_read: bool) -> None:
@@ -227,6 +232,8 @@ class FileTools:
         diff, change = _summarize_change(path, split_lines(old.shown) if old else [], split_lines(new.shown))
         self._notifier.log(diff)
         facts = [change, *(["now as UTF-8"] if old and old.encoding != new.encoding else []), *notes]
+        if self._is_in_private_tmp(real):
+            facts.append("in the sandbox's own /tmp, which is removed when the session ends")
         findings = await self._linters.check_file(real, new.shown)
         action = "created" if old is None else "saved"
         return f"{action} {path} ({', '.join(facts)}){findings.describe_new(before)}"

@@ -21,6 +21,7 @@ from goose_like.workspace.processes.process import Process, create_file, describ
 from goose_like.workspace.sandbox.bubblewrap import move_tmp
 from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_environment
 
+from .files import HIDDEN_TMP
 from .stuck_check import StuckCheck
 
 MAX_TIMEOUT_S = 3600.0
@@ -45,6 +46,7 @@ builtin printf "\0"; builtin export -p; builtin export -f; builtin printf "\0"; 
 _LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 
 _NO_NETWORK = re.compile("Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known")
+_MISSING_IN_TMP = re.compile(r"/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/")
 _READ_ONLY = re.compile("Read-only file system|Device or resource busy")
 
 
@@ -309,6 +311,8 @@ class Shell:
         if access == "full" or self._workspace.mode == "full":
             return
         yield from self._workspace.explain_limits(code, text)
+        if _MISSING_IN_TMP.search(text):
+            yield HIDDEN_TMP
         if not _READ_ONLY.search(text):
             return
         if self._workspace.mode == "read-only":
