@@ -24,8 +24,10 @@ async def expand_command(text: str, exchange: Exchange, profile: Profile, projec
     if found is None or (found[0] not in commands and _is_path(text.split()[0])):
         return TurnRequest(text)
     name, words = found
+    source = commands[name].source if name in commands else ""
     for problem in problems:
-        exchange.journal.log(problem)
+        if source in problem:  # other files do not matter here
+            exchange.journal.log(problem)
     usable = {each: command for each, command in commands.items() if command.in_run}
     if name not in usable:
         reason = f"/{name} works in a session only" if name in commands else f"no command /{name}"

@@ -22,7 +22,7 @@ from goose_like.config.rule_topics import COMMAND, split_rule
 from goose_like.config.yaml_source import read_yaml, validate
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel, Text
-from goose_like.core.spelling import did_you_mean
+from goose_like.core.spelling import find_nearest_name
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.terminal.escape import to_one_line
 
@@ -83,8 +83,12 @@ def parse_command(name: str, file: Path, text: str) -> tuple[SlashCommand, list[
     summary = front.description or body.partition("\n")[0].lstrip("# ")
     usage = front.usage or front.argument_hint or ("[ARGUMENTS]" if _PLACEHOLDER.search(body) else "")
     prompt = _Prompt(name, body, front.model, front.allowed_tools)
-    notes = [f"{file}: the key {key!r} has no effect; {did_you_mean(key, _KEYS)}" for key in unknown]
+    notes = [f"{file}: the key {key!r} has no effect{_suggest(key)}" for key in unknown]
     return SlashCommand(name, summary, prompt.build, usage, source=str(file), in_run=True), notes
+
+
+def _suggest(key: str) -> str:
+    return f"; did you mean {near!r}?" if (near := find_nearest_name(key, _KEYS)) else ""
 
 
 def _quote_value(match: re.Match[str]) -> str:

@@ -119,13 +119,16 @@ def test_what_can_not_be_used_is_told_and_the_others_work(own, name, text, repor
 
 
 def test_front_matter_of_other_agents(own, tmp_path):
-    front = "argument-hint: [file] [who]\ndescription: Explain: it's 'fine' 😀\nmodel: haiku\nagent: build\n"
+    front = "argument-hint: [file] [who]\ndescription: Explain: it's 'fine' 😀\nmodel: haiku\nagent: build\nusag: x\n"
     file = own("explain.md", f"---\n{front}---\nExplain $1")
-    commands, (report,) = collect_commands({}, None)
+    commands, report = collect_commands({}, None)
     command = commands["explain"]
     assert (command.usage, command.summary) == ("[file] [who]", "Explain: it's 'fine' 😀")
     assert command.in_run
-    assert report.startswith(f"{file}: the key 'agent' has no effect; ")
+    assert report == [
+        f"{file}: the key 'agent' has no effect",
+        f"{file}: the key 'usag' has no effect; did you mean 'usage'?",
+    ]
 
 
 def test_commands_for_other_agents(own, tmp_path):
