@@ -95,6 +95,7 @@ class _Picker(Generic[T]):
             input=running.input if running else get_app_session().input,
             output=running.output if running else get_app_session().output,
             color_depth=ColorDepth.from_env(),
+            terminal_size_polling_interval=None,
         )
         self._app.ttimeoutlen = 0.05
 

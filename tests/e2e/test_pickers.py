@@ -1,0 +1,124 @@
+"""The lists to choose from in a session, with a real terminal."""
+
+import signal
+import time
+
+import pytest
+
+from tests.e2e.command import Place
+from tests.loopback import listed, threaded
+
+UP, DOWN, ESC = "\x1b[A", "\x1b[B", "\x1b"
+
+
+def write(path: str, content: str) -> dict:
+    return {"calls": [{"tool": "write_file", "arguments": {"path": path, "content": content}}]}
+
+
+def test_rewind_shows_the_files_of_each_message(session, place: Place):
+    terminal = session(write("a.txt", "one\n"), "first", write("b.txt", "two\n"), "second", columns=80, rows=24)
+    for words, answer in (("begin", "first"), ("go on", "second")):
+        terminal.type(f"{words}\r")
+        terminal.see(f"\n{answer}")
+        terminal.idle()
+    terminal.type("/rewind\r")
+    terminal.see("changed files: b.txt")
+    terminal.type(UP)
+    terminal.see("changed files: a.txt")
+    terminal.type("go on")
+    terminal.see("1 of 2")
+    terminal.type("\r")
+    terminal.see("b.txt is removed")
+    terminal.type("b\r")
+    terminal.see("goose> go on")
+    assert [file.name for file in place.work.iterdir()] == ["a.txt"]
+
+
+def test_esc_leaves_a_list_and_changes_nothing(session):
+    terminal = session("first")
+    terminal.type("hi\r")
+    terminal.see("first")
+    terminal.idle()
+    terminal.type("/profile\r")
+    terminal.see("▸ default")
+    terminal.resize(80, 24)
+    time.sleep(1)  # the hidden prompt must not notice the new size and erase the list
+    terminal.type("review")
+    terminal.see("> review")
+    assert terminal.rows[-1].startswith("↑↓ move")
+    terminal.type(ESC)
+    terminal.wait_gone("Choose a profile")
+    terminal.see_status("auto · workspace")
+    terminal.type("/profile\r")
+    terminal.until(lambda: "▸ default" in "\n".join(terminal.rows), "no list")
+    terminal.type("reviewer\r")
+    terminal.see_status("auto · read-only")
+    assert terminal.leave() == 0
+
+
+def test_a_model_of_the_servers_list(session, place: Place):
+    with threaded([listed("house-7b", "house-9b")]) as server:
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
+        terminal = session("first", columns=120, **env)
+        terminal.type("/model\r")
+        terminal.see("openai:gpt-")
+        terminal.see("openai:house-9b")
+        terminal.type("house 9\r")
+        terminal.wait_gone("Choose a model")
+        terminal.see("· openai:house-9b ·")
+        assert terminal.leave() == 0
+    terminal = session("first", words=("--model", place.script("again")), **env)
+    terminal.type("/model house")
+    terminal.see("openai:house-7b")
+
+
+def test_resume_another_session(session, open_screen, place: Place):
+    for name, words in (("parser", "mend the parser"), ("lexer", "test the lexer")):
+        done = place.run("run", "--session", name, "--model", place.script(f"answer of {name}"), words)
+        assert done.returncode == 0, done.stderr
+    terminal = session("first")
+    terminal.type("/resume pars")
+    terminal.see("mend the parser")
+    terminal.type("\x15/resume\r")
+    terminal.see("answer of lexer")
+    terminal.type("pars")
+    terminal.see("answer of parser")
+    terminal.type("\r")
+    terminal.see("> mend the parser")
+    assert terminal.leave() == 0
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_resume_without_a_name_before_the_session(open_screen, place: Place, columns):
+    for name, words in (("parser", "mend the parser"), ("lexer", "test the lexer")):
+        assert place.run("run", "--session", name, "--model", place.script("done"), words).returncode == 0
+    terminal = open_screen("session", "resume", "--model", place.script("again"), columns=columns, rows=24)
+    terminal.see("> test the lexer")
+    terminal.type(DOWN)
+    terminal.see("parser · ")
+    terminal.type("\r")
+    terminal.see("goose>")
+    terminal.see("> mend the parser")
+    assert terminal.leave() == 0
+    terminal = open_screen("session", "resume", "--model", place.script("again"), columns=columns, rows=24)
+    terminal.see("Resume a session")
+    terminal.type(ESC)
+    assert terminal.wait_exit() == 0
+
+
+def test_without_a_terminal_the_newest_session_is_resumed(place: Place):
+    assert place.run("run", "--session", "old", "--model", place.script("done"), "hi").returncode == 0
+    lines = "/rewind\n/profile\n/model\n/resume\n"
+    done = place.run("session", "resume", "--model", place.script("again"), input=lines)
+    assert done.returncode == 0, done.stderr
+    for text in ("1  hi", "> default", "processor    scripted:", "old  "):
+        assert text in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_session_that_shows_a_list(session, number):
+    terminal = session("first")
+    terminal.type("/profile\r")
+    terminal.see("▸ default")
+    terminal.signal(number)
+    assert terminal.wait_exit() == 128 + number
