@@ -1,7 +1,7 @@
 """Public import path for toolkit authors. Import everything that a toolkit needs from here."""
 
 from goose_like.agent.slash_command import command
-from goose_like.agent.toolkit import FollowUp, Requirements, Toolkit
+from goose_like.agent.toolkit import FollowUp, Requirements, RunningTask, Toolkit
 from goose_like.agent.view import ExchangeView
 from goose_like.core.events import Question
 from goose_like.core.notifier import Notifier
@@ -16,6 +16,7 @@ __all__ = [
     "Notifier",
     "Question",
     "Requirements",
+    "RunningTask",
     "Tool",
     "ToolError",
     "Toolkit",

@@ -1,5 +1,6 @@
 """Subagents: the notifier of an exchange that works for another one, and the limits that remain for it."""
 
+import asyncio
 from collections.abc import Mapping
 from contextvars import copy_context
 
@@ -48,7 +49,12 @@ class EventRelay(Notifier):
 
     @override
     async def ask(self, question: events.Question) -> events.Answer:
-        return await self._parent.ask(question.model_copy(update={"text": f"{self._who} asks: {question.text}"}))
+        asked = question.model_copy(update={"text": f"{self._who} asks: {question.text}"})
+        # The parent's screen shows which of its own calls waits for the answer.
+        return await asyncio.create_task(self._ask_parent(asked), context=self._parent_context.copy())
+
+    async def _ask_parent(self, question: events.Question) -> events.Answer:
+        return await self._parent.ask(question)
 
     def format_usage(self) -> str:
         """Describe the work so far, for example `3 steps, 5 calls, 1,200 tokens`."""

@@ -64,14 +64,15 @@ async def run_tools(calls: Sequence[ToolCall], tools: Mapping[str, Tool], journa
 
 def _split_batches(calls: Sequence[ToolCall], tools: Mapping[str, Tool]) -> Iterator[list[ToolCall]]:
     """Split calls into batches, which run one after the other. Adjacent parallel calls are one batch."""
-    for is_parallel, group in groupby(calls, lambda call: _is_parallel(call, tools)):
+    for parallel, group in groupby(calls, lambda call: _get_parallel(call, tools)):
         batch = list(group)
-        yield from [batch] if is_parallel else ([call] for call in batch)
+        yield from [batch] if parallel else ([call] for call in batch)
 
 
-def _is_parallel(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
+def _get_parallel(call: ToolCall, tools: Mapping[str, Tool]) -> bool | str:
+    """Return False, True, or the name of a tool whose calls run only beside each other."""
     parallel = call.name in tools and tools[call.name].options.parallel
-    return call.parse_arguments().get(parallel) is True if isinstance(parallel, str) else parallel
+    return call.name if parallel == "same tool" else parallel
 
 
 async def _run_tool(call: ToolCall, tools: Mapping[str, Tool], journal: Journal, output_limit_bytes: int) -> None:

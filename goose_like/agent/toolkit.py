@@ -1,7 +1,7 @@
 """The base class of toolkits: tools, the prompt section that goes with them, state and hooks."""
 
 import inspect
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -26,6 +26,20 @@ class FollowUp:
 
     text: str
     is_repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """A process or subagent that runs now, for the person.
+
+    `name` is short, such as `p1`. `started_at` is a time of the event loop. `get_tail` returns its last output.
+    """
+
+    name: str
+    title: str
+    started_at: float
+    get_tail: Callable[[], str]
+    stop: Callable[[], Awaitable[None]]
 
 
 class Requirements(dict[str, "Toolkit"]):
@@ -141,6 +155,10 @@ class Toolkit:
         The model reads a string once a turn, and a `FollowUp` with `is_repeated` until this returns None.
         """
         return None
+
+    def running_tasks(self) -> Sequence[RunningTask]:
+        """Return what runs beside the conversation. The person lists and stops it with `/tasks`. This must be quick."""
+        return ()
 
     def report_progress(self, text: str) -> None:
         """Show output of the running tool at once. The output does not last, and the model does not see it."""

@@ -11,7 +11,7 @@ from goose_like.core.errors import GooseLikeError, describe_foreign_error, prefi
 from goose_like.core.masking import mask_text
 from goose_like.core.notifier import Notifier
 
-from .toolkit import FollowUp, Toolkit
+from .toolkit import FollowUp, RunningTask, Toolkit
 
 
 @contextmanager
@@ -86,6 +86,14 @@ class ToolkitHooks:
             with self._guard(name, "state_sections"):
                 sections += [(str(title), str(text)) for title, text in state_sections()]
         return sections
+
+    def list_running_tasks(self) -> list[RunningTask]:
+        """Return the running tasks of all toolkits."""
+        tasks: list[RunningTask] = []
+        for name, running_tasks in self._list_hooks("running_tasks"):
+            with self._guard(name, "running_tasks"):
+                tasks += running_tasks()
+        return tasks
 
     async def collect_facts(self) -> dict[str, str]:
         """Return the current facts of all toolkits by `toolkit.key`."""

@@ -53,14 +53,14 @@ def _open_model(exchange: Exchange, name: str) -> Model | None:
     """Open the model of a command. If it cannot be used, say so, and leave the turn to the session's model."""
     current = exchange.models.processor
     try:
-        label = _find_label(name, current.label.partition(":")[0])
+        label = find_model_label(name, current.label.partition(":")[0])
         return open_model(ModelChoice(model=label)) if label not in ("", current.label) else None
     except (GooseLikeError, ValueError) as error:
         exchange.journal.log(f"{current.label} answers, since the model {name!r} can't be used: {error}")
         return None
 
 
-def _find_label(name: str, provider: str) -> str:
+def find_model_label(name: str, provider: str) -> str:
     """Return PROVIDER:MODEL of a name, also of a short one such as `haiku`; empty for the session's model.
 
     Raises:

@@ -82,7 +82,7 @@ def add_trust(folder: str) -> None:
     """Trust the files of a folder's project as they are now."""
     project = read_project_config(Path(folder))
     if project is None or not project.files:
-        missing = "it has neither .goose-like/profiles.yaml nor commands (.goose-like/commands/*.md)"
+        missing = "it has none of profiles.yaml, commands/*.md and agents/*.md in .goose-like"
         reason = "; ".join(project.skipped) if project else missing
         raise UsageError(f"there is nothing to trust in {folder!r}: {reason}")
     files = _list_files(project)

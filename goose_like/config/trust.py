@@ -25,7 +25,9 @@ from .profile import PermissionLists
 FOLDER = ".goose-like"
 PROFILES = "profiles.yaml"
 COMMANDS = "commands"
+AGENTS = "agents"
 OTHER_FOLDERS = (".claude/commands", ".agents/commands")
+OTHER_AGENT_FOLDERS = (".claude/agents",)
 """Folders of other agents in a repository whose Markdown files count too."""
 _FILE = "trust.json"
 _MAX_BYTES = 256_000
@@ -57,7 +59,7 @@ class _TrustFile(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class ProjectConfig:
-    """Files of a repository's `.goose-like` folder by name, read once. Those of `OTHER_FOLDERS` begin with its name.
+    """Files of a repository's `.goose-like` folder by name, read once. Those of other folders begin with its name.
 
     A person judges exactly the texts that are used, even if the files change meanwhile. `skipped` lists the files that
     were not read, with the reason.
@@ -69,7 +71,7 @@ class ProjectConfig:
 
     def get_path(self, name: str) -> Path:
         """Return the path of a file."""
-        return self.root / ("" if name.startswith(OTHER_FOLDERS) else FOLDER) / name
+        return self.root / ("" if name.startswith((*OTHER_FOLDERS, *OTHER_AGENT_FOLDERS)) else FOLDER) / name
 
 
 def read_project_config(cwd: Path) -> ProjectConfig | None:
@@ -88,7 +90,8 @@ def read_project_config(cwd: Path) -> ProjectConfig | None:
 
 def _list_files(root: Path) -> list[Path]:
     paths = [root / FOLDER / PROFILES]
-    for folder in (root / FOLDER / COMMANDS, *(root / name for name in OTHER_FOLDERS)):
+    names = (f"{FOLDER}/{COMMANDS}", f"{FOLDER}/{AGENTS}", *OTHER_FOLDERS, *OTHER_AGENT_FOLDERS)
+    for folder in (root / name for name in names):
         is_link = os.path.realpath(folder) != str(folder)  # list no folder outside the project
         paths += [folder] if is_link else sorted(folder.rglob("*.md"))
     return [path for path in paths if os.path.lexists(path)]

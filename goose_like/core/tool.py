@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeVar, get_type_hints, overload
+from typing import Any, Literal, TypeVar, get_type_hints, overload
 
 import docstring_parser
 from docstring_parser import Docstring, DocstringStyle
@@ -39,7 +39,7 @@ class ToolSpec:
 class ToolOptions:
     """The options of `@tool(...)`."""
 
-    parallel: bool | str = False
+    parallel: bool | Literal["same tool"] = False
     remote: bool = False
     resumable: bool = False
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S
@@ -101,7 +101,7 @@ def tool(function: F, /) -> F: ...
 @overload
 def tool(
     *,
-    parallel: bool | str = False,
+    parallel: bool | Literal["same tool"] = False,
     remote: bool = False,
     resumable: bool = False,
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S,
@@ -113,7 +113,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     Args:
         function: The method, when the decorator is used without options.
         options: `parallel`: the call changes nothing, so it runs beside parallel calls that are next to it. All other
-            calls of a message run one after the other. A string names a boolean argument that makes a call parallel.
+            calls of a message run one after the other. With "same tool" only adjacent calls of this tool run together.
             `remote`: the client runs the tool in a later request. The method only checks the arguments: its errors go
             back to the model in the same turn, and its return value is ignored.
             `resumable`: when a turn resumes after its process was killed, run a cut-off call again under its old id.

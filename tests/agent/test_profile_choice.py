@@ -106,6 +106,11 @@ def test_embedded_model_gets_small_profiles(home, name, model, own, chosen):
         file.write_text(own)
     profile = choose_profile(name, model, approval="ask").profile
     assert (profile.name, profile.approval) == (chosen, "ask")
-    toolkits = {"analyst-local": ["code"], "default": ["developer"], "openbb": ["openbb"], "openbb-local": ["openbb"]}
+    toolkits = {
+        "analyst-local": ["code"],
+        "default": ["developer", "delegate"],
+        "openbb": ["openbb"],
+        "openbb-local": ["openbb"],
+    }
     whole = ["code"] if own.startswith("analyst") else ["developer", "code"]
     assert [each.name for each in profile.toolkits] == toolkits.get(chosen, whole)

@@ -318,7 +318,7 @@ asyncio.run(main())
 
 
 def create_tracing_tools(trace):
-    """Create tools that trace their calls: `look` (parallel), `change` (not), `help_out` (parallel if `reads`)."""
+    """Create tools that trace their calls: `look` (parallel), `change` (not), `help_out` (beside its own calls)."""
 
     async def run_traced(name: str) -> str:
         trace.append(f"+{name}")
@@ -335,15 +335,15 @@ def create_tracing_tools(trace):
     async def change(name: str):
         return await run_traced(name)
 
-    @tool(parallel="reads")
-    async def help_out(name: str, reads: bool = False):
+    @tool(parallel="same tool")
+    async def help_out(name: str):
         return await run_traced(name)
 
     return look, change, help_out
 
 
-def trace_call(kind, name, **arguments):
-    return call(kind, json.dumps({"name": name, **arguments}), id=name)
+def trace_call(kind, name):
+    return call(kind, json.dumps({"name": name}), id=name)
 
 
 async def test_parallel_calls_with_results_in_order(create_harness):
@@ -375,27 +375,25 @@ async def test_parallel_calls_with_results_in_order(create_harness):
             "+a +b -a -b +c -c +d +e -d -e",
         ),
         ([("look", "a"), ("help_out", "b"), ("look", "c")], "+a -a +b -b +c -c"),
-        ([("look", "a"), ("help_out", "b", True), ("look", "c")], "+a +b +c -a -b -c"),
-        ([("help_out", "a", False), ("help_out", "b", "true"), ("help_out", "c", 1)], "+a -a +b -b +c -c"),
+        ([("help_out", "a"), ("help_out", "b"), ("look", "c")], "+a +b -a -b +c -c"),
         ([("look", "a"), ("none", "b"), ("look", "c")], "+a -a +c -c"),
     ],
 )
 async def test_only_adjacent_parallel_calls_overlap(create_harness, wanted, expected):
     trace = []
-    message = calls(*(trace_call(*names[:2], **({"reads": names[2]} if names[2:] else {})) for names in wanted))
+    message = calls(*(trace_call(*names) for names in wanted))
     b = create_harness([message, "Done."], *create_tracing_tools(trace))
     await b.exchange.reply("Hi.")
     assert " ".join(trace) == expected
 
 
-KINDS = st.tuples(st.sampled_from(["look", "change", "help_out", "none"]), st.booleans())
+KINDS = st.sampled_from(["look", "change", "help_out", "none"])
 
 
 @given(st.lists(KINDS, max_size=8))
 def test_a_call_sees_the_end_of_all_before_it_unless_both_are_parallel(kinds):
     trace: list[str] = []
-    wanted = [trace_call(kind, f"{index}", reads=reads) for index, (kind, reads) in enumerate(kinds)]
-    wanted = [one if one.name == "help_out" else trace_call(one.name, one.id) for one in wanted]
+    wanted = [trace_call(kind, f"{index}") for index, kind in enumerate(kinds)]
 
     async def run_calls(folder):
         b = ExchangeHarness([calls(*wanted), "Done."], *create_tracing_tools(trace), folder=folder)
@@ -406,11 +404,11 @@ def test_a_call_sees_the_end_of_all_before_it_unless_both_are_parallel(kinds):
     with tempfile.TemporaryDirectory() as folder:
         results = asyncio.run(run_calls(Path(folder) / "s"))
     assert [result.call_id for result in results] == [one.id for one in wanted]
-    ran = [index for index, (kind, _) in enumerate(kinds) if kind != "none"]
+    ran = [index for index, kind in enumerate(kinds) if kind != "none"]
     assert [int(entry[1:]) for entry in trace if entry.startswith("+")] == ran
     for first, second in combinations(ran, 2):
         between = kinds[first : second + 1]
-        if not all(kind == "look" or (kind == "help_out" and reads) for kind, reads in between):
+        if set(between) not in ({"look"}, {"help_out"}):
             assert trace.index(f"-{first}") < trace.index(f"+{second}")
 
 

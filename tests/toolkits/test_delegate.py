@@ -231,13 +231,20 @@ async def test_read_only_ones_work_side_by_side_and_change_nothing(root: Path) -
     assert read_files(root) == {}
 
 
-async def test_those_that_write_work_one_after_the_other(root: Path) -> None:
-    step = "test ! -e busy && touch busy && sleep 0.05 && rm busy && echo {} >> log"
-    scripts: dict[str, Any] = {name: [calls(shell(step.format(name))), "Done."] for name in "abc"}
-    scripts["go"] = [calls(*(delegate(name, f"d{name}") for name in "abc"), shell("cat log", id="c9")), "Fine."]
+async def test_those_that_write_work_side_by_side_and_the_next_call_waits(root: Path) -> None:
+    """Each delegate waits for the file of the other one."""
+    step = "touch {}; until test -e {}; do sleep 0.01; done"
+    scripts = {
+        "go": [calls(delegate("a", "d1"), delegate("b", "d2"), shell("ls", id="c9")), "Fine."],
+        "a": [calls(shell(step.format("a", "b"))), "A."],
+        "b": [calls(shell(step.format("b", "a"))), "B."],
+    }
     async with open_exchange(scripts) as place:
         await place.reply()
-        assert place.results["c9"].output == "a\nb\nc"
+        assert place.results["c9"].output == "a\nb"
+        assert place.exchange.undo
+        await place.exchange.undo.restore(await place.exchange.undo.plan_restore(1))
+        assert read_files(root) == {}
 
 
 @needs_sandbox
@@ -496,6 +503,88 @@ async def test_private_addresses_are_open_only_where_they_are_for_the_parent(
             await place.reply()
             output = place.first_results("d1")[0].output
     assert ("secret" in output, bool(server.requests)) == (is_open, is_open)
+
+
+# --- agent files
+
+
+def write_agent(root: Path, name: str, front: str) -> None:
+    (root / ".claude/agents").mkdir(parents=True, exist_ok=True)
+    (root / f".claude/agents/{name}.md").write_text(f"---\ndescription: about {name}\n{front}\n---\nYou are {name}.")
+    project = trust.read_project_config(root)
+    assert project
+    trust.trust_project(project)
+
+
+@needs_sandbox
+async def test_an_agent_file_has_its_own_prompt_and_tools(root: Path) -> None:
+    write_agent(root, "finder", "tools: Read, Grep, WebSearch, Task")
+    write_agent(root, "writer", "tools: Write, Bash")
+    steps = [calls(shell("touch made"), write("new.txt")), "Done."]
+    scripts = {
+        "go": [calls(delegate("find", profile="finder"), delegate("write", "d2", profile="writer")), "Fine."],
+        "find": steps,
+        "write": steps,
+    }
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        assert "\n- finder: about finder\n- writer: about writer" in place.exchange.system
+        await place.reply()
+        seen = {request.messages[0].text: request for request in place.provider.requests}
+        tools = {words: [tool.name for tool in request.tools] for words, request in seen.items()}
+        assert (tools["find"], tools["write"]) == (["shell", "read_file"], ["shell", "write_file"])
+        assert [text in seen["find"].system for text in ("You are finder.", "You are writer.")] == [True, False]
+        touched, written = place.first_results("d1")
+        assert "Read-only file system" in touched.output
+        assert written.is_error
+        assert not any(result.is_error for result in place.first_results("d2"))
+    assert all((root / name).exists() for name in ("made", "new.txt"))
+
+
+async def test_an_agent_file_never_has_more_than_its_parent(root: Path) -> None:
+    write_agent(root, "writer", "tools: Write, Bash")
+    scripts = {"go": [calls(delegate("write", profile="writer")), "Fine."], "write": [calls(write("new.txt")), "No."]}
+    async with open_exchange(scripts, developer={"tools": ["shell"]}, approval="ask", sandbox="full") as place:
+        await place.reply()
+        assert "no tool 'write_file'; " in place.first_results("d1")[0].output
+    assert not (root / "new.txt").exists()
+
+
+@pytest.mark.parametrize(("model", "says"), [("scripted:cheap.yaml", "cheaply"), ("nowhere:x", "Done.")])
+async def test_an_agent_file_has_its_own_model_if_that_can_be_used(root: Path, model: str, says: str) -> None:
+    (root / "cheap.yaml").write_text("- {text: cheaply}")
+    write_agent(root, "saver", f"model: {model}")
+    async with open_exchange({"go": [calls(delegate("help", profile="saver")), "Fine."], "help": ["Done."]}) as place:
+        await place.reply()
+        assert place.results["d1"].output.startswith(says)
+        logged = "".join(event.text for event in place.events(Logged))
+        assert ("the model 'nowhere:x' can't be used" in logged) == (says == "Done.")
+
+
+# --- tasks
+
+
+async def test_a_running_delegate_and_its_processes_are_listed_and_stopped(root: Path) -> None:
+    start = call("start_process", '{"command": "echo up; sleep 600"}', id="p")
+    scripts = {
+        "go": [calls(delegate("a", "d1"), delegate("b", "d2")), "Fine."],
+        "a": [calls(start), calls(shell("sleep 600")), "Never."],
+        "b": ["B."],
+    }
+    async with open_exchange(scripts) as place:
+        hooks = place.exchange.hooks
+        turn = asyncio.create_task(place.reply())
+        await wait_until(lambda: "sleep 600" in "".join(task.get_tail() for task in hooks.list_running_tasks()[:1]))
+        await wait_until(lambda: [task.name for task in hooks.list_running_tasks()] == ["d1", "d1.p1"])
+        helper, process = hooks.list_running_tasks()
+        assert (helper.title, process.title) == ("delegate: a", "echo up; sleep 600")
+        assert process.get_tail() == "up\n"
+        await process.stop()
+        await wait_until(lambda: [task.name for task in hooks.list_running_tasks()] == ["d1"])
+        await helper.stop()
+        assert (await turn).reason == "stop"
+        assert place.results["d1"].output == "the person stopped this delegate; its changes until then remain"
+        assert place.results["d2"].output.startswith("B.")
+        assert hooks.list_running_tasks() == []
 
 
 # --- questions

@@ -1,15 +1,16 @@
 """The class of the toolkit `delegate`: it runs a subagent and returns the last answer."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from contextvars import Context
+from functools import partial
+from itertools import count
 from typing import Any
 
 from pydantic import Field, ValidationError
 from typing_extensions import override
 
-from goose_like.agent.build import build_exchange
-from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
+from goose_like.agent.build import ClientPart, build_exchange
+from goose_like.agent.subagent import narrow_limits, remaining_limits
+from goose_like.config.agent_file import load_agent_files
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import ProfileError
@@ -19,10 +20,16 @@ from goose_like.core.tool import current_call
 from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
 from goose_like.sessions.transcript import list_changed_files
-from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
+from goose_like.terminal.escape import to_one_line
+from goose_like.toolkit import Notifier, Requirements, RunningTask, ToolError, Toolkit, tool
+
+from .kinds import SubagentKind, make_kind, open_kind_models
+from .run import SubagentRun
 
 _NAME = "delegate"
 _MAX_LISTED_FILES = 10
+_MAX_TITLE_CHARS = 100
+_MAX_DESCRIPTION_CHARS = 300
 _GRANTS = ("private_addresses",)
 """Permissions in a toolkit's config that the workspace does not control."""
 
@@ -44,19 +51,42 @@ class DelegateToolkit(Toolkit):
         self._config = _parse_config(self.config)
         # Profiles are loaded now, so that later changes of their files have no effect on this session.
         profiles = {name: _load_profile(name, index) for index, name in enumerate(self._config.profiles)}
-        self._profiles = profiles or {self.profile.name: self.profile}
+        agents, self._problems = load_agent_files(self.workspace.root)
+        kinds = {
+            name: SubagentKind(profile) for name, profile in (profiles or {self.profile.name: self.profile}).items()
+        }
+        self._kinds = {**{name: make_kind(agent, self.profile) for name, agent in agents.items()}, **kinds}
+        self._default = next(iter(kinds))
+        self._runs: dict[str, SubagentRun] = {}
+        self._numbers = count(1)
 
     @override
     def prompt(self) -> str:
-        first, *others = self._profiles
-        choice = f" Its `profile` is {first}, or one of: {', '.join(others)}." if others else ""
-        return (
+        others = [name for name in self._kinds if name != self._default]
+        choice = f" Its `profile` is {self._default}, or one of: {', '.join(others)}." if others else ""
+        lines = [
+            f"- {name}: {to_one_line(kind.description, _MAX_DESCRIPTION_CHARS)}"
+            for name, kind in self._kinds.items()
+            if kind.description
+        ]
+        text = (
             "Work that takes many steps and whose result is short (find, compare, review, try) is for `delegate`: only "
-            "the result takes room in this conversation. Calls with `read_only` run side by side, others one by one."
-            f"{choice}"
+            "the result takes room in this conversation. Adjacent calls of one message run side by side; those that "
+            f"write must write different files.{choice}"
         )
+        return "\n".join([text, *lines])
 
-    @tool(parallel="read_only", time_limit_s=None, aliases=("task", "agent", "subagent", "spawn_agent"))
+    @override
+    async def on_turn_start(self) -> None:
+        problems, self._problems = self._problems, []
+        for problem in problems:
+            self.notifier.log(problem)
+
+    @override
+    def running_tasks(self) -> Sequence[RunningTask]:
+        return [task for name, run in self._runs.items() for task in run.list_tasks(name)]
+
+    @tool(parallel="same tool", time_limit_s=None, aliases=("task", "agent", "subagent", "spawn_agent"))
     async def delegate(self, task: str, profile: str = "", read_only: bool = False) -> str:
         """Have a task done by a helper in this folder, with tools of its own. You read its last answer.
 
@@ -67,27 +97,42 @@ class DelegateToolkit(Toolkit):
         """
         if not task.strip():
             raise ToolError("the task is empty; say what to do, and what to return")
-        chosen = self._narrow_profile(self._find_profile(profile), read_only)
+        kind = self._find_kind(profile)
+        chosen = self._narrow_profile(kind.profile, read_only)
         limits = self._compute_limits(chosen.limits)
         call_id = current_call.get("")
         session = self.session.open_subagent_session(call_id)
-        relay = EventRelay(self.notifier, call_id, who="a delegate", purpose=_NAME)
+        who = f"delegate {profile}" if kind.prompt else "a delegate"
+        run = SubagentRun(self.notifier, call_id, who=who, purpose=_NAME, title=to_one_line(task, _MAX_TITLE_CHARS))
+        name = f"d{next(self._numbers)}"
+        self._runs[name] = run
         try:
-            # The new context is empty, so that the subagent's tools do not act for this call.
-            work = self._run(task, chosen, limits, session, relay)
-            return await asyncio.create_task(work, context=Context())
+            return await run.follow(partial(self._run, task, chosen, kind, limits, session, run))
         finally:
+            del self._runs[name]
             session.close()
             if session.is_kept:
                 self.notifier.log(f"the delegate's session is in {session.file}")
 
-    async def _run(self, task: str, profile: Profile, limits: Limits, session: Session, relay: EventRelay) -> str:
+    async def _run(
+        self, task: str, profile: Profile, kind: SubagentKind, limits: Limits, session: Session, relay: SubagentRun
+    ) -> str:
         view = self.exchange_view
         is_same = profile.processor in (None, self.profile.processor)
-        models = ModelPair(view.processor.model, view.accelerator.model) if is_same else None
-        async with build_exchange(
-            profile, relay, session=session, parent_workspace=self.workspace, limits=limits, models=models
-        ) as exchange:
+        own = ModelPair(view.processor.model, view.accelerator.model)
+        async with (
+            open_kind_models(kind.model, own, self.profile, self.notifier) as models,
+            build_exchange(
+                profile,
+                relay,
+                session=session,
+                parent_workspace=self.workspace,
+                limits=limits,
+                models=models or (own if is_same else None),
+                client=ClientPart(kind.prompt),
+            ) as exchange,
+        ):
+            relay.exchange = exchange
             end = await exchange.reply(Message.user(task))
         warnings = await self.workspace.inspect_changes()
         messages = [message for message in session.history.messages if message.role == "assistant"]
@@ -105,10 +150,10 @@ class DelegateToolkit(Toolkit):
 
     # --- no more permissions than the parent
 
-    def _find_profile(self, name: str) -> Profile:
-        if name and name not in self._profiles:
-            raise ToolError(f"no profile {name!r} to delegate to; {did_you_mean(name, self._profiles)}")
-        return self._profiles[name or next(iter(self._profiles))]
+    def _find_kind(self, name: str) -> SubagentKind:
+        if name and name not in self._kinds:
+            raise ToolError(f"no profile {name!r} to delegate to; {did_you_mean(name, self._kinds)}")
+        return self._kinds[name or self._default]
 
     def _narrow_profile(self, profile: Profile, read_only: bool) -> Profile:
         """Remove permissions that the same toolkit does not have here; the workspace limits commands and files."""

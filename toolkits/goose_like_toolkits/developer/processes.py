@@ -8,8 +8,9 @@ from io import FileIO
 from itertools import count
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.sessions.output_limit import LimitedOutput, append_notes
-from goose_like.toolkit import ToolError, Workspace
+from goose_like.core.masking import mask_text
+from goose_like.sessions.output_limit import LimitedOutput, PlainBytes, append_notes
+from goose_like.toolkit import RunningTask, ToolError, Workspace
 from goose_like.workspace.processes.process import Process, describe_exit
 
 from .shell import MAX_OUTPUT_BYTES, STOP_GRACE_S, Shell
@@ -18,6 +19,7 @@ WAIT_S = 1.0
 QUIET_S = 0.1
 POLL_S = 0.01
 MAX_COMMAND_CHARS = 100
+MAX_TAIL_BYTES = 4_096
 KEPT_ENDED = 20
 """The newest processes that have ended and can still be viewed: each holds output."""
 
@@ -42,6 +44,7 @@ class BackgroundProcess:
         self.end = ""  # how it ended; empty while it runs
         self.is_mentioned = False  # the model was reminded that it runs
         self._left_count = 0
+        self._tail = b""
         self._process = process
         self._held = held
         self._stdin = stdin
@@ -60,6 +63,16 @@ class BackgroundProcess:
         )
 
     @property
+    def started_at(self) -> float:
+        """The start as a time of the event loop."""
+        return self._process.started_at
+
+    def get_tail(self) -> str:
+        """Return the last output, which the model may have read or not."""
+        plain = PlainBytes()
+        return mask_text((plain.write(self._tail) + plain.close()).decode(errors="replace"))
+
+    @property
     def is_over(self) -> bool:
         """True when the process and all that it started have ended."""
         return bool(self.end) and not self._left_count
@@ -69,6 +82,7 @@ class BackgroundProcess:
         try:
             while chunk := await self._process.read():
                 self.output.write(chunk)
+                self._tail = (self._tail + chunk)[-MAX_TAIL_BYTES:]
                 self._has_output.set()
                 if self.output.size_bytes > MAX_OUTPUT_BYTES:
                     await self._process.stop(STOP_GRACE_S)
@@ -203,6 +217,14 @@ class BackgroundProcesses:
             if not (running.end or running.is_mentioned):
                 running.is_mentioned = True
                 yield f"Process {name} still runs, until the session ends: {_shorten(running.command)}"
+
+    def list_tasks(self) -> list[RunningTask]:
+        """Return the processes that still run, or left others behind."""
+        return [
+            RunningTask(name, _shorten(running.command), running.started_at, running.get_tail, running.stop)
+            for name, running in self._processes.items()
+            if not running.is_over
+        ]
 
     async def view(self, name: str) -> str:
         """Return the new output of a process."""

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +16,7 @@ from goose_like.core.events import PlanUpdated, StateSaved, Task
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool, current_call
 from goose_like.sessions.output_limit import LimitedOutput
-from goose_like.toolkit import ImageResult, Notifier, Requirements, Toolkit, tool
+from goose_like.toolkit import ImageResult, Notifier, Requirements, RunningTask, Toolkit, tool
 
 from .agents_md import MAX_BYTES, MAX_FILE_BYTES, load_hints
 from .files import FileTools, Patch
@@ -118,6 +118,10 @@ class DeveloperToolkit(Toolkit):
                 f"You changed {changed} and ran nothing since. Check it with the shell; if it is right, finish."
             )
         return "\n".join(found) or None
+
+    @override
+    def running_tasks(self) -> Sequence[RunningTask]:
+        return self._processes.list_tasks()
 
     @override
     async def close(self) -> None:
