@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -46,19 +46,15 @@ async def pick(
     *,
     preview: Callable[[T], Awaitable[str]] | None = None,
     current: T | None = None,
-    reload: Awaitable[Sequence[Choice[T]]] | None = None,
+    reload: Callable[[], Awaitable[Sequence[Choice[T]]]] | None = None,
 ) -> T | None:
     """Return the value that the person chooses, or None if they cancel.
 
     A running prompt disappears meanwhile. The text of `preview` appears below the list when it is ready. The list
-    begins at the row of `current`. The result of `reload` replaces the choices as soon as it is there.
+    begins at the row of `current`. The choices that `reload` returns replace the first ones; it must not raise.
     """
-    try:
-        async with in_terminal():
-            return await _Picker(title, choices, preview, current).run(reload)
-    finally:
-        if isinstance(reload, Coroutine):
-            reload.close()
+    async with in_terminal():
+        return await _Picker(title, choices, preview, current).run(reload)
 
 
 def pick_alone(title: str, choices: Sequence[Choice[T]], **options: Any) -> T | None:
@@ -99,16 +95,18 @@ class _Picker(Generic[T]):
         )
         self._app.ttimeoutlen = 0.05
 
-    async def run(self, reload: Awaitable[Sequence[Choice[T]]] | None) -> T | None:
+    async def run(self, reload: Callable[[], Awaitable[Sequence[Choice[T]]]] | None) -> T | None:
         """Show the list until the person chooses or cancels."""
-        reloading = asyncio.ensure_future(self._replace_choices(reload)) if reload else None
+        reloading = asyncio.ensure_future(self._replace_choices(reload())) if reload else None
         try:
             return await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:  # the terminal is gone
             return None
         finally:
-            for task in filter(None, (reloading, self._loading)):
+            tasks = [task for task in (reloading, self._loading) if task]
+            for task in tasks:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     # --- choices
 
@@ -255,6 +253,7 @@ class _Picker(Generic[T]):
         keys.add("enter")(lambda _: self._accept())
         for name in ("escape", "c-c", "c-d"):
             keys.add(name, eager=True)(lambda _: self._exit(None))
+        keys.add("c-z")(lambda _: None)  # else it would be typed
         return keys
 
     def _accept(self) -> None:

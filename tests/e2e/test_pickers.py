@@ -29,6 +29,7 @@ def test_rewind_shows_the_files_of_each_message(session, place: Place):
     terminal.see("1 of 2")
     terminal.type("\r")
     terminal.see("b.txt is removed")
+    terminal.see("[N]o:")
     terminal.type("b\r")
     terminal.see("goose> go on")
     assert [file.name for file in place.work.iterdir()] == ["a.txt"]
@@ -70,6 +71,8 @@ def test_a_model_of_the_servers_list(session, place: Place):
     terminal = session("first", words=("--model", place.script("again")), **env)
     terminal.type("/model house")
     terminal.see("openai:house-7b")
+    terminal.type("\x15/model openai:house-9")
+    terminal.see("\n openai:house-9b")
 
 
 def test_resume_another_session(session, open_screen, place: Place):

@@ -106,7 +106,7 @@ def test_new_choices_keep_the_chosen_row():
         return [Choice("Mercury", "Mercury"), *PLANETS]
 
     async def run(pipe):
-        choosing = asyncio.create_task(pick("Choose", PLANETS, current="Earth", reload=load()))
+        choosing = asyncio.create_task(pick("Choose", PLANETS, current="Earth", reload=load))
         await loaded.wait()
         await asyncio.sleep(0.05)
         pipe.send_text(UP + UP + "\r")
@@ -129,3 +129,12 @@ def test_a_preview_that_fails_says_why():
     with terminal("") as (pipe, output):
         assert asyncio.run(run(pipe)) == "Mars"
     assert "no preview: the file is gone" in output.written
+
+
+def test_a_choice_does_not_wait_for_new_choices(capsys, caplog):
+    async def load():
+        await asyncio.sleep(1000)
+        return PLANETS
+
+    assert pick_with(DOWN + "\r", reload=load) == "Earth"
+    assert capsys.readouterr().err + caplog.text == ""

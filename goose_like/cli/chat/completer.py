@@ -37,8 +37,9 @@ class SessionCompleter(Completer):
             for path in self._files.find_paths(letters):
                 yield Completion(format_mention(path), match.start() - len(text), path)
         elif text.startswith("/") and "\n" not in text:
-            name, separator, words = text[1:].replace(":", " ", 1).partition(" ")
-            if not separator:
+            name, *rest = re.split("[: ]", text[1:], maxsplit=1)
+            words = "".join(rest)
+            if not rest:
                 for command in commands.values():
                     if command.name.startswith(name):
                         yield Completion(command.name, -len(name), f"/{command.name}", command.summary)

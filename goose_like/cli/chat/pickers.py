@@ -86,7 +86,7 @@ async def pick_model(context: SlashContext) -> str | None:
 
     choices = _make_model_choices(await asyncio.to_thread(list_offers), own)
     title = "Choose a model (window, $ per million tokens in / out)"
-    return await pick(title, choices, current=own.label, reload=reload())
+    return await pick(title, choices, current=own.label, reload=reload)
 
 
 def _make_model_choices(offers: Sequence[ModelOffer], own: ModelOffer) -> list[Choice[str]]:
