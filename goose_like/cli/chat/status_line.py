@@ -4,7 +4,7 @@ from rich.cells import cell_len
 
 from goose_like.agent.exchange import Exchange
 from goose_like.config.profile import Profile
-from goose_like.providers.prices import compute_cost_usd
+from goose_like.providers.prices import compute_cost_usd, find_context_window
 from goose_like.terminal.escape import escape_controls
 
 
@@ -15,7 +15,9 @@ def format_status(exchange: Exchange, profile: Profile, width: int) -> str:
     """
     history, model = exchange.history, exchange.models.processor
     tokens, usage, cost = history.context_tokens, history.total_usage, compute_cost_usd(history.usage)
-    used = f"{tokens / model.window:.0%} of {_shorten(model.window)}" if model.window else _shorten(tokens)
+    # With usage, the cost has read the price table already.
+    window = model.window or (find_context_window(model.label) if usage.total_tokens else None)
+    used = f"{tokens / window:.0%} of {_shorten(window)}" if window else _shorten(tokens)
     parts = (
         model.label,
         f"context {used}",
@@ -37,4 +39,7 @@ def format_status(exchange: Exchange, profile: Profile, width: int) -> str:
 
 
 def _shorten(count: int) -> str:
-    return f"{count / 1000:.1f}k" if count >= 1000 else str(count)
+    if count < 1000:
+        return str(count)
+    number, unit = (count / 1_000_000, "M") if count >= 999_950 else (count / 1000, "k")
+    return f"{number:.1f}".removesuffix(".0") + unit

@@ -22,6 +22,7 @@ from goose_like.config.paths import config_folder, lock_folder
 from goose_like.config.profile import build_profiles_schema
 from goose_like.config.profile_loader import (
     describe_unknown_profile,
+    find_selected_profile,
     get_profiles_file,
     list_profile_sources,
     load_profile,
@@ -62,6 +63,33 @@ def use_profile(name: str) -> Path:
     """Make a profile the default."""
     load_profile(name)
     return _change_file({"use": name}, replaces=_USE)
+
+
+def set_model(model: str) -> Path:
+    """Make a model the processor of the default profile: the one that `use` names, else `default`.
+
+    Raises:
+        ProfileError: the profile is written in a form that cannot be changed automatically. The text says what to add.
+    """
+    name = find_selected_profile() or "default"
+    known = {source.name: source for source in reversed(list_profile_sources())}
+    if name not in known or not _is_own(known[name]):
+        return _change_file({name: {"extends": name, "processor": model}})
+    file, source = get_profiles_file(), known[name]
+    block = re.compile(rf"(?m)^{re.escape(name)}:[ \t]*(#.*)?\r?\n(([ \t]+.*|[ \t]*)(\r?\n|\Z))*")
+    text = read_profiles_file(file) or ""
+    if source.file == file and (found := block.search(text)):
+        line = re.compile(r"(?m)^([ \t]+)processor:[ \t]*[^\s{#][^#\r\n]*?(?=[ \t]*(#.*)?\r?$)")
+        value = format_document({"processor": model}).strip()
+        changed, count = line.subn(lambda match: f"{match[1]}{value}", found[0], count=1)
+        before = _parse(file, text)
+        if not count and "processor" not in before[name]:
+            changed = re.sub(r"\n([ \t]+)", lambda match: f"\n{match[1]}{value}{match[0]}", found[0], count=1)
+        draft = text[: found.start()] + changed + text[found.end() :]
+        if _parse(file, draft) == {**before, name: {**before[name], "processor": model}}:
+            load_profile(name, drafts={file: draft})
+            return replace_profiles_file(file, text, draft)
+    raise ProfileError(f"add this to your profile {name!r} in {source.file}: `processor: {model}`")
 
 
 def find_errors(file: Path, text: str) -> str | None:

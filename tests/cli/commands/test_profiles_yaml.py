@@ -16,6 +16,7 @@ from goose_like.cli.commands.profiles_yaml import (
     format_schema,
     read_profiles_file,
     replace_profiles_file,
+    set_model,
     use_profile,
 )
 from goose_like.config.profile import Profile, build_profiles_schema
@@ -101,6 +102,37 @@ def test_what_is_used_may_extend_the_default(home):
     add_profile("mine", "default")
     use_profile("mine")
     assert load_profile(None)[0] == load_profile("mine")[0] == Profile(name="mine")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, f"{NEW_FILE}\ndefault:\n  extends: default\n  processor: openai:new\n"),
+        ("default:\n  limits: {steps: 5}  # few\n", "default:\n  processor: openai:new\n  limits: {steps: 5}  # few\n"),
+        (
+            "a: {}\ndefault: # mine\n\n    processor: 'openai:old' # fast\n    sandbox: full\nb: {processor: x}\n",
+            "a: {}\ndefault: # mine\n\n    processor: openai:new # fast\n    sandbox: full\nb: {processor: x}\n",
+        ),
+    ],
+)
+def test_a_new_default_model_keeps_the_rest(home, before, after):
+    get_profiles_file().parent.mkdir(parents=True)
+    if before is not None:
+        get_profiles_file().write_text(before)
+    set_model("openai:new")
+    assert get_profiles_file().read_text() == after
+    assert load_profile(None)[0].processor.model == "openai:new"
+
+
+@pytest.mark.parametrize(
+    "text", ["default: {sandbox: full}\n", "default:\n  processor: {model: local, window: 4096}\n"]
+)
+def test_a_model_that_cannot_be_changed_by_lines_is_told(home, text):
+    get_profiles_file().parent.mkdir(parents=True)
+    get_profiles_file().write_text(text)
+    with pytest.raises(ProfileError, match=r"add this to your profile 'default' in .*: `processor: openai:new`"):
+        set_model("openai:new")
+    assert get_profiles_file().read_text() == text
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "1", "a" * 65, "use", "a:", "../a", "ä b"])

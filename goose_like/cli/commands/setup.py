@@ -1,0 +1,96 @@
+"""The work of `goose-like setup`: choose a provider and a model, store the key, and try one request."""
+
+import asyncio
+import sys
+from contextlib import aclosing
+
+from goose_like.config.profile import ModelChoice
+from goose_like.config.secrets import find_key_location
+from goose_like.core.errors import CredentialError, GooseLikeError, UsageError
+from goose_like.core.events import MessageCompleted
+from goose_like.core.message import Message
+from goose_like.providers.base import Request
+from goose_like.providers.catalog import format_window, refresh_offers
+from goose_like.providers.registry import find_provider_class, list_provider_names, open_model
+from goose_like.terminal.escape import to_one_line
+from goose_like.terminal.interaction import has_person
+from goose_like.terminal.picker import Choice, pick_alone
+
+from . import profiles_yaml, provider_actions
+
+NO_TERMINAL = (
+    "setup asks questions and needs a terminal; without one: goose-like provider login NAME < FILE, and a line "
+    "`processor: PROVIDER:MODEL` in profiles.yaml"
+)
+
+
+def run_setup() -> None:
+    """Ask for provider, key and model, try the model, and make it the default."""
+    if not has_person():
+        raise UsageError(NO_TERMINAL)
+    provider = pick_alone("Choose a provider", [_make_provider_choice(name) for name in _list_providers()])
+    if provider is None:
+        print("nothing was changed")
+        return
+    variable = find_provider_class(provider).info.key_variable
+    if variable and not find_key_location(variable) and _find_setup_error(provider):
+        provider_actions.log_in(provider, is_checked=True)
+    if missing := _find_setup_error(provider):
+        raise missing
+    model = provider if provider == "local" else _choose_model(provider)
+    if model is None:
+        print("no model was chosen; the default model stays")
+        return
+    print(f"trying {model} ...", file=sys.stderr)
+    print(f"{model} answers: {to_one_line(asyncio.run(_try_model(model)), 60)}")
+    print(f"{model} is now the default model: {profiles_yaml.set_model(model)}; start a session with: goose-like")
+
+
+def _list_providers() -> list[str]:
+    return [name for name in list_provider_names() if name != "scripted"]
+
+
+def _find_setup_error(name: str) -> GooseLikeError | None:
+    """Return the error about what a provider still needs, whichever model is chosen."""
+    return find_provider_class(name).find_setup_error(
+        ModelChoice(model="local" if name == "local" else f"{name}:model")
+    )
+
+
+def _make_provider_choice(name: str) -> Choice[str]:
+    info, missing = find_provider_class(name).info, _find_setup_error(name)
+    if missing:
+        state = "needs a key" if isinstance(missing, CredentialError) else "needs more"
+    else:
+        place = find_key_location(info.key_variable)
+        state = f"key from {place}" if place else "no key needed"
+    return Choice(name, f"{name}: {info.summary}", (state,))
+
+
+def _choose_model(provider: str) -> str | None:
+    """Let the person choose a model; the server is asked for its list first."""
+    print("asking for the list of models ...", file=sys.stderr)
+    offers = [one for one in asyncio.run(refresh_offers()) if one.label.partition(":")[0] == provider]
+    if not offers:
+        raise UsageError(f"{provider} has no list of models; name one in profiles.yaml: processor: {provider}:MODEL")
+    title = "Choose the default model (window, $ per million tokens in / out)"
+    return pick_alone(title, [Choice(one.label, one.label, (format_window(one.window), one.price)) for one in offers])
+
+
+async def _try_model(label: str) -> str:
+    """Return the model's answer to a greeting.
+
+    Raises:
+        GooseLikeError: the model gave none.
+    """
+    model = open_model(ModelChoice(model=label))
+    request = Request(model.name, "Answer in one short sentence.", [Message.user("Say hello.")], max_tokens=1_000)
+    answer = ""
+    try:
+        async with aclosing(model.provider.stream(request)) as deltas:
+            async for delta in deltas:
+                if isinstance(delta, MessageCompleted):
+                    answer = delta.message.text
+    finally:
+        await model.provider.close()
+    return answer

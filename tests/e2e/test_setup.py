@@ -1,0 +1,47 @@
+"""`goose-like setup` before a person: provider, key, model and one request."""
+
+from tests.e2e.test_login import KEY, write_row
+from tests.loopback import listed, refusal, said, sse, threaded
+
+
+def test_a_person_sets_up_a_provider(place, open_screen):
+    with threaded([listed("big", "small"), listed("big", "small"), sse(said("hello you"))]) as server:
+        write_row(place, server, summary="my gateway")
+        terminal = open_screen("setup", columns=80, rows=24)
+        terminal.see("Choose a provider")
+        terminal.type("gateway")
+        terminal.see("1 of")
+        terminal.type("\r")
+        terminal.see("MINE_API_KEY (not shown)")
+        terminal.type(f"{KEY}\r")
+        terminal.see("Choose the default model")
+        terminal.type("small\r")
+        assert terminal.wait_exit() == 0
+        assert "mine:small answers: hello you" in terminal.text
+        assert KEY not in terminal.text
+    assert "  processor: mine:small\n" in (place.home / "config/profiles.yaml").read_text()
+    assert KEY in (place.home / "config/keys.yaml").read_text()
+
+
+def test_a_model_that_does_not_answer_is_not_kept(place, open_screen):
+    with threaded([listed("big"), refusal(404, "no such model")]) as server:
+        write_row(place, server, processor="big")
+        terminal = open_screen("setup", MINE_API_KEY=KEY)
+        terminal.see("Choose a provider")
+        terminal.type("mine:\r")
+        terminal.see("Choose the default model")
+        terminal.type("\r")
+        assert terminal.wait_exit() == 77
+        assert "no such model" in terminal.text
+    assert not (place.home / "config/profiles.yaml").exists()
+
+
+def test_nothing_is_changed_without_a_choice_or_a_terminal(place, open_screen):
+    terminal = open_screen("setup")
+    terminal.see("Choose a provider")
+    terminal.type("\x03")
+    assert terminal.wait_exit() == 0
+    assert "nothing was changed" in terminal.text
+    done = place.run("setup")
+    assert done.returncode == 2
+    assert "goose-like provider login NAME < FILE" in done.stderr
