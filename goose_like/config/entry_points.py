@@ -94,6 +94,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "review": "goose_like.cli.chat.git_commands:review",
         "rewind": "goose_like.cli.chat.undo_commands:rewind",
         "show": "goose_like.cli.chat.slash_commands:show",
+        "tasks": "goose_like.cli.chat.task_commands:tasks",
         "toolkits": "goose_like.cli.chat.slash_commands:toolkits",
         "undo": "goose_like.cli.chat.undo_commands:undo",
     },

@@ -18,7 +18,9 @@ def format_status(exchange: Exchange, profile: Profile, width: int) -> str:
     # With usage, the cost has read the price table already.
     window = model.window or (find_context_window(model.label) if usage.total_tokens else None)
     used = f"{tokens / window:.0%} of {_shorten(window)}" if window else _shorten(tokens)
+    task_count = len(exchange.hooks.list_running_tasks())
     parts = (
+        f"{task_count} running (/tasks)" if task_count else "",
         model.label,
         f"context {used}",
         profile.name,
