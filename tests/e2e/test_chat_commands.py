@@ -280,7 +280,7 @@ def test_a_command_as_a_file_with_arguments(session, place):
     (commands / "broken.md").write_bytes(b"\xff")
     terminal = session("done", columns=250)
     terminal.see("broken.md, line 1: not UTF-8 text")
-    terminal.type("/git-e")
+    terminal.type("/git:e")
     terminal.see("Explain a commit")
     terminal.type("\t \x7f 'the last one'\r")
     terminal.see("done")

@@ -38,14 +38,12 @@ class SessionCompleter(Completer):
                 yield Completion(format_mention(path), match.start() - len(text), path)
         elif text.startswith("/") and "\n" not in text:
             name, *rest = re.split("[: ]", text[1:], maxsplit=1)
-            words = "".join(rest)
-            if not rest:
-                for command in commands.values():
-                    if command.name.startswith(name):
-                        yield Completion(command.name, -len(name), f"/{command.name}", command.summary)
-            elif name in commands:
-                for choice, meta in self._list_choices(commands[name], words):
-                    yield Completion(choice, -len(words), display_meta=escape_controls(meta))
+            for command in commands.values():
+                if command.name.startswith(text[1:]):  # a name may contain a colon
+                    yield Completion(command.name, 1 - len(text), f"/{command.name}", command.summary)
+            if rest and name in commands:
+                for choice, meta in self._list_choices(commands[name], rest[0]):
+                    yield Completion(choice, -len(rest[0]), display_meta=escape_controls(meta))
 
     def _list_choices(self, command: SlashCommand, words: str) -> Iterable[tuple[str, str]]:
         """Return choices and their descriptions: those that begin with the typed text, then those that contain it."""
