@@ -20,7 +20,8 @@ _REVIEW_BYTES = 60_000
 _DRAFT_BYTES = 24_000
 _SUBJECTS = 12
 
-_REVIEW = """Review {subject}. The diff follows; read the code around it where that matters.
+_REVIEW = """
+The diff follows; read the code around it where that matters.
 
 Look for what breaks: wrong results, lost data, security holes, races, errors that nobody handles, callers that were not
 adapted, tests that are missing or test nothing. Do not comment on style, and do not repeat what the change does. Check
@@ -30,7 +31,8 @@ Answer with a list, the most serious first. Each finding begins with `path/to/fi
 low), then what goes wrong with which input, and how to mend it, in at most three sentences. Without findings, say so in
 one line, and name what you could not check.
 
-Change nothing: in this turn you can only read."""
+Change nothing: in this turn you can only read.
+"""
 
 _DRAFT = """Write the message of a git commit with this diff.
 
@@ -55,9 +57,10 @@ async def review(context: SlashContext, words: str) -> TurnRequest:
         raise UsageError(f"there is nothing to review: {subject} changes nothing")
     file = context.exchange.session.outputs / f"review-{len(context.exchange.history.messages)}.diff"
     shown = limit_text(mask_text(diff), file, _REVIEW_BYTES)
-    # The diff is a part of its own: an `@word` in it names no file.
-    message = Message(role="user", parts=(Text(text=_REVIEW.format(subject=subject)), Text(text=f"\n{shown}")))
-    return TurnRequest(message, is_read_only=True)
+    # Screens show only the first part, and an `@word` in the diff names no file.
+    texts = (f"Review {subject}.", _REVIEW, f"\n{shown}")
+    parts = tuple(Text(text=text) for text in texts)
+    return TurnRequest(Message(role="user", parts=parts), is_read_only=True)
 
 
 async def _find_changes(workspace: Workspace, words: str) -> tuple[str, str]:

@@ -74,9 +74,9 @@ async def test_review_sends_the_diff_for_a_turn_that_only_reads(tmp_path, root, 
     write_two(root)
     async with open_context(tmp_path) as (context, *_):
         request = await review(context, words)
-    instructions, diff = request.message.parts
+    title, _, diff = request.message.parts
     assert request.is_read_only
-    assert instructions.text.startswith(f"Review {subject}.")
+    assert title.text == f"Review {subject}."
     assert [line for line in lines if line not in diff.text] == []
     assert ("+two" in diff.text) == (words == "")
 
