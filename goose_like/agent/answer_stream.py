@@ -2,6 +2,7 @@
 
 from contextlib import aclosing
 
+from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta
 from goose_like.core.message import Message, ToolCall
 from goose_like.providers.base import Model, Request
@@ -13,7 +14,7 @@ from .journal import Journal
 async def stream_answer(model: Model, request: Request, policy: RetryPolicy, journal: Journal) -> MessageCompleted:
     """Send a request, emit the answer while it arrives, and return it. Only what is emitted is masked.
 
-    The text of an answer that broke off is recorded as cut.
+    The text of an answer that broke off is recorded as cut, unless another model takes over.
 
     Raises:
         ProviderError: no complete answer came.
@@ -25,15 +26,17 @@ async def stream_answer(model: Model, request: Request, policy: RetryPolicy, jou
                 if isinstance(delta, MessageCompleted):
                     texts.clear()
                     message = _make_ids_unique(delta.message, journal.history.call_ids)
-                    journal.emit(answer := delta.model_copy(update={"message": message}))
+                    header = journal.history.header
+                    label = "" if header and header.models.get("processor") == model.label else model.label
+                    journal.emit(answer := delta.model_copy(update={"message": message, "model": label}))
                     return answer
                 if isinstance(delta, TextDelta):
                     texts.append(delta.text)
                 elif isinstance(delta, Retrying):
                     texts.clear()
                 journal.emit(delta)
-    except BaseException:
-        if texts:
+    except BaseException as error:
+        if texts and not (isinstance(error, ProviderError) and model.find_fallback(error)):
             journal.emit(MessageCompleted(message=Message.assistant("".join(texts)), is_cut=True))
         raise
     raise AssertionError("stream_with_retries ends with a message or raises")

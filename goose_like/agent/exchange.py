@@ -3,13 +3,13 @@
 import asyncio
 import hashlib
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.agent.compaction.summary import saves_enough, summarize_history
 from goose_like.core import events
-from goose_like.core.errors import ContextLengthError, DeniedError, GooseLikeError
+from goose_like.core.errors import ContextLengthError, DeniedError, GooseLikeError, ProviderError
 from goose_like.core.history import PROMPT_STATE_KEY, History
 from goose_like.core.masking import mask_value
 from goose_like.core.message import Message, replace_images
@@ -120,6 +120,18 @@ class Exchange:
     async def _run_steps(self) -> events.TurnFinished:
         self._record_prompt()
         await self.hooks.start_turn()
+        try:
+            return await self._ask_and_run()
+        except ProviderError as error:
+            if (model := self.models.processor.find_fallback(error)) is None:
+                raise
+            text = f"{error}; {model.label} answers until this turn ends"
+            self.journal.emit(events.Retrying(text=text, wait_s=0))
+            exchange = replace(self, models=replace(self.models, processor=model))
+            exchange._record_prompt()
+            return await exchange._ask_and_run()
+
+    async def _ask_and_run(self) -> events.TurnFinished:
         while not self.history.has_final_result:
             if end := self.limits.find_spent():
                 return end

@@ -41,9 +41,9 @@ class EventRelay(Notifier):
                 self._model = models["processor"]
             case events.ToolFinished():
                 self.calls += 1
-            case events.MessageCompleted(usage=usage):
+            case events.MessageCompleted(usage=usage, model=model):
                 self.steps += 1
-                self._count(self._model, usage)
+                self._count(model or self._model, usage)
             case events.UsageRecorded(model=model, usage=usage):
                 self._count(model, usage)
 

@@ -157,6 +157,10 @@ class Profile(WorkspaceSettings):
     name: str = "default"
     processor: _Model | None = Field(default=None, description="the main model")
     accelerator: _Model | None = Field(default=None, description="the fast model, for side questions")
+    fallback: _Model | None = Field(
+        default=None,
+        description="the model that finishes a turn when the main model is overloaded or cannot be reached",
+    )
     moderator: _Moderator = Field(
         default=ModeratorChoice(), description="shortens the conversation when the context window fills up"
     )

@@ -17,14 +17,14 @@ from .trust import PROFILES, ProjectConfig, load_trusted_project
 from .yaml_source import YamlSource, read_yaml, validate
 
 _PROJECT_KEYS = re.compile(
-    r"extends|provider|(processor|accelerator)(\.(model|tools|window|max_output_tokens|temperature|stall_s))?"
+    r"extends|provider|(processor|accelerator|fallback)(\.(model|tools|window|max_output_tokens|temperature|stall_s))?"
     r"|moderator(\.name)?|toolkits(\.\d+\.(name|requires(\.[^.]+)?|1\.[^.]+|config(\.tools)?))?|limits(\.[a-z_]+)?"
 )
 """Keys that a project's profile may have. None of them sends data elsewhere or grants a permission."""
 
 _CONTENT = "names to profiles, e.g. `default: {processor: local}`"
 _CONFINEMENT_KEYS = {"sandbox", "approval", *WorkspaceSettings.model_fields}
-_SHORT_FORMS = {"processor": "model", "accelerator": "model", "moderator": "name"}
+_SHORT_FORMS = {"processor": "model", "accelerator": "model", "fallback": "model", "moderator": "name"}
 """Keys whose value may be a text instead of a mapping, with the key inside the mapping that the text stands for."""
 
 _ADDED_LISTS = {"permissions": ("allow", "ask", "deny"), "paths": ("hide",)}

@@ -131,12 +131,16 @@ class TurnStarted(FrozenModel):
 
 
 class MessageCompleted(FrozenModel):
-    """The model finished a message. `is_cut`: it was cancelled, broke off or reached its length limit."""
+    """The model finished a message. `is_cut`: it was cancelled, broke off or reached its length limit.
+
+    `model` is the label `provider:name` of another model than the session's processor.
+    """
 
     type: Literal["message_completed"] = "message_completed"
     message: Message
     usage: Usage = Usage()
     is_cut: bool = False
+    model: str = Field(default="", exclude_if=operator.not_)
 
 
 class ToolFinished(FrozenModel):

@@ -277,7 +277,7 @@ class History:
         self.steps_since_plan += 1
         tokens = usage.total_tokens if usage.input_tokens else self.context_tokens
         self.measured_count, self.measured_tokens = len(self.messages), tokens
-        self._count(self.header.models.get("processor", "") if self.header else "", usage)
+        self._count(event.model or (self.header.models.get("processor", "") if self.header else ""), usage)
 
     def _add_result(self, result: ToolResult) -> None:
         if not self.is_open(result.call_id):

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from goose_like.config.profile import ModelChoice
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Usage
 from goose_like.core.tool import ToolSpec
@@ -158,7 +158,8 @@ class Embedder(Protocol):
 class Model:
     """A model of a provider. `label` is `provider:name`; `window` is the context window in tokens.
 
-    `max_tokens` and `temperature` are those of each request in a conversation; see `Request`.
+    `max_tokens` and `temperature` are those of each request in a conversation; see `Request`. `fallback` finishes
+    a turn in which this model cannot be reached.
     """
 
     provider: Provider
@@ -168,6 +169,13 @@ class Model:
     takes_images: bool = False
     max_tokens: int | None = None
     temperature: float | None = None
+    fallback: "Model | None" = None
+
+    def find_fallback(self, error: ProviderError) -> "Model | None":
+        """Return the fallback if an error, after all retries, says that this model is overloaded or out of reach."""
+        if self.fallback is None or not (error.is_retryable or isinstance(error, RateLimitError)):
+            return None
+        return replace(self.fallback, max_tokens=self.max_tokens, temperature=self.temperature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +187,6 @@ class ModelPair:
 
     @property
     def providers(self) -> tuple[Provider, ...]:
-        """The providers of both models, each one once. The code that opened the models closes them."""
-        main, fast = self.processor.provider, self.accelerator.provider
-        return (main,) if main is fast else (main, fast)
+        """The providers of all models, each one once. The code that opened the models closes them."""
+        models = (self.processor, self.accelerator, self.processor.fallback)
+        return tuple({id(model.provider): model.provider for model in models if model}.values())

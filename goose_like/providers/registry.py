@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import cast
 
 from goose_like.config.entry_points import list_names, load_entry_point
@@ -20,7 +21,7 @@ from .presets import load_presets
 
 NO_MODEL = """no model to work with. `goose-like setup` asks for one, or choose yourself:
   an API key     export OPENAI_API_KEY=...   (then the default profile uses that provider; others: provider list)
-  no key         pip install 'goose-like[local]'   (a small model that runs inside goose-like; 1.1 GB)
+  no key         pip install 'goose-like[local]'   (a small model that runs inside goose-like; 1.4 GB, 1.1 GB of cache)
   your server    in profiles.yaml: `default: {extends: default, processor: {model: openai:NAME, base_url: URL}}`
 `goose-like doctor` shows what is installed and set."""
 
@@ -109,7 +110,7 @@ def find_provider_class(name: str) -> type[Provider]:
 
 
 def open_models(profile: Profile) -> ModelPair:
-    """Open the two models of a profile, which may be the same. The caller closes their providers.
+    """Open the two models of a profile, which may be the same, and the fallback. The caller closes their providers.
 
     Raises:
         GooseLikeError: A key, library or setting is missing. The text names it.
@@ -117,6 +118,9 @@ def open_models(profile: Profile) -> ModelPair:
     main, fast = choose_models(profile)
     with prefix_error_path("processor", "model"):
         processor = open_model(main)
+    if profile.fallback and profile.fallback.model != main.model:
+        with prefix_error_path("fallback", "model"):
+            processor = replace(processor, fallback=open_model(profile.fallback))
     with prefix_error_path("accelerator", "model"):
         return ModelPair(processor, processor if fast == main else open_model(fast))
 

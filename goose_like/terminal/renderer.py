@@ -98,7 +98,8 @@ class Renderer:
             case events.PromptsSuggested(prompts=prompts):
                 self._prompts = prompts
             case events.Retrying(text=text, wait_s=wait_s):
-                write_line(f"↻ {escape_controls(text)} · trying again in {wait_s:g} s", "yellow")
+                pause = f" · trying again in {wait_s:g} s" if wait_s else ""
+                write_line(f"↻ {escape_controls(text)}{pause}", "yellow")
             case events.RunFinished(usage=usage, cost_usd=cost_usd):
                 if usage.total_tokens:
                     write_line(format_usage(usage, cost_usd), "dim")

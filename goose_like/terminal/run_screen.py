@@ -72,7 +72,7 @@ class RunScreen(Screen):
                 pass
             case events.Retrying(retry=retry, max_retries=max_retries):
                 self.renderer.print_event(event)
-                self.renderer.lines.spin(f"retrying {retry} of {max_retries}")
+                self.renderer.lines.spin(f"retrying {retry} of {max_retries}" if retry else "thinking")
             case _:
                 self.renderer.print_event(event)
 

@@ -82,7 +82,7 @@ class SessionScreen(Notifier):
                 self._add_answer_text(text)
             case events.Retrying(retry=retry, max_retries=max_retries):
                 self._answer = MarkdownStream()
-                self._status = f"retrying {retry} of {max_retries}"
+                self._status = f"retrying {retry} of {max_retries}" if retry else ""
                 self.renderer.print_event(event)
             case events.MessageCompleted(message=message, is_cut=is_cut):
                 self._complete_message(message, is_cut)

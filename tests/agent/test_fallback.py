@@ -1,0 +1,68 @@
+"""Tests of the fallback model, over loopback servers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from goose_like.agent.build import build_exchange
+from goose_like.agent.exchange import Exchange
+from goose_like.config.profile import Profile
+from goose_like.core.events import Retrying
+from goose_like.core.notifier import Recorder
+from tests.loopback import Loopback, Response, raw, refusal
+from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, QUICK_RETRIES, set_keys_only
+
+
+@asynccontextmanager
+async def open_exchange(
+    *responses: Response,
+) -> AsyncIterator[tuple[Exchange, Recorder, Loopback, Loopback]]:
+    recorder = Recorder()
+    async with Loopback(responses[:1]) as first, Loopback(responses[1:]) as second:
+        models = {"processor": OPENAI.choice(first.base_url), "fallback": ANTHROPIC.choice(second.base_url)}
+        async with build_exchange(Profile(toolkits=(), **models), recorder) as exchange:
+            yield replace(exchange, retry_policy=QUICK_RETRIES), recorder, first, second
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    set_keys_only(monkeypatch)
+    monkeypatch.setenv(OPENAI.key_variable, "sk-of-the-first")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "outage", [refusal(503), refusal(429, headers={"retry-after": "0"}), raw(OPENAI.half)], ids=["503", "429", "broken"]
+)
+async def test_the_fallback_finishes_the_turn_and_the_next_one_tries_the_first_model_again(outage: Response) -> None:
+    async with open_exchange(outage, ANTHROPIC.answer("second")) as (exchange, recorder, first, second):
+        assert (await exchange.reply("one")).reason == "stop"
+        assert [message.text for message in exchange.history.messages] == ["one", "second"]
+        retries = [event for event in recorder.events if isinstance(event, Retrying)]
+        assert [event.retry for event in retries] == [1, 2, 0]
+        assert retries[-1].text.endswith("; anthropic:m1 answers until this turn ends")
+        usage = exchange.history.usage
+        assert [label for label in usage if usage[label].total_tokens] == ["anthropic:m1"]
+        assert b"sk-of-the-first" not in second.requests[0].head
+        assert KEY.encode() in second.requests[0].head
+        first.play(OPENAI.answer("first"))
+        await exchange.reply("two")
+        assert exchange.history.messages[-1].text == "first"
+        assert exchange.history.usage["openai:m1"].total_tokens > 0
+        assert len(second.requests) == 1
+
+
+async def test_a_refused_key_is_no_outage() -> None:
+    async with open_exchange(refusal(401), ANTHROPIC.answer("second")) as (exchange, _, _, second):
+        end = await exchange.reply("one")
+    assert (end.exit_code, second.requests) == (76, [])
+
+
+async def test_both_models_are_out_of_reach() -> None:
+    async with open_exchange(refusal(503), refusal(529, "overloaded")) as (exchange, _, first, second):
+        end = await exchange.reply("one")
+    assert (end.exit_code, len(first.requests), len(second.requests)) == (77, 3, 3)
+    assert "overloaded" in end.detail
