@@ -12,6 +12,8 @@ from goose_like.core.spelling import did_you_mean
 
 _TABLES = {"Exit codes": "exit-codes", "Files": "files", "Environment": "environment"}
 """Sections on the page of every command, with the documentation pages of their tables."""
+_LINK = re.compile(r"(?P<image>!)?\[(?P<label>[^\]\n]+)\]\((?P<target>[^)\s]+)\)(?(image)\n*)")
+_PAGE = re.compile(r"([\w-]+)\.md(?:#.*)?")
 
 
 def find_docs_folder() -> Path:
@@ -55,7 +57,18 @@ def find_page(app: Typer, words: list[str]) -> str:
 
 
 def _read_topics() -> dict[str, str]:
-    return {file.stem: file.read_text(encoding="utf-8") for file in sorted(find_docs_folder().glob("*.md"))}
+    files = sorted(find_docs_folder().glob("*.md"))
+    return {file.stem: _LINK.sub(_write_link, file.read_text(encoding="utf-8")) for file in files}
+
+
+def _write_link(link: re.Match[str]) -> str:
+    """Return a link as words for a terminal: a page by the command that shows it, and no image."""
+    label, target = link["label"], link["target"]
+    if link["image"] or target.startswith("#"):
+        return "" if link["image"] else label
+    page = _PAGE.fullmatch(target)
+    place = f"`goose-like help {page[1]}`" if page else target
+    return place if label.strip("`") in (target, place) else f"{label} ({place})"
 
 
 def _find_topic(word: str) -> str | None:

@@ -29,7 +29,10 @@ def test_each_command_has_a_page(words):
 def test_each_page_of_the_docs_is_a_topic(name):
     assert name in list_topics()
     assert name in list_topics_below(app, [])
-    assert find_page(app, [name]) == (ROOT / f"docs/{name}.md").read_text()
+    shown, file = find_page(app, [name]), (ROOT / f"docs/{name}.md").read_text()
+    assert re.findall("^#.*", shown, re.MULTILINE) == re.findall("^#.*", file, re.MULTILINE)
+    assert "](" not in shown
+    assert set(re.findall(r"\]\(([\w-]+)[.]md", file)) <= set(re.findall(r"goose-like help ([\w-]+)", shown))
 
 
 @pytest.mark.parametrize("word", ["shells", "delegate", "trust-free"])
