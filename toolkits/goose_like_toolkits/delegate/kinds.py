@@ -1,6 +1,6 @@
 """Kinds of subagents: from profiles, and from agent files, which narrow the profile of the parent."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -9,7 +9,6 @@ from goose_like.agent.turn_request import find_model_label
 from goose_like.config.agent_file import AgentFile
 from goose_like.config.profile import ModelChoice, Profile, ToolkitChoice
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.notifier import Notifier
 from goose_like.providers.base import ModelPair
 from goose_like.providers.registry import open_model
 
@@ -62,7 +61,7 @@ def _get_letters(name: str) -> str:
 
 @asynccontextmanager
 async def open_kind_models(
-    name: str, own: ModelPair, parent: Profile, notifier: Notifier
+    name: str, own: ModelPair, parent: Profile, log: Callable[[str], None]
 ) -> AsyncIterator[ModelPair | None]:
     """Open the model of a kind until the end of the block. Give None for the parent's, also if it cannot be used."""
     current, model = own.processor, None
@@ -75,7 +74,7 @@ async def open_kind_models(
                 choice = choice.model_copy(update={"base_url": parent.processor.base_url})
             model = open_model(choice)
     except (GooseLikeError, ValueError) as error:
-        notifier.log(f"{current.label} works for the delegate, since the model {name!r} can't be used: {error}")
+        log(f"{current.label} works for the delegate, since the model {name!r} can't be used: {error}")
     try:
         yield ModelPair(model, own.accelerator) if model else None
     finally:

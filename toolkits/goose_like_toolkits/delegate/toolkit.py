@@ -59,6 +59,7 @@ class DelegateToolkit(Toolkit):
         self._default = next(iter(kinds))
         self._runs: dict[str, SubagentRun] = {}
         self._numbers = count(1)
+        self._logged: set[str] = set()
 
     @override
     def prompt(self) -> str:
@@ -78,9 +79,13 @@ class DelegateToolkit(Toolkit):
 
     @override
     async def on_turn_start(self) -> None:
-        problems, self._problems = self._problems, []
-        for problem in problems:
-            self.notifier.log(problem)
+        for problem in self._problems:
+            self._log_once(problem)
+
+    def _log_once(self, text: str) -> None:
+        if text not in self._logged:
+            self._logged.add(text)
+            self.notifier.log(text)
 
     @override
     def running_tasks(self) -> Sequence[RunningTask]:
@@ -111,8 +116,6 @@ class DelegateToolkit(Toolkit):
         finally:
             del self._runs[name]
             session.close()
-            if session.is_kept:
-                self.notifier.log(f"the delegate's session is in {session.file}")
 
     async def _run(
         self, task: str, profile: Profile, kind: SubagentKind, limits: Limits, session: Session, relay: SubagentRun
@@ -121,7 +124,7 @@ class DelegateToolkit(Toolkit):
         is_same = profile.processor in (None, self.profile.processor)
         own = ModelPair(view.processor.model, view.accelerator.model)
         async with (
-            open_kind_models(kind.model, own, self.profile, self.notifier) as models,
+            open_kind_models(kind.model, own, self.profile, self._log_once) as models,
             build_exchange(
                 profile,
                 relay,
