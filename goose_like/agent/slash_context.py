@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from goose_like.config.profile import Profile
+from goose_like.config.profile import ApprovalMode, Profile
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.sessions.session import Session
 
@@ -25,6 +25,7 @@ class SlashContext:
 
     `show` prints text or a Rich renderable. `ask` asks the user for one line. `set_input` fills the input line.
     `finished_calls` are the tool calls that the screen numbers. `is_in_turn` returns whether the model works.
+    `wanted_approval` is the approval mode that holds from the next message, if a key has chosen one.
     """
 
     exchange: Exchange
@@ -37,6 +38,7 @@ class SlashContext:
     finished_calls: Sequence[tuple[ToolCall, ToolResult]]
     is_in_turn: Callable[[], bool] = lambda: False
     next_session: SwitchSession | None = None
+    wanted_approval: ApprovalMode | None = None
     is_ending: bool = False
 
     def end_session(self) -> None:

@@ -15,6 +15,7 @@ PROMPT_STATE_KEY = "prompt"
 """The key in `History.state` of a hash of the prompt. When the prompt changes, old thinking is removed."""
 
 INTERRUPTED = "interrupted: this call was cut off before it gave a result; what it had done until then may stand"
+SHOWN_UNTIL_THEN = ". It had shown:\n"
 
 _CUT_NOTE = "[Your previous answer was cut off before its end.]"
 
@@ -235,10 +236,16 @@ class History:
                 self._repairs.append(events.ToolFinished(result=self._results[call_id]))
         self._finish_calls()
 
+    def find_result(self, call_id: str) -> ToolResult | None:
+        """Return the newest result of a call, or None if the call is open or unknown."""
+        messages = (message for message in reversed(self.messages) if message.role == "tool")
+        results = (result for message in messages for result in message.tool_results)
+        return next((result for result in results if result.call_id == call_id), None)
+
     def interrupt_call(self, call_id: str) -> ToolResult:
         """Create the result of an interrupted call, with the end of the text that the call had shown."""
         shown = self._shown.get(call_id)
-        output = f"{INTERRUPTED}. It had shown:\n{shown}" if shown else INTERRUPTED
+        output = f"{INTERRUPTED}{SHOWN_UNTIL_THEN}{shown}" if shown else INTERRUPTED
         return ToolResult(call_id=call_id, output=output, is_error=True)
 
     def _start_turn(self, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Live output: the newest output of a command, shown while the command runs."""
+"""Live output: the first and the newest output of a command, shown while the command runs."""
 
 import asyncio
 import codecs
@@ -7,27 +7,36 @@ from collections.abc import Callable
 from goose_like.core.masking import MaskedBytes
 
 SHOW_INTERVAL_S = 0.1
+HEAD_BYTES = 2048
 SHOW_BYTES = 4096
 MASKED_BYTES = 16_384  # a private key at the start of what is shown must be whole when it is masked
 
 
 class LiveOutput:
-    """A filter that shows output as it comes, at most 4 KiB ten times a second, and skips the rest.
+    """A filter that shows output as it comes: the first 2 KiB, then at most 4 KiB ten times a second.
 
-    Secrets are masked.
+    A line such as `[... 1,200 lines ...]` stands for output that is skipped. Secrets are masked.
     """
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
         self._waiting = b""
+        self._head_bytes = HEAD_BYTES
+        self._skipped_lines = 0
+        self._is_in_line = False
         self._masked = MaskedBytes()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, chunk: bytes) -> None:
         """Show the chunk, now or at the next interval."""
-        self._waiting += chunk
+        head, rest = chunk[: self._head_bytes], chunk[self._head_bytes :]
+        if head:
+            self._head_bytes -= len(head)
+            self._print(self._masked.write(head))
+        self._waiting += rest
         if len(self._waiting) > MASKED_BYTES:
+            self._skipped_lines += self._waiting[:-MASKED_BYTES].count(b"\n")
             self._waiting, self._masked = self._waiting[-MASKED_BYTES:], MaskedBytes()
         if self._timer is None:
             self._flush()
@@ -41,11 +50,19 @@ class LiveOutput:
     def _flush(self, *, is_last: bool = False) -> None:
         data = self._masked.write(self._waiting) + (self._masked.close() if is_last else b"")
         self._waiting = b""
-        if len(data) > SHOW_BYTES:
-            data = b"\n[...]\n" + data[-SHOW_BYTES:].partition(b"\n")[2]
+        if len(data) > SHOW_BYTES or self._skipped_lines:
+            newest = data[-SHOW_BYTES:].partition(b"\n")[2]
+            count = self._skipped_lines + data.count(b"\n") - newest.count(b"\n") - self._is_in_line
+            data = b"\n" * self._is_in_line + f"[... {count:,} lines ...]\n".encode() + newest
+            self._skipped_lines = 0
             self._decoder.reset()
-        text = self._decoder.decode(data, is_last)
-        is_idle = is_last or not text
+        is_idle = not self._print(data, is_last=is_last) or is_last
         self._timer = None if is_idle else asyncio.get_running_loop().call_later(SHOW_INTERVAL_S, self._flush)
+
+    def _print(self, data: bytes, *, is_last: bool = False) -> bool:
+        """Show masked output. Return False if there is none."""
+        text = self._decoder.decode(data, is_last)
         if text:
+            self._is_in_line = not text.endswith("\n")
             self._show(text)
+        return bool(text)

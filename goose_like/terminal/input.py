@@ -1,14 +1,12 @@
 """The input line of a session at the bottom of the terminal, with rows of live output above and a status row below."""
 
 import asyncio
-import os
-import sys
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal, Self, cast
+from typing import Literal
 
 from prompt_toolkit import layout
 from prompt_toolkit.application import Application, create_app_session
@@ -18,22 +16,47 @@ from prompt_toolkit.completion import Completer, DummyCompleter, DynamicComplete
 from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching, vi_insert_mode
+from prompt_toolkit.filters import (
+    Condition,
+    emacs_mode,
+    has_completions,
+    is_searching,
+    vi_insert_mode,
+    vi_navigation_mode,
+)
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
-from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout.processors import AppendAutoSuggestion, HighlightSelectionProcessor
 from prompt_toolkit.output.color_depth import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.widgets import SearchToolbar
-from typing_extensions import override
+
+from .prompt_files import InputHistory, PromptOutput
 
 INPUT_ROWS = 10
 MENU_ROWS = 8
 _LABEL = "goose> "
 QUIT_WITHIN_S = 2.0
+REWIND_WITHIN_S = 1.0
+KEY_HELP = (
+    ("Enter", "send; while the model works: queue the message for its next step"),
+    ("Ctrl-S", "while the model works: stop the step and send now"),
+    ("Esc", "stop the turn; twice at an empty prompt: go back to a message"),
+    ("Shift-Tab", "next mode: ask, auto, plan"),
+    ("Ctrl-O", "unfold or fold the output of the last call"),
+    ("Alt-Enter", "new line; Esc Enter too"),
+    ("Tab, arrows", "choose a completion"),
+    ("Ctrl-R, arrows", "search earlier inputs"),
+    ("Ctrl-V, Alt-V", "paste an image"),
+    ("Ctrl-X Ctrl-E", "open your editor"),
+    ("Ctrl-C", "stop the turn, or clear the input; twice: leave, like Ctrl-D"),
+    ("Ctrl-Z", "suspend; fg comes back"),
+    ("!COMMAND", "run a shell command and show its output to the model"),
+    ("@PATH", "attach a file or folder"),
+    ("/help", "list the commands; ? shows or hides these keys"),
+)
+"""The keys of a session, each with its effect."""
 
 
 class Prompt:
@@ -45,6 +68,8 @@ class Prompt:
     - `on_interrupt` handles Ctrl-C and returns whether it stopped something.
     - `on_steer` handles Ctrl-S with the typed text and returns whether it took the text.
     - `on_paste` handles the key that pastes an image. `on_leave` is called when the prompt closes.
+    - `is_working` returns whether Esc would stop something. `on_mode` handles Shift-Tab.
+    - `on_unfold` handles Ctrl-O. `on_help` handles `?` at an empty prompt.
 
     Inputs are kept in the file `history` once `save_history` got the function that masks secrets.
     """
@@ -56,6 +81,10 @@ class Prompt:
         self.on_leave: Callable[[], object] = lambda: None
         self.on_steer: Callable[[str], bool] = lambda words: False
         self.on_paste: Callable[[], None] = lambda: self.print("the session is still starting; paste again\n")
+        self.is_working: Callable[[], bool] = lambda: False
+        self.on_mode: Callable[[], None] = lambda: None
+        self.on_unfold: Callable[[], None] = lambda: None
+        self.on_help: Callable[[], None] = lambda: None
         self.completer: Completer = DummyCompleter()
         self._running: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str] = asyncio.Queue()
@@ -66,10 +95,10 @@ class Prompt:
         self._resources = ExitStack()
         self._draft = Document()
         self._unprinted = ""
-        self._interrupted_at = 0.0
+        self._interrupted_at = self._escaped_at = 0.0
         self._is_tab_pending = False
-        self._output = _Output.open()
-        self._history = _InputHistory(str(history))
+        self._output = PromptOutput.open()
+        self._history = InputHistory(str(history))
         self.save_history = self._history.save
         self._buffer = Buffer(
             multiline=True,
@@ -295,6 +324,21 @@ class Prompt:
             else:
                 self.print("(press Ctrl-C again to leave)\n")
 
+    def _escape(self) -> None:
+        """Handle Esc: stop the work, or go back to an earlier message when it is pressed twice at an empty prompt."""
+        now = time.monotonic()
+        is_again, self._escaped_at = now - self._escaped_at < REWIND_WITHIN_S, now
+        if self.is_working():
+            self._escaped_at = 0.0  # a second one stops too
+            self.on_interrupt()
+        elif is_again and not self._buffer.text and not self._question:
+            self._escaped_at = 0.0
+            self._lines.put_nowait("/rewind\n")
+
+    def _escape_twice(self) -> None:
+        self._escape()
+        self._escape()
+
     def _submit(self) -> None:
         if self._question and not self._is_command(self._buffer.text):
             self._end_question(self._buffer.text + "\n")  # answers stay out of the input history
@@ -339,6 +383,7 @@ class Prompt:
         buffer = self._buffer
         is_typing = ~is_searching
         is_inserting = emacs_mode | vi_insert_mode
+        is_empty = Condition(lambda: not buffer.text and self._question is None)
         has_choice = Condition(lambda: bool(buffer.complete_state and buffer.complete_state.current_completion))
         keys = KeyBindings()
         keys.add("enter", filter=is_typing)(lambda _: self._submit())
@@ -352,62 +397,15 @@ class Prompt:
         keys.add("c-v", filter=is_typing & is_inserting)(lambda _: self.on_paste())
         keys.add("escape", "v", filter=is_typing & emacs_mode)(lambda _: self.on_paste())
         keys.add("c-x", "c-e", filter=is_typing)(lambda _: self._open_editor())
+        keys.add("c-o")(lambda _: self.on_unfold())
+        keys.add("c-z", filter=is_typing)(lambda event: event.app.suspend_to_background())
+        keys.add("s-tab", filter=is_typing & ~has_completions)(lambda _: self.on_mode())
+        keys.add("?", filter=is_typing & is_inserting & is_empty)(lambda _: self.on_help())
+        # A key behind Esc in the same read belongs to it (Alt-Enter). Alone it need not wait for one during work.
+        is_alone = Condition(lambda: self.is_working() and not self.app.key_processor.input_queue)
+        takes_escape = is_typing & ~has_completions & (emacs_mode | vi_navigation_mode)
+        keys.add("escape", filter=takes_escape, eager=is_alone)(lambda _: self._escape())
+        keys.add("escape", "escape", filter=takes_escape)(lambda _: self._escape_twice())
+        keys.add("escape", filter=is_typing & has_completions & emacs_mode)(lambda _: self._close_menu())
         keys.add("c-l")(lambda event: event.app.renderer.clear())
         return keys
-
-
-class _InputHistory(FileHistory):
-    """Earlier inputs in a private file. Without write access they are forgotten with the session.
-
-    New inputs wait until `save` is called, because their secrets cannot be masked before.
-    """
-
-    def __init__(self, filename: str) -> None:
-        super().__init__(filename)
-        self._waiting: list[str] = []
-        self._mask: Callable[[str], str] | None = None
-
-    def save(self, mask: Callable[[str], str]) -> None:
-        """Save the inputs so far and all later ones, as `mask` returns them."""
-        self._mask = mask
-        waiting, self._waiting = self._waiting, []
-        for text in waiting:
-            self.store_string(text)
-
-    @override
-    def store_string(self, string: str) -> None:
-        if self._mask is None:
-            self._waiting.append(string)
-            return
-        with suppress(OSError):
-            os.close(os.open(self.filename, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            os.chmod(self.filename, 0o600)  # earlier versions let others read it
-            super().store_string(self._mask(string))
-
-
-class _Output(Vt100_Output):
-    """A terminal that can receive several changes in one write."""
-
-    _is_held = False
-
-    @classmethod
-    def open(cls) -> Self:
-        """Open the terminal of standard error."""
-        output = cls.from_pty(sys.stderr, os.environ.get("TERM"))
-        output.enable_cpr = False  # the answers to cursor position requests would mix with typed keys
-        return cast(Self, output)
-
-    @contextmanager
-    def hold_writes(self) -> Iterator[None]:
-        self._is_held = True
-        try:
-            yield
-        finally:
-            self._is_held = False
-            self.flush()
-
-    @override
-    def flush(self) -> None:
-        if not self._is_held:
-            with suppress(OSError):  # the terminal is gone: SIGHUP ends the session
-                super().flush()

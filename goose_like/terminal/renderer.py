@@ -10,7 +10,7 @@ from goose_like.core.message import ToolResult, Usage
 
 from .escape import escape_controls, escape_invisible, to_one_line
 from .lines import MAX_LINE, LineWriter, StyledText
-from .tool_call import FAILURE_NOTE, LIVE_LINES, PLAN_TOOL, RunningCall, describe_call, get_code_lines
+from .tool_call import FAILURE_NOTE, PLAN_TOOL, RunningCall, describe_call, get_code_lines
 
 ERROR_ROWS = 10
 CALL_ROWS = 5
@@ -194,11 +194,7 @@ class Renderer:
         long = _LEFT_OUT.search(result.output)
         total = len(body) if long or running.is_command else 0
         total += int(long[1].replace(",", "")) - 1 if long and long[1] else 0
-        hidden = max(total, running.line_count) - LIVE_LINES - len(running.tail)
-        if running.tail and hidden > 0:
-            self.print_output_line(running, f"… {hidden:,} more line{'s' * (hidden > 1)}{hint}")
-        for line in running.tail:
-            self.print_output_line(running, line)
+        self._print_tail(running, max(total, running.line_count), hint)
         is_failure = is_failed(result, notes)
         if running.call.name == PLAN_TOOL:
             if not is_failure:
@@ -210,8 +206,21 @@ class Renderer:
             notes = [self._summarize_body(body)]
         if long:
             notes.append(long[2])
-        self._print_end(running, escape_controls(" · ".join(filter(None, notes))), is_failure)
+        text = escape_controls(" · ".join(filter(None, notes)))
+        self._print_end(running, text, *(("✗", "red") if is_failure else ("✓", "green")))
         self.lines.write_pictures(result)
+
+    def print_stopped(self, running: RunningCall, *, hint: str = "") -> None:
+        """Print the last lines of a call that was stopped, and that it was."""
+        self._print_tail(running, running.line_count, hint)
+        self._print_end(running, "stopped", "■", "yellow")
+
+    def _print_tail(self, running: RunningCall, total: int, hint: str) -> None:
+        hidden = total - len(running.head) - len(running.tail)
+        if running.tail and hidden > 0:
+            self.print_output_line(running, f"… {hidden:,} more line{'s' * (hidden > 1)}{hint}")
+        for line in running.tail:
+            self.print_output_line(running, line)
 
     def _summarize_body(self, body: list[str]) -> str:
         """Return one line for a result: a first line in brackets describes the other lines."""
@@ -224,8 +233,8 @@ class Renderer:
         more = f" (+{len(body) - 1} lines)" if len(body) > 1 else ""
         return to_one_line(body[0], self.lines.get_room(14 + len(more))) + more if body else ""
 
-    def _print_end(self, running: RunningCall, text: str, is_failure: bool) -> None:
-        head = f"  {'✗' if is_failure else '✓'}{running.label} "
+    def _print_end(self, running: RunningCall, text: str, mark: str, style: str) -> None:
+        head = f"  {mark}{running.label} "
         rows = [row[:MAX_LINE] for row in self.lines.wrap(text, len(head))] if text else []
         if len(rows) > ERROR_ROWS:
             rows = [*rows[: ERROR_ROWS - 1], f"… {len(rows) - ERROR_ROWS + 1} more lines"]
@@ -233,7 +242,7 @@ class Renderer:
             took = f"{time.monotonic() - running.started_at:.1f} s"
             is_tight = rows and len(head) + len(rows[-1]) + len(took) + 3 > self.lines.get_room(0)
             rows = [*rows, took] if is_tight or not rows else [*rows[:-1], f"{rows[-1]} · {took}"]
-        self.lines.write_line(head + f"\n{' ' * len(head)}".join(rows), "red" if is_failure else "green")
+        self.lines.write_line(head + f"\n{' ' * len(head)}".join(rows), style)
 
 
 def _describe_answer(question: events.Question, answer: events.Answer) -> str:

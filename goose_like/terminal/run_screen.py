@@ -119,10 +119,10 @@ class RunScreen(Screen):
         if running is None:
             return
         width = self.renderer.lines.get_room(4 + len(running.label))
-        first_number = running.line_count + 1
-        for number, line in enumerate(running.add_output(text, width), first_number):
-            is_blank_start = not line and number == 1
-            if number <= LIVE_LINES and not is_blank_start:
+        shown_count = len(running.head)
+        running.add_output(text, width)
+        for number, line in enumerate(running.head[shown_count:], shown_count):
+            if line or number:  # no blank line at the start
                 self.renderer.print_output_line(running, line)
         more = f" · {running.line_count:,} lines" if running.line_count > LIVE_LINES else ""
         rest = f" · {fit_line(running.rest, 0, width)}" if running.rest else ""

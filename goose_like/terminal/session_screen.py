@@ -12,22 +12,27 @@ from rich.text import Text
 from typing_extensions import override
 
 from goose_like.core import events
+from goose_like.core.history import INTERRUPTED, SHOWN_UNTIL_THEN
 from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
+from goose_like.core.tool import current_call
 
 from .escape import escape_controls, to_one_line
-from .input import Prompt
+from .input import KEY_HELP, Prompt
 from .interaction import ask_person
 from .markdown_stream import MarkdownStream
 from .renderer import Renderer
-from .tool_call import RunningCall, convert_nested_event, number_calls
+from .tool_call import KEPT_LINES, LIVE_LINES, PLAN_TOOL, RunningCall, convert_nested_event, number_calls
 from .wrap import ConsoleLines
 
 FRAME_S = 1 / 15
 TICK_S = 0.1
 OPEN_ROWS = 12
 PLAN_ROWS = 8
+HEAD_ROWS = 3
 TAIL_ROWS = 5
+OTHER_ROWS = 12
+"""Rows of the terminal that unfolded output leaves to the rest."""
 THINKING_CHARACTERS = 400
 BELL_AFTER_S = 10.0
 _DOTS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -38,6 +43,7 @@ class SessionScreen(Notifier):
 
     `finished` holds the calls with their results; `/show N` takes an index into it, from 1. `get_queue` returns the
     messages that wait for the next step, and `add_to_queue` adds one. Lines that `is_command` names answer no question.
+    `find_result` returns the result that the history has for a call that was stopped.
     """
 
     def __init__(self, prompt: Prompt, bell: Literal["bell", "osc9", "off"] = "bell") -> None:
@@ -50,6 +56,7 @@ class SessionScreen(Notifier):
         self.get_queue: Callable[[], Sequence[str]] = tuple
         self.add_to_queue: Callable[[str], None] | None = None
         self.is_command: Callable[[str], bool] = lambda line: False
+        self.find_result: Callable[[str], ToolResult | None] = lambda call_id: None
         self._prompt = prompt
         self._bell = bell
         self._prompt.live = self._render_below
@@ -59,7 +66,8 @@ class SessionScreen(Notifier):
         self._thought = self._status = ""
         self._turn_started_at: float | None = None
         self._is_open = False
-        self._has_answer_text = False
+        self._has_answer_text = self._shows_keys = self._is_unfolded = False
+        self._last_call: RunningCall | None = None
         self._plan: Sequence[events.Task] = ()
         self._cached_below = (0, "")
         self._frame: asyncio.TimerHandle | None = None
@@ -73,6 +81,7 @@ class SessionScreen(Notifier):
                 self._status = ""
                 self.renderer.print_event(event)
             case events.TurnStarted(message=message) | events.Interjected(message=message):
+                self._stop_calls()
                 self._start_message(message)
             case events.Status(text=text):
                 self._status = escape_controls(text)
@@ -87,7 +96,8 @@ class SessionScreen(Notifier):
             case events.MessageCompleted(message=message, is_cut=is_cut):
                 self._complete_message(message, is_cut)
             case events.ToolStarted(call=call):
-                self._calls[call.id] = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
+                self._last_call = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
+                self._calls[call.id] = self._last_call
                 self._status = ""
             case events.ToolProgress(call_id=call_id, text=text):
                 self._add_output(call_id, text)
@@ -121,10 +131,15 @@ class SessionScreen(Notifier):
         self.draw()
         read_answer = partial(self._prompt.read_answer, is_command=self.is_command)
         asked_at, self._status = time.monotonic(), "waiting for your answer"
+        asking = self._calls.get(current_call.get(""))
+        if asking:
+            asking.is_asking = True
         try:
             return await ask_person(question, read_answer, self.renderer.print_detail, self.show, self.add_to_queue)
         finally:
             self._status = ""
+            if asking:
+                asking.is_asking = False
             for running in self._calls.values():
                 running.skip_time(time.monotonic() - asked_at)
 
@@ -135,6 +150,16 @@ class SessionScreen(Notifier):
         else:
             self._console.print(renderable)
         self._draw_soon()
+
+    def toggle_keys(self) -> None:
+        """Show the keys above the prompt, or hide them."""
+        self._shows_keys = not self._shows_keys
+        self.draw()
+
+    def toggle_output(self) -> None:
+        """Unfold the output of the last call above the prompt, or fold it."""
+        self._is_unfolded = not self._is_unfolded
+        self.draw()
 
     def show_startup(self) -> None:
         """Show status texts until `show_session` is called."""
@@ -170,13 +195,16 @@ class SessionScreen(Notifier):
     # --- messages
 
     def _start_message(self, message: Message) -> None:
-        """Print the person's message, without the files and images attached to it."""
+        """Print the person's message, without attached files, and with the names of attached images."""
         self._turn_started_at = self._turn_started_at or time.monotonic()
-        self._has_answer_text = False
+        self._has_answer_text = self._shows_keys = False
         self._status = ""
         rows = self.renderer.lines.wrap(escape_controls(message.first_text), 2)
         self._print_space()
         self.renderer.lines.write_line(Text("> " + "\n  ".join(rows), "bold cyan"))
+        for image in message.images:
+            name = to_one_line(image.source, self.renderer.lines.get_room(20))
+            self.renderer.lines.write_line(f"  image attached: {name}", "cyan")
 
     def _add_answer_text(self, text: str) -> None:
         if not self._has_answer_text:
@@ -195,11 +223,7 @@ class SessionScreen(Notifier):
             lines.write_line("(cut off)", "yellow")
 
     def _finish_turn(self, event: events.TurnFinished) -> None:
-        for running in self._calls.values():
-            self.renderer.print_head(running)
-            for line in running.get_last_lines(TAIL_ROWS):
-                self.renderer.print_output_line(running, line)
-        self._calls.clear()
+        self._stop_calls()
         self._status = ""
         self.renderer.print_turn_end(event)
         self._print_space()
@@ -221,15 +245,42 @@ class SessionScreen(Notifier):
         running = self._calls.get(result.call_id)
         if running is None:
             return
+        if result.output.startswith(INTERRUPTED):
+            self._print_stopped(running, result)
+            del self._calls[result.call_id]
+            return
+        self._print_output(running)
+        del self._calls[result.call_id]
+        self.finished.append((running.call, result))
+        self._last_call = running
+        self.renderer.print_result(running, result, hint=f" · /show {len(self.finished)}")
+        if not running.line_count:  # the output was in the result only; Ctrl-O can unfold it
+            running.add_output(f"{result.output}\n", self.renderer.lines.get_room(4))
+        self._status = ""
+
+    def _stop_calls(self) -> None:
+        """Print the calls that were stopped before they had a result, and keep what they showed for `/show`."""
+        for call_id, running in self._calls.items():
+            stopped = ToolResult(call_id=call_id, output=INTERRUPTED, is_error=True)
+            self._print_stopped(running, self.find_result(call_id) or stopped)
+        self._calls.clear()
+
+    def _print_stopped(self, running: RunningCall, result: ToolResult) -> None:
+        if running.call.name == PLAN_TOOL:
+            return
+        if not running.line_count and SHOWN_UNTIL_THEN in result.output:  # a resumed session
+            self._add_output(running.call.id, result.output.partition(SHOWN_UNTIL_THEN)[2])
+        self._print_output(running)
+        self.finished.append((running.call, result))
+        self.renderer.print_stopped(running, hint=f" · /show {len(self.finished)}")
+
+    def _print_output(self, running: RunningCall) -> None:
+        """Print the head and the first lines of a call that ends."""
         if running.rest:
-            self._add_output(result.call_id, "\n")
+            self._add_output(running.call.id, "\n")
         self.renderer.print_head(running)
         for line in running.head:
             self.renderer.print_output_line(running, line)
-        del self._calls[result.call_id]
-        self.finished.append((running.call, result))
-        self.renderer.print_result(running, result, hint=f" · /show {len(self.finished)}")
-        self._status = ""
 
     # --- frames
 
@@ -275,9 +326,15 @@ class SessionScreen(Notifier):
             yield rows
         for running in self._calls.values():
             if not running.is_head_printed:
-                yield Text.assemble(*self.renderer.format_call(running))
-            for line in running.get_last_lines(TAIL_ROWS):
-                yield Text(f"  │{running.label} {to_one_line(line, width - 6)}", "dim")
+                state = [(f" · {running.state}", "yellow")] if len(self._calls) > 1 and running.is_asking else []
+                yield Text.assemble(*self.renderer.format_call(running), *state)
+            if not (self._is_unfolded and running is self._last_call):
+                yield from _format_rows(running, running.get_excerpt(HEAD_ROWS, TAIL_ROWS), width)
+        if self._is_unfolded and self._last_call:
+            yield from self._format_unfolded(self._last_call, width)
+        if self._shows_keys:
+            for key, effect in KEY_HELP:
+                yield Text(f"  {key:<16}{to_one_line(effect, width - 20)}", "cyan")
         if self._turn_started_at is not None:
             yield self._format_activity(width, time.monotonic() - self._turn_started_at)
         elif self._status and not self._is_open:
@@ -287,13 +344,20 @@ class SessionScreen(Notifier):
         if any(task.is_open for task in self._plan):
             yield from (Text.assemble(*row) for row in self.renderer.format_plan_rows(self._plan, PLAN_ROWS))
 
+    def _format_unfolded(self, running: RunningCall, width: int) -> Iterator[RenderableType]:
+        """Yield as much of the output of a call as fits on the screen."""
+        row_count = max(self._prompt.size.rows - OTHER_ROWS, HEAD_ROWS + TAIL_ROWS)
+        yield Text(f"  output of {to_one_line(running.call.name, width - 40)} · Ctrl-O folds it", "cyan")
+        head_rows = min(row_count // 3, LIVE_LINES)
+        yield from _format_rows(running, running.get_excerpt(head_rows, min(row_count - head_rows, KEPT_LINES)), width)
+
     def _format_activity(self, width: int, elapsed_s: float) -> Text:
         dot = _DOTS[int(elapsed_s * 10) % len(_DOTS)]
         activity = self._status
         if self._thought and not self._has_answer_text:
             activity = f"thinking: {' '.join(self._thought.split())[-max(width - 30, 10) :]}"
         elif self._calls and not activity:
-            activity = f"running {', '.join(running.call.name for running in self._calls.values())}"
+            activity = ", ".join(f"{running.state}: {running.call.name}" for running in self._calls.values())
         line = f"{dot} {to_one_line(activity or 'thinking', width - 12)} · {elapsed_s:.0f} s"
         return Text(line, "dim")
 
@@ -301,6 +365,12 @@ class SessionScreen(Notifier):
         """Call the person back after a turn that took long."""
         if self._turn_started_at is not None and time.monotonic() - self._turn_started_at > BELL_AFTER_S:
             self._prompt.alert(self._bell)
+
+
+def _format_rows(running: RunningCall, lines: Iterable[str], width: int) -> Iterator[Text]:
+    """Yield a row for each line of the output of a call."""
+    for line in lines:
+        yield Text(f"  │{running.label} {to_one_line(line, width - 6)}", "dim")
 
 
 class _PrintBuffer(io.StringIO):

@@ -13,16 +13,20 @@ from .lines import MAX_LINE
 PLAN_TOOL = "update_plan"
 LIVE_LINES = 12
 TAIL_LINES = 3
+KEPT_LINES = 100
 CODE_LINES = 12
 
 _NOTE = re.compile(r"\[([a-z].{0,9998})\]")
 """A note in brackets at the end of output, as the tools `shell` and `run_code` write it."""
+_GAP = re.compile(r"\[\.\.\. ([\d,]{1,12}) lines \.\.\.\]")
+"""The line in live output that stands for lines which were skipped (`goose_like.sdk.live_output`)."""
 FAILURE_NOTE = re.compile(r"(p\d+: )?(exit code [1-9]|killed by )|raised |not allowed: |no (network|connection): ")
 
 
 class RunningCall:
     """A call with the first and last lines of its output, the number of lines, and the unfinished last line.
 
+    `is_asking` is true while the person is asked about the call.
     `label` is the number of the call among parallel calls, or empty. `started_at` is a monotonic time.
     `is_head_printed` is true when no head is wanted any more; the plan has none, because it is shown itself.
     """
@@ -34,8 +38,10 @@ class RunningCall:
         self.is_head_printed = call.name == PLAN_TOOL
         self.line_count = 0
         self.head: list[str] = []
-        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self.newest: deque[str] = deque(maxlen=KEPT_LINES)
         self.rest = ""
+        self.is_asking = False
+        self._has_gap = False
         self._dropped = 0
         self._last = ""
 
@@ -44,30 +50,52 @@ class RunningCall:
         """A command or code: its result is the output, with notes at its end."""
         return not self.call.parse_arguments().keys().isdisjoint(("command", "code")) or self.line_count > 0
 
+    @property
+    def tail(self) -> list[str]:
+        """The last lines, without those in `head`."""
+        return [*self.newest][-TAIL_LINES:]
+
+    @property
+    def state(self) -> str:
+        """The thing that the call waits for."""
+        if self.is_asking:
+            return "waiting for your answer"
+        arguments = self.call.parse_arguments()
+        return "waiting for the network" if "url" in arguments or "urls" in arguments else "running"
+
     def skip_time(self, seconds: float) -> None:
         """Leave the time of a question out of the time that the call took."""
         if self.started_at is not None:
             self.started_at += seconds
 
-    def add_output(self, text: str, width: int) -> list[str]:
-        """Add output and return the lines that are complete now, fitted to so many columns."""
+    def add_output(self, text: str, width: int) -> None:
+        """Add output. Lines are fitted to so many columns."""
         first, *more = text.split("\n")
         self._extend_rest(first)
-        lines = []
         for piece in more:
             self._last = self.rest.rstrip("\r")
-            line = fit_line(self._last, self._dropped, width)
+            dropped = self._dropped
             self.rest, self._dropped = "", 0
             self._extend_rest(piece)
+            if gap := _GAP.fullmatch(self._last):
+                self._has_gap = True
+                self.line_count += int(gap[1].replace(",", ""))
+                self.newest.clear()
+                continue
             self.line_count += 1
-            (self.head if self.line_count <= LIVE_LINES else self.tail).append(line)
-            lines.append(line)
-        return lines
+            is_first = len(self.head) < LIVE_LINES and not self._has_gap
+            (self.head if is_first else self.newest).append(fit_line(self._last, dropped, width))
 
-    def get_last_lines(self, count: int) -> list[str]:
-        """Return the last lines, with the unfinished one."""
-        lines = [*(self.head if len(self.tail) < TAIL_LINES else ()), *self.tail]
-        return [*lines, *([self.rest] if self.rest else [])][-count:]
+    def get_excerpt(self, head_rows: int, tail_rows: int) -> list[str]:
+        """Return the first and the last lines, with the unfinished one, and how many are between them."""
+        lines = [*self.newest, *([self.rest] if self.rest else [])]
+        is_whole = self.line_count == len(self.head) + len(self.newest)
+        if is_whole and len(self.head) + len(lines) <= head_rows + tail_rows + 1:
+            return [*self.head, *lines]
+        head = self.head[:head_rows]
+        tail = [*(self.head[head_rows:] if is_whole else ()), *lines][-tail_rows:]
+        hidden = self.line_count + bool(self.rest) - len(head) - len(tail)
+        return [*head, f"… {hidden:,} more lines", *tail]
 
     def _extend_rest(self, piece: str) -> None:
         """Extend the unfinished line. A carriage return restarts it; at the end it can be half of a line end."""

@@ -19,6 +19,7 @@ from goose_like.terminal.session_screen import SessionScreen
 
 from .clipboard import read_clipboard_image
 from .completer import SessionCompleter
+from .modes import choose_next_mode
 from .slash_registry import is_command_line
 from .status_line import format_status
 
@@ -78,7 +79,7 @@ class PipeIO:
     def show_startup(self, stop: Stop) -> None:
         """Do nothing: only signals stop a session that is starting."""
 
-    def show_session(self, context: SlashContext, stop: Stop, steer: Steer) -> None:
+    def show_session(self, context: SlashContext, stop: Stop, steer: Steer, is_working: Callable[[], bool]) -> None:
         """Show the end of a resumed session."""
         if messages := context.exchange.history.messages:
             last = messages[-1].text[:200] or messages[-1].role
@@ -96,12 +97,17 @@ class TerminalIO:
         self.notifier: Notifier = screen
         self.finished: Sequence[tuple[ToolCall, ToolResult]] = screen.finished
         self.show = screen.show
-        self.read_line, self.ask, self.close = prompt.read_line, prompt.read_answer, prompt.close
+        self.read_line, self.close = prompt.read_line, prompt.close
         self.prepend_text, self.copy_text = prompt.prepend_text, prompt.copy_text
         self._session: Session | None = None
         self._pasting: asyncio.Task[None] | None = None
         if choice.keys == "vi":
             prompt.use_vi_keys()
+
+    async def ask(self, label: str) -> str:
+        """Return a line in answer to a question, which appears below everything before it."""
+        self._screen.draw()
+        return await self._prompt.read_answer(label)
 
     async def shut_down(self) -> None:
         """Draw what is left and remove the prompt."""
@@ -113,21 +119,28 @@ class TerminalIO:
         self._prompt.on_interrupt = self._prompt.on_leave = stop
         self._screen.show_startup()
 
-    def show_session(self, context: SlashContext, stop: Stop, steer: Steer) -> None:
+    def show_session(self, context: SlashContext, stop: Stop, steer: Steer, is_working: Callable[[], bool]) -> None:
         """Draw a session above the prompt, with its earlier events, and connect the prompt's keys to it."""
         prompt, screen = self._prompt, self._screen
         inbox, session = context.exchange.inbox, context.exchange.session
         prompt.on_leave = lambda: None  # `read_line` reports it
-        prompt.on_interrupt, prompt.on_steer = stop, steer
+        prompt.on_interrupt, prompt.on_steer, prompt.is_working = stop, steer, is_working
+        prompt.on_mode = lambda: self._choose_mode(context)
+        prompt.on_unfold, prompt.on_help = screen.toggle_output, screen.toggle_keys
         prompt.on_paste = lambda: self._start_paste(context)
-        prompt.status = partial(format_status, context.exchange, context.profile)
+        prompt.status = partial(format_status, context)
         screen.get_queue, screen.add_to_queue = lambda: inbox.pending, inbox.put
         screen.is_command = is_command_line
+        screen.find_result = context.exchange.history.find_result
         prompt.completer = SessionCompleter(context)
         prompt.refresh_completions()
         screen.show_session(session.recent, context.exchange.history.plan, is_new=session is not self._session)
         self._session = session
         session.recent.clear()  # earlier events are drawn once
+
+    def _choose_mode(self, context: SlashContext) -> None:
+        choose_next_mode(context)
+        self._prompt.redraw()
 
     def _start_paste(self, context: SlashContext) -> None:
         if self._pasting is None or self._pasting.done():

@@ -17,10 +17,10 @@ from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext, SwitchSession
 from goose_like.agent.turn_request import TurnRequest, run_turn
 from goose_like.config.private_folder import remove_abandoned_folders
-from goose_like.config.profile import Profile
+from goose_like.config.profile import ApprovalMode, Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError, ProfileError
-from goose_like.core.events import PlanUpdated, Status, Task
+from goose_like.core.events import PlanUpdated, Status, Task, TurnFinished
 from goose_like.core.spelling import did_you_mean
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.index import write_label
@@ -30,10 +30,13 @@ from goose_like.terminal.interaction import handle_signals, is_terminal
 from goose_like.terminal.renderer import format_usage
 
 from .io import PipeIO, TerminalIO
+from .modes import apply_wanted_mode, has_new_mode
 from .shell_escape import run_shell_escape
-from .slash_registry import collect_commands, split_command_line
+from .slash_registry import collect_commands, is_command_line, split_command_line
 
 EXIT_WORDS = ("exit", ":q", "quit")
+RUN_PLAN = "Carry out the plan."
+_PLAN_ANSWERS: dict[str, ApprovalMode] = {"y": "auto", "yes": "auto", "q": "ask"}
 
 
 async def run_chat(
@@ -99,12 +102,13 @@ class ChatLoop:
         self._notes = notes
         self._start: asyncio.Timeout | None = None
         self._exchange: Exchange | None = None
-        self._work: asyncio.Task[None] | None = None
+        self._work: asyncio.Task[TurnFinished | None] | None = None
         self._is_turn = False
         self._naming: asyncio.Task[None] | None = None
         self._requests: dict[str, TurnRequest] = {}  # by their texts: a message may wait, or change the session
         self._problems: set[str] = set()
-        self._unsent = ""
+        self._unsent = self._next_line = ""
+        self._wanted_approval: ApprovalMode | None = None
 
     async def run(self, target: SwitchSession | None, plan: tuple[Task, ...], first: str) -> Session:
         """Run one exchange after another until the person leaves; return the last session.
@@ -156,7 +160,7 @@ class ChatLoop:
         if plan:
             exchange.journal.emit(PlanUpdated(tasks=plan))
         if first:
-            self._send(exchange, first)
+            self._send(context, first)
         line: asyncio.Task[str] | None = None
         try:
             while not context.is_ending and (self._work or not context.next_session):
@@ -168,6 +172,9 @@ class ChatLoop:
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if self._work and self._work.done():
                     self._finish_work(context, self._work)
+                    if self._next_line:
+                        text, self._next_line = self._next_line, ""
+                        await self._handle_line(text, context)
                 elif line and line.done():
                     text, line = line.result(), None
                     if not text:
@@ -183,6 +190,8 @@ class ChatLoop:
                 await asyncio.wait(tasks)
             self._work = None
         self._unsent = "\n".join(exchange.inbox.take())
+        if context.next_session and context.next_session.session is exchange.session:
+            self._wanted_approval = context.wanted_approval
         return context.next_session
 
     def _open_context(self, exchange: Exchange, profile: Profile) -> SlashContext:
@@ -191,8 +200,10 @@ class ChatLoop:
         context = SlashContext(
             *(exchange, profile, commands, io.show, io.ask, io.prepend_text, io.copy_text, io.finished),
             is_in_turn=lambda: self._work is not None and self._is_turn,
+            wanted_approval=self._wanted_approval,
         )
-        io.show_session(context, self.stop, self.steer)
+        self._wanted_approval = None
+        io.show_session(context, self.stop, self.steer, lambda: self._work is not None)
         new = [problem for problem in problems if problem not in self._problems]
         self._problems.update(new)
         for note in (*self._notes, *exchange.session.damage, *new):
@@ -209,6 +220,8 @@ class ChatLoop:
             return True
         if self._work is None or self._work.done():
             return False
+        if self._work.cancelling():
+            return True
         self._io.notifier.notify(Status(text="stopping"))
         self._work.cancel()
         return True
@@ -231,11 +244,13 @@ class ChatLoop:
         if self.signals[-1] != signal.SIGINT or not is_terminal(sys.stdin):
             self._io.close()
 
-    def _start_work(self, work: Coroutine[Any, Any, None], *, is_turn: bool = False) -> None:
+    def _start_work(self, work: Coroutine[Any, Any, TurnFinished | None], *, is_turn: bool = False) -> None:
         self._work, self._is_turn = asyncio.create_task(work), is_turn
 
-    def _finish_work(self, context: SlashContext, work: "asyncio.Task[None]") -> None:
+    def _finish_work(self, context: SlashContext, work: "asyncio.Task[TurnFinished | None]") -> None:
         """Send the messages that waited for the work, or put them back into the input if the work was stopped.
+
+        Without such messages, ask how to go on after a turn that only planned.
 
         If a command switches to another session, the messages are sent there.
 
@@ -245,13 +260,25 @@ class ChatLoop:
         self._work = None
         if is_terminal(sys.stdin):  # Ctrl-C has stopped the work and must not end the session too
             self.signals[:] = [number for number in self.signals if number != signal.SIGINT]
-        if not work.cancelled():
-            work.result()
+        end = None if work.cancelled() else work.result()
         inbox = context.exchange.inbox
         if work.cancelled() and inbox.pending:
             self._io.prepend_text("\n".join(inbox.take()))
         elif inbox.pending and not context.next_session:
-            self._send(context.exchange, "\n".join(inbox.take()))
+            self._send(context, "\n".join(inbox.take()))
+        elif end and end.reason == "stop" and not self._io.waits_for_work and _is_in_plan(context):
+            self._start_work(self._offer_plan(context))
+
+    async def _offer_plan(self, context: SlashContext) -> None:
+        """Ask whether to carry out the plan of the last turn. Other words are a message about the plan."""
+        typed = (await self._io.ask("  [y] run it  [q] run it with questions  [N] keep planning: ")).strip()
+        if approval := _PLAN_ANSWERS.get(typed.lower()):
+            context.wanted_approval = approval
+            await self._send_in_new_mode(context, RUN_PLAN)
+        elif is_command_line(typed) or typed in EXIT_WORDS:
+            self._next_line = typed
+        elif typed.lower() not in ("", "n", "no"):
+            context.exchange.inbox.put(typed)
 
     # --- lines
 
@@ -266,7 +293,7 @@ class ChatLoop:
         elif found := split_command_line(line, context.commands):
             await self._handle_command(context, *found)
         elif line.strip():
-            self._send(context.exchange, line)
+            self._send(context, line)
 
     async def _handle_command(self, context: SlashContext, name: str, words: str) -> None:
         if not self._io.waits_for_work:
@@ -295,20 +322,38 @@ class ChatLoop:
                 self._requests[message.text] = message
                 message = message.text
             if message:
-                self._send(context.exchange, message)
+                self._send(context, message)
 
-    def _send(self, exchange: Exchange, words: str) -> None:
+    def _send(self, context: SlashContext, words: str) -> None:
         """Start a turn with a message, or leave the message for the next step of the running turn."""
         if self._work:
-            exchange.inbox.put(words)
+            context.exchange.inbox.put(words)
             self._io.notifier.notify(Status(text=""))
+        elif has_new_mode(context):
+            self._start_work(self._send_in_new_mode(context, words))
         else:
-            self._start_work(self._run_turn(exchange, words), is_turn=True)
+            context.wanted_approval = None
+            self._start_work(self._run_turn(context.exchange, words), is_turn=True)
 
-    async def _run_turn(self, exchange: Exchange, words: str) -> None:
-        self.exit_code = (await run_turn(exchange, self._requests.pop(words, TurnRequest(words)))).exit_code
+    async def _send_in_new_mode(self, context: SlashContext, words: str) -> None:
+        """Leave a message for the exchange in another mode, or return it to the input if the person declines."""
+        if await apply_wanted_mode(context):
+            context.exchange.inbox.put(words)
+        else:
+            self._io.prepend_text(words)
+
+    async def _run_turn(self, exchange: Exchange, words: str) -> TurnFinished:
+        end = await run_turn(exchange, self._requests.pop(words, TurnRequest(words)))
+        self.exit_code = end.exit_code
         if exchange.history.turn_count == 1 and exchange.session.is_kept and exchange.view.has_own_accelerator:
             self._naming = asyncio.create_task(_write_title(exchange))
+        return end
+
+
+def _is_in_plan(context: SlashContext) -> bool:
+    """Return whether the session is in mode `plan` and stays there."""
+    is_leaving = context.next_session or context.is_ending or context.wanted_approval
+    return context.exchange.workspace.approval == "plan" and not is_leaving
 
 
 def _close_left_session(left: SwitchSession, entered: SwitchSession) -> None:

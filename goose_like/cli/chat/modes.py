@@ -1,4 +1,4 @@
-"""The modes of a session: the command `/mode`, and the question before a mode that allows more."""
+"""The modes of a session: the key and the command that change them, and the question before one that allows more."""
 
 from goose_like.agent.profile_choice import restrict_profile
 from goose_like.agent.slash_command import command
@@ -6,7 +6,7 @@ from goose_like.agent.slash_context import SlashContext
 from goose_like.config.profile import Profile
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
-from goose_like.workspace.permissions.policy import APPROVALS, MODES, describe_risk, effective_sandbox
+from goose_like.workspace.permissions.policy import APPROVALS, KEY_APPROVALS, MODES, describe_risk, effective_sandbox
 
 _SANDBOX_RISKS = {
     "workspace+network": "commands can send what they read to any machine",
@@ -17,7 +17,9 @@ _SANDBOX_RISKS = {
 @command(usage="[auto|ask|plan|yolo|SANDBOX]", choices=lambda context: (*APPROVALS, *MODES), anytime=True)
 async def mode(context: SlashContext, words: str) -> None:
     """Show or change the approval mode and the sandbox mode; while a turn runs, only to stricter ones."""
-    before = context.next_session.profile if context.next_session else context.profile
+    before = _get_profile(context)
+    if context.wanted_approval and not context.is_in_turn():
+        before = before.model_copy(update={"approval": context.wanted_approval})
     changes: dict[str, str] = {}
     for word in words.split():
         if word not in (*APPROVALS, *MODES):
@@ -32,12 +34,47 @@ async def mode(context: SlashContext, words: str) -> None:
         if restrict_profile(changed, before) != changed:
             raise UsageError("a looser mode waits for the end of the turn; Ctrl-C stops the turn")
         context.exchange.workspace.restrict(changed.sandbox, changed.approval)
-        context.switch_session(profile=changed)
+        _switch_mode(context, changed)
         context.show(f"{describe_mode(changed)} from now on; commands that run already keep their rights")
     elif await confirm_mode(context, changed):
-        context.switch_session(profile=changed)
+        _switch_mode(context, changed)
     else:
         context.show(describe_mode(before))
+
+
+def _get_profile(context: SlashContext) -> Profile:
+    return context.next_session.profile if context.next_session else context.profile
+
+
+def _switch_mode(context: SlashContext, profile: Profile) -> None:
+    context.wanted_approval = None
+    context.switch_session(profile=profile)
+
+
+def choose_next_mode(context: SlashContext) -> None:
+    """Choose the next approval mode for the next message. During a turn `ask` holds at once where it is stricter."""
+    before = context.wanted_approval or _get_profile(context).approval
+    position = KEY_APPROVALS.index(before) + 1 if before in KEY_APPROVALS else 0
+    context.wanted_approval = wanted = KEY_APPROVALS[position % len(KEY_APPROVALS)]
+    workspace = context.exchange.workspace
+    if context.is_in_turn() and wanted == "ask" and workspace.approval in ("auto", "yolo"):
+        workspace.restrict(workspace.mode, wanted)
+
+
+def has_new_mode(context: SlashContext) -> bool:
+    """Return whether another approval mode holds from the next message."""
+    modes = {context.profile.approval, context.exchange.workspace.approval}
+    return context.wanted_approval is not None and modes != {context.wanted_approval}
+
+
+async def apply_wanted_mode(context: SlashContext) -> bool:
+    """Switch to the approval mode that a key has chosen. Return False if the person declines it."""
+    changed = context.profile.model_copy(update={"approval": context.wanted_approval})
+    context.wanted_approval = None
+    is_confirmed = await confirm_mode(context, changed)
+    if is_confirmed:
+        _switch_mode(context, changed)
+    return is_confirmed
 
 
 def describe_mode(profile: Profile) -> str:

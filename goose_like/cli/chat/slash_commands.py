@@ -28,27 +28,20 @@ from goose_like.sessions.fork import fork as fork_session
 from goose_like.sessions.index import find_session, list_sessions
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import escape_controls, to_one_line
+from goose_like.terminal.input import KEY_HELP
 from goose_like.terminal.renderer import format_usage
 
 from .completer import list_model_choices, list_session_choices
 from .modes import confirm_mode, describe_mode
 from .startup import has_prompt
 
-KEYS = (
-    "Type a task and press Enter. While the model works, Enter queues a message for the next step and Ctrl-S sends it "
-    "now.\n"
-    "Alt-Enter (or Esc, Enter) starts a new line. Ctrl-X Ctrl-E opens your editor. Ctrl-R searches earlier inputs. Tab "
-    "and the arrow keys choose a completion. Ctrl-V or Alt-V pastes an image.\n"
-    "Ctrl-C stops a turn; pressed twice it leaves, like Ctrl-D, exit and :q.\n"
-    "!COMMAND runs a shell command and shows its output to the model. @PATH attaches a file."
-)
 _PATH_AND_REST = re.compile(r'(?:"(?P<quoted>[^"\n]+)"|(?P<bare>\S+))\s*(?P<rest>.*)', re.DOTALL)
 
 
 @command(anytime=True)
 def show_help(context: SlashContext, words: str) -> None:
     """Show the keys and commands."""
-    context.show(KEYS)
+    show_rows(context, KEY_HELP)
     commands = [command for _, command in sorted(context.commands.items())]
     show_rows(context, ((f"/{each.name} {each.usage}".rstrip(), _describe_command(each)) for each in commands))
 

@@ -2,17 +2,19 @@
 
 from rich.cells import cell_len
 
-from goose_like.agent.exchange import Exchange
-from goose_like.config.profile import Profile
+from goose_like.agent.slash_context import SlashContext
 from goose_like.providers.prices import compute_cost_usd, find_context_window
 from goose_like.terminal.escape import escape_controls
+from goose_like.workspace.permissions.policy import effective_sandbox
 
 
-def format_status(exchange: Exchange, profile: Profile, width: int) -> str:
+def format_status(context: SlashContext, width: int) -> str:
     """Return a line about an exchange with ANSI colours, without the last parts if it is too long.
 
-    The approval and the sandbox mode come first. They are there at any width.
+    The approval and the sandbox mode come first. They are there at any width. A mode that a key has chosen counts as
+    soon as no turn runs.
     """
+    exchange, profile = context.exchange, context.profile
     history, model = exchange.history, exchange.models.processor
     tokens, usage, cost = history.context_tokens, history.total_usage, compute_cost_usd(history.usage)
     # With usage, the cost has read the price table already.
@@ -29,14 +31,17 @@ def format_status(exchange: Exchange, profile: Profile, width: int) -> str:
         f"{usage.cache_read_tokens / usage.input_tokens:.0%} cached" if usage.cache_read_tokens else "",
         "cost unknown" if cost is None else f"${cost:.4f}" if cost else "",
     )
-    workspace = exchange.workspace
-    mode, rest = f"{workspace.approval} · {workspace.mode}", ""
+    workspace, wanted = exchange.workspace, context.wanted_approval
+    approval, sandbox = workspace.approval, workspace.mode
+    if wanted and not context.is_in_turn():
+        approval, sandbox = wanted, effective_sandbox(profile.sandbox, wanted)
+    mode, rest = f"{approval} · {sandbox}", f" · then {wanted}" if wanted and wanted != approval else ""
     for part in filter(None, parts):
         longer = f"{rest} · {part}"
         if cell_len(mode + longer) > width - 1:
             break
         rest = longer
-    colour = "1;33" if workspace.approval == "yolo" or workspace.mode == "full" else "22"
+    colour = "1;33" if approval == "yolo" or sandbox == "full" else "1;36" if approval == "plan" else "22"
     return f"\x1b[{colour}m{mode}\x1b[0;2m{escape_controls(rest)}\x1b[0m"
 
 

@@ -23,6 +23,8 @@ Grant = tuple[PermissionKind, SandboxMode, ApprovalMode, str]
 # From the strictest on.
 MODES: tuple[SandboxMode, ...] = ("read-only", "workspace", "workspace+network", "full")
 APPROVALS: tuple[ApprovalMode, ...] = ("plan", "ask", "auto", "yolo")
+KEY_APPROVALS: tuple[ApprovalMode, ...] = ("ask", "auto", "plan")
+"""The approval modes that a key of the session chooses, in this order. `yolo` is not one: it needs a question."""
 DECISIONS: tuple[Decision, ...] = ("refuse", "ask", "allow")
 
 _POLICY: dict[PermissionKind, tuple[Decision, Decision, Decision, Decision]] = {

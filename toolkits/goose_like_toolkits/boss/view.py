@@ -258,7 +258,7 @@ class BossScreen(Screen):
         for entry in self._work.log:
             yield Text(f"  {to_one_line(entry, width - 2)}", "dim", no_wrap=True)
         for running in active[-1].running.values():
-            for line in running.get_last_lines(_OUTPUT_ROWS):
+            for line in running.get_excerpt(0, _OUTPUT_ROWS - 1):
                 yield Text(f"  │ {to_one_line(line, width - 4)}", "dim", no_wrap=True)
         yield self._build_status_line(active, width)
 

@@ -1,0 +1,254 @@
+"""The keys of a session: modes and plan, stop, suspend, fold, and the list of keys."""
+
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from tests.e2e.command import shell
+
+WRITE = {"tool": "write_file", "arguments": {"path": "made.txt", "content": "x\n"}}
+LONG = {"calls": [shell("seq 1 3000; sleep 300")]}
+NETWORK = shell("echo got through", access="network")
+MODE = "\x1b[Z"  # Shift-Tab
+ESC = "\x1b"
+OFFER = "[y] run it  [q] run it with questions  [N] keep planning:"
+
+
+# --- modes
+
+
+def test_shift_tab_chooses_the_mode_of_the_next_message(session, place):
+    terminal = session({"text": "the plan", "calls": [WRITE]}, "a plan", {"calls": [WRITE]}, "done")
+    terminal.see_status("auto · workspace")
+    for status in ("plan · read-only", "ask · workspace", "auto · workspace", "plan · read-only"):
+        terminal.type(MODE)
+        terminal.see_status(status)
+    terminal.type("go\r")
+    terminal.see(OFFER)
+    assert not (place.work / "made.txt").exists()
+    terminal.type("\r")
+    for status in ("ask · workspace", "auto · workspace"):
+        terminal.type(MODE)
+        terminal.see_status(status)
+    terminal.type("go on\r")
+    terminal.see("done")
+    assert terminal.leave() == 0
+    assert (place.work / "made.txt").exists()
+    assert place.list_messages() == ["go", "go on"]
+
+
+@pytest.mark.parametrize(("key", "status"), [("y", "auto · workspace"), ("q", "ask · workspace")])
+def test_a_plan_is_run_after_the_answer(session, place, key, status):
+    run = {"calls": [WRITE], "expect": "Carry out the plan"}
+    terminal = session("first I **write**", run, "done", words=("--approval", "plan"))
+    terminal.type("go\r")
+    terminal.see(OFFER)
+    assert "first I write" in terminal.text
+    terminal.type(f"{key}\r")
+    terminal.see_status(status)
+    if key == "q":
+        terminal.see("[N] no:")
+        terminal.type("y\r")
+    terminal.see("done")
+    assert terminal.leave() == 0
+    assert (place.work / "made.txt").exists()
+    assert place.list_messages() == ["go", "Carry out the plan."]
+
+
+def test_words_and_commands_at_the_offer_keep_planning(session, place):
+    terminal = session("a plan", "a better plan", words=("--approval", "plan"))
+    terminal.type("go\r")
+    terminal.see(OFFER)
+    terminal.type("use sqlite\r")
+    terminal.see("a better plan")
+    terminal.see(OFFER)
+    terminal.type("/mode ask\r")
+    terminal.see_status("ask · workspace")
+    assert terminal.leave() == 0
+    assert place.list_messages() == ["go", "use sqlite"]
+
+
+def test_the_key_widens_no_sandbox_and_no_rule(session, place):
+    config = place.home / "config"
+    config.mkdir()
+    rules = "{processor: 'scripted:none', sandbox: read-only, approval: ask, permissions: {deny: [git push]}}"
+    (config / "profiles.yaml").write_text(f"mine: {rules}\n")
+    forbidden = {"calls": [WRITE, shell("touch made2.txt"), shell("git push origin")]}
+    terminal = session(forbidden, "as you say", words=("--profile", "mine"))
+    terminal.see_status("ask · read-only")
+    terminal.type(MODE)
+    terminal.see_status("auto · read-only")
+    terminal.type("go\r")
+    terminal.see("as you say")
+    assert "a rule forbids it" in terminal.text
+    assert list(place.work.iterdir()) == []
+
+
+def test_leaving_plan_for_a_wide_sandbox_asks(session, place):
+    terminal = session("hi", words=("--approval", "plan", "--sandbox", "full"))
+    terminal.see_status("plan · read-only")
+    terminal.type(f"{MODE}go\r")
+    terminal.see("continue in ask · full? [y]es  [N]o:")
+    terminal.type("\r")
+    terminal.see("goose> go")
+    terminal.see_status("plan · read-only")
+    assert place.events()[-1]["type"] == "session_started"
+
+
+def test_a_mode_chosen_during_a_turn(session, place):
+    """`ask` holds at once, `plan` after the turn."""
+    os.mkfifo(place.work / "wait")
+    terminal = session({"calls": [shell("echo working; read < wait")]}, {"calls": [WRITE]}, "done", "a plan")
+    terminal.type("go\r")
+    terminal.see("│ working")
+    terminal.type(MODE)
+    terminal.see_status("auto · workspace · then plan")
+    terminal.type(MODE)
+    terminal.see_status("ask · workspace")
+    (place.work / "wait").write_text("\n")
+    terminal.see("[N] no:")
+    terminal.type(MODE * 2)
+    terminal.see_status("ask · workspace · then plan")
+    terminal.type("n\r")
+    terminal.see("done")
+    terminal.see_status("plan · read-only")
+    terminal.type("next\r")
+    terminal.see(OFFER)
+    assert not (place.work / "made.txt").exists()
+
+
+# --- stop
+
+
+@pytest.mark.parametrize("step", [{"text": "late", "delay_s": 300}, LONG, {"calls": [NETWORK]}])
+def test_esc_stops_a_turn(session, place, step):
+    terminal = session(step, "second answer")
+    terminal.type("hi\r")
+    terminal.see("[N] no:" if "text" not in step and step is not LONG else "│ 3000" if step is LONG else "thinking")
+    terminal.type("half a ")
+    terminal.type(ESC)
+    terminal.see("■ cancelled")
+    terminal.idle()
+    terminal.type("\x15next\r")
+    terminal.see("second answer")
+    assert place.list_turn_ends() == ["cancelled", "stop"]
+    assert place.list_messages() == ["hi", "next"]
+
+
+def test_alt_enter_during_a_turn_is_a_new_line(session, place):
+    terminal = session(LONG, "second")
+    terminal.type("hi\r")
+    terminal.see("│ 3000")
+    terminal.type("one\x1b\rtwo")
+    terminal.see("two")
+    terminal.type("\x13")
+    terminal.see("second")
+    assert place.list_messages() == ["hi", "one\ntwo"]
+
+
+def test_esc_twice_goes_back_to_a_message(session):
+    terminal = session("one", "two")
+    terminal.type("first\r")
+    terminal.see("one")
+    terminal.idle()
+    terminal.type("typed" + ESC + ESC)
+    time.sleep(1.5)
+    assert "/rewind" not in terminal.text
+    terminal.type("\x15" + ESC + ESC)
+    terminal.see("> /rewind")
+
+
+@pytest.mark.parametrize("key", ["\x13", ESC, "\x03"])
+def test_a_stopped_call_is_marked_before_what_follows(session, open_screen, key):
+    terminal = session(LONG, "as you wish")
+    terminal.type("hi\r")
+    terminal.see("│ 3000")
+    terminal.type("leave that" * (key == "\x13") + key)
+    terminal.see("as you wish" if key == "\x13" else "■ cancelled")
+    terminal.idle()
+    drawn = terminal.text.partition("> hi\n")[2]
+    end = r"\n> leave that\n\nas you wish" if key == "\x13" else "■ cancelled"
+    tail = r"  │ 12\n  │ … 2,985 more lines · /show 1\n  │ 2998\n  │ 2999\n  │ 3000\n  ■ stopped · [\d.]+ s\n"
+    assert re.search(tail + end, drawn), drawn
+    terminal.type("/show\r")
+    terminal.see("interrupted: this call was cut off")
+    assert terminal.leave() == 0
+    terminal = open_screen("session", "resume", "talk")
+    terminal.see("goose>")
+    terminal.see("│ 3000\n  ■ stopped\n")
+    terminal.type("/show\r")
+    terminal.see("interrupted: this call was cut off")
+
+
+# --- suspend
+
+
+def test_ctrl_z_suspends_and_fg_comes_back(session, place):
+    job = 'set -m; "$@"; echo "it is suspended"; read line; fg; echo "it is over: $line"'
+    terminal = session("one", shell=job)
+    terminal.type("hi\r")
+    terminal.see("one")
+    terminal.type("half a thought\x1a")
+    terminal.see("it is suspended")
+    assert "goose>" not in "\n".join(terminal.rows)
+    terminal.type("back\r")
+    terminal.see("goose> half a thought")
+    terminal.see_status("auto · workspace")
+    terminal.type("\x15/exit\r")
+    terminal.see("it is over: back")
+    assert place.list_messages() == ["hi"]
+
+
+# --- what is shown
+
+
+def test_ctrl_o_unfolds_and_folds_the_last_output(session):
+    terminal = session({"calls": [shell("seq 100 130")]}, LONG)
+    terminal.type("go\r")
+    terminal.see("… 2,992 more lines\n  │ 2996\n")
+    assert "  │ 3\n  │ … " in terminal.text
+    assert "120" not in "\n".join(terminal.rows)
+    terminal.type("\x0f")
+    terminal.see("output of shell · Ctrl-O folds it")
+    terminal.see("  │ 2990\n")
+    terminal.type(ESC)
+    terminal.see("■ cancelled")
+    terminal.see("  │ 2990\n")
+    terminal.type("\x0f")
+    terminal.wait_gone("2990")
+
+
+def test_a_question_mark_lists_the_keys(session, place):
+    terminal = session("hello")
+    terminal.see_status("auto · workspace")
+    terminal.type("?")
+    terminal.see("Shift-Tab")
+    terminal.type("?")
+    terminal.wait_gone("Shift-Tab")
+    terminal.type("why?")
+    terminal.see("goose> why?")
+    assert "Shift-Tab" not in "\n".join(terminal.rows)
+    terminal.type("\r")
+    terminal.see("hello")
+    assert place.list_messages() == ["why?"]
+
+
+def test_an_attached_image_is_shown_by_its_name(session, place):
+    (place.work / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00shot")
+    terminal = session("I see")
+    terminal.type("look at shot.png\r")
+    terminal.see("> look at shot.png\n  image attached: shot.png\n")
+
+
+def test_a_terminal_that_ignores_suspension_keeps_the_prompt(session, place):
+    """Without job control nothing could continue the process."""
+    terminal = session("one")
+    terminal.type("hi\x1a\r")
+    terminal.see("one")
+    assert terminal.process.poll() is None
+    terminal.signal(signal.SIGTERM)
+    assert terminal.wait_exit() == 143
+    assert place.list_messages() == ["hi"]
