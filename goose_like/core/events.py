@@ -306,8 +306,8 @@ class Retrying(FrozenModel):
     type: Literal["retrying"] = "retrying"
     text: Utf8Text
     wait_s: float
-    retry: int = 0
-    max_retries: int = 0
+    retry: int = Field(default=0, exclude_if=operator.not_)
+    max_retries: int = Field(default=0, exclude_if=operator.not_)
 
 
 class ToolStarted(FrozenModel):
