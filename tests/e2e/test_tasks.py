@@ -1,0 +1,45 @@
+"""Background work in a session: `/tasks`, and the count on the status line."""
+
+START = {"tool": "start_process", "arguments": {"command": "echo ready; sleep 600"}}
+WAIT = {"tool": "shell", "arguments": {"command": "sleep 600"}}
+
+
+def delegate(task):
+    return {"tool": "delegate", "arguments": {"task": task}}
+
+
+def test_a_process_is_counted_listed_and_stopped(session):
+    terminal = session({"calls": [START]}, "started", "It stays up.", "bye")
+    terminal.type("go\r")
+    terminal.see("started")
+    terminal.see("It stays up.")
+    terminal.idle()
+    terminal.see_status("auto · workspace · 1 running (/tasks)")
+    terminal.type("/tasks\r")
+    terminal.see("/tasks NAME shows more")
+    assert "p1  echo ready; sleep 600 · " in terminal.text
+    assert "  │ ready" in terminal.text
+    terminal.type("/tasks stop p2\r")
+    terminal.see("nothing named 'p2' runs; there are: p1")
+    terminal.type("/tasks stop p1\r")
+    terminal.see("stopped p1: echo ready; sleep 600")
+    terminal.type("/tasks\r")
+    terminal.see("nothing runs in the background")
+    terminal.wait_gone("running (/tasks)")
+    assert terminal.leave() == 0
+
+
+def test_a_delegate_is_stopped_while_others_work(session, place):
+    steps = [{"calls": [delegate("one"), delegate("two")]}, {"calls": [WAIT]}, {"calls": [WAIT]}, "both are stopped"]
+    terminal = session(*steps)
+    terminal.type("go\r")
+    terminal.see_status("auto · workspace · 2 running (/tasks)")
+    terminal.see("shell sleep 600", times=2)
+    terminal.type("/tasks stop d1\r")
+    terminal.see("stopped d1: delegate: one")
+    terminal.see_status("auto · workspace · 1 running (/tasks)")
+    terminal.type("/tasks stop d2\r")
+    terminal.see("both are stopped")
+    assert terminal.text.count("the person stopped this delegate") == 2
+    assert terminal.leave() == 0
+    assert place.list_turn_ends() == ["stop"]
