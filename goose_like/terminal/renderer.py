@@ -175,7 +175,8 @@ class Renderer:
         call, mark = running.call, f"▸{running.label} "
         name = escape_controls(call.name)
         gutter = len(mark) + len(name) + 2
-        lines = get_code_lines(call) or [describe_call(call, CALL_ROWS * self.lines.get_room(gutter))]
+        row_count = 1 if running.is_subagent else CALL_ROWS
+        lines = get_code_lines(call) or [describe_call(call, row_count * self.lines.get_room(gutter))]
         rows = [row for line in lines for row in self.lines.wrap(line, gutter)]
         return [(mark, "cyan"), (name, "bold"), ("  " + f"\n{' ' * gutter}".join(rows), "")]
 
@@ -202,8 +203,8 @@ class Renderer:
             self.lines.write_line(self.format_call(running))
         if result.is_error and not notes:
             notes = [result.output.strip()]
-        elif not notes and not running.line_count:
-            notes = [self._summarize_body(body)]
+        elif running.is_subagent or not (notes or running.line_count):
+            notes = [self._summarize_body(body), *notes]
         if long:
             notes.append(long[2])
         text = escape_controls(" · ".join(filter(None, notes)))

@@ -22,7 +22,7 @@ from .input import KEY_HELP, Prompt
 from .interaction import ask_person
 from .markdown_stream import MarkdownStream
 from .renderer import Renderer
-from .tool_call import KEPT_LINES, LIVE_LINES, PLAN_TOOL, RunningCall, convert_nested_event, number_calls
+from .tool_call import KEPT_LINES, LIVE_LINES, PLAN_TOOL, RunningCall, convert_nested_event, describe_call, number_calls
 from .wrap import ConsoleLines
 
 FRAME_S = 1 / 15
@@ -101,7 +101,10 @@ class SessionScreen(Notifier):
                 self._status = ""
             case events.ToolProgress(call_id=call_id, text=text):
                 self._add_output(call_id, text)
-            case events.SubagentEvent():
+            case events.SubagentEvent(call_id=call_id, event=inner):
+                if running := self._calls.get(call_id):
+                    running.is_subagent = True
+                    running.call_count += isinstance(inner, events.ToolStarted)
                 self.notify(convert_nested_event(event, self.renderer.lines.get_room(5)))
             case events.ToolFinished(result=result):
                 self._finish_call(result)
@@ -249,6 +252,8 @@ class SessionScreen(Notifier):
             self._print_stopped(running, result)
             del self._calls[result.call_id]
             return
+        if running.is_subagent:
+            running.drop_output()
         self._print_output(running)
         del self._calls[result.call_id]
         self.finished.append((running.call, result))
@@ -325,12 +330,15 @@ class SessionScreen(Notifier):
         if rows := self._answer.render_open(width, OPEN_ROWS):
             yield rows
         for running in self._calls.values():
+            if running.is_subagent and not self._is_unfolded:
+                yield self._format_subagent(running, width)
+                continue
             if not running.is_head_printed:
                 state = [(f" · {running.state}", "yellow")] if len(self._calls) > 1 and running.is_asking else []
                 yield Text.assemble(*self.renderer.format_call(running), *state)
-            if not (self._is_unfolded and running is self._last_call):
+            if running.is_subagent or not (self._is_unfolded and running is self._last_call):
                 yield from _format_rows(running, running.get_excerpt(HEAD_ROWS, TAIL_ROWS), width)
-        if self._is_unfolded and self._last_call:
+        if self._is_unfolded and self._last_call and not self._is_running_subagent(self._last_call):
             yield from self._format_unfolded(self._last_call, width)
         if self._shows_keys:
             for key, effect in KEY_HELP:
@@ -343,6 +351,19 @@ class SessionScreen(Notifier):
             yield Text(f"  ⏎ {to_one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan")
         if any(task.is_open for task in self._plan):
             yield from (Text.assemble(*row) for row in self.renderer.format_plan_rows(self._plan, PLAN_ROWS))
+
+    def _is_running_subagent(self, running: RunningCall) -> bool:
+        return running.is_subagent and running.call.id in self._calls
+
+    def _format_subagent(self, running: RunningCall, width: int) -> Text:
+        """Return one line for a subagent: its task, the number of its calls, and the newest one."""
+        mark, count = f"▸{running.label} ", running.call_count
+        room = width - len(mark) - len(running.call.name) - 4
+        newest = running.state if running.is_asking else "".join([*running.head, *running.newest][-1:])
+        steps = " · ".join(filter(None, [f"{count} call{'s' * (count != 1)}" if count else "", newest]))
+        task = describe_call(running.call, max(room // 2, room - len(steps) - 3))
+        step = f" · {to_one_line(steps, max(room - len(task) - 3, 10))}" if steps else ""
+        return Text.assemble((mark, "cyan"), (running.call.name, "bold"), f"  {task}", (step, "dim"))
 
     def _format_unfolded(self, running: RunningCall, width: int) -> Iterator[RenderableType]:
         """Yield as much of the output of a call as fits on the screen."""

@@ -26,7 +26,8 @@ FAILURE_NOTE = re.compile(r"(p\d+: )?(exit code [1-9]|killed by )|raised |not al
 class RunningCall:
     """A call with the first and last lines of its output, the number of lines, and the unfinished last line.
 
-    `is_asking` is true while the person is asked about the call.
+    `is_asking` is true while the person is asked about the call. `is_subagent` is true if a subagent runs for the call:
+    its `call_count` calls are output that is folded into one line.
     `label` is the number of the call among parallel calls, or empty. `started_at` is a monotonic time.
     `is_head_printed` is true when no head is wanted any more; the plan has none, because it is shown itself.
     """
@@ -40,7 +41,8 @@ class RunningCall:
         self.head: list[str] = []
         self.newest: deque[str] = deque(maxlen=KEPT_LINES)
         self.rest = ""
-        self.is_asking = False
+        self.is_asking = self.is_subagent = False
+        self.call_count = 0
         self._has_gap = False
         self._dropped = 0
         self._last = ""
@@ -105,10 +107,16 @@ class RunningCall:
         self._dropped += max(0, len(line) - MAX_LINE)
         self.rest = line[:MAX_LINE]
 
+    def drop_output(self) -> None:
+        """Forget the output so far."""
+        self.line_count, self.rest = 0, ""
+        self.head.clear()
+        self.newest.clear()
+
     def split_result(self, output: str) -> tuple[list[str], list[str]]:
         """Split a result into its lines and the notes at its end, with notes about a failure first."""
         body, notes = output.removesuffix("\n").split("\n"), list[str]()
-        while self.is_command and body and (note := _NOTE.fullmatch(body[-1])):
+        while (self.is_command or self.is_subagent) and body and (note := _NOTE.fullmatch(body[-1])):
             if self.line_count and body[-1].rstrip("\r").rpartition("\r")[2] == self._last:
                 break  # the command printed this line itself
             notes.insert(0, note[1])

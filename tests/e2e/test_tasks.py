@@ -43,3 +43,18 @@ def test_a_delegate_is_stopped_while_others_work(session, place):
     assert terminal.text.count("the person stopped this delegate") == 2
     assert terminal.leave() == 0
     assert place.list_turn_ends() == ["stop"]
+
+
+def test_each_delegate_is_a_line_that_unfolds(session):
+    steps = [{"calls": [delegate("one"), delegate("two")]}, {"calls": [WAIT]}, {"calls": [WAIT]}]
+    terminal = session(*steps)
+    terminal.type("go\r")
+    for number, task in enumerate(("one", "two"), 1):
+        terminal.see(f"▸{number} delegate  {task} · 1 call · ▸ shell sleep 600")
+    terminal.type("\x0f")  # Ctrl-O unfolds them
+    terminal.see("  │2 ▸ shell sleep 600")
+    terminal.type("\x0f")
+    terminal.wait_gone("  │2 ▸ shell sleep 600")
+    terminal.type("\x03")
+    terminal.idle()
+    assert terminal.leave() == 0
