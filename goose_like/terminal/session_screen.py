@@ -164,6 +164,10 @@ class SessionScreen(Notifier):
         self._is_unfolded = not self._is_unfolded
         self.draw()
 
+    def hide_panels(self) -> None:
+        """Hide the keys and fold the output."""
+        self._shows_keys = self._is_unfolded = False
+
     def show_startup(self) -> None:
         """Show status texts until `show_session` is called."""
         self._is_open = False

@@ -219,6 +219,11 @@ def test_ctrl_o_unfolds_and_folds_the_last_output(session):
     terminal.see("  │ 2990\n")
     terminal.type("\x0f")
     terminal.wait_gone("2990")
+    terminal.type("\x0f")
+    terminal.see("  │ 2990\n")
+    terminal.type("/cost\r")
+    terminal.see("last turn")
+    terminal.wait_gone("2990")
 
 
 def test_a_question_mark_lists_the_keys(session, place):

@@ -97,12 +97,18 @@ class TerminalIO:
         self.notifier: Notifier = screen
         self.finished: Sequence[tuple[ToolCall, ToolResult]] = screen.finished
         self.show = screen.show
-        self.read_line, self.close = prompt.read_line, prompt.close
+        self.close = prompt.close
         self.prepend_text, self.copy_text = prompt.prepend_text, prompt.copy_text
         self._session: Session | None = None
         self._pasting: asyncio.Task[None] | None = None
         if choice.keys == "vi":
             prompt.use_vi_keys()
+
+    async def read_line(self) -> str:
+        """Return the next line, or an empty string at the end of the input."""
+        line = await self._prompt.read_line()
+        self._screen.hide_panels()  # they would push what the line shows off the screen
+        return line
 
     async def ask(self, label: str) -> str:
         """Return a line in answer to a question, which appears below everything before it."""
