@@ -66,7 +66,9 @@ class LocalProvider:
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """Return the error about a missing library or model file, or None if the choice is usable."""
         if find_spec("xllamacpp") is None:
-            return ModelUnavailableError(f"the embedded model is not installed: {INSTALL_COMMAND}; or set an API key: goose-like setup")
+            return ModelUnavailableError(
+                f"the embedded model is not installed: {INSTALL_COMMAND}; or set an API key: goose-like setup"
+            )
         try:
             if choice.name:
                 _find_model_file(choice.name)
