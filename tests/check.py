@@ -10,9 +10,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
+SOURCES = ["bench", "goose_like", "profiles", "tests", "toolkits"]
+"""The folders with our Python files. Others in the checkout, such as what an agent wrote there, are not checked."""
+
 CHECKS = {
-    "lint": ["ruff", "check", "."],
-    "format": ["ruff", "format", "--check", "."],
+    "lint": ["ruff", "check", *SOURCES],
+    "format": ["ruff", "format", "--check", *SOURCES],
     "types": ["mypy"],
     # A thousand tests start commands; each would compile our modules anew where PYTHONDONTWRITEBYTECODE is set.
     "bytecode": ["compileall", "-q", "goose_like", "toolkits"],

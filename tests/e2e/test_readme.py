@@ -9,6 +9,7 @@ from importlib.util import find_spec
 import pytest
 
 from tests import ROOT
+from tests.check import CHECKS, SOURCES
 from tests.e2e.pages import find_blocks, run_line
 from tests.e2e.serving import serving
 
@@ -57,6 +58,13 @@ def test_the_second_command_is_the_one_that_ci_runs():
     first, second = (block.strip() for block in find_blocks("README.md", "sh")[:2])
     assert first.startswith("python3 -m venv .venv && .venv/bin/pip install '.[local]' && .venv/bin/goose-like run ")
     assert second.replace("pip install -e", "pip install --quiet -e") in (ROOT / ".ci/run").read_text()
+
+
+def test_the_second_command_checks_our_files_alone():
+    """The first command leaves a file in the checkout."""
+    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {name.partition("/")[0] for name in tracked.splitlines()} == {*SOURCES}
+    assert {"."}.isdisjoint(CHECKS["lint"] + CHECKS["format"])
 
 
 @pytest.mark.local

@@ -22,8 +22,8 @@ import sys
 from pathlib import Path
 
 (wanted,), file = Path.cwd().glob("*-profile.yaml"), Path(sys.argv[1])
-name = wanted.name.removesuffix("-profile.yaml")
-file.write_text(file.read_text().replace(name + ":\\n  extends: default\\n", wanted.read_text()))
+before, _, _ = file.read_text().partition("\\n" + wanted.name.removesuffix("-profile.yaml") + ":\\n")
+file.write_text(before + "\\n" + wanted.read_text())
 """
 NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import typer
 
+from goose_like.config.entry_points import list_names
 from goose_like.config.paths import config_folder, lock_folder
 from goose_like.config.profile import build_profiles_schema
 from goose_like.config.profile_loader import (
@@ -39,6 +40,14 @@ NEW_FILE = """\
 # yaml-language-server: $schema=profiles.schema.json
 # Profiles by name. All settings: goose-like help profiles
 """
+HINTS = """\
+  # processor: openai:gpt-5-mini       # the model: goose-like provider list
+  # toolkits: [developer, delegate]    # its tools: goose-like toolkit list
+  # sandbox: workspace                 # or read-only, workspace+network, full
+  # approval: auto                     # or plan, ask, yolo
+  # limits: {steps: 128}
+"""
+"""Lines below a new profile, for the person to complete."""
 _SCHEMA_NAME = "profiles.schema.json"
 _LINE_EDITORS = ("vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg")
 """Editors that open a file at a line with the argument `+LINE`."""
@@ -46,7 +55,10 @@ _USE = re.compile(r"""^use:[ \t]+("[^"\n]*"|'[^'\n]*'|[^\s#"'][^\s#]*)""", re.MU
 
 
 def add_profile(name: str, base: str | None) -> Path:
-    """Append a profile that extends `base`, by default an existing profile of this name or `default`."""
+    """Append a profile that extends `base`, by default an existing profile of this name or `default`.
+
+    If a toolkit has this name, the profile has it too. Comments show what else can be set.
+    """
     if not re.fullmatch(r"[^\W\d][\w.-]{0,63}", name) or name == "use":
         raise UsageError(f"{name!r} is not a valid profile name; use up to 64 letters, digits, '-', '_' and '.'")
     known = {source.name: source for source in reversed(list_profile_sources())}
@@ -56,7 +68,13 @@ def add_profile(name: str, base: str | None) -> Path:
     base = base or (name if name in known else "default")
     if base not in known:
         raise ProfileError(describe_unknown_profile(base, known))
-    return _change_file({name: {"extends": base}})
+    added: dict[str, Any] = {"extends": base}
+    if name in list_names("goose_like.toolkit"):
+        toolkits = [toolkit.model_dump(exclude_defaults=True) for toolkit in load_profile(base)[0].toolkits]
+        names = [entry["name"] if len(entry) == 1 else entry for entry in toolkits]
+        added |= {} if name in (entry["name"] for entry in toolkits) else {"toolkits": [*names, name]}
+    hints = "".join(line for line in HINTS.splitlines(keepends=True) if line.split()[1].strip(":") not in added)
+    return _change_file({name: added}, hints=hints)
 
 
 def use_profile(name: str) -> Path:
@@ -140,8 +158,8 @@ def format_schema() -> str:
     return json.dumps(build_profiles_schema(), indent=2) + "\n"
 
 
-def _change_file(wanted: dict[str, Any], replaces: re.Pattern[str] | None = None) -> Path:
-    """Append data to the file, or put it where `replaces` matches."""
+def _change_file(wanted: dict[str, Any], replaces: re.Pattern[str] | None = None, hints: str = "") -> Path:
+    """Append data and comments to the file, or put the data where `replaces` matches."""
     file = get_profiles_file()
     with _lock_files():
         before = read_profiles_file(file)
@@ -151,7 +169,9 @@ def _change_file(wanted: dict[str, Any], replaces: re.Pattern[str] | None = None
         if replaces and replaces.search(text):
             changed = replaces.sub(lambda _: added, text, count=1)
         else:
-            changed = text + ("" if text.endswith("\n") or not text else end) + end + added + end
+            changed = (
+                text + ("" if text.endswith("\n") or not text else end) + end + added + end + hints.replace("\n", end)
+            )
         expected = {**_parse(file, text), **wanted}
         try:
             actual = _parse(file, changed)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from textwrap import indent
 import pytest
 
 from goose_like.cli.commands.profiles_yaml import (
+    HINTS,
     NEW_FILE,
     add_profile,
     find_errors,
@@ -19,7 +21,7 @@ from goose_like.cli.commands.profiles_yaml import (
     set_model,
     use_profile,
 )
-from goose_like.config.profile import Profile, build_profiles_schema
+from goose_like.config.profile import build_profiles_schema
 from goose_like.config.profile_loader import get_profiles_file, list_profile_sources, load_profile
 from goose_like.config.yaml_reader import parse_document
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
@@ -47,7 +49,7 @@ def file(home):
 
 def test_the_first_profile_makes_the_file(home):
     assert add_profile("mine", "local") == get_profiles_file()
-    assert get_profiles_file().read_text() == f"{NEW_FILE}\nmine:\n  extends: local\n"
+    assert get_profiles_file().read_text() == f"{NEW_FILE}\nmine:\n  extends: local\n{HINTS}"
     profile, source = load_profile("mine")
     assert profile.processor.model == "local"
     assert source.bases[0].name == "local"
@@ -57,11 +59,11 @@ def test_all_that_was_written_stays(file):
     file.chmod(0o640)
     add_profile("third", "big")
     use_profile("third")
-    assert file.read_text() == f"{WRITTEN}\nthird:\n  extends: big\n\nuse: third\n"
+    assert file.read_text() == f"{WRITTEN}\nthird:\n  extends: big\n{HINTS}\nuse: third\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert load_profile(None)[0].processor.model == "openai:big"
     use_profile("small")
-    assert file.read_text() == f"{WRITTEN}\nthird:\n  extends: big\n\nuse: small\n"
+    assert file.read_text() == f"{WRITTEN}\nthird:\n  extends: big\n{HINTS}\nuse: small\n"
 
 
 @pytest.mark.parametrize(
@@ -81,14 +83,36 @@ def test_use_changes_the_name_alone(file, before, after):
 def test_names_that_mean_something_else_in_yaml_are_quoted(file):
     add_profile("null", None)
     use_profile("null")
-    assert file.read_text() == f"{WRITTEN}\n'null':\n  extends: default\n\nuse: 'null'\n"
+    assert file.read_text() == f"{WRITTEN}\n'null':\n  extends: default\n{HINTS}\nuse: 'null'\n"
     assert load_profile(None)[0].name == "null"
 
 
 def test_line_ends_and_a_last_line_without_one(file):
     file.write_bytes(b"a: {}\r\nb: {}")
     add_profile("c", "a")
-    assert file.read_bytes() == b"a: {}\r\nb: {}\r\n\r\nc:\r\n  extends: a\r\n"
+    hints = HINTS.replace("\n", "\r\n").encode()
+    assert file.read_bytes() == b"a: {}\r\nb: {}\r\n\r\nc:\r\n  extends: a\r\n" + hints
+
+
+def test_the_hints_are_settings_that_work(home):
+    add_profile("mine", None)
+    file = get_profiles_file()
+    file.write_text(re.sub(r"(?m)^  # ", "  ", file.read_text()))
+    profile, _ = load_profile("mine")
+    assert (profile.processor.model, profile.limits.steps) == ("openai:gpt-5-mini", 128)
+    default, _ = load_profile("default")
+    assert (profile.toolkits, profile.sandbox, profile.approval) == (
+        default.toolkits,
+        default.sandbox,
+        default.approval,
+    )
+
+
+def test_a_profile_with_the_name_of_a_toolkit_has_it(home):
+    add_profile("repo_context", None)
+    added = [toolkit.name for toolkit in load_profile("repo_context")[0].toolkits]
+    assert added == [*(toolkit.name for toolkit in load_profile("default")[0].toolkits), "repo_context"]
+    assert "# toolkits" not in get_profiles_file().read_text()
 
 
 def test_a_profile_of_a_shipped_name_extends_that_one(home):
@@ -101,7 +125,8 @@ def test_what_is_used_may_extend_the_default(home):
     """`use` is no profile: nothing that extends `default` turns in a circle by it."""
     add_profile("mine", "default")
     use_profile("mine")
-    assert load_profile(None)[0] == load_profile("mine")[0] == Profile(name="mine")
+    assert load_profile(None)[0] == load_profile("mine")[0]
+    assert load_profile(None)[0].name == "mine"
 
 
 @pytest.mark.parametrize(
