@@ -63,7 +63,9 @@ def test_the_commands_of_the_profiles_page(place):
     (commands,) = find_blocks("docs/profiles.md", "sh")
     done = run_line(place, f"set -e\n{commands}")
     assert done.returncode == 0, done.stderr
-    assert (place.home / "config/profiles.yaml").read_text().endswith("mine:\n  extends: default\n\nuse: default\n")
+    text = (place.home / "config/profiles.yaml").read_text()
+    assert "\nmine:\n  extends: default\n" in text
+    assert text.endswith("\nuse: default\n")
 
 
 @needs_kernel
@@ -244,7 +246,10 @@ def test_a_command_of_the_page_on_safety(place, line):
 def test_a_command_of_the_page_on_providers(place, line):
     (place.work / "key.txt").write_text("k")
     done = run_line(place, line)
-    assert done.returncode == 0, done.stderr
+    if line.startswith("goose-like setup"):  # with a terminal: see test_setup.py
+        assert (done.returncode, "needs a terminal" in done.stderr) == (2, True), done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_rows_of_the_docs(place):

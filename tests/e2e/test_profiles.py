@@ -69,7 +69,7 @@ def test_a_check_names_where_each_value_comes_from(place, file):
             [f"processor.{key}" for key in ("tools", "base_url", "max_output_tokens", "images")], "default"
         ),
         **dict.fromkeys(
-            ["processor.temperature", "processor.stall_s", "accelerator", "sandbox", "approval"], "default"
+            ["processor.temperature", "processor.stall_s", "accelerator", "fallback", "sandbox", "approval"], "default"
         ),
         **dict.fromkeys(["session.keys", "session.notify"], "default"),
         **dict.fromkeys(["paths.read", "paths.hide", "variables.allow", "network.allow"], "default"),
