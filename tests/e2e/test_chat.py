@@ -154,14 +154,13 @@ def test_a_delegate_is_seen_at_work_and_asks_under_its_name(session, place):
     )
     terminal.type("go\r")
     terminal.see("▸ delegate  look around")
-    terminal.see("│ ▸ shell until test -e seen")  # above the prompt, while it runs
+    terminal.see("1 call · ▸ shell until test -e seen")  # above the prompt, while it runs
     (place.work / "seen").touch()
     terminal.see("? a delegate asks: network access for: echo got through")
     terminal.type("y\r")
     terminal.see("Fine.")
-    terminal.see("✓ took 3 steps, 2 calls")
+    terminal.see("took 3 steps, 2 calls")
     assert terminal.text.count("▸ delegate  look around") == 1
-    assert terminal.text.count("▸ shell echo got through") == 1
     assert place.list_answers() == [("allow", "person")]
     assert terminal.leave() == 0
 
@@ -179,7 +178,7 @@ def test_the_plan_is_kept_in_view(session, place):
     terminal.type("go\r")
     terminal.see("▶ task 1")
     terminal.see("60")
-    assert [row for row in terminal.rows if "task" in row] == ["  ▶ task 1", "  ☐ task 2"]
+    assert [row for row in terminal.rows if row.endswith(("task 1", "task 2"))] == ["  ▶ task 1", "  ☐ task 2"]
     (place.work / "wait").write_text("\n")
     terminal.see("ok")
     terminal.idle()
