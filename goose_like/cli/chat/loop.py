@@ -271,8 +271,11 @@ class ChatLoop:
 
     async def _offer_plan(self, context: SlashContext) -> None:
         """Ask whether to carry out the plan of the last turn. Other words are a message about the plan."""
-        typed = (await self._io.ask("  [y] run it  [q] run it with questions  [N] keep planning: ")).strip()
-        if approval := _PLAN_ANSWERS.get(typed.lower()):
+        answer = await self._io.ask("  [y] run it  [q] run it with questions  [N] keep planning: ")
+        typed = answer.strip()
+        if not answer:  # Ctrl-D
+            context.end_session()
+        elif approval := _PLAN_ANSWERS.get(typed.lower()):
             context.wanted_approval = approval
             await self._send_in_new_mode(context, RUN_PLAN)
         elif is_command_line(typed) or typed in EXIT_WORDS:
