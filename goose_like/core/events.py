@@ -123,6 +123,14 @@ class SessionStarted(FrozenModel):
         return " · ".join(filter(None, (self.approval, "read-only" if self.approval == "plan" else self.sandbox)))
 
 
+class ModeRestricted(FrozenModel):
+    """The person chose stricter modes than those of the last SessionStarted. An empty text keeps a mode."""
+
+    type: Literal["mode_restricted"] = "mode_restricted"
+    sandbox: str
+    approval: str
+
+
 class TurnStarted(FrozenModel):
     """The user sent a message."""
 
@@ -345,6 +353,7 @@ class RunFinished(FrozenModel):
 
 DurableEvent = (
     SessionStarted
+    | ModeRestricted
     | TurnStarted
     | MessageCompleted
     | ToolFinished

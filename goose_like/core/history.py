@@ -184,6 +184,10 @@ class History:
                     self.messages.append(Message.user(_CUT_NOTE))
                     self.is_answer_cut = False
                 self.header = event
+            case events.ModeRestricted(sandbox=sandbox, approval=approval):
+                if header := self.header:
+                    modes = {"sandbox": sandbox or header.sandbox, "approval": approval or header.approval}
+                    self.header = header.model_copy(update=modes)
             case events.PlanUpdated(tasks=tasks):
                 self.plan, self.steps_since_plan, self.is_reminded_of_open_tasks = tasks, 0, False
             case events.Reminded():

@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from goose_like.config.secrets import register_keys
 from goose_like.core.errors import GooseLikeError, SessionError
-from goose_like.core.events import SavedEvent, SessionStarted, saved_event_adapter
+from goose_like.core.events import ModeRestricted, SavedEvent, SessionStarted, saved_event_adapter
 from goose_like.core.masking import mask_bytes, mask_value
 
 from .fork import SessionFiles, read_files
@@ -84,7 +84,8 @@ def _format_record(number: int, record: dict[str, JsonValue]) -> bytes:
     try:
         at = datetime.fromisoformat(str(record.pop("at", "")))
         event = saved_event_adapter.validate_python(record)
-        if isinstance(event, SessionStarted):  # the file may be somebody else's: it may only restrict the session
+        # The file may be somebody else's: it may only restrict the session.
+        if isinstance(event, SessionStarted | ModeRestricted):
             sandbox = event.sandbox if event.sandbox == "read-only" else ""
             approval = event.approval if event.approval in ("plan", "ask") else ""
             event = event.model_copy(update={"sandbox": sandbox, "approval": approval})

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from goose_like.core.errors import UsageError
-from goose_like.core.events import SessionStarted, TurnStarted
+from goose_like.core.events import ModeRestricted, SessionStarted, TurnStarted
 
 from .index import SessionInfo
 from .jsonl import read_lines
@@ -64,6 +64,8 @@ def fork(info: SessionInfo, *, at: int | None = None, name: str | None = None) -
             lines.append(line + b"\n")
         elif isinstance(event, SessionStarted):
             start = line + b"\n"
+        elif isinstance(event, ModeRestricted):
+            start += line + b"\n"
     if at is not None and not 2 <= at <= turns:
         raise UsageError(f"nothing stands before turn {at} of {turns} in {info.name!r}; see goose-like session show")
     data = b"".join(lines) + start  # the copy has the modes in which the session ended

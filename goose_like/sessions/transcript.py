@@ -17,6 +17,7 @@ from goose_like.core.events import (
     Interjected,
     Logged,
     MessageCompleted,
+    ModeRestricted,
     PlanUpdated,
     PromptsSuggested,
     Reminded,
@@ -153,7 +154,7 @@ def _describe_event(event: DurableEvent, turn: int, results: dict[str, ToolResul
         case TurnFinished(reason=reason, detail=detail):
             if reason != "stop" or detail:
                 yield Entry("end", "", f"{reason.replace('_', ' ')}{': ' * bool(detail)}{detail}")
-        case ToolFinished() | UsageRecorded() | StateSaved() | Compacted():
+        case ToolFinished() | UsageRecorded() | StateSaved() | Compacted() | ModeRestricted():
             pass  # results are shown with their calls
         case _:
             assert_never(event)

@@ -68,7 +68,9 @@ class RunScreen(Screen):
                 self._finish_call(result)
             case events.TurnFinished():
                 self._finish_turn(event)
-            case events.ThinkingDelta() | events.Interjected() | events.UsageRecorded() | events.StateSaved():
+            case events.ThinkingDelta() | events.Interjected() | events.UsageRecorded():
+                pass
+            case events.StateSaved() | events.ModeRestricted():
                 pass
             case events.Retrying(retry=retry, max_retries=max_retries):
                 self.renderer.print_event(event)

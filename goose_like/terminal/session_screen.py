@@ -122,7 +122,7 @@ class SessionScreen(Notifier):
                 self.renderer.print_event(event)
             case events.TurnFinished():
                 self._finish_turn(event)
-            case events.UsageRecorded() | events.StateSaved():
+            case events.UsageRecorded() | events.StateSaved() | events.ModeRestricted():
                 pass
             case _:
                 self.renderer.print_event(event)

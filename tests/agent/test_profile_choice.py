@@ -7,6 +7,7 @@ import pytest
 from goose_like.agent.profile_choice import choose_profile, keep_modes, restrict_profile
 from goose_like.config.paths import config_folder
 from goose_like.config.profile import Profile
+from goose_like.core.events import ModeRestricted
 from goose_like.sessions.archive import export_archive, import_file
 from goose_like.sessions.fork import fork
 from goose_like.sessions.index import find_session
@@ -17,19 +18,24 @@ from tests.sessions.session_files import make_header, write_session
 PAIRS = list(itertools.product(MODES, APPROVALS))
 
 
-def end_in(name, sandbox, approval):
-    """Write a session that began in the modes of the profile and ended in others."""
+def end_in(name, sandbox, approval, is_restricted=False):
+    """Write a session that began in the modes of the profile and ended in others, after a new start or without one."""
     write_session(name, "one", "two", cwd="/w")
     header = make_header(name).model_copy(update={"sandbox": sandbox, "approval": approval, "profile": ""})
     session = Session.resume(name)
-    session.append(header)
+    if is_restricted:
+        session.append(header.model_copy(update={"sandbox": "full", "approval": "yolo"}))
+        session.append(ModeRestricted(sandbox=sandbox, approval=approval))
+    else:
+        session.append(header)
     session.close()
     return Session.resume(name)
 
 
+@pytest.mark.parametrize("is_restricted", [False, True])
 @pytest.mark.parametrize(("sandbox", "approval"), PAIRS)
-def test_a_resumed_session_is_in_the_mode_in_which_it_ended(home, sandbox, approval):
-    session = end_in("one", sandbox, approval)
+def test_a_resumed_session_is_in_the_mode_in_which_it_ended(home, sandbox, approval, is_restricted):
+    session = end_in("one", sandbox, approval, is_restricted)
     profile = choose_profile(None, "scripted:x", session=session).profile
     assert (profile.sandbox, profile.approval) == (sandbox, approval)
     given = choose_profile(None, "scripted:x", "workspace", "ask", session).profile
@@ -37,9 +43,10 @@ def test_a_resumed_session_is_in_the_mode_in_which_it_ended(home, sandbox, appro
     session.close()
 
 
+@pytest.mark.parametrize("is_restricted", [False, True])
 @pytest.mark.parametrize(("sandbox", "approval"), PAIRS)
-def test_a_fork_before_the_last_start_has_its_mode(home, sandbox, approval):
-    end_in("one", sandbox, approval).close()
+def test_a_fork_before_the_last_start_has_its_mode(home, sandbox, approval, is_restricted):
+    end_in("one", sandbox, approval, is_restricted).close()
     copy = fork(find_session("one"), at=2, name="copy")
     copy.close()
     resumed = Session.resume("copy")
@@ -72,9 +79,10 @@ def test_an_unknown_mode_counts_as_the_strictest_and_none_as_the_profiles(home):
     old.close()
 
 
+@pytest.mark.parametrize("is_restricted", [False, True])
 @pytest.mark.parametrize(("sandbox", "approval"), PAIRS)
-def test_an_imported_session_may_only_restrict(home, tmp_path, sandbox, approval):
-    end_in("one", sandbox, approval).close()
+def test_an_imported_session_may_only_restrict(home, tmp_path, sandbox, approval, is_restricted):
+    end_in("one", sandbox, approval, is_restricted).close()
     file = tmp_path / "one.json"
     file.write_text(export_archive(find_session("one")))
     import_file(file, "copy").close()

@@ -16,7 +16,7 @@ from tests.core.test_events import CALL, PINNED
 
 SAMPLES = [event for event, _ in PINNED if isinstance(event, events.DurableEvent)]
 TYPED_BY_THE_PERSON = {"turn_started", "interjected"}
-FOR_THE_SESSION_FILE = {"usage_recorded", "state_saved"}
+FOR_THE_SESSION_FILE = {"usage_recorded", "state_saved", "mode_restricted"}
 DRAWN_BELOW_ON_A_TERMINAL = {"message_completed", "plan_updated"}
 
 

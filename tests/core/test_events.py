@@ -23,6 +23,10 @@ PINNED = [
         '"tools":["a","b"]}',
     ),
     (
+        e.ModeRestricted(sandbox="read-only", approval="ask"),
+        '{"type":"mode_restricted","sandbox":"read-only","approval":"ask"}',
+    ),
+    (
         e.TurnStarted(message=Message.user("hi")),
         '{"type":"turn_started","message":{"role":"user","parts":[{"type":"text","text":"hi"}]}}',
     ),

@@ -80,8 +80,43 @@ def test_a_stricter_mode_holds_at_once_at_a_question(session, place, words, stat
     assert terminal.leave() == 0
     assert list(place.work.iterdir()) == []
     assert place.list_messages() == ["go"]
-    ended = next(event for event in reversed(place.events()) if event["type"] == "session_started")
-    assert ended["approval"] == status.split()[0]
+    modes = [event for event in place.events() if event["type"] in ("session_started", "mode_restricted")]
+    assert modes[-1]["approval"] == status.split()[0]
+
+
+@pytest.mark.parametrize("end", ["leave", "kill"])
+def test_a_stricter_mode_of_a_running_turn_holds_after_any_end(session, open_screen, place, end):
+    os.mkfifo(place.work / "wait")
+    terminal = session({"calls": [shell("echo working; read < wait")]}, "done")
+    terminal.type("go\r")
+    terminal.see("│ working")
+    terminal.type("/mode plan\r")
+    terminal.see_status("plan · read-only")
+    if end == "kill":
+        terminal.process.kill()
+        terminal.process.wait()
+    else:
+        terminal.type("\x03")
+        terminal.see("■ cancelled")
+        assert terminal.leave() == 0
+    again = open_screen("session", "resume", "talk")
+    again.see_status("plan · read-only")
+    assert again.leave() == 0
+
+
+@pytest.mark.parametrize(("keys", "status"), [(1, "plan · read-only"), (2, "ask · workspace")])
+def test_a_mode_chosen_by_key_before_leaving_holds_at_the_resume(session, open_screen, keys, status):
+    terminal = session("hi")
+    terminal.type("go\r")
+    terminal.see("hi")
+    terminal.idle()
+    for _ in range(keys):
+        terminal.type("\x1b[Z")
+    terminal.see_status(status)
+    assert terminal.leave() == 0
+    again = open_screen("session", "resume", "talk")
+    again.see_status(status)
+    assert again.leave() == 0
 
 
 def test_a_looser_mode_and_other_commands_wait_at_a_question(session, place):

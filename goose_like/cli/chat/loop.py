@@ -30,7 +30,7 @@ from goose_like.terminal.interaction import handle_signals, is_terminal
 from goose_like.terminal.renderer import format_usage
 
 from .io import PipeIO, TerminalIO
-from .modes import apply_wanted_mode, has_new_mode
+from .modes import apply_wanted_mode, has_new_mode, record_restriction
 from .shell_escape import run_shell_escape
 from .slash_registry import collect_commands, is_command_line, split_command_line
 
@@ -192,6 +192,8 @@ class ChatLoop:
         self._unsent = "\n".join(exchange.inbox.take())
         if context.next_session and context.next_session.session is exchange.session:
             self._wanted_approval = context.wanted_approval
+        elif context.wanted_approval:
+            record_restriction(context, profile.sandbox, context.wanted_approval)
         return context.next_session
 
     def _open_context(self, exchange: Exchange, profile: Profile) -> SlashContext:

@@ -1,10 +1,11 @@
 """The modes of a session: the key and the command that change them, and the question before one that allows more."""
 
-from goose_like.agent.profile_choice import restrict_profile
+from goose_like.agent.profile_choice import keep_modes, restrict_profile
 from goose_like.agent.slash_command import command
 from goose_like.agent.slash_context import SlashContext
-from goose_like.config.profile import Profile
+from goose_like.config.profile import ApprovalMode, Profile, SandboxMode
 from goose_like.core.errors import UsageError
+from goose_like.core.events import ModeRestricted
 from goose_like.core.spelling import did_you_mean
 from goose_like.workspace.permissions.policy import APPROVALS, KEY_APPROVALS, MODES, describe_risk, effective_sandbox
 
@@ -47,8 +48,18 @@ def _get_profile(context: SlashContext) -> Profile:
 
 
 def _switch_mode(context: SlashContext, profile: Profile) -> None:
+    record_restriction(context, profile.sandbox, profile.approval)
     context.wanted_approval = None
     context.switch_session(profile=profile)
+
+
+def record_restriction(context: SlashContext, sandbox: SandboxMode, approval: ApprovalMode) -> None:
+    """Save modes that are stricter than the recorded ones, so that the session resumes in them however it ends."""
+    journal = context.exchange.journal
+    before = keep_modes(context.profile, journal.session)
+    after = restrict_profile(before, context.profile.model_copy(update={"sandbox": sandbox, "approval": approval}))
+    if after != before:
+        journal.emit(ModeRestricted(sandbox=after.sandbox, approval=after.approval))
 
 
 def choose_next_mode(context: SlashContext) -> None:
@@ -58,7 +69,8 @@ def choose_next_mode(context: SlashContext) -> None:
     context.wanted_approval = wanted = KEY_APPROVALS[position % len(KEY_APPROVALS)]
     workspace = context.exchange.workspace
     if context.is_in_turn() and wanted == "ask" and workspace.approval in ("auto", "yolo"):
-        workspace.restrict(workspace.mode, wanted)
+        workspace.restrict(context.profile.sandbox, wanted)
+        record_restriction(context, context.profile.sandbox, wanted)
 
 
 def has_new_mode(context: SlashContext) -> bool:

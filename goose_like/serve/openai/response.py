@@ -18,6 +18,7 @@ from goose_like.core.events import (
     Interjected,
     Logged,
     MessageCompleted,
+    ModeRestricted,
     PlanUpdated,
     PromptsSuggested,
     Reminded,
@@ -169,6 +170,7 @@ class AnswerWriter:
                 | Compacted()
                 | Rewound()
                 | StateSaved()
+                | ModeRestricted()
                 | RunFinished()
             ):
                 pass

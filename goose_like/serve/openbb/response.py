@@ -15,6 +15,7 @@ from goose_like.core.events import (
     Interjected,
     Logged,
     MessageCompleted,
+    ModeRestricted,
     PlanUpdated,
     PromptsSuggested,
     Reminded,
@@ -210,6 +211,7 @@ class EventWriter:
                 | Compacted()
                 | Rewound()
                 | StateSaved()
+                | ModeRestricted()
                 | RunFinished()
             ):
                 pass

@@ -116,7 +116,7 @@ class BossScreen(Screen):
             case events.TurnFinished() | events.RunFinished():
                 self._finish(event)
                 return
-            case events.ThinkingDelta() | events.Interjected() | events.StateSaved():
+            case events.ThinkingDelta() | events.Interjected() | events.StateSaved() | events.ModeRestricted():
                 pass
             case _:
                 self.renderer.print_event(event)
