@@ -11,8 +11,8 @@ from pydantic import BeforeValidator
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel
 
-from .paths import config_folder, describe_read_error, read_user_file
-from .trust import AGENTS, OTHER_AGENT_FOLDERS, load_trusted_project
+from .paths import OTHER_AGENTS, config_folder, describe_read_error, read_user_file
+from .trust import AGENTS, load_trusted_project
 from .yaml_source import read_yaml, validate
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<front>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -56,7 +56,7 @@ def _list_files(cwd: Path) -> Iterator[tuple[Path, str | None]]:
     for file in sorted((config_folder() / AGENTS).glob("*.md")):
         yield file, None
     if project := load_trusted_project(cwd):
-        for folder in (AGENTS, *OTHER_AGENT_FOLDERS):
+        for folder in (AGENTS, *OTHER_AGENTS):
             for name, text in sorted(project.files.items()):
                 if name.startswith(f"{folder}/"):
                     yield project.get_path(name), text

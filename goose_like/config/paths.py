@@ -10,6 +10,11 @@ from pathlib import Path
 _APP = "goose-like"
 _MAX_INPUT_BYTES = 30_000_000
 
+PROJECT_FOLDER = ".goose-like"
+OTHER_COMMANDS = (".claude/commands", ".agents/commands")
+OTHER_AGENTS = (".claude/agents",)
+"""Folders in a repository whose files count: ours, and those of other agents with Markdown files."""
+
 
 def _base(variable: str, default: str, below_home: str) -> Path:
     home = os.environ.get("GOOSE_LIKE_HOME")
@@ -43,6 +48,17 @@ def cache_folder() -> Path:
 def find_repository_root(folder: Path) -> Path:
     """Return the root of the git repository around a folder, or the folder itself outside a repository."""
     return next((above for above in (folder, *folder.parents) if os.path.exists(f"{above}/.git")), folder)
+
+
+def has_project_files(folder: Path) -> bool:
+    """Return whether the repository around a folder may bring files for goose_like, which need trust."""
+    root = find_repository_root(Path(os.path.realpath(folder)))
+    return any(os.path.lexists(root / name) for name in list_project_folders(root))
+
+
+def list_project_folders(root: Path) -> tuple[str, ...]:
+    """Return the folders of a project whose files count. The home folder has those of other agents for itself."""
+    return (PROJECT_FOLDER,) if root == Path.home() else (PROJECT_FOLDER, *OTHER_COMMANDS, *OTHER_AGENTS)
 
 
 def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pipes: bool = False) -> str:

@@ -13,22 +13,22 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel, Utf8Text
 
 from .paths import (
+    OTHER_AGENTS,
+    OTHER_COMMANDS,
+    PROJECT_FOLDER,
     config_folder,
     describe_read_error,
     find_repository_root,
+    list_project_folders,
     lock_folder,
     read_user_file,
     replace_private_file,
 )
 from .profile import PermissionLists
 
-FOLDER = ".goose-like"
 PROFILES = "profiles.yaml"
 COMMANDS = "commands"
 AGENTS = "agents"
-OTHER_FOLDERS = (".claude/commands", ".agents/commands")
-OTHER_AGENT_FOLDERS = (".claude/agents",)
-"""Folders of other agents in a repository whose Markdown files count too."""
 _FILE = "trust.json"
 _MAX_BYTES = 256_000
 
@@ -71,7 +71,7 @@ class ProjectConfig:
 
     def get_path(self, name: str) -> Path:
         """Return the path of a file."""
-        return self.root / ("" if name.startswith((*OTHER_FOLDERS, *OTHER_AGENT_FOLDERS)) else FOLDER) / name
+        return self.root / ("" if name.startswith((*OTHER_COMMANDS, *OTHER_AGENTS)) else PROJECT_FOLDER) / name
 
 
 def read_project_config(cwd: Path) -> ProjectConfig | None:
@@ -82,16 +82,16 @@ def read_project_config(cwd: Path) -> ProjectConfig | None:
     for path in _list_files(root):
         name = str(path.relative_to(root))
         try:
-            files[name.removeprefix(f"{FOLDER}/")] = _read_text(path, name)
+            files[name.removeprefix(f"{PROJECT_FOLDER}/")] = _read_text(path, name)
         except (OSError, ValueError) as error:
             skipped.append(f"{name if name.isprintable() else ascii(name)} is not read: {error}")
     return ProjectConfig(root, files, tuple(skipped)) if files or skipped else None
 
 
 def _list_files(root: Path) -> list[Path]:
-    paths = [root / FOLDER / PROFILES]
-    names = (f"{FOLDER}/{COMMANDS}", f"{FOLDER}/{AGENTS}", *OTHER_FOLDERS, *OTHER_AGENT_FOLDERS)
-    for folder in (root / name for name in names):
+    own, *others = list_project_folders(root)
+    paths = [root / own / PROFILES]
+    for folder in (root / name for name in (f"{own}/{COMMANDS}", f"{own}/{AGENTS}", *others)):
         is_link = os.path.realpath(folder) != str(folder)  # list no folder outside the project
         paths += [folder] if is_link else sorted(folder.rglob("*.md"))
     return [path for path in paths if os.path.lexists(path)]

@@ -13,8 +13,8 @@ from goose_like.config.entry_points import (
     list_unused_entry_points,
     load_entry_point,
 )
-from goose_like.config.paths import config_folder
-from goose_like.config.trust import COMMANDS, OTHER_FOLDERS, ProjectConfig
+from goose_like.config.paths import OTHER_COMMANDS, config_folder
+from goose_like.config.trust import COMMANDS, ProjectConfig
 from goose_like.core.errors import GooseLikeError
 
 from .command_files import parse_command
@@ -99,7 +99,7 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[PurePath, Path,
     for file in sorted(folder.rglob("*.md")):
         if file.is_file():
             yield file.relative_to(folder), file, None
-    for brought in (COMMANDS, *OTHER_FOLDERS):
+    for brought in (COMMANDS, *OTHER_COMMANDS):
         for name, text in sorted(project.files.items()) if project else ():
             if project and name.startswith(f"{brought}/"):
                 yield PurePath(name).relative_to(brought), project.get_path(name), text

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.cli.exit import keep_stdout
-from goose_like.config.paths import create_private_folder, state_folder
+from goose_like.config.paths import create_private_folder, has_project_files, state_folder
 
 _VALUES = {"--model": "model", "-m": "model", "--profile": "profile", "-P": "profile"}
 _LISTS = {"--add-dir": "add_dirs", "--allowed-tools": "allowed_tools"}
@@ -106,9 +106,8 @@ def start_session(
 
         if (session := pick_session_alone()) is None:
             return 0
-    # A project's own settings can cause a question, which needs the terminal for itself.
-    has_settings = any((folder / ".goose-like").exists() for folder in (Path.cwd(), *Path.cwd().parents))
-    prepared = prepare() if has_settings or not has_prompt() else None
+    # Files of a project can cause a question, which needs the terminal for itself.
+    prepared = prepare() if has_project_files(Path.cwd()) or not has_prompt() else None
     with keep_stdout():
         return asyncio.run(_run(prepared, prepare, {**work, "notes": notes}))
 
