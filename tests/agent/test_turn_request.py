@@ -47,6 +47,32 @@ async def test_a_read_only_turn_changes_nothing_and_the_next_one_does(tmp_path, 
         assert {file.name: file.read_text() for file in root.iterdir()} == {"a.txt": "one", "b.txt": "two\n"}
 
 
+STARTS = """
+- calls: [{tool: start_process, arguments: {command: bash}}]
+- text: started
+- text: it still runs
+- calls:
+    - {tool: write_to_process, arguments: {id: p1, text: echo one > a.txt}}
+    - {tool: start_process, arguments: {command: bash}}
+    - {tool: write_to_process, arguments: {id: p2, text: echo two > b.txt; cat ../project/c.txt}}
+- text: done
+"""
+
+
+@needs_sandbox
+async def test_a_read_only_turn_gives_no_input_to_a_process_that_may_write(tmp_path, root):
+    recorder = Recorder()
+    (root / "c.txt").write_text("three\n")
+    async with build_exchange(Profile(processor=write_script(tmp_path, STARTS)), recorder) as exchange:
+        await run_turn(exchange, TurnRequest("work"))
+        await run_turn(exchange, TurnRequest("review", is_read_only=True))
+    results = [event.result for event in recorder.events if isinstance(event, ToolFinished)]
+    assert "p1 may change files" in results[1].output
+    assert "Read-only file system" in results[3].output
+    assert "three" in results[3].output
+    assert [file.name for file in root.iterdir()] == ["c.txt"]
+
+
 @needs_sandbox
 @pytest.mark.parametrize(("allow", "asked"), [((), ["command", "command"]), (("echo",), ["command"])])
 async def test_permissions_end_with_the_turn(tmp_path, root, allow, asked):

@@ -43,6 +43,7 @@ class BackgroundProcess:
         self.output = output
         self.end = ""  # how it ended; empty while it runs
         self.is_mentioned = False  # the model was reminded that it runs
+        self.may_write = True  # it was started with the right to change files
         self._left_count = 0
         self._tail = b""
         self._process = process
@@ -174,7 +175,8 @@ class BackgroundProcesses:
         for over in [name for name, running in self._processes.items() if running.is_over][:-KEPT_ENDED]:
             del self._processes[over]
         name = f"p{next(self._numbers)}"
-        self._processes[name] = BackgroundProcess(command, process, output, held, stdin)
+        self._processes[name] = running = BackgroundProcess(command, process, output, held, stdin)
+        running.may_write = self._workspace.mode != "read-only"
         return name
 
     async def start(self, command: str, output: LimitedOutput) -> str:
@@ -240,9 +242,11 @@ class BackgroundProcesses:
         """Write lines to a process, with a newline at the end. An empty text ends its input.
 
         Raises:
-            ToolError: the process has no input, or does not read it.
+            ToolError: the process has no input, does not read it, or may change files while the session may not.
         """
         running = self._find(name)
+        if running.may_write and self._workspace.mode == "read-only":
+            raise ToolError(f"{name} may change files, and now nothing may be changed; start another process to read")
         try:
             data = (text if text.endswith("\n") or not text else f"{text}\n").encode()
         except UnicodeEncodeError as error:
