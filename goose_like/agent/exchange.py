@@ -135,12 +135,12 @@ class Exchange:
         while not self.history.has_final_result:
             if end := self.limits.find_spent():
                 return end
-            for text in self.inbox.take():
+            for text in self.inbox.take_for_step():
                 self._add_message(events.Interjected, text)
             with self.inbox:
                 answer = await self._ask_model()
                 await run_tools(answer.message.tool_calls, self.tools, self.journal, self.limits)
-            if self.inbox.pending:
+            if self.inbox.has_messages():
                 continue
             if self.history.open_calls:
                 return events.TurnFinished(reason="handed_off")

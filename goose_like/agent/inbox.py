@@ -8,16 +8,26 @@ class Inbox:
 
     Use it as a context manager around a step, so that `steer` can cut the step short. A step that was cut short
     leaves the block without an exception, and `is_steered` is true. Any other cancellation propagates.
+
+    `is_held` keeps the messages until the turn ends: the next turn has another mode.
     """
 
     def __init__(self) -> None:
         self.pending: list[str] = []
-        self.is_steered = False
+        self.is_steered = self.is_held = False
         self._step: asyncio.Task[object] | None = None
 
     def put(self, text: str) -> None:
         """Add a message for the next step."""
         self.pending.append(text)
+
+    def has_messages(self) -> bool:
+        """Return whether messages wait for the next step of this turn."""
+        return bool(self.pending) and not self.is_held
+
+    def take_for_step(self) -> list[str]:
+        """Remove and return the messages for the next step of this turn."""
+        return self.take() if self.has_messages() else []
 
     def take(self) -> list[str]:
         """Remove and return all messages, in order."""
@@ -26,7 +36,7 @@ class Inbox:
 
     def steer(self) -> bool:
         """Cut the running step short so that the messages are sent now. Return False without messages or a step."""
-        if not self.pending or self._step is None or self.is_steered:
+        if not self.has_messages() or self._step is None or self.is_steered:
             return False
         self.is_steered = True
         self._step.cancel()

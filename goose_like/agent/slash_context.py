@@ -9,6 +9,7 @@ from goose_like.sessions.session import Session
 
 from .exchange import Exchange
 from .slash_command import SlashCommand
+from .turn_request import TurnRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class SlashContext:
     `show` prints text or a Rich renderable. `ask` asks the user for one line. `set_input` fills the input line.
     `finished_calls` are the tool calls that the screen numbers. `is_in_turn` returns whether the model works.
     `wanted_approval` is the approval mode that holds from the next message, if a key has chosen one.
+    `last_request` is what started the last turn, unless a former process ran that turn.
     """
 
     exchange: Exchange
@@ -39,6 +41,7 @@ class SlashContext:
     is_in_turn: Callable[[], bool] = lambda: False
     next_session: SwitchSession | None = None
     wanted_approval: ApprovalMode | None = None
+    last_request: TurnRequest | None = None
     is_ending: bool = False
 
     def end_session(self) -> None:

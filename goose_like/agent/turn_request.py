@@ -21,13 +21,14 @@ class TurnRequest:
     """A message that a slash command sends.
 
     `model` is PROVIDER:MODEL, or a name as other agents write it. `allow` are permission rules. With `is_read_only`
-    nothing can be changed.
+    nothing can be changed. `line` is the command as the person typed it.
     """
 
     message: str | Message
     model: str = ""
     allow: tuple[str, ...] = ()
     is_read_only: bool = False
+    line: str = ""
 
     @property
     def text(self) -> str:

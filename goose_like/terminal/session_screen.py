@@ -54,7 +54,8 @@ class SessionScreen(Notifier):
         self.renderer = Renderer(ConsoleLines(self._console))
         self.finished: list[tuple[ToolCall, ToolResult]] = []
         self.get_queue: Callable[[], Sequence[str]] = tuple
-        self.add_to_queue: Callable[[str], None] | None = None
+        self.describe_wait: Callable[[], str] = str
+        self.add_to_queue: Callable[[str], None] = lambda text: None
         self.is_command: Callable[[str], bool] = lambda line: False
         self.find_result: Callable[[str], ToolResult | None] = lambda call_id: None
         self._prompt = prompt
@@ -138,13 +139,17 @@ class SessionScreen(Notifier):
         if asking:
             asking.is_asking = True
         try:
-            return await ask_person(question, read_answer, self.renderer.print_detail, self.show, self.add_to_queue)
+            return await ask_person(question, read_answer, self.renderer.print_detail, self.show, self._add_to_queue)
         finally:
             self._status = ""
             if asking:
                 asking.is_asking = False
             for running in self._calls.values():
                 running.skip_time(time.monotonic() - asked_at)
+
+    def _add_to_queue(self, text: str) -> None:
+        self.add_to_queue(text)
+        self._draw_soon()
 
     def show(self, renderable: object) -> None:
         """Print text or a Rich renderable above the prompt."""
@@ -352,7 +357,7 @@ class SessionScreen(Notifier):
         elif self._status and not self._is_open:
             yield Text(to_one_line(self._status, width - 2), "dim")
         for words in self.get_queue():
-            yield Text(f"  ⏎ {to_one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan")
+            yield Text(f"  ⏎ {to_one_line(words, width - 34)}  ({self.describe_wait()})", "cyan")
         if any(task.is_open for task in self._plan):
             yield from (Text.assemble(*row) for row in self.renderer.format_plan_rows(self._plan, PLAN_ROWS))
 

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -38,6 +39,37 @@ def test_shift_tab_chooses_the_mode_of_the_next_message(session, place):
     assert terminal.leave() == 0
     assert (place.work / "made.txt").exists()
     assert place.list_messages() == ["go", "go on"]
+
+
+def test_a_review_in_plan_mode_offers_no_plan(session, place):
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "Start"]):
+        subprocess.run(["git", *words], cwd=place.work, check=True)
+    (place.work / "new.txt").write_text("new\n")
+    terminal = session("findings", "a plan", words=("--approval", "plan"))
+    terminal.type("/review\r")
+    terminal.see("findings")
+    terminal.type("go\r")
+    terminal.see("a plan")
+    terminal.see(OFFER)
+    assert terminal.text.count(OFFER) == 1
+
+
+def test_a_mode_chosen_during_a_turn_holds_for_the_message_queued_then(session, place):
+    os.mkfifo(place.work / "wait")
+    terminal = session({"calls": [shell("echo working; read < wait")]}, "first", {"calls": [WRITE]}, "second")
+    terminal.type("go\r")
+    terminal.see("│ working")
+    terminal.type(MODE)
+    terminal.see_status("auto · workspace · then plan")
+    terminal.type("and write\r")
+    terminal.see("(waits for the next mode)")
+    (place.work / "wait").write_text("\n")
+    terminal.see("second")
+    terminal.see_status("plan · read-only")
+    terminal.see(OFFER)
+    assert not (place.work / "made.txt").exists()
+    assert place.list_messages() == ["go", "and write"]
+    assert place.list_turn_ends() == ["stop", "stop"]
 
 
 @pytest.mark.parametrize(("key", "status"), [("y", "auto · workspace"), ("q", "ask · workspace")])

@@ -136,6 +136,7 @@ class TerminalIO:
         prompt.on_paste = lambda: self._start_paste(context)
         prompt.status = partial(format_status, context)
         screen.get_queue, screen.add_to_queue = lambda: inbox.pending, inbox.put
+        screen.describe_wait = lambda: "waits for the next mode" if inbox.is_held else "waits; Ctrl-S sends it now"
         screen.is_command = is_command_line
         screen.find_result = context.exchange.history.find_result
         prompt.completer = SessionCompleter(context)

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from typing import Any
 
 from goose_like.agent.build import build_exchange
@@ -105,9 +106,10 @@ class ChatLoop:
         self._work: asyncio.Task[TurnFinished | None] | None = None
         self._is_turn = False
         self._naming: asyncio.Task[None] | None = None
-        self._requests: dict[str, TurnRequest] = {}  # by their texts: a message may wait, or change the session
+        self._waiting: TurnRequest | None = None  # of a command, or for the exchange in another mode
+        self._last_request: TurnRequest | None = None
         self._problems: set[str] = set()
-        self._unsent = self._next_line = ""
+        self._next_line = ""
         self._wanted_approval: ApprovalMode | None = None
 
     async def run(self, target: SwitchSession | None, plan: tuple[Task, ...], first: str) -> Session:
@@ -124,14 +126,19 @@ class ChatLoop:
                     if current is None or target is current:
                         raise
                     self._io.show(str(error))
+                    self._return_to_input([first] if first else [])
                     _close_left_session(target, current)
-                    target = current
+                    target, first = current, ""
                     continue
                 if current:
                     _close_left_session(current, target)
+                if current and current.session is not target.session:
+                    self._last_request = None
                 current = target
-                target = await self._read_lines(exchange, current.profile, plan, first)
-            plan, first, self._unsent = (), self._unsent, ""
+                if first:
+                    exchange.inbox.put(first)
+                target, unsent = await self._read_lines(exchange, current.profile, plan)
+            plan, first = (), unsent
         assert current
         current.session.close()
         return current.session
@@ -152,15 +159,17 @@ class ChatLoop:
             self._start = None
 
     async def _read_lines(
-        self, exchange: Exchange, profile: Profile, plan: tuple[Task, ...], first: str
-    ) -> SwitchSession | None:
-        """Handle lines until the person leaves or a command switches to another session."""
+        self, exchange: Exchange, profile: Profile, plan: tuple[Task, ...]
+    ) -> tuple[SwitchSession | None, str]:
+        """Handle lines until the person leaves or a command switches to another session.
+
+        Return that session, and the messages that were not sent.
+        """
         self._exchange = exchange
         context = self._open_context(exchange, profile)
         if plan:
             exchange.journal.emit(PlanUpdated(tasks=plan))
-        if first:
-            self._send(context, first)
+        self._send_waiting(context)
         line: asyncio.Task[str] | None = None
         try:
             while not context.is_ending and (self._work or not context.next_session):
@@ -189,12 +198,11 @@ class ChatLoop:
             if tasks:
                 await asyncio.wait(tasks)
             self._work = None
-        self._unsent = "\n".join(exchange.inbox.take())
         if context.next_session and context.next_session.session is exchange.session:
             self._wanted_approval = context.wanted_approval
         elif context.wanted_approval:
             record_restriction(context, profile.sandbox, context.wanted_approval)
-        return context.next_session
+        return context.next_session, "\n".join(exchange.inbox.take())
 
     def _open_context(self, exchange: Exchange, profile: Profile) -> SlashContext:
         io = self._io
@@ -203,6 +211,7 @@ class ChatLoop:
             *(exchange, profile, commands, io.show, io.ask, io.prepend_text, io.copy_text, io.finished),
             is_in_turn=lambda: self._work is not None and self._is_turn,
             wanted_approval=self._wanted_approval,
+            last_request=self._last_request,
         )
         self._wanted_approval = None
         io.show_session(context, self.stop, self.steer, lambda: self._work is not None)
@@ -252,9 +261,8 @@ class ChatLoop:
     def _finish_work(self, context: SlashContext, work: "asyncio.Task[TurnFinished | None]") -> None:
         """Send the messages that waited for the work, or put them back into the input if the work was stopped.
 
-        Without such messages, ask how to go on after a turn that only planned.
-
-        If a command switches to another session, the messages are sent there.
+        Without such messages, ask how to go on after a turn that only planned. If a command switches to another
+        session, the messages are sent there.
 
         Raises:
             Exception: The work failed, for example with a SessionError. The session then ends.
@@ -263,13 +271,18 @@ class ChatLoop:
         if is_terminal(sys.stdin):  # Ctrl-C has stopped the work and must not end the session too
             self.signals[:] = [number for number in self.signals if number != signal.SIGINT]
         end = None if work.cancelled() else work.result()
-        inbox = context.exchange.inbox
-        if work.cancelled() and inbox.pending:
-            self._io.prepend_text("\n".join(inbox.take()))
-        elif inbox.pending and not context.next_session:
-            self._send(context, "\n".join(inbox.take()))
-        elif end and end.reason == "stop" and not self._io.waits_for_work and _is_in_plan(context):
+        if work.cancelled():
+            self._return_to_input(context.exchange.inbox.take())
+        elif not context.next_session and self._send_waiting(context):
+            pass
+        elif end and end.reason == "stop" and not self._io.waits_for_work and self._offers_plan(context):
             self._start_work(self._offer_plan(context))
+
+    def _offers_plan(self, context: SlashContext) -> bool:
+        """Return whether the last turn planned, and the session stays in mode `plan`."""
+        is_leaving = context.next_session or context.is_ending or context.wanted_approval
+        is_plan = not (self._last_request and self._last_request.is_read_only)
+        return is_plan and context.exchange.workspace.approval == "plan" and not is_leaving
 
     async def _offer_plan(self, context: SlashContext) -> None:
         """Ask whether to carry out the plan of the last turn. Other words are a message about the plan."""
@@ -279,7 +292,7 @@ class ChatLoop:
             context.end_session()
         elif approval := _PLAN_ANSWERS.get(typed.lower()):
             context.wanted_approval = approval
-            await self._send_in_new_mode(context, RUN_PLAN)
+            await self._send_in_new_mode(context, TurnRequest(RUN_PLAN))
         elif is_command_line(typed) or typed in EXIT_WORDS:
             self._next_line = typed
         elif typed.lower() not in ("", "n", "no"):
@@ -323,42 +336,58 @@ class ChatLoop:
         except Exception as error:  # a package's command must not end the session
             context.show(f"/{command.name} failed: {type(error).__name__}: {error}")
         else:
-            if isinstance(message, TurnRequest):
-                self._requests[message.text] = message
-                message = message.text
-            if message:
+            if isinstance(message, str) and message and self._is_turn:
                 self._send(context, message)
+            elif message:
+                request = message if isinstance(message, TurnRequest) else TurnRequest(message)
+                self._waiting = replace(request, line=request.line or f"/{command.name} {words}".rstrip())
 
     def _send(self, context: SlashContext, words: str) -> None:
         """Start a turn with a message, or leave the message for the next step of the running turn."""
+        context.exchange.inbox.put(words)
         if self._work:
-            context.exchange.inbox.put(words)
             self._io.notifier.notify(Status(text=""))
-        elif has_new_mode(context):
-            self._start_work(self._send_in_new_mode(context, words))
+        else:
+            self._send_waiting(context)
+
+    def _send_waiting(self, context: SlashContext) -> bool:
+        """Start a turn with what waits: the request of a command, else all messages. Return False if nothing does."""
+        inbox = context.exchange.inbox
+        if self._waiting:
+            request, self._waiting = self._waiting, None
+        elif inbox.pending:
+            request = TurnRequest("\n".join(inbox.take()))
+        else:
+            return False
+        if has_new_mode(context):
+            self._start_work(self._send_in_new_mode(context, request))
         else:
             context.wanted_approval = None
-            self._start_work(self._run_turn(context.exchange, words), is_turn=True)
+            self._start_work(self._run_turn(context, request), is_turn=True)
+        return True
 
-    async def _send_in_new_mode(self, context: SlashContext, words: str) -> None:
-        """Leave a message for the exchange in another mode, or return it to the input if the person declines."""
+    def _return_to_input(self, messages: list[str]) -> None:
+        """Put the request that waits and messages into the input, so that the person can send them again."""
+        request, self._waiting = self._waiting, None
+        if texts := [*([request.line or request.text] if request else []), *messages]:
+            self._io.prepend_text("\n".join(texts))
+
+    async def _send_in_new_mode(self, context: SlashContext, request: TurnRequest) -> None:
+        """Leave a request for the exchange in another mode, or return it to the input if the person declines."""
         if await apply_wanted_mode(context):
-            context.exchange.inbox.put(words)
+            self._waiting = request
         else:
-            self._io.prepend_text(words)
+            self._waiting = request
+            self._return_to_input([])
 
-    async def _run_turn(self, exchange: Exchange, words: str) -> TurnFinished:
-        end = await run_turn(exchange, self._requests.pop(words, TurnRequest(words)))
+    async def _run_turn(self, context: SlashContext, request: TurnRequest) -> TurnFinished:
+        exchange = context.exchange
+        self._last_request = context.last_request = request
+        end = await run_turn(exchange, request)
         self.exit_code = end.exit_code
         if exchange.history.turn_count == 1 and exchange.session.is_kept and exchange.view.has_own_accelerator:
             self._naming = asyncio.create_task(_write_title(exchange))
         return end
-
-
-def _is_in_plan(context: SlashContext) -> bool:
-    """Return whether the session is in mode `plan` and stays there."""
-    is_leaving = context.next_session or context.is_ending or context.wanted_approval
-    return context.exchange.workspace.approval == "plan" and not is_leaving
 
 
 def _close_left_session(left: SwitchSession, entered: SwitchSession) -> None:

@@ -68,6 +68,7 @@ def choose_next_mode(context: SlashContext) -> None:
     position = KEY_APPROVALS.index(before) + 1 if before in KEY_APPROVALS else 0
     context.wanted_approval = wanted = KEY_APPROVALS[position % len(KEY_APPROVALS)]
     workspace = context.exchange.workspace
+    context.exchange.inbox.is_held = context.is_in_turn() and has_new_mode(context)
     if context.is_in_turn() and wanted == "ask" and workspace.approval in ("auto", "yolo"):
         workspace.restrict(context.profile.sandbox, wanted)
         record_restriction(context, context.profile.sandbox, wanted)

@@ -13,6 +13,7 @@ from goose_like.agent.mentions import format_mention
 from goose_like.agent.profile_choice import keep_modes, restrict_profile
 from goose_like.agent.slash_command import SlashCommand, command
 from goose_like.agent.slash_context import SlashContext
+from goose_like.agent.turn_request import TurnRequest
 from goose_like.cli.commands.doctor import diagnose
 from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
 from goose_like.cli.options import list_profile_names
@@ -205,15 +206,16 @@ def clear(context: SlashContext, words: str) -> None:
 
 
 @command
-def retry(context: SlashContext, words: str) -> str:
+def retry(context: SlashContext, words: str) -> TurnRequest:
     """Undo the last turn and send its message again."""
-    history = context.exchange.history
+    history, last = context.exchange.history, context.last_request
     if not history.turns:
         raise UsageError("there is no turn to retry")
     start = history.turns[-1].start
-    message = history.messages[start].first_text
+    message = history.messages[start]
     context.exchange.rewind(start)
-    return message
+    # The message of a former process is sent as it is: output of a command in it must not name files.
+    return last if last and last.text == message.first_text else TurnRequest(message)
 
 
 @command(usage="[FOCUS]")

@@ -89,7 +89,8 @@ async def _go_back(context: SlashContext, turn: Turn, scope: str) -> None:
         await _restore(context, plan)
     if scope != "files":
         context.exchange.rewind(turn.start)
-        context.set_input(message)
+        last = context.last_request
+        context.set_input(last.line if last and last.line and last.text == message else message)
     context.show(f"back to before message {turn.number}: {scope}")
 
 
