@@ -10,7 +10,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from goose_like import __version__
-from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError
 
 from .commands import groups, session
 from .exit import run_guarded
@@ -74,13 +74,11 @@ def _run_without_command(
         if options != ProfileOptions() or is_resumed or is_forked:
             raise typer.BadParameter(f"put options after the command; see goose-like {context.invoked_subcommand} -h")
         return
-    from goose_like.cli.chat.startup import has_prompt, start_session
+    from goose_like.cli.chat.startup import start_session
 
     if is_forked and not is_resumed:
         raise typer.BadParameter("--fork needs --continue or --resume")
     first = context.meta["first"]
-    if first and not (has_prompt() or sys.stdin.isatty()):
-        raise UsageError("a session needs a terminal; for one task: goose-like -p TEXT, or with piped text: -p TEXT -")
     start = {"is_resumed": is_resumed, "is_forked": is_forked, "picks": resume == "" and not is_continued}
     raise typer.Exit(start_session(options, session=resume or None, first=first, **start))
 

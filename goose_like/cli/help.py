@@ -68,7 +68,7 @@ def _write_link(link: re.Match[str]) -> str:
         return "" if link["image"] else label
     page = _PAGE.fullmatch(target)
     place = f"`goose-like help {page[1]}`" if page else target
-    return place if label.strip("`") in (target, place) else f"{label} ({place})"
+    return place if label.strip("`") in (target.partition("#")[0], place) else f"{label} ({place})"
 
 
 def _find_topic(word: str) -> str | None:

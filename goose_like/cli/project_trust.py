@@ -42,9 +42,7 @@ def settle_project_trust(*, is_trusted_now: bool) -> ProjectConfig | None:
 async def _ask(project: ProjectConfig) -> bool:
     screen = open_screen(shows_answer=False)
     is_changed = bool(load_folder_trust(project.root).files)
-    reason = (
-        "has changed files that you trusted" if is_changed else "brings settings, commands or agents"
-    )
+    reason = "has changed files that you trusted" if is_changed else "brings settings, commands or agents"
     text = f"this project {reason}: {_list_files(project)}. Use them?"
     question = Question(kind="trust", subject=str(project.root), text=text, detail=_format_files(project))
     screen.notify(Asked(question=question))

@@ -1,9 +1,14 @@
 """The root command: a first message in quotes, and the flags that users of other agents type before any command."""
 
 import os
-from collections.abc import Sequence
+import select
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 from typing_extensions import override
 
@@ -11,6 +16,8 @@ from goose_like.core.spelling import find_nearest_name
 
 _RESUME = ("-r", "--resume")
 _PRINT = ("-p", "--print")
+_SHORT_FLAGS = frozenset("cpr")
+_PIPE_WAIT_S = 3.0
 
 
 def name_follows(words: Sequence[str], place: int) -> bool:
@@ -19,19 +26,35 @@ def name_follows(words: Sequence[str], place: int) -> bool:
     return following != "" and not following.startswith("-") and len(following.split()) == 1
 
 
+_OTHER_COMMANDS = {
+    **dict.fromkeys(("auth", "config", "configure", "login", "logout"), "setup"),
+    **dict.fromkeys(("ask", "exec", "print"), "run"),
+    "chat": "session start",
+    "continue": "--continue",
+    "resume": "--resume",
+}
+"""Commands of other agents, and ours for the same."""
+_UNSAFE = ("--dangerously-skip-permissions", "--dangerously-bypass-approvals-and-sandbox", "--yolo")
+
+
 class RootGroup(TyperGroup):
     """The root command. Its words are a command, or the first message of a session, with options anywhere."""
 
     @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        count = next((place for place, word in enumerate(args) if word in self.commands), len(args))
-        own = args[:count]
-        if any(word in _PRINT for word in own):
-            return super().parse_args(ctx, ["run", *_convert_to_run(own), *args[count:]])
-        if count < len(args):
-            return super().parse_args(ctx, args)
-        ctx.allow_interspersed_args = True
-        rest = super().parse_args(ctx, args if ctx.resilient_parsing else _complete_resume(args))
+        ctx.meta["first"] = ""
+        count = self._find_command(args)
+        own, rest = _split_flags(args[:count]), args[count:]
+        args, count = [*own, *rest], len(own)
+        if unsafe := next((word for word in own if word in _UNSAFE), None):
+            ctx.fail(f"no option {unsafe}; here two options do this: --approval yolo --sandbox full")
+        with _plain_errors():
+            if any(word in _PRINT for word in own):
+                return super().parse_args(ctx, ["run", *_convert_to_run(own), *args[count:], *_name_piped_input(args)])
+            if count < len(args):
+                return super().parse_args(ctx, args)
+            ctx.allow_interspersed_args = True
+            rest = super().parse_args(ctx, args if ctx.resilient_parsing else _complete_resume(args))
         words = [*ctx._protected_args, *rest]
         if words and not ctx.resilient_parsing:
             if len(words[0].split()) < 2:
@@ -40,14 +63,72 @@ class RootGroup(TyperGroup):
         ctx.meta["first"] = " ".join(words)
         return rest
 
+    @override
+    def invoke(self, ctx: Any) -> Any:
+        with _plain_errors():
+            return super().invoke(ctx)
+
+    def _find_command(self, words: Sequence[str]) -> int:
+        """Return the index of the first command, or the number of words. Values of options are no commands."""
+        parameters = [*self.params, *self.commands["run"].params]
+        flags = {name for each in parameters if getattr(each, "is_flag", False) for name in each.opts}
+        options = {name for each in parameters for name in each.opts if name.startswith("-")} - flags
+        place = 0
+        while place < len(words) and words[place] not in self.commands:
+            word = words[place]
+            has_value = name_follows(words, place) if word in _RESUME else word in options
+            place += 2 if has_value else 1
+        return min(place, len(words))
+
     def _describe_unknown(self, words: Sequence[str]) -> str:
         word = words[0]
+        if ours := _OTHER_COMMANDS.get(word):
+            return f"no command {word!r}; here it is: goose-like {ours}"
         if near := find_nearest_name(word, self.commands):
             return f"no command {word!r}; did you mean {near!r}?"
         if len(words) == 1 and os.path.isfile(word):
             return f"no command {word!r}; for a task in a file: goose-like run -i {word}"
         first = " ".join(words) if len(words) > 1 else f"{word} ..."
         return f'no command {word!r}; to start a session with these words, quote them: goose-like "{first}"'
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Remove the words of pydantic from messages about wrong options."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        error.message = error.message.removeprefix("Value error, ")
+        raise
+
+
+def _split_flags(words: Sequence[str]) -> list[str]:
+    """Write joined short flags one by one, `-cp` as `-c -p`, and `-r=NAME` as `-r NAME`."""
+    split: list[str] = []
+    for place, word in enumerate(words):
+        if word == "--":
+            return [*split, *words[place:]]
+        name, is_joined, value = word.partition("=")
+        if is_joined and name in _RESUME and value:
+            split += [name, value]
+        elif len(word) > 2 and word[0] == "-" and set(word[1:]) <= _SHORT_FLAGS:
+            split += [f"-{flag}" for flag in word[1:]]
+        else:
+            split.append(word)
+    return split
+
+
+def _name_piped_input(words: Sequence[str]) -> list[str]:
+    """Return `-` if text comes through a pipe: `git diff | goose-like -p "explain this"`. Other agents read it too."""
+    if "-" in words or "-i" in words or "--input" in words or sys.stdin is None:
+        return []
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
+        return []
+    if select.select([sys.stdin], [], [], _PIPE_WAIT_S)[0]:
+        return ["-"]
+    print("goose-like: nothing came through standard input, so it is not read", file=sys.stderr)
+    return []
 
 
 def _complete_resume(words: Sequence[str]) -> list[str]:

@@ -157,7 +157,8 @@ class StdoutWriter(Notifier):
         return join_answers(self._messages)
 
     def finish(self, answer: str, summary: Mapping[str, Any]) -> None:
-        """Write the end of the output: the answer, or the summary as JSON. Raise OSError if output was lost."""
+        """Write the answer, or the summary as JSON, and forget the answer. Raise OSError if output was lost."""
+        self._messages.clear()
         if self._format == "text" and answer:
             self._write(answer.rstrip("\n") + "\n")
         elif self._format == "json":

@@ -110,7 +110,7 @@ class Prompt:
             accept_handler=self._accept,
             tempfile_suffix=".md",
             on_completions_changed=self._take_only_completion,
-            on_text_changed=self._clear_tab,
+            on_text_changed=self._forget_keys,
         )
         self.app: Application[None] = Application(
             layout=self._make_layout(),
@@ -340,7 +340,11 @@ class Prompt:
         self._escape()
 
     def _submit(self) -> None:
-        if self._question and not self._is_command(self._buffer.text):
+        is_behind_escape = time.monotonic() - self._escaped_at < REWIND_WITHIN_S
+        if is_behind_escape and self._buffer.text and not self._question and self.app.editing_mode is EditingMode.EMACS:
+            self._escaped_at = 0.0
+            self._buffer.newline(copy_margin=False)
+        elif self._question and not self._is_command(self._buffer.text):
             self._end_question(self._buffer.text + "\n")  # answers stay out of the input history
         else:
             self._buffer.validate_and_handle()
@@ -362,8 +366,10 @@ class Prompt:
         self._buffer.start_completion(insert_common_part=True)
         self._is_tab_pending = True
 
-    def _clear_tab(self, buffer: Buffer) -> None:
+    def _forget_keys(self, buffer: Buffer) -> None:
+        """Forget keys that only count together with the very next one."""
         self._is_tab_pending = False
+        self._escaped_at = 0.0
 
     def _take_only_completion(self, buffer: Buffer) -> None:
         """Take a single completion if Tab was pressed before it was found."""
@@ -401,8 +407,8 @@ class Prompt:
         keys.add("c-z", filter=is_typing)(lambda event: event.app.suspend_to_background())
         keys.add("s-tab", filter=is_typing & ~has_completions)(lambda _: self.on_mode())
         keys.add("?", filter=is_typing & is_inserting & is_empty)(lambda _: self.on_help())
-        # A key behind Esc in the same read belongs to it (Alt-Enter). Alone it need not wait for one during work.
-        is_alone = Condition(lambda: self.is_working() and not self.app.key_processor.input_queue)
+        # A key behind Esc in the same read belongs to it (Alt-Enter). Alone, Esc must not eat the next key.
+        is_alone = Condition(lambda: not self.app.key_processor.input_queue)
         takes_escape = is_typing & ~has_completions & (emacs_mode | vi_navigation_mode)
         keys.add("escape", filter=takes_escape, eager=is_alone)(lambda _: self._escape())
         keys.add("escape", "escape", filter=takes_escape)(lambda _: self._escape_twice())

@@ -13,6 +13,7 @@ from .lines import MAX_LINE, LineWriter, StyledText
 from .tool_call import FAILURE_NOTE, PLAN_TOOL, RunningCall, describe_call, get_code_lines
 
 ERROR_ROWS = 10
+RESULT_ROWS = 2
 CALL_ROWS = 5
 MAX_LABEL_CHARS = 30
 """Length of a prefix that the keys of a question can show beside them."""
@@ -232,7 +233,8 @@ class Renderer:
             lines = map(str.strip, body[:width])
             return to_one_line("".join(f"{line} " if line.endswith(",") else line for line in lines), width)
         more = f" (+{len(body) - 1} lines)" if len(body) > 1 else ""
-        return to_one_line(body[0], self.lines.get_room(14 + len(more))) + more if body else ""
+        rows = 1 if more else RESULT_ROWS
+        return to_one_line(body[0], rows * self.lines.get_room(14 + len(more))) + more if body else ""
 
     def _print_end(self, running: RunningCall, text: str, mark: str, style: str) -> None:
         head = f"  {mark}{running.label} "

@@ -8,7 +8,7 @@ from goose_like.core import events
 from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
 
-from .escape import escape_controls
+from .escape import escape_controls, to_one_line
 from .lines import LineWriter
 from .renderer import Renderer
 from .tool_call import LIVE_LINES, RunningCall, convert_nested_event, fit_line, number_calls
@@ -48,8 +48,11 @@ class RunScreen(Screen):
             case events.SessionStarted() | events.RunFinished():
                 self.pause()
                 self.renderer.print_event(event)
-            case events.TurnStarted():
+            case events.TurnStarted(message=message):
                 self._is_cut = False
+                for image in message.images:
+                    name = to_one_line(image.source, self.renderer.lines.get_room(20))
+                    self.renderer.lines.write_line(f"image attached: {name}", "dim")
                 self.renderer.lines.spin("thinking")
             case events.Status(text=text):
                 self.renderer.lines.spin(text or "thinking")

@@ -28,6 +28,7 @@ from .wrap import ConsoleLines
 FRAME_S = 1 / 15
 TICK_S = 0.1
 OPEN_ROWS = 12
+MESSAGE_ROWS = 12
 PLAN_ROWS = 8
 HEAD_ROWS = 3
 TAIL_ROWS = 5
@@ -117,6 +118,10 @@ class SessionScreen(Notifier):
                 if len(self._calls) == 1:  # else the entry can belong to any call
                     self.renderer.print_head(*self._calls.values())
                 self.renderer.print_event(event)
+            case events.Asked():
+                if asking := self._calls.get(current_call.get("")):
+                    self.renderer.print_head(asking)
+                self.renderer.print_event(event)
             case events.ArtifactShown(call_id=call_id):
                 if running := self._calls.get(call_id):
                     self.renderer.print_head(running)
@@ -195,6 +200,8 @@ class SessionScreen(Notifier):
 
     def _replay(self, event: events.DurableEvent) -> None:
         """Show an earlier event: calls have no start time, and their output is in their results."""
+        if isinstance(event, events.SessionStarted):
+            return  # the one of this process is shown
         if isinstance(event, events.ToolFinished) and (running := self._calls.get(event.result.call_id)):
             body, notes = running.split_result(event.result.output)
             if running.is_command and (notes or not event.result.is_error):  # it was run
@@ -212,6 +219,8 @@ class SessionScreen(Notifier):
         self._has_answer_text = self._shows_keys = False
         self._status = ""
         rows = self.renderer.lines.wrap(escape_controls(message.first_text), 2)
+        if len(rows) > MESSAGE_ROWS:
+            rows = [*rows[: MESSAGE_ROWS - 1], f"… {len(rows) - MESSAGE_ROWS + 1:,} more lines"]
         self._print_space()
         self.renderer.lines.write_line(Text("> " + "\n  ".join(rows), "bold cyan"))
         for image in message.images:

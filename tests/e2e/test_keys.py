@@ -15,7 +15,7 @@ LONG = {"calls": [shell("seq 1 3000; sleep 300")]}
 NETWORK = shell("echo got through", access="network")
 MODE = "\x1b[Z"  # Shift-Tab
 ESC = "\x1b"
-OFFER = "[y] run it  [q] run it with questions  [N] keep planning:"
+OFFER = "[y] run it  [q] run it with questions  [N] keep planning, or type a change:"
 
 
 # --- modes
@@ -39,6 +39,55 @@ def test_shift_tab_chooses_the_mode_of_the_next_message(session, place):
     assert terminal.leave() == 0
     assert (place.work / "made.txt").exists()
     assert place.list_messages() == ["go", "go on"]
+
+
+def test_a_slash_command_leaves_the_question_about_the_plan_open(session, place):
+    terminal = session("a plan", "done", words=("--approval", "plan"))
+    terminal.type("go\r")
+    terminal.see(OFFER)
+    terminal.type("/tasks\r")
+    terminal.see("nothing runs")
+    terminal.see(OFFER)
+    terminal.type("y\r")
+    terminal.see("done")
+    assert terminal.leave() == 0
+    assert place.list_messages() == ["go", "Carry out the plan."]
+
+
+def test_a_slash_command_at_a_question_runs_after_it(session, place):
+    terminal = session("hi")
+    terminal.type("/mode yolo\r")
+    terminal.see("[y]es  [N]o")
+    terminal.type("/mode plan\r")
+    terminal.see_status("plan · read-only")
+    assert terminal.leave() == 0
+
+
+@pytest.mark.parametrize("text", ["/mode plan\r", "#1", "?", "bx", "ux"])
+def test_escape_alone_eats_no_key(session, place, text):
+    terminal = session("hi")
+    terminal.see_status("auto · workspace")
+    terminal.type(ESC)
+    time.sleep(0.3)
+    terminal.type(text)
+    if text == "?":
+        terminal.see("Ctrl-Z")
+    elif text.startswith("/"):
+        terminal.see_status("plan · read-only")
+    else:
+        terminal.see(f"goose> {text}")
+
+
+def test_escape_and_enter_typed_apart_make_a_new_line(session, place):
+    terminal = session({"text": "hi", "expect": "one\ntwo"})
+    terminal.type("one")
+    terminal.see("goose> one")
+    terminal.type(ESC)
+    time.sleep(0.3)
+    terminal.type("\r")
+    terminal.type("two\r")
+    terminal.see("hi")
+    assert place.list_messages() == ["one\ntwo"]
 
 
 def test_a_review_in_plan_mode_offers_no_plan(session, place):

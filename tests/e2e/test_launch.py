@@ -9,7 +9,13 @@ import pytest
         (["sesion"], "no command 'sesion'; did you mean 'session'?"),
         (["fix", "the", "test"], 'quote them: goose-like "fix the test"'),
         (["task.md"], "for a task in a file: goose-like run -i task.md"),
-        (["fix it"], "for one task: goose-like -p TEXT"),
+        (["login"], "here it is: goose-like setup"),
+        (["exec", "fix it"], "here it is: goose-like run"),
+        (["-P", "boss", "--approval", "plan", "word"], "to start a session with these words, quote them"),
+        (["--model", "run", "word"], "to start a session with these words, quote them"),
+        (["--yolo"], "--approval yolo --sandbox full"),
+        (["run", "--sandbox", "none", "x"], "Invalid value for '--sandbox': 'none' is not one of"),
+        (["--approval", "no"], "Invalid value for '--approval': 'no' is not one of"),
         (["--fork"], "--fork needs --continue or --resume"),
         (["-p", "--fork", "x"], "--fork needs --resume"),
         (["-c", "session", "list"], "put options after the command"),
@@ -45,7 +51,40 @@ def test_without_a_terminal_a_session_reads_lines(place, words):
     model = place.script({"text": "one", "expect": "first"}, {"text": "two", "expect": "second"})
     done = place.run(*words, "-m", model, input="first\nsecond\n")
     assert (done.returncode, place.list_messages()) == (0, ["first", "second"])
-    assert "one\n" in done.stderr
+    assert done.stdout == "one\ntwo\n"
+
+
+def test_the_first_message_of_a_session_by_lines(place):
+    model = place.script({"text": "one", "expect": "fix it"}, {"text": "two", "expect": "and that"})
+    done = place.run("fix it", "-m", model, input="and that\n")
+    assert (done.returncode, done.stdout, place.list_messages()) == (0, "one\ntwo\n", ["fix it", "and that"])
+
+
+@pytest.mark.parametrize("words", [("-p", "sum up"), ("sum up", "--print"), ("-p", "sum up", "-")])
+def test_print_reads_a_pipe(place, words):
+    done = place.run(*words, "-m", place.script({"text": "ok", "expect": "sum up\n\nsome data"}), input="some data")
+    assert (done.stdout, done.returncode) == ("ok\n", 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "texts"),
+    [
+        (["-P", "default", "two words", "-m"], ["two words"]),
+        (["-m", "SCRIPT", "-P", "boss", "-r", "run", "-p", "two words"], ["one", "two words"]),
+        (["-m", "SCRIPT", "-cp", "two words"], ["one", "two words"]),
+        (["-p", "-r=run", "two words", "-m"], ["one", "two words"]),
+        (["-p", "--resume=run", "two words", "-m"], ["one", "two words"]),
+    ],
+)
+def test_values_of_options_that_are_names_of_commands(place, words, texts):
+    script = place.script("one", "two")
+    assert place.run("run", "one", "--session", "run", "-m", script).returncode == 0
+    (place.home / "config").mkdir()
+    (place.home / "config" / "profiles.yaml").write_text("boss: {extends: default}\n")
+    words = [script if word == "SCRIPT" else word for word in words]
+    done = place.run(*words, *([script] if words[-1] == "-m" else []))
+    assert done.returncode == 0, done.stderr
+    assert place.list_messages() == texts
 
 
 def test_a_dumb_terminal_has_a_session_by_lines(place, open_screen):

@@ -5,13 +5,17 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from typing_extensions import override
+
 from goose_like.agent.mentions import format_pasted_image
 from goose_like.agent.slash_context import SlashContext
+from goose_like.cli.run import StdoutWriter
 from goose_like.config.profile import SessionChoice
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import Event, TurnFinished
 from goose_like.core.images import save_image
 from goose_like.core.message import ToolCall, ToolResult
-from goose_like.core.notifier import Notifier
+from goose_like.core.notifier import Notifier, Tee
 from goose_like.sessions.session import Session
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import LineReader, is_terminal, open_screen
@@ -28,6 +32,19 @@ Steer = Callable[[str], bool]
 """`ChatLoop.stop` and `ChatLoop.steer`."""
 
 
+class AnswerWriter(Notifier):
+    """Standard output that is no terminal: it gets the answer of each turn when the turn ends."""
+
+    def __init__(self) -> None:
+        self._writer = StdoutWriter("text")
+
+    @override
+    def notify(self, event: Event) -> None:
+        self._writer.notify(event)
+        if isinstance(event, TurnFinished):
+            self._writer.finish(self._writer.answer, {})
+
+
 class PipeIO:
     """Input by lines and output as it comes: for pipes and simple terminals.
 
@@ -39,8 +56,9 @@ class PipeIO:
     finished: Sequence[tuple[ToolCall, ToolResult]] = ()
 
     def __init__(self) -> None:
-        self._screen = open_screen(shows_answer=True)
-        self.notifier: Notifier = self._screen
+        has_terminal = is_terminal(sys.stdout)
+        self._screen = open_screen(shows_answer=has_terminal)
+        self.notifier: Notifier = self._screen if has_terminal else Tee(self._screen, AnswerWriter())
         self.show: Callable[[object], None] = self._screen.log
         self._lines = LineReader()
         self._closed = asyncio.Event()

@@ -110,6 +110,7 @@ class ChatLoop:
         self._last_request: TurnRequest | None = None
         self._problems: set[str] = set()
         self._next_line = ""
+        self._is_plan_open = False
         self._wanted_approval: ApprovalMode | None = None
 
     async def run(self, target: SwitchSession | None, plan: tuple[Task, ...], first: str) -> Session:
@@ -208,7 +209,7 @@ class ChatLoop:
         io = self._io
         commands, problems = collect_commands(exchange.hooks.commands, self._project)
         context = SlashContext(
-            *(exchange, profile, commands, io.show, io.ask, io.prepend_text, io.copy_text, io.finished),
+            *(exchange, profile, commands, io.show, self._ask, io.prepend_text, io.copy_text, io.finished),
             is_in_turn=lambda: self._work is not None and self._is_turn,
             wanted_approval=self._wanted_approval,
             last_request=self._last_request,
@@ -275,25 +276,38 @@ class ChatLoop:
             self._return_to_input(context.exchange.inbox.take())
         elif not context.next_session and self._send_waiting(context):
             pass
-        elif end and end.reason == "stop" and not self._io.waits_for_work and self._offers_plan(context):
+        elif not self._next_line and self._offers_plan(context, end):
             self._start_work(self._offer_plan(context))
 
-    def _offers_plan(self, context: SlashContext) -> bool:
-        """Return whether the last turn planned, and the session stays in mode `plan`."""
+    def _offers_plan(self, context: SlashContext, end: TurnFinished | None) -> bool:
+        """Return whether the last turn planned, the session stays in mode `plan`, and the question is still open."""
+        if end:
+            is_plan = not (self._last_request and self._last_request.is_read_only)
+            self._is_plan_open = end.reason == "stop" and is_plan and not self._io.waits_for_work
         is_leaving = context.next_session or context.is_ending or context.wanted_approval
-        is_plan = not (self._last_request and self._last_request.is_read_only)
-        return is_plan and context.exchange.workspace.approval == "plan" and not is_leaving
+        return self._is_plan_open and context.exchange.workspace.approval == "plan" and not is_leaving
+
+    async def _ask(self, label: str) -> str:
+        """Return a line in answer to a question. A slash command is no answer: it runs after the work that asks."""
+        answer = await self._io.ask(label)
+        if is_command_line(answer.strip()):
+            self._next_line, answer = answer.strip(), "\n"
+        return answer
 
     async def _offer_plan(self, context: SlashContext) -> None:
-        """Ask whether to carry out the plan of the last turn. Other words are a message about the plan."""
-        answer = await self._io.ask("  [y] run it  [q] run it with questions  [N] keep planning: ")
+        """Ask whether to carry out the plan of the last turn. Other words are a message about the plan.
+
+        The question comes again after a slash command.
+        """
+        answer = await self._ask("  [y] run it  [q] run it with questions  [N] keep planning, or type a change: ")
         typed = answer.strip()
+        self._is_plan_open = bool(self._next_line)
         if not answer:  # Ctrl-D
             context.end_session()
         elif approval := _PLAN_ANSWERS.get(typed.lower()):
             context.wanted_approval = approval
             await self._send_in_new_mode(context, TurnRequest(RUN_PLAN))
-        elif is_command_line(typed) or typed in EXIT_WORDS:
+        elif typed in EXIT_WORDS:
             self._next_line = typed
         elif typed.lower() not in ("", "n", "no"):
             context.exchange.inbox.put(typed)
@@ -303,6 +317,8 @@ class ChatLoop:
     async def _handle_line(self, line: str, context: SlashContext) -> None:
         if line.strip() in EXIT_WORDS:
             context.end_session()
+        elif line.strip() in ("/", "!"):
+            context.show("type a command behind it; /help lists the commands, !COMMAND runs one of the shell")
         elif line.startswith("!") and line[1:].strip():
             if self._work:
                 context.show("!COMMAND waits for the end of the turn; Ctrl-C stops the turn")

@@ -83,6 +83,7 @@ async def model(context: SlashContext, words: str) -> None:
         context.switch_session(profile=context.profile.model_copy(update={"processor": choice, "accelerator": choice}))
     else:
         context.show(f"processor    {models.processor.label}\naccelerator  {models.accelerator.label}")
+        show_rows(context, list_model_choices(context))
 
 
 @command(usage="[NAME]", choices=lambda context: list_profile_names())
@@ -231,6 +232,8 @@ async def compact(context: SlashContext, words: str) -> None:
 @command(usage="[NAME]")
 def fork(context: SlashContext, words: str) -> None:
     """Continue in a copy of this session."""
+    if not context.exchange.history.turns:
+        raise UsageError("there is nothing to copy yet; /clear starts a new conversation")
     copied = fork_session(find_session(context.exchange.session.name), name=words or None)
     copied.close()
     resumed = Session.resume(copied.name)
@@ -242,6 +245,8 @@ def fork(context: SlashContext, words: str) -> None:
 @command(usage="[FILE]", anytime=True)
 def export(context: SlashContext, words: str) -> None:
     """Export the session to a file: .md, .html, .ipynb or .json."""
+    if not context.exchange.history.messages:
+        raise UsageError("there is nothing to export yet")
     file = Path(words or f"{context.exchange.session.name}.md")
     file = context.exchange.workspace.root / file.expanduser()
     if os.path.lexists(file):

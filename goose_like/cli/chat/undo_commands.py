@@ -80,7 +80,9 @@ async def _go_back(context: SlashContext, turn: Turn, scope: str) -> None:
     context.show(f"back to before: {to_one_line(message, 80)}")
     _show_effects(context, plan)
     if not scope:
-        typed = (await context.ask("  [b]oth  [f]iles  [c]onversation  [N]o: ")).strip().lower()
+        has_files = plan is not None and plan.changes
+        label = "[b]oth  [f]iles  [c]onversation  [N]o" if has_files else "[c]onversation  [N]o"
+        typed = (await context.ask(f"  {label}: ")).strip().lower()
         scope = _SCOPES.get(typed, typed)
     if scope not in _SCOPES.values():
         context.show("nothing was changed")

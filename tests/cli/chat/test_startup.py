@@ -63,9 +63,9 @@ async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(
             await asyncio.sleep(60)
         yield
 
-    async def read_lines(exchange, profile, plan, first):
+    async def read_lines(exchange, profile, plan):
         read.append(profile.name)
-        return SwitchSession(Profile(name="other", toolkits=()), session) if len(read) == 1 else None
+        return (SwitchSession(Profile(name="other", toolkits=()), session) if len(read) == 1 else None), ""
 
     class Input(StoppingIO):
         show = staticmethod(shown.append)
