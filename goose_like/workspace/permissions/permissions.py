@@ -98,11 +98,13 @@ class Permissions:
         finally:
             self._turn_rules, self.is_turn_read_only = None, False
 
-    @cached_property
+    @property
     def _rules(self) -> Any:
+        return self._parent._rules if self._parent else self._own_rules
+
+    @cached_property
+    def _own_rules(self) -> Any:
         """The `PermissionRules` of the profile and of the trust file, or None if there are none."""
-        if self._parent:
-            return self._parent._rules
         stored = load_folder_trust(self._root).permissions
         if stored == self._lists == PermissionLists():
             return None
@@ -110,6 +112,10 @@ class Permissions:
 
         rules = [*build_rules(self._lists, "the profile"), *build_rules(stored, "trust.json")]
         return PermissionRules(rules, self._root)
+
+    def reload_rules(self) -> None:
+        """Read the rules of the trust file again before the next action."""
+        self.__dict__.pop("_own_rules", None)
 
     def decide(self, kind: PermissionKind) -> Decision:
         """Look up the decision of the policy for a kind of action, without regard to rules and earlier answers."""
