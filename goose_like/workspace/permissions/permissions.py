@@ -177,7 +177,8 @@ class Permissions:
                 if self.is_granted(kind, subject, line, state) or approval in load_folder_trust(self._root).approvals:
                     return True
                 why = f"asked about because {reason}" if verdict == "ask" else ""
-                shown, prefix = "\n".join(filter(None, (why, state, detail()))), self._describe_prefix(kind, line)
+                shown = "\n".join(filter(None, (why, state, detail())))
+                prefix = self._describe_prefix(kind, subject, line)
                 question = Question(kind=kind, subject=subject, text=text, detail=shown, prefix=prefix)
                 if answer := await self._ask(question):
                     break
@@ -206,13 +207,14 @@ class Permissions:
         finally:
             top._open_question = None
 
-    def _describe_prefix(self, kind: PermissionKind, line: str | None) -> str:
+    def _describe_prefix(self, kind: PermissionKind, subject: str, line: str | None) -> str:
         """Describe what the answer for the session would allow; empty if there is no such answer."""
         if line is not None and kind not in ("sandbox", "deletion"):
             from .prefixes import list_prefixes  # a person reads the question meanwhile
 
             return ", ".join(list_prefixes(line))
-        return {"change": "this file", "outside": "this file", "domain": "this host", "tool": "this tool"}.get(kind, "")
+        host = subject if " " in subject else "this host"
+        return {"change": "this file", "outside": "this file", "domain": host, "tool": "this tool"}.get(kind, "")
 
 
 def _get_scope(kind: PermissionKind, subject: str) -> str:
