@@ -14,13 +14,8 @@ from .tool_call import invoke
 
 
 def apply_tool_rules(tools: Mapping[str, Tool], workspace: Workspace) -> dict[str, Tool]:
-    """Return the tools that no rule denies. Those that a rule names get a function that obeys the rule."""
-    verdicts = {name: workspace.judge_tool(name) for name in tools}
-    return {
-        name: tool if verdicts[name] is None else _guard(tool, workspace)
-        for name, tool in tools.items()
-        if verdicts[name] != "deny"
-    }
+    """Return the tools that no rule denies now. Each later call obeys the rules of its moment."""
+    return {name: _guard(tool, workspace) for name, tool in tools.items() if workspace.judge_tool(name) != "deny"}
 
 
 def _guard(tool: Tool, workspace: Workspace) -> Tool:
@@ -28,6 +23,8 @@ def _guard(tool: Tool, workspace: Workspace) -> Tool:
 
     @wraps(function)
     async def call(**arguments: Any) -> Any:
+        if workspace.judge_tool(tool.name) is None:
+            return await invoke(function, arguments)
         text = to_json(arguments, fallback=repr).decode()
         await workspace.require_permission("tool", f"{tool.name} {text}", f"call {tool.name} with {text}")
         token = current_tool.set(tool.name)

@@ -56,6 +56,16 @@ class ToolkitHooks:
         toolkits = [toolkit for name, toolkit in self._toolkits.items() if name in names or toolkit.is_read_only]
         return {tool.name for toolkit in toolkits for tool in toolkit.tools()}
 
+    def list_missing_tools(self) -> dict[str, str]:
+        """Return the tools that are left out because they need something, with what they need."""
+        missing: dict[str, str] = {}
+        for toolkit in self._toolkits.values():
+            picked = toolkit.config.get("tools", toolkit.tool_names())
+            needs = {name: getattr(toolkit, name).__tool__.needs for name in toolkit.tool_names() if name in picked}
+            offered = {tool.name for tool in toolkit.tools()} if any(needs.values()) else set()
+            missing |= {name: text for name, text in needs.items() if text and name not in offered}
+        return missing
+
     async def start_turn(self) -> None:
         """Let each toolkit prepare a turn.
 

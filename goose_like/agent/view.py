@@ -9,7 +9,7 @@ from goose_like.core.events import MessageCompleted, UsageRecorded
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolSpec
-from goose_like.providers.base import Embedder, Model, ModelPair, Request
+from goose_like.providers.base import Embedder, Model, ModelPair, Request, SearchAnswer, WebSearcher
 from goose_like.providers.retry import stream_with_retries
 from goose_like.sessions.session import Session
 
@@ -80,6 +80,25 @@ class ModelView:
         vectors = await provider.embed(texts)
         self._notifier.notify(UsageRecorded(model=name, usage=vectors.usage, purpose=purpose))
         return vectors.vectors
+
+    @property
+    def can_search_web(self) -> bool:
+        """True if `search_web` works: the server of this model offers a search."""
+        provider = self.model.provider
+        return isinstance(provider, WebSearcher) and provider.can_search_web
+
+    async def search_web(self, query: str) -> SearchAnswer:
+        """Let the server of this model search the web. The tokens are counted. Check `can_search_web` first.
+
+        Raises:
+            ProviderError: the request or the search failed; it is not retried.
+        """
+        provider = self.model.provider
+        if not isinstance(provider, WebSearcher) or not provider.can_search_web:
+            raise ProviderError(f"{self.model.label} cannot search the web; check `can_search_web` first")
+        answer = await provider.search_web(query, self.model.name)
+        self._notifier.notify(UsageRecorded(model=self.model.label, usage=answer.usage, purpose="web search"))
+        return answer
 
 
 class ExchangeView:

@@ -87,6 +87,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "help": "goose_like.cli.chat.slash_commands:show_help",
         "mode": "goose_like.cli.chat.modes:mode",
         "model": "goose_like.cli.chat.slash_commands:model",
+        "permissions": "goose_like.cli.chat.permission_commands:permissions",
         "plan": "goose_like.cli.chat.slash_commands:plan",
         "profile": "goose_like.cli.chat.slash_commands:profile",
         "resume": "goose_like.cli.chat.slash_commands:resume",

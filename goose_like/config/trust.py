@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.message import FrozenModel, Utf8Text
 
 from .paths import (
@@ -163,6 +163,22 @@ def revoke(folder: Path, approval: StoredApproval | None = None) -> None:
             fields["files"] = None
         else:
             fields["approvals"] = tuple(one for one in fields["approvals"] if one != approval)
+
+
+def store_rule(folder: Path, rule: str, verdict: str | None) -> None:
+    """Store a rule for a folder, in place of the same rule with another verdict. Without a verdict, remove the rule.
+
+    Raises:
+        UsageError: the rule could never match.
+    """
+    with _edit_folder(folder) as fields:
+        lists = {name: tuple(one for one in rules if one != rule) for name, rules in fields["permissions"]}
+        if verdict:
+            lists[verdict] += (rule,)
+        try:
+            fields["permissions"] = PermissionLists(**lists)
+        except ValidationError as error:
+            raise UsageError(f"{rule!r} is no rule: it is {error.errors()[0]['msg']}") from error
 
 
 @contextmanager

@@ -44,6 +44,7 @@ class ToolOptions:
     resumable: bool = False
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S
     aliases: tuple[str, ...] = ()
+    needs: str = ""
 
 
 class AnyArguments(BaseModel):
@@ -106,6 +107,7 @@ def tool(
     resumable: bool = False,
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S,
     aliases: tuple[str, ...] = (),
+    needs: str = "",
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, **options: Any) -> Any:
     """Turn a toolkit method into a tool. The model reads its name, type hints and docstring.
@@ -119,6 +121,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
             `resumable`: when a turn resumes after its process was killed, run a cut-off call again under its old id.
             `time_limit_s`: stop the call after so many seconds and tell the model; None for no limit.
             `aliases`: names of such a tool in other agents. A model that uses one is told the name here.
+            `needs`: settings without which `Toolkit.tools` leaves the tool out. `/toolkits` tells the person.
     """
 
     def mark(function: F) -> F:

@@ -12,8 +12,8 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.gc_pause import pause_gc
 
-from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, get_error_status
-from .base import ProviderInfo, Request
+from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, build_search, get_error_status, parse_search
+from .base import ProviderInfo, Request, SearchAnswer
 from .event_stream import StreamEvent
 from .http_provider import HttpProvider, parse_custom_headers
 from .wire import clip
@@ -51,6 +51,16 @@ class AnthropicProvider(HttpProvider):
 
     async def _list_models(self) -> tuple[str, ...] | None:
         return await self._fetch_model_names("/v1/models", {"limit": "1000"})
+
+    @property
+    def can_search_web(self) -> bool:
+        """True for Anthropic's own server."""
+        return self._is_own_server()
+
+    async def search_web(self, query: str, model: str) -> SearchAnswer:
+        """Search with the tool of Anthropic's server."""
+        with self._add_location_to_errors():
+            return parse_search(await self._fetch_json(self.path, build_search(query, model), model))
 
     def _find_choice_error(self) -> GooseLikeError | None:
         if self._choice.temperature is not None:

@@ -14,15 +14,18 @@ from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 
-from .base import Delta, Request
+from .base import Delta, Request, SearchAnswer
 from .text_markup import ThinkSplitter, split_unopened_thinking
 from .wire import (
+    SEARCH_PROMPT,
     MessageEncoder,
     complete_answer,
+    complete_search,
     encode_image,
     encode_json,
     expect,
     read_count,
+    read_page,
     sanitize_arguments,
     sanitize_tool_name,
 )
@@ -223,15 +226,7 @@ class AnthropicStreamParser:
             raise BrokenStreamError(f"the answer has a stop reason that is not known ({self._stop!r})")
         self._end_text()
         parts = [part for _, block in sorted(self._blocks.items()) for part in _build_parts(block)]
-        read = self._usage.get("cache_read_input_tokens", 0)
-        written = self._usage.get("cache_creation_input_tokens", 0)
-        usage = Usage(
-            input_tokens=self._usage.get("input_tokens", 0) + read + written,
-            output_tokens=self._usage.get("output_tokens", 0),
-            cache_read_tokens=read,
-            cache_write_tokens=written,
-        )
-        return complete_answer(parts, usage, self._stop in _CUTS)
+        return complete_answer(parts, _build_usage(self._usage), self._stop in _CUTS)
 
     def _start_block(self, event: Mapping[str, Any]) -> list[Delta]:
         index = len(self._blocks) if event.get("index") is None else expect(int, event["index"], "index")
@@ -283,9 +278,23 @@ class AnthropicStreamParser:
 
     def _update_usage(self, usage: object) -> None:
         """Replace the counts by later ones, because each count is the total so far."""
-        counts = usage if isinstance(usage, Mapping) else {}
-        keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        self._usage |= {key: read_count(counts[key]) for key in keys if counts.get(key) is not None}
+        self._usage |= _read_counts(usage)
+
+
+def _read_counts(usage: object) -> dict[str, int]:
+    counts = usage if isinstance(usage, Mapping) else {}
+    keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return {key: read_count(counts[key]) for key in keys if counts.get(key) is not None}
+
+
+def _build_usage(counts: Mapping[str, int]) -> Usage:
+    read, written = counts.get("cache_read_input_tokens", 0), counts.get("cache_creation_input_tokens", 0)
+    return Usage(
+        input_tokens=counts.get("input_tokens", 0) + read + written,
+        output_tokens=counts.get("output_tokens", 0),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
 
 
 def _build_parts(block: _Block) -> Iterator[Part]:
@@ -307,6 +316,45 @@ def _build_parts(block: _Block) -> Iterator[Part]:
             arguments = block.join("partial_json") or encode_json(whole).decode()
             id_, name = (expect(str, block.start.get(key), key) for key in ("id", "name"))
             yield ToolCall(id=id_, name=name, arguments=arguments)
+
+
+# --- web search
+
+# Later types of this tool filter the results with code that runs on the server, which not every model can do.
+_SEARCH_TOOL = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
+_SEARCH_TOKENS = 8_000
+
+
+def build_search(query: str, model: str) -> dict[str, Any]:
+    """Build the body of a request that lets a model search the web on the server."""
+    messages = [{"role": "user", "content": SEARCH_PROMPT.format(query)}]
+    return {"model": model, "max_tokens": _SEARCH_TOKENS, "messages": messages, "tools": [_SEARCH_TOOL]}
+
+
+def parse_search(answer: object) -> SearchAnswer:
+    """Parse the answer to `build_search`. The text is that after the last search.
+
+    Raises:
+        BrokenStreamError: A value has a wrong type, or there is no text.
+        ProviderError: The search failed.
+    """
+    whole = expect(dict, answer, "the answer")
+    texts: list[str] = []
+    pages: list[tuple[str, str]] = []
+    problem = ""
+    for block in (expect(dict, item, "a block") for item in expect(list, whole.get("content"), "content")):
+        match block.get("type"):
+            case "text":
+                texts.append(expect(str, block.get("text"), "text"))
+            case "web_search_tool_result":
+                texts.clear()
+                found = block.get("content")
+                if isinstance(found, Mapping):
+                    problem = expect(str, found.get("error_code"), "error_code") or "no reason"
+                else:
+                    results = (expect(dict, result, "a result") for result in expect(list, found, "content"))
+                    pages += [read_page(result) for result in results]
+    return complete_search("".join(texts), pages, _build_usage(_read_counts(whole.get("usage"))), problem)
 
 
 # --- refusals

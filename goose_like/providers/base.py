@@ -155,6 +155,33 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """The answer of a model that searched the web: its text, and title and URL of each page that was found."""
+
+    text: str
+    pages: Sequence[tuple[str, str]]
+    usage: Usage
+
+
+@runtime_checkable
+class WebSearcher(Protocol):
+    """A provider whose server may search the web."""
+
+    @property
+    def can_search_web(self) -> bool:
+        """True if the server is one that offers a search."""
+        ...
+
+    async def search_web(self, query: str, model: str) -> SearchAnswer:
+        """Let a model search the web in one request, outside the conversation. Check `can_search_web` first.
+
+        Raises:
+            ProviderError: No answer came, or the search failed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A model of a provider. `label` is `provider:name`; `window` is the context window in tokens.
 

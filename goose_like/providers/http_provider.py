@@ -30,7 +30,7 @@ from .base import Delta, ProbeResult, ProviderInfo, Request, StreamParser, Suppo
 from .connection import ConnectionWatch, describe_cause, is_lasting
 from .event_stream import DONE, EventDecoder, StreamEvent
 from .text_markup import TaggedCallParser
-from .wire import build_status_error, clip
+from .wire import build_status_error, clip, encode_json
 
 _PROBE_LIMIT_S = 5.0
 _DRAIN_LIMIT_S = 0.1
@@ -242,6 +242,13 @@ class HttpProvider:
             return bytes(await response.aread())
         except httpx2.HTTPError as error:
             raise BrokenStreamError(f"the connection broke within the answer ({describe_cause(error)})") from error
+
+    async def _fetch_json(self, path: str, body: Mapping[str, Any], model: str) -> Any:
+        """Send a body and return the whole answer as a JSON value. Raise as `_fetch`."""
+        content = await self._fetch(path, encode_json(body), model)
+        if (answer := _parse_json(content)) is None:
+            raise BrokenStreamError(f"the answer is no JSON: {clip(content.decode(errors='replace'), 80)!r}")
+        return answer
 
     async def _send(self, client: Any, path: str, body: bytes, extensions: Mapping[str, Any]) -> Any:
         headers = {"content-type": "application/json", "accept": "application/json", **self._build_headers()}

@@ -1,6 +1,5 @@
 """OpenAI's chat completions, and all presets of servers that speak them."""
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -8,14 +7,19 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from goose_like.config.profile import ModelChoice
-from goose_like.core.errors import BrokenStreamError
 
-from .base import Embeddings, ProviderInfo, Request, StreamParser
+from .base import Embeddings, ProviderInfo, Request, SearchAnswer, StreamParser
 from .event_stream import StreamEvent
 from .http_provider import HttpProvider, parse_custom_headers
-from .openai_wire import OpenAIEncoder, OpenAIStreamParser, apply_strict_roles, parse_embeddings
+from .openai_wire import (
+    OpenAIEncoder,
+    OpenAIStreamParser,
+    apply_strict_roles,
+    build_search,
+    parse_embeddings,
+    parse_search,
+)
 from .presets import Preset, expand_variables
-from .wire import clip
 
 OPENAI_HOST = "api.openai.com"
 
@@ -85,12 +89,17 @@ class OpenAIProvider(HttpProvider):
         model = self.embedding_model or ""
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         with self._add_location_to_errors():
-            content = await self._fetch("/embeddings", json.dumps(body).encode(), model)
-            try:
-                answer = json.loads(content)
-            except ValueError as error:
-                raise BrokenStreamError(f"the answer is no list of vectors ({clip(str(error), 80)})") from error
-            return parse_embeddings(answer, len(texts))
+            return parse_embeddings(await self._fetch_json("/embeddings", body, model), len(texts))
+
+    @property
+    def can_search_web(self) -> bool:
+        """True for OpenAI's own server."""
+        return bool(self.host) and self._is_own_server()
+
+    async def search_web(self, query: str, model: str) -> SearchAnswer:
+        """Search with the Responses API, because chat completions search with few models only."""
+        with self._add_location_to_errors():
+            return parse_search(await self._fetch_json("/responses", build_search(query, model), model))
 
     def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
         value = event.value

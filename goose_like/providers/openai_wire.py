@@ -14,18 +14,22 @@ from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, Usage
 
-from .base import Delta, Embeddings, Request
+from .base import Delta, Embeddings, Request, SearchAnswer
 from .event_stream import DONE
 from .text_markup import Kind, ThinkSplitter, split_unopened_thinking
 from .wire import (
+    SEARCH_PROMPT,
     MessageEncoder,
     build_stream_error,
     complete_answer,
+    complete_search,
     encode_image,
     encode_json,
     expect,
+    extract_error_text,
     is_json_object,
     read_count,
+    read_page,
     sanitize_arguments,
     sanitize_tool_name,
 )
@@ -307,6 +311,45 @@ def parse_embeddings(answer: object, text_count: int) -> Embeddings:
     if not all(isinstance(number, int | float) for vector in vectors for number in vector):
         raise BrokenStreamError("a vector holds something else than numbers")
     return Embeddings(vectors, _parse_usage(whole.get("usage")))
+
+
+# --- web search, in the format of the Responses API
+
+
+def build_search(query: str, model: str) -> dict[str, Any]:
+    """Build the body of a request that lets a model search the web on the server, which keeps nothing."""
+    body = {"model": model, "input": SEARCH_PROMPT.format(query), "tools": [{"type": "web_search"}], "store": False}
+    return body | {"include": ["web_search_call.action.sources"]}
+
+
+def parse_search(answer: object) -> SearchAnswer:
+    """Parse the answer to `build_search`. The cited pages come before the others, which have no title.
+
+    Raises:
+        BrokenStreamError: A value has a wrong type, or there is no text.
+        ProviderError: The search failed.
+    """
+    whole = expect(dict, answer, "the answer")
+    texts: list[str] = []
+    cited: list[tuple[str, str]] = []
+    others: list[tuple[str, str]] = []
+    problem = extract_error_text(whole["error"]) if whole.get("error") else ""
+    for item in (expect(dict, item, "an item") for item in expect(list, whole.get("output"), "output")):
+        match item.get("type"):
+            case "web_search_call":
+                texts.clear()
+                problem = problem or ("no reason" if item.get("status") == "failed" else "")
+                sources = expect(list, expect(dict, item.get("action"), "action").get("sources"), "sources")
+                others += [read_page(expect(dict, source, "a source")) for source in sources]
+            case "message":
+                for part in (expect(dict, part, "a part") for part in expect(list, item.get("content"), "content")):
+                    texts.append(expect(str, part.get("text") or part.get("refusal"), "text"))
+                    notes = expect(list, part.get("annotations"), "annotations")
+                    cited += [read_page(expect(dict, note, "an annotation")) for note in notes]
+    usage = expect(dict, whole.get("usage"), "usage")
+    counts = {"prompt_tokens": usage.get("input_tokens"), "completion_tokens": usage.get("output_tokens")}
+    counts["prompt_tokens_details"] = usage.get("input_tokens_details")
+    return complete_search("\n".join(texts), [*cited, *others], _parse_usage(counts), problem)
 
 
 def _parse_usage(sent: object) -> Usage:

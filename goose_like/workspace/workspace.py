@@ -205,6 +205,10 @@ class Workspace(FileAccess):
         """Return the verdict of the person's rules about a tool."""
         return self._permissions.judge("tool", name)[0]
 
+    def reload_rules(self) -> None:
+        """Let the rules of the trust file hold as they are now, in subagents too."""
+        self._permissions.reload_rules()
+
     # --- processes
 
     async def spawn(
@@ -227,8 +231,7 @@ class Workspace(FileAccess):
             argv: the program and its arguments.
             cwd: the working folder as the command sees it; the workspace by default.
             env: variables in addition to those of `build_environment`.
-            access: `network` and `full` need permission where the mode does not include them. After such a question,
-                approval `ask` does not ask again.
+            access: `network` and `full` need permission unless the mode includes them, instead of that of mode `ask`.
             writes: the command may change files; listeners are called before it starts.
             descriptors: those of the command by its numbers, which the caller closes; without 0 its input is empty.
             subject: the text shown in a question; the command line by default.
@@ -292,8 +295,7 @@ class Workspace(FileAccess):
     async def run_internal(self, argv: list[str]) -> tuple[int, bytes]:
         """Run a short command of our own in the sandbox, unasked. Return its exit code and all output."""
         spawner = await asyncio.shield(self._request_spawner("workspace"))
-        own_folder = Path(sys.executable).parent  # for `rg`
-        path = f"{build_safe_path(self.root)}{os.pathsep}{own_folder}"
+        path = f"{build_safe_path(self.root)}{os.pathsep}{Path(sys.executable).parent}"  # the last one has `rg`
         process = await spawner.spawn(argv, Path("/"), {"PATH": path})
         output = bytearray()
         try:
@@ -317,11 +319,9 @@ class Workspace(FileAccess):
     async def inspect_changes(self, timeout_s: float | None = 0.5) -> list[str]:
         """Ask about hooks and settings that a command left for git or a shell, and disable what is refused.
 
-        The hosts that were refused to the commands are reported too.
-
-        Call this after each command, and give the model the sentences. A scan that takes longer than `timeout_s` (a
-        huge workspace) continues, and the next call judges its result. The exchange makes a last call in each turn,
-        without a time limit. When the session ends, anything left is disabled.
+        Call this after each command, and give the model the sentences, also those about refused hosts. A scan that
+        takes longer than `timeout_s` (a huge workspace) continues, and the next call judges its result. The exchange
+        makes a last call in each turn, without a time limit. When the session ends, anything left is disabled.
         """
         audit = None if self._permissions.is_turn_read_only else self._audit  # the next turn asks about others' changes
         found = await audit.inspect(partial(self.require_permission, "repository"), timeout_s) if audit else []

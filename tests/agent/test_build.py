@@ -1,6 +1,7 @@
 """Tests of building an exchange: order of dependency, errors with their line, and closing."""
 
 import asyncio
+import inspect
 import sys
 from contextlib import asynccontextmanager
 
@@ -364,7 +365,7 @@ async def test_events_of_threads_after_the_end_are_dropped(home, monkeypatch):
 async def test_config_picks_tools(home):
     async with open_exchange(home, "toolkits:\n  - {name: one, config: {tools: [second], more: 3}}") as exchange:
         assert list(exchange.tools) == ["second"]
-        assert exchange.tools["second"].function.__self__.config["more"] == 3
+        assert inspect.unwrap(exchange.tools["second"].function).__self__.config["more"] == 3
 
 
 async def test_moderator_and_limits(home):

@@ -5,6 +5,7 @@ from pathlib import Path
 from goose_like.agent.tool_call import call_tool
 from goose_like.agent.tool_rules import apply_tool_rules
 from goose_like.config.profile import ApprovalMode, PermissionLists, WorkspaceSettings
+from goose_like.config.trust import store_rule
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import Tool, make_tool
@@ -36,10 +37,24 @@ def make_tools() -> dict[str, Tool]:
     return {tool.name: tool for tool in (make_tool(add), make_tool(multiply))}
 
 
-def test_without_rules_about_tools_nothing_changes(tmp_path: Path) -> None:
+async def test_without_rules_about_tools_nothing_is_asked(tmp_path: Path) -> None:
     for lists in ({}, {"deny": ("git",)}, {"deny": ("tool:other",)}):
-        workspace, _ = open_workspace(tmp_path, NO, **lists)
-        assert apply_tool_rules(make_tools(), workspace) == make_tools()
+        workspace, recorder = open_workspace(tmp_path, NO, **lists)
+        tools = apply_tool_rules(make_tools(), workspace)
+        assert {name: tool.spec for name, tool in tools.items()} == {n: tool.spec for n, tool in make_tools().items()}
+        assert (await call_tool(tools, call("add", '{"a": 2}'))).output == "3"
+        assert recorder.questions == []
+
+
+async def test_a_new_rule_holds_for_the_next_call_also_in_a_subagent(tmp_path: Path) -> None:
+    workspace, _ = open_workspace(tmp_path, NO)
+    child = Workspace(tmp_path, mode="workspace", approval="auto", notifier=Recorder(), parent=workspace)
+    tools = [apply_tool_rules(make_tools(), place) for place in (workspace, child)]
+    for verdict, output in (("deny", "not allowed: call add"), (None, "3")):
+        store_rule(tmp_path, "tool:add", verdict)
+        workspace.reload_rules()
+        for offered in tools:
+            assert (await call_tool(offered, call("add", '{"a": 2}'))).output.startswith(output)
 
 
 def test_a_denied_tool_is_not_offered(tmp_path: Path) -> None:

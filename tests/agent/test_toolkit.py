@@ -9,8 +9,10 @@ import zipfile
 
 import pytest
 
+from goose_like.agent.toolkit_hooks import ToolkitHooks
 from goose_like.core.errors import ProfileError
-from goose_like.toolkit import Requirements
+from goose_like.core.notifier import Recorder
+from goose_like.toolkit import Requirements, Toolkit, tool
 from tests import ROOT
 
 
@@ -22,6 +24,27 @@ def test_requirements():
     for fail in (lambda: requires["aa"], lambda: requires.get("aa")):
         with pytest.raises(ProfileError, match=r"toolkit 'me' needs 'aa' \(did you mean 'a'\?\); add `requires: {aa: "):
             fail()
+
+
+class Half(Toolkit):
+    """A toolkit that leaves a tool out."""
+
+    @tool(needs="LAMP_KEY")
+    def light(self) -> str:
+        """Light a lamp."""
+
+    def tools(self):
+        return ()
+
+
+def test_a_tool_that_is_left_out_names_its_need():
+    for config, missing in (
+        ({}, {"light": "LAMP_KEY"}),
+        ({"tools": []}, {}),
+        ({"tools": ["light"]}, {"light": "LAMP_KEY"}),
+    ):
+        half = Half(Recorder(), Requirements("half", {}), config=config)
+        assert ToolkitHooks(Recorder(), {"half": half}).list_missing_tools() == missing
 
 
 PROGRAM = """

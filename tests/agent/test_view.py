@@ -1,5 +1,8 @@
 """Tests of the view: the conversation and side questions."""
 
+import pytest
+
+from goose_like.core.errors import ProviderError
 from goose_like.core.message import Message
 
 
@@ -12,3 +15,10 @@ async def test_the_view_shows_the_conversation_and_asks_questions(create_harness
     assert await view.accelerator.ask("Which colour?") == "Blue."
     assert len(view.processor.messages) == 2
     assert b.recorder.events[-1].purpose == "side question"
+
+
+async def test_a_model_whose_server_does_not_search(create_harness):
+    model = create_harness([]).exchange.view.processor
+    assert not model.can_search_web
+    with pytest.raises(ProviderError, match="cannot search the web"):
+        await model.search_web("primes")

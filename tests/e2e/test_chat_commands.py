@@ -77,8 +77,9 @@ def test_words_after_a_file_are_the_message(place):
 
 
 def test_a_session_by_lines_knows_the_commands(place):
-    done = place.run("session", "start", "--model", place.script("first"), input="hi\n/cost\n/nonsense\n")
+    done = place.run("session", "start", "--model", place.script("first"), input="hi\n/cost\n/nonsense\n/toolkits\n")
     assert done.returncode == 0
+    assert "web_search is off: it needs BRAVE_API_KEY or TAVILY_API_KEY" in done.stderr
     assert "first" in done.stderr
     assert "no command /nonsense" in done.stderr
     assert "\x1b" not in done.stderr

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.e2e.command import Place
+from tests.e2e.command import Place, shell
 from tests.loopback import listed, threaded
 
 UP, DOWN, ESC = "\x1b[A", "\x1b[B", "\x1b"
@@ -109,12 +109,40 @@ def test_resume_without_a_name_before_the_session(open_screen, place: Place, col
     assert terminal.wait_exit() == 0
 
 
+def test_a_rule_that_is_added_and_removed_in_the_list(session):
+    terminal = session({"calls": [shell("echo hi")]}, "one", {"calls": [shell("echo hi")]}, "two", rows=40)
+    terminal.type("/permissions\r")
+    terminal.see("▸ allow …")
+    terminal.type("deny\r")
+    terminal.see("deny, such as git push")
+    terminal.type("echo\r")
+    terminal.see("▸ deny echo")
+    terminal.type(ESC)
+    terminal.wait_gone("▸ deny echo")
+    terminal.see("from now on in this folder, refused: echo")
+    terminal.type("go\r")
+    terminal.see("a rule forbids it")
+    terminal.see("\none")
+    terminal.idle()
+    terminal.type("/permissions\r")
+    terminal.see("a rule for this folder")
+    terminal.type("\r")
+    terminal.see("remove deny echo?")
+    terminal.type("y\r")
+    terminal.see("▸ allow …")
+    terminal.type(ESC)
+    terminal.wait_gone("▸ allow …")
+    terminal.type("go\r")
+    terminal.see("│ hi")
+    terminal.see("\ntwo")
+
+
 def test_without_a_terminal_the_newest_session_is_resumed(place: Place):
     assert place.run("run", "--session", "old", "--model", place.script("done"), "hi").returncode == 0
-    lines = "/rewind\n/profile\n/model\n/resume\n"
+    lines = "/rewind\n/profile\n/model\n/resume\n/permissions deny git push\n/permissions\n"
     done = place.run("session", "resume", "--model", place.script("again"), input=lines)
     assert done.returncode == 0, done.stderr
-    for text in ("1  hi", "> default", "processor    scripted:", "old  "):
+    for text in ("1  hi", "> default", "processor    scripted:", "old  ", "1  folder, rule  deny git push"):
         assert text in done.stderr
 
 

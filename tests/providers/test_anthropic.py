@@ -209,3 +209,91 @@ def test_vertex_gets_the_body_as_data() -> None:
 @pytest.mark.parametrize("kind", [BedrockProvider, VertexProvider])
 def test_a_cloud_vendor_has_no_test_request(kind: type[AnthropicProvider]) -> None:
     assert not isinstance(kind, SupportsProbe)
+
+
+# --- web search
+
+
+class OwnAnthropic(AnthropicProvider):
+    """Anthropic's own server, as far as the provider knows."""
+
+    host = "127.0.0.1"
+
+
+def searched(*blocks: Any, **keys: Any) -> Response:
+    usage = {"input_tokens": 900, "output_tokens": 40, "cache_read_input_tokens": 100}
+    body = {"type": "message", "content": list(blocks), "stop_reason": "end_turn", "usage": usage, **keys}
+    return raw(json.dumps(body).encode(), kind="application/json")
+
+
+def found(*pages: tuple[str, str]) -> dict[str, Any]:
+    results = [
+        {"type": "web_search_result", "title": title, "url": url, "encrypted_content": "x", "page_age": None}
+        for title, url in pages
+    ]
+    return {"type": "web_search_tool_result", "tool_use_id": "s1", "content": results}
+
+
+def say(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "citations": None}
+
+
+FAILED = {"type": "web_search_tool_result", "content": {"type": "web_search_tool_result_error", "error_code": "boom"}}
+
+
+async def search(*responses: Response) -> tuple[Any, Loopback]:
+    async with Loopback(responses) as server:
+        provider = OwnAnthropic(ModelChoice(model="anthropic:m1", base_url=server.base_url))
+        assert provider.can_search_web
+        try:
+            return await provider.search_web("prime {numbers}", "m1"), server
+        finally:
+            await provider.close()
+
+
+async def test_a_search_on_the_server() -> None:
+    call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "primes"}}
+    blocks = (say("I search."), call, found(("A", "https://a.example/"), ("", "https://b.example/")))
+    answer, server = await search(searched(*blocks, say("2 is "), say("prime."), {"type": "new"}))
+    assert answer.text == "2 is prime."
+    assert answer.pages == [("A", "https://a.example/"), ("", "https://b.example/")]
+    assert answer.usage == Usage(input_tokens=1000, output_tokens=40, cache_read_tokens=100)
+    assert server.requests[0].head.startswith(b"POST /v1/messages HTTP/1.1\r\n")
+    body = server.requests[0].json
+    assert "prime {numbers}" in body["messages"][0]["content"]
+    assert body["tools"] == [{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}]
+    assert "stream" not in body
+
+
+async def test_a_failed_search_counts_only_without_pages() -> None:
+    answer, _ = await search(searched(FAILED, found(("A", "https://a.example/")), say("2")))
+    assert answer.text == "2"
+    with pytest.raises(GooseLikeError, match=r"could not search the web \(boom\); try again later"):
+        await search(searched(FAILED, say("sorry")))
+
+
+@pytest.mark.parametrize(
+    ("response", "problem"),
+    [
+        (refusal(401, "bad key"), r"the API key was refused .*set ANTHROPIC_API_KEY"),
+        (refusal(429, "slow down"), "too many requests"),
+        (searched(found(("A", "https://a.example/"))), "the answer is empty"),
+        (searched("text"), "as a block where an object belongs"),
+        (raw(b"<html>", kind="text/html"), "the answer is no JSON: '<html>'"),
+        (raw(b"x" * 70 * 2**20, kind="application/json"), "too large"),
+    ],
+)
+async def test_a_search_that_fails_says_why(response: Response, problem: str) -> None:
+    with pytest.raises(GooseLikeError, match=problem):
+        await search(response)
+
+
+def test_other_servers_do_not_search() -> None:
+    for kind, url in (
+        (AnthropicProvider, "https://api.anthropic.com.example/v1"),
+        (AnthropicProvider, "http://127.0.0.1:1"),
+        (VertexProvider, None),
+        (BedrockProvider, None),
+    ):
+        assert not kind(ModelChoice(model="x:m1", base_url=url)).can_search_web
+    assert AnthropicProvider(ModelChoice(model="anthropic:m1")).can_search_web

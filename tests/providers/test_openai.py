@@ -143,3 +143,80 @@ async def test_complete_streams(response: Response, expected: str) -> None:
 )
 def test_retry_after(headers: dict[str, str], expected_s: float | None) -> None:
     assert parse_retry_after_s(headers) == expected_s
+
+
+# --- web search
+
+
+class OwnOpenAI(OpenAIProvider):
+    """OpenAI's own server, as far as the provider knows."""
+
+    host = "127.0.0.1"
+
+
+def searched(*output: Any, **keys: Any) -> Response:
+    counts = {"input_tokens": 900, "output_tokens": 40, "input_tokens_details": {"cached_tokens": 100}}
+    body = {"object": "response", "status": "completed", "output": list(output), "usage": counts, **keys}
+    return raw(json.dumps(body).encode(), kind="application/json")
+
+
+def look_up(*urls: str, status: str = "completed") -> dict[str, Any]:
+    action = {"type": "search", "query": "primes", "sources": [{"type": "url", "url": url} for url in urls]}
+    return {"type": "web_search_call", "id": "ws1", "status": status, "action": action}
+
+
+def cite(text: str, *pages: tuple[str, str]) -> dict[str, Any]:
+    notes = [{"type": "url_citation", "title": title, "url": url, "start_index": 0} for title, url in pages]
+    return {"type": "message", "content": [{"type": "output_text", "text": text, "annotations": notes}]}
+
+
+async def search(*responses: Response) -> tuple[Any, Loopback]:
+    async with Loopback(responses) as server:
+        provider = OwnOpenAI(ModelChoice(model="openai:m1", base_url=server.base_url))
+        assert provider.can_search_web
+        try:
+            return await provider.search_web("prime numbers", "m1"), server
+        finally:
+            await provider.close()
+
+
+async def test_a_search_on_the_server() -> None:
+    sources = look_up("https://b.example/", "https://a.example/")
+    cited = cite("2 is prime.", ("A", "https://a.example/"))
+    answer, server = await search(searched({"type": "reasoning"}, cite("I search."), sources, cited))
+    assert answer.text == "2 is prime."
+    assert answer.pages == [("A", "https://a.example/"), ("", "https://b.example/")]
+    assert answer.usage == Usage(input_tokens=900, output_tokens=40, cache_read_tokens=100)
+    assert server.requests[0].head.startswith(b"POST /v1/responses HTTP/1.1\r\n")
+    body = server.requests[0].json
+    assert "prime numbers" in body.pop("input")
+    sources = ["web_search_call.action.sources"]
+    assert body == {"model": "m1", "tools": [{"type": "web_search"}], "store": False, "include": sources}
+
+
+@pytest.mark.parametrize(
+    ("response", "problem"),
+    [
+        (refusal(401, "bad key"), r"the API key was refused .*set OPENAI_API_KEY"),
+        (refusal(429, "slow down"), "too many requests"),
+        (searched(look_up(status="failed"), cite("sorry")), r"could not search the web \(no reason\)"),
+        (searched(error={"code": "x", "message": "out of order"}, status="failed"), r"\(out of order\)"),
+        (searched(look_up("https://a.example/")), "the answer is empty"),
+        (raw(b"[]", kind="application/json"), "as the answer where an object belongs"),
+        (raw(b"{", kind="application/json"), "the answer is no JSON: '{'"),
+    ],
+)
+async def test_a_search_that_fails_says_why(response: Response, problem: str) -> None:
+    with pytest.raises(ProviderError, match=problem):
+        await search(response)
+
+
+def test_other_servers_do_not_search() -> None:
+    preset = OpenAIProvider.preset.model_copy(update={"name": "mine", "base_url": "https://api.openai.com/v1"})
+    for kind, url in (
+        (OpenAIProvider, "http://127.0.0.1:1/v1"),
+        (OpenAIProvider, "https://api.openai.com.example/v1"),
+        (OpenAIProvider.for_preset(preset), None),
+    ):
+        assert not kind(ModelChoice(model="openai:m1", base_url=url)).can_search_web
+    assert OpenAIProvider(ModelChoice(model="openai:m1")).can_search_web

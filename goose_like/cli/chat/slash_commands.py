@@ -112,6 +112,8 @@ def toolkits(context: SlashContext, words: str) -> None:
     context.show(", ".join(choice.name for choice in context.profile.toolkits) or "no toolkits")
     tools = context.exchange.tools.values()
     show_rows(context, ((tool.name, to_one_line(tool.spec.description, 200)) for tool in tools))
+    for name, needs in context.exchange.hooks.list_missing_tools().items():
+        context.show(f"{name} is off: it needs {needs}")
 
 
 @command(anytime=True)

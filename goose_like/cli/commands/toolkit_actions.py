@@ -58,6 +58,8 @@ def print_toolkit(name: str) -> None:
     print(inspect.getdoc(toolkit) or "")
     for tool in tools:
         print(f"\n{tool.name}: {tool.spec.description}")
+        if tool.options.needs:
+            print(f"    needs {tool.options.needs}")
         for field, schema in tool.spec.schema["properties"].items():
             required = "" if field in tool.spec.schema.get("required", []) else ", optional"
             print(f"    {field} ({format_type(schema)}{required}) {schema.get('description', '')}".rstrip())

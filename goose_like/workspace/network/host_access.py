@@ -12,6 +12,9 @@ from goose_like.workspace.processes.process import SpawnerClient
 
 from .address_filter import is_address, normalize_host
 
+WEB_SEARCH = "web search"
+"""The name of all web searches in questions and lists. It is no host, so a yes lets no command reach a host."""
+
 
 def format_host(host: str, port: int) -> str:
     """Format a host as questions and lists name it: without the port if that is 80 or 443."""

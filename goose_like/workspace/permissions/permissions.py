@@ -98,11 +98,13 @@ class Permissions:
         finally:
             self._turn_rules, self.is_turn_read_only = None, False
 
-    @cached_property
+    @property
     def _rules(self) -> Any:
+        return self._parent._rules if self._parent else self._own_rules
+
+    @cached_property
+    def _own_rules(self) -> Any:
         """The `PermissionRules` of the profile and of the trust file, or None if there are none."""
-        if self._parent:
-            return self._parent._rules
         stored = load_folder_trust(self._root).permissions
         if stored == self._lists == PermissionLists():
             return None
@@ -110,6 +112,10 @@ class Permissions:
 
         rules = [*build_rules(self._lists, "the profile"), *build_rules(stored, "trust.json")]
         return PermissionRules(rules, self._root)
+
+    def reload_rules(self) -> None:
+        """Read the rules of the trust file again before the next action."""
+        self.__dict__.pop("_own_rules", None)
 
     def decide(self, kind: PermissionKind) -> Decision:
         """Look up the decision of the policy for a kind of action, without regard to rules and earlier answers."""
@@ -171,7 +177,8 @@ class Permissions:
                 if self.is_granted(kind, subject, line, state) or approval in load_folder_trust(self._root).approvals:
                     return True
                 why = f"asked about because {reason}" if verdict == "ask" else ""
-                shown, prefix = "\n".join(filter(None, (why, state, detail()))), self._describe_prefix(kind, line)
+                shown = "\n".join(filter(None, (why, state, detail())))
+                prefix = self._describe_prefix(kind, subject, line)
                 question = Question(kind=kind, subject=subject, text=text, detail=shown, prefix=prefix)
                 if answer := await self._ask(question):
                     break
@@ -200,13 +207,14 @@ class Permissions:
         finally:
             top._open_question = None
 
-    def _describe_prefix(self, kind: PermissionKind, line: str | None) -> str:
+    def _describe_prefix(self, kind: PermissionKind, subject: str, line: str | None) -> str:
         """Describe what the answer for the session would allow; empty if there is no such answer."""
         if line is not None and kind not in ("sandbox", "deletion"):
             from .prefixes import list_prefixes  # a person reads the question meanwhile
 
             return ", ".join(list_prefixes(line))
-        return {"change": "this file", "outside": "this file", "domain": "this host", "tool": "this tool"}.get(kind, "")
+        host = subject if " " in subject else "this host"
+        return {"change": "this file", "outside": "this file", "domain": host, "tool": "this tool"}.get(kind, "")
 
 
 def _get_scope(kind: PermissionKind, subject: str) -> str:

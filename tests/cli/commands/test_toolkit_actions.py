@@ -86,6 +86,7 @@ def test_a_toolkits_tools_are_shown_without_a_model(capsys):
     out = capsys.readouterr().out
     assert out.startswith("The tools of a developer.")
     assert "\nshell: Run a bash command." in out
+    assert "\nweb_search: Search the web. Gives pages with their URLs.\n    needs BRAVE_API_KEY or " in out
     assert '\n    access ("workspace"|"network", optional) "network" asks for more than HTTP(S)\n' in out
     assert "\n    patches ([{before: string, after: string}])\n" in out
 

@@ -27,6 +27,7 @@ from .shell import Shell
 from .state_changes import StateChanges
 from .stuck_check import StuckCheck, read_first_check_s
 from .web import WebFetcher
+from .web_search import NEEDS, WebSearch
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
@@ -68,6 +69,7 @@ class DeveloperToolkit(Toolkit):
         self._shell = Shell(self.workspace, self.report_progress, stuck_check, cwd if is_inside else None)
         self._processes = BackgroundProcesses(self._shell, self.workspace, self.report_progress)
         self._web = WebFetcher(self.workspace, notifier, self.exchange_view, allows_private=is_open)
+        self._web_search = WebSearch(self.workspace, self.exchange_view)
         linters = Linters(self.workspace, notifier, choose_linters(self.config.get("checks", True)))
         self._files = FileTools(self.workspace, notifier, lambda: self._shell.state.cwd, self._output_bytes, linters)
         self._state_changes = StateChanges(self.workspace, self._files.known)
@@ -138,8 +140,11 @@ class DeveloperToolkit(Toolkit):
     def _refused_tools(self) -> set[str]:
         """The tools that this session would always refuse. In approval mode `plan` the answer is the plan."""
         refused = {"write_file", "patch_file"} if self.workspace.mode == "read-only" else set()
+        if not self._web_search.find_searcher():
+            refused |= {"web_search"}
         if self.workspace.approval == "plan":
-            refused |= {"update_plan"} | ({"fetch_web_content"} if not self.workspace.settings.network.allow else set())
+            refused |= {"update_plan", "web_search"}
+            refused |= set() if self.workspace.settings.network.allow else {"fetch_web_content"}
         return refused
 
     def _get_output_file(self, suffix: str) -> Path:
@@ -223,6 +228,11 @@ class DeveloperToolkit(Toolkit):
             looking_for: show the lines on this instead
         """
         return await self._web.fetch(url, self._get_output_file("page"), looking_for)
+
+    @tool(parallel=True, time_limit_s=None, aliases=("google_search", "search_web", "brave_search"), needs=NEEDS)
+    async def web_search(self, query: str) -> str:
+        """Search the web. Gives pages with their URLs."""
+        return await self._web_search.search(query)
 
     @tool(aliases=("todo_write", "todo", "update_todo_list"))
     async def update_plan(self, tasks: list[Task]) -> str:

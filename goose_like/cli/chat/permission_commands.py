@@ -1,0 +1,169 @@
+"""The slash command `/permissions`: the rules and answers that hold in a session, and ways to change them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import get_args
+
+from goose_like.agent.slash_command import command
+from goose_like.agent.slash_context import SlashContext
+from goose_like.config.profile import PermissionLists
+from goose_like.config.rule_topics import COMMAND, split_rule
+from goose_like.config.trust import load_folder_trust, revoke, store_rule
+from goose_like.core.errors import UsageError
+from goose_like.terminal.escape import escape_invisible, to_one_line
+from goose_like.workspace.permissions.policy import Verdict
+
+from .slash_commands import show_rows
+from .startup import has_prompt
+
+_VERDICTS = get_args(Verdict)[::-1]
+_EFFECTS = {"allow": "allowed", "ask": "asked about", "deny": "refused"}
+_SHOWN_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Permission:
+    """A rule, or an answer to a question. Without `remove` it belongs to the profile."""
+
+    verdict: str
+    text: str
+    place: str
+    detail: str = ""
+    remove: Callable[[], None] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.verdict} {to_one_line(escape_invisible(self.text), _SHOWN_CHARS)}"
+
+
+def _list_permissions(context: SlashContext) -> list[_Permission]:
+    """List the answers of this session, what holds in this folder for good, and the rules of the profile."""
+    root, grants = context.exchange.workspace.root, context.exchange.session.grants
+    found = []
+    for grant in sorted(grants):
+        kind, sandbox, approval, scope = grant
+        text, _, state = scope.partition("\0")
+        mode = f"until the session ends, in mode {approval} · {sandbox}\n{state}".rstrip()
+        found.append(_Permission("allow", text, f"session, {kind}", mode, partial(grants.discard, grant)))
+    stored = load_folder_trust(root)
+    for answer in stored.approvals:
+        text, _, state = answer.subject.partition("\n")
+        remove = partial(revoke, root, answer)
+        found.append(_Permission("allow", text, f"folder, {answer.kind}", f"exactly this\n{state}".rstrip(), remove))
+    for verdict, rule in _iterate_rules(stored.permissions):
+        remove = partial(_store_rule, context, rule, None)
+        found.append(_Permission(verdict, rule, "folder, rule", "a rule for this folder", remove))
+    hint = f"change it with: goose-like profile edit {context.profile.name}"
+    return found + [_Permission(*one, "profile, rule", hint) for one in _iterate_rules(context.profile.permissions)]
+
+
+def _iterate_rules(lists: PermissionLists) -> Iterator[tuple[str, str]]:
+    return ((verdict, rule) for verdict in _VERDICTS for rule in getattr(lists, verdict))
+
+
+def _list_choices(context: SlashContext) -> Iterable[tuple[str, str]]:
+    yield from ((verdict, f"add a rule: such commands are {_EFFECTS[verdict]}") for verdict in _VERDICTS)
+    for number, one in enumerate(_list_permissions(context), 1):
+        if one.remove:
+            yield f"remove {number}", str(one)
+
+
+@command(usage="[allow|ask|deny RULE | remove NUMBER]", anytime=True, choices=_list_choices)
+async def permissions(context: SlashContext, words: str) -> None:
+    """Show and change what is allowed, asked about and denied in this folder."""
+    action, _, rest = words.partition(" ")
+    rest = rest.strip()
+    if action in _VERDICTS:
+        _add_rule(context, action, rest)
+    elif action == "remove":
+        _remove(context, _find_permission(context, rest))
+    elif words:
+        raise UsageError(f"unknown: {action!r}; write /permissions allow, ask or deny RULE, or remove NUMBER")
+    elif has_prompt() and not context.is_in_turn():
+        await _choose_changes(context)
+    else:
+        context.show(f"mode: {_describe_mode(context)}")
+        numbered = enumerate(_list_permissions(context), 1)
+        show_rows(context, ((str(number), one.place, str(one)) for number, one in numbered), "no rules and no answers")
+
+
+def _describe_mode(context: SlashContext) -> str:
+    workspace = context.exchange.workspace
+    return f"{workspace.approval} · {workspace.mode}"
+
+
+async def _choose_changes(context: SlashContext) -> None:
+    """Show everything in a list, and change what the person chooses, until they leave the list."""
+    from goose_like.terminal.picker import Choice, pick  # imported here, like all lists: few sessions use them
+
+    async def describe(chosen: _Permission | str) -> str:
+        if isinstance(chosen, str):
+            effect = f"from now on, such commands, files or hosts are {_EFFECTS[chosen]} in this folder"
+            return f"{effect}\nthe same: /permissions {chosen} RULE"
+        lines = (chosen.text, chosen.detail, "Enter removes it" if chosen.remove else "")
+        return "\n".join(map(escape_invisible, filter(None, lines)))
+
+    while True:
+        rows: list[_Permission | str] = [*_list_permissions(context), *_VERDICTS]
+        choices: list[Choice[_Permission | str]] = [
+            Choice(one, f"{one} …", ("add a rule",)) if isinstance(one, str) else Choice(one, str(one), (one.place,))
+            for one in rows
+        ]
+        title = f"Permissions · {_describe_mode(context)} (/mode changes it)"
+        chosen = await pick(title, choices, preview=describe)
+        if chosen is None:
+            return
+        try:
+            await _change(context, chosen)
+        except UsageError as error:
+            context.show(str(error))
+
+
+async def _change(context: SlashContext, chosen: _Permission | str) -> None:
+    if isinstance(chosen, str):
+        rule = await context.ask(f"  {chosen}, such as git push, path:docs/* or domain:example.org: ")
+        if rule.strip():
+            _add_rule(context, chosen, rule.strip())
+        return
+    if chosen.remove and not await _confirm(context, f"remove {chosen}?"):
+        return
+    _remove(context, chosen)
+
+
+async def _confirm(context: SlashContext, question: str) -> bool:
+    return (await context.ask(f"  {question} [y]es  [N]o: ")).strip().lower() in ("y", "yes")
+
+
+def _add_rule(context: SlashContext, verdict: str, rule: str) -> None:
+    rule = rule[1:-1].strip() if rule[:1] in ("'", '"') and rule[-1:] == rule[:1] else rule
+    if not rule:
+        raise UsageError(f"which rule? /permissions {verdict} git push, or tool:NAME, path:GLOB, domain:GLOB")
+    _store_rule(context, rule, verdict)
+    limit = ", inside the sandbox" if verdict == "allow" and split_rule(rule)[0] is COMMAND else ""
+    context.show(f"from now on in this folder, {_EFFECTS[verdict]}{limit}: {escape_invisible(rule)}")
+
+
+def _store_rule(context: SlashContext, rule: str, verdict: str | None) -> None:
+    workspace = context.exchange.workspace
+    store_rule(workspace.root, rule, verdict)
+    workspace.reload_rules()
+
+
+def _find_permission(context: SlashContext, which: str) -> _Permission:
+    """Find a permission by its number or its text."""
+    found = _list_permissions(context)
+    if which.isdecimal() and 0 < int(which) <= len(found):
+        return found[int(which) - 1]
+    texts = (which, which.strip("\"'"))
+    named = [one for one in found if one.text in texts or f"{one.verdict} {one.text}" in texts]
+    named = [one for one in named if one.remove] or named
+    if len(named) != 1:
+        raise UsageError(f"{len(named) or 'no'} permissions are {which!r}; /permissions lists them with numbers")
+    return named[0]
+
+
+def _remove(context: SlashContext, permission: _Permission) -> None:
+    if permission.remove is None:
+        raise UsageError(f"`{permission}` is a rule of the profile; {permission.detail}")
+    permission.remove()
+    context.show(f"removed: {permission}")
