@@ -302,7 +302,7 @@ class Shell:
         """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""
         has_proxy = PROXY_VARIABLES.items() <= process.variables.items()
         way = 'call shell with access="network"' if self._workspace.can_ask_for_network else "do without it"
-        if process.was_stranded:
+        if process.had_no_route:
             yield f"no network: the sandbox has a proxy for HTTP(S) and no other network; for that {way}"
         elif not (has_proxy or self._workspace.has_network) and _NO_NETWORK.search(text):
             yield f"no network: the sandbox has none; {way}"
