@@ -224,7 +224,7 @@ class HttpProvider:
             port = self._url.port or (443 if self._url.scheme == "https" else 80)
             text = f"no answer from {self._url.hostname}:{port} ({describe_cause(error)})"
             failure = ModelUnavailableError(f"{text}; check the network, and {self.url_settings}", is_retryable=True)
-            failure.max_attempts = 2 if is_lasting(error) else None
+            failure.max_attempts = 2 if is_lasting(error, self._url.hostname) else None
             raise failure from error
         refusal = _parse_json(content) or content.decode(errors="replace")
         raise self._build_refusal(model, response.status_code, refusal, response.headers)
