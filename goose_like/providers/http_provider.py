@@ -264,12 +264,15 @@ class HttpProvider:
         """Yield the decoded events of the answer, and before them a status if it takes long to connect."""
         watch, body = ConnectionWatch(), self._encode_body(request)
         posting = asyncio.ensure_future(self._post(self.path, body, request.model, watch.extensions))
+        response: Any = None
         try:
-            async for status in watch.report(posting):
-                yield status
+            async with aclosing(watch.report(posting)) as statuses:
+                async for status in statuses:
+                    yield status
             response = await posting
         finally:
-            posting.cancel()
+            if response is None:
+                await _abandon(posting)
         import httpx2
 
         stall_s = self._choice.stall_s
@@ -336,6 +339,14 @@ class HttpProvider:
         if response.status_code >= 400:
             raise self._build_refusal("", response.status_code, body or response.text)
         return _extract_names(body)
+
+
+async def _abandon(posting: "asyncio.Future[Any]") -> None:
+    """Stop a request and wait for its end. Close its response if it has arrived, so that the server stops."""
+    posting.cancel()
+    await asyncio.wait([posting])
+    if not posting.cancelled() and posting.exception() is None:
+        await posting.result().aclose()
 
 
 async def _create_client(stall_s: float, follows_redirects: bool) -> Any:

@@ -328,6 +328,35 @@ async def test_closing_the_stream_hangs_up(vendor: Vendor) -> None:
     server.close()
 
 
+@pytest.mark.parametrize("answers", [True, False], ids=["an answer waits", "no answer yet"])
+async def test_closing_the_stream_at_a_status_hangs_up(
+    vendor: Vendor, answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goose_like.providers.connection._QUICK_S", 0)
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if answers:
+            writer.write(raw().head() + vendor.stream(*vendor.said("x")))
+        asked.set()
+        while await reader.read(4096):
+            pass
+        gone.set()
+        writer.close()
+
+    server = await asyncio.start_server(endless, "127.0.0.1", 0)
+    provider = vendor.provider(vendor.choice(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
+    async with aclosing(provider.stream(REQUEST)) as deltas:
+        assert await anext(aiter(deltas)) == Status(text="connecting")
+        await asked.wait()
+        await asyncio.sleep(0.1)  # the head arrives while nobody reads on
+    assert not [task for task in asyncio.all_tasks() if "_post" in str(task.get_coro())]
+    await asyncio.wait_for(gone.wait(), 5)
+    await provider.close()
+    server.close()
+
+
 async def test_cancelling_passes(vendor: Vendor) -> None:
     async with Loopback([raw(vendor.half, hang_s=30)]) as server:
         provider = vendor.provider(vendor.choice(server.base_url))
