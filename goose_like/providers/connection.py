@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import re
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Iterator
@@ -13,7 +14,8 @@ from goose_like.core.events import Status
 from .wire import clip
 
 _QUICK_S = 1.0
-_LASTING = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL)
+_LOOPBACK_HOST = re.compile(r"localhost\.?|127(\.\d+){1,3}|0\.0\.0\.0|::1?", re.IGNORECASE)
+_CLOSED_HERE = (errno.ECONNREFUSED, errno.EADDRNOTAVAIL)  # the latter for ::1 on a machine without IPv6
 
 
 class ConnectionWatch:
@@ -52,11 +54,17 @@ async def _wait_for(event: asyncio.Event, sending: "asyncio.Future[Any]", limit_
         waiting.cancel()
 
 
-def is_lasting(error: BaseException) -> bool:
-    """Check for a failure to connect that will not pass soon: a refused port, an unknown host, a bad certificate."""
+def is_lasting(error: BaseException, host: str | None) -> bool:
+    """Check for a failure to connect that will not pass soon.
+
+    These are an unknown host, a bad certificate, and a refused port of this machine, where nothing listens. A server
+    elsewhere may be restarting, and a network or a name server may come back.
+    """
+    is_here = bool(_LOOPBACK_HOST.fullmatch(host or ""))
     return any(
-        isinstance(cause, socket.gaierror | ssl.SSLCertVerificationError)
-        or (isinstance(cause, OSError) and cause.errno in _LASTING)
+        isinstance(cause, ssl.SSLCertVerificationError)
+        or (isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME)
+        or (isinstance(cause, OSError) and is_here and cause.errno in _CLOSED_HERE)
         for cause in _list_causes(error)
     )
 

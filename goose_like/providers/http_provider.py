@@ -224,7 +224,7 @@ class HttpProvider:
             port = self._url.port or (443 if self._url.scheme == "https" else 80)
             text = f"no answer from {self._url.hostname}:{port} ({describe_cause(error)})"
             failure = ModelUnavailableError(f"{text}; check the network, and {self.url_settings}", is_retryable=True)
-            failure.max_attempts = 2 if is_lasting(error) else None
+            failure.max_attempts = 2 if is_lasting(error, self._url.hostname) else None
             raise failure from error
         refusal = _parse_json(content) or content.decode(errors="replace")
         raise self._build_refusal(model, response.status_code, refusal, response.headers)
@@ -271,12 +271,15 @@ class HttpProvider:
         """Yield the decoded events of the answer, and before them a status if it takes long to connect."""
         watch, body = ConnectionWatch(), self._encode_body(request)
         posting = asyncio.ensure_future(self._post(self.path, body, request.model, watch.extensions))
+        response: Any = None
         try:
-            async for status in watch.report(posting):
-                yield status
+            async with aclosing(watch.report(posting)) as statuses:
+                async for status in statuses:
+                    yield status
             response = await posting
         finally:
-            posting.cancel()
+            if response is None:
+                await _abandon(posting)
         import httpx2
 
         stall_s = self._choice.stall_s
@@ -343,6 +346,14 @@ class HttpProvider:
         if response.status_code >= 400:
             raise self._build_refusal("", response.status_code, body or response.text)
         return _extract_names(body)
+
+
+async def _abandon(posting: "asyncio.Future[Any]") -> None:
+    """Stop a request and wait for its end. Close its response if it has arrived, so that the server stops."""
+    posting.cancel()
+    await asyncio.wait([posting])
+    if not posting.cancelled() and posting.exception() is None:
+        await posting.result().aclose()
 
 
 async def _create_client(stall_s: float, follows_redirects: bool) -> Any:

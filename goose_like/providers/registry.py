@@ -118,7 +118,7 @@ def open_models(profile: Profile) -> ModelPair:
     main, fast = choose_models(profile)
     with prefix_error_path("processor", "model"):
         processor = open_model(main)
-    if profile.fallback and profile.fallback.model != main.model:
+    if profile.fallback and profile.fallback != main:
         with prefix_error_path("fallback", "model"):
             processor = replace(processor, fallback=open_model(profile.fallback))
     with prefix_error_path("accelerator", "model"):

@@ -12,17 +12,18 @@ from goose_like.agent.exchange import Exchange
 from goose_like.config.profile import Profile
 from goose_like.core.events import Retrying
 from goose_like.core.notifier import Recorder
+from goose_like.providers.registry import open_models
 from tests.loopback import Loopback, Response, raw, refusal
-from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, QUICK_RETRIES, set_keys_only
+from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, QUICK_RETRIES, Vendor, set_keys_only
 
 
 @asynccontextmanager
 async def open_exchange(
-    *responses: Response,
+    *responses: Response, vendor: Vendor = ANTHROPIC
 ) -> AsyncIterator[tuple[Exchange, Recorder, Loopback, Loopback]]:
     recorder = Recorder()
     async with Loopback(responses[:1]) as first, Loopback(responses[1:]) as second:
-        models = {"processor": OPENAI.choice(first.base_url), "fallback": ANTHROPIC.choice(second.base_url)}
+        models = {"processor": OPENAI.choice(first.base_url), "fallback": vendor.choice(second.base_url)}
         async with build_exchange(Profile(toolkits=(), **models), recorder) as exchange:
             yield replace(exchange, retry_policy=QUICK_RETRIES), recorder, first, second
 
@@ -53,6 +54,22 @@ async def test_the_fallback_finishes_the_turn_and_the_next_one_tries_the_first_m
         assert exchange.history.messages[-1].text == "first"
         assert exchange.history.usage["openai:m1"].total_tokens > 0
         assert len(second.requests) == 1
+
+
+async def test_the_same_model_of_another_server_is_a_fallback() -> None:
+    async with open_exchange(refusal(503), OPENAI.answer("second"), vendor=OPENAI) as (exchange, _, first, second):
+        assert (await exchange.reply("one")).reason == "stop"
+        assert exchange.history.messages[-1].text == "second"
+    assert (len(first.requests), len(second.requests)) == (3, 1)
+
+
+@pytest.mark.parametrize(("settings", "has_fallback"), [({}, False), ({"temperature": 1.0}, True)])
+async def test_only_the_same_choice_is_no_fallback(settings: dict[str, float], has_fallback: bool) -> None:
+    main = OPENAI.choice("http://127.0.0.1:1/v1")
+    models = open_models(Profile(processor=main, fallback=main.model_copy(update=settings)))
+    assert (models.processor.fallback is not None) == has_fallback
+    for provider in models.providers:
+        await provider.close()
 
 
 async def test_a_refused_key_is_no_outage() -> None:

@@ -1,8 +1,11 @@
 """Tests of the providers of both vendors over a loopback server: complete answers and faults."""
 
 import asyncio
+import errno
 import gzip
 import re
+import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -11,6 +14,7 @@ from contextlib import aclosing
 from email.utils import formatdate
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
@@ -18,6 +22,7 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying, Status, TextDelta
 from goose_like.providers.base import Delta
+from goose_like.providers.connection import is_lasting
 from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.retry import stream_with_retries
 from tests.loopback import Loopback, Response, raw, refusal, threaded
@@ -181,16 +186,50 @@ async def test_a_refused_connection_names_host_and_port(vendor: Vendor) -> None:
     assert (caught.value.is_retryable, caught.value.exit_code) == (True, 77)
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1/v1", "https://no.such.invalid/v1"])
-async def test_a_failure_that_lasts_is_retried_once(vendor: Vendor, address: str) -> None:
-    provider = vendor.provider(vendor.choice(address))
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "0.0.0.0", "[::1]"])
+async def test_a_refused_port_of_this_machine_is_retried_once(vendor: Vendor, host: str) -> None:
+    provider = vendor.provider(vendor.choice(f"http://{host}:1/v1"))
     deltas = stream_with_retries(provider, REQUEST, QUICK_RETRIES)
     retrying = await anext(deltas)
     assert isinstance(retrying, Retrying)
     assert (retrying.retry, retrying.max_retries) == (1, 1)
-    with pytest.raises(ModelUnavailableError, match=r"\((Connection refused|Name or|Temporary)"):
+    with pytest.raises(ModelUnavailableError, match=r"\((Connection refused|Cannot assign|All connection attempts)"):
         await anext(deltas)
     await provider.close()
+
+
+def wrap(error: Exception) -> Exception:
+    """Wrap an error like the HTTP library: in the error of each address, and in one of its own."""
+    outer = httpx2.ConnectError("All connection attempts failed")
+    outer.__cause__ = OSError(ExceptionGroup("multiple connection attempts failed", [error, OSError("late")]))
+    return outer
+
+
+@pytest.mark.parametrize("wrapping", [lambda error: error, wrap], ids=["bare", "wrapped"])
+@pytest.mark.parametrize(
+    ("error", "host", "lasts"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), "no.such.invalid", True),
+        (ssl.SSLCertVerificationError(1, "expired"), "api.example.com", True),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "localhost", True),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "127.0.0.53", True),
+        (OSError(errno.EADDRNOTAVAIL, "no IPv6"), "::1", True),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "localhost.example.com", False),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "127.0.0.1.example.com", False),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "192.168.0.7", False),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), None, False),
+        (socket.gaierror(socket.EAI_AGAIN, "later"), "api.example.com", False),
+        (socket.gaierror(socket.EAI_FAIL, "later"), "api.example.com", False),
+        (OSError(errno.ENETUNREACH, "no network"), "192.0.2.1", False),
+        (OSError(errno.EHOSTUNREACH, "no route"), "192.0.2.1", False),
+        (OSError(errno.EHOSTUNREACH, "no route"), "localhost", False),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), "localhost", False),
+        (ssl.SSLError(1, "wrong version number"), "localhost", False),
+        (TimeoutError(errno.ETIMEDOUT, "slow"), "localhost", False),
+    ],
+)
+def test_only_failures_that_stay_count_as_lasting(error, host, lasts, wrapping) -> None:
+    assert is_lasting(wrapping(error), host) is lasts
 
 
 async def test_a_slow_connection_is_shown(vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,6 +323,35 @@ async def test_closing_the_stream_hangs_up(vendor: Vendor) -> None:
     provider = vendor.provider(vendor.choice(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
     async with aclosing(provider.stream(REQUEST)) as deltas:
         assert await anext(aiter(deltas)) == TextDelta(text="x")
+    await asyncio.wait_for(gone.wait(), 5)
+    await provider.close()
+    server.close()
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["an answer waits", "no answer yet"])
+async def test_closing_the_stream_at_a_status_hangs_up(
+    vendor: Vendor, answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goose_like.providers.connection._QUICK_S", 0)
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if answers:
+            writer.write(raw().head() + vendor.stream(*vendor.said("x")))
+        asked.set()
+        while await reader.read(4096):
+            pass
+        gone.set()
+        writer.close()
+
+    server = await asyncio.start_server(endless, "127.0.0.1", 0)
+    provider = vendor.provider(vendor.choice(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
+    async with aclosing(provider.stream(REQUEST)) as deltas:
+        assert await anext(aiter(deltas)) == Status(text="connecting")
+        await asked.wait()
+        await asyncio.sleep(0.1)  # the head arrives while nobody reads on
+    assert not [task for task in asyncio.all_tasks() if "_post" in str(task.get_coro())]
     await asyncio.wait_for(gone.wait(), 5)
     await provider.close()
     server.close()

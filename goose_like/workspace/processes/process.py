@@ -78,9 +78,9 @@ class Process:
         return await asyncio.shield(self._code)
 
     @property
-    def was_stranded(self) -> bool:
+    def had_no_route(self) -> bool:
         """True if the command, or another one at that time, tried to reach a machine past the sandbox's proxy."""
-        return self._number in self._spawner.stranded
+        return self._number in self._spawner.unroutable
 
     async def count_processes(self) -> int:
         """Count the living processes of the command, including those in the background. Raise like `wait`."""
@@ -165,8 +165,8 @@ class SpawnerClient:
         """The commands that run now: their text for people, and their exit code."""
         self.is_for_one_command = False
         """The first command to end takes everything else in the sandbox with it."""
-        self.stranded: set[int] = set()
-        """The commands that tried to reach another machine, where there is no way."""
+        self.unroutable: set[int] = set()
+        """The commands that tried to reach another machine and found no route."""
         self._serve: ServeListener | None = None
         self._listener: socket.socket | None = None
         self._server: asyncio.Task[None] | None = None
@@ -294,8 +294,8 @@ class SpawnerClient:
                     number, kind, value = packet.decode(errors="replace").split(" ", 2)
                     if kind == "listening":
                         self._await_connection(socket.socket(fileno=descriptors[0]))
-                    elif kind == "stranded":
-                        self.stranded.add(int(number))
+                    elif kind == "unroutable":
+                        self.unroutable.add(int(number))
                     elif kind == "error":
                         self._fail(f"can't start the command: {value}", (int(number), "started"), (int(number), "code"))
                     elif (future := self._replies.pop((int(number), kind), None)) and not future.done():

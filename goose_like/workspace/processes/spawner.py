@@ -10,7 +10,7 @@ a line of words that starts with the command's number N:
     <- N started 1      the command runs
     <- N error TEXT     the command cannot be started
     <- N code C         the command ended, with -S after a death by signal S
-    <- N stranded 1     before the code, after `listen`: it tried to reach another machine, and there was no way
+    <- N unroutable 1   before the code, after `listen`: it tried to reach another machine, and there was no route
     <- 0 listening 1    with a descriptor: the listening socket, which this process closes
     <- N alive COUNT    the reply to `signal`: the number of processes that were alive
 
@@ -237,30 +237,41 @@ def _mount_links(libc: ctypes.CDLL, paths: list[str]) -> None:
         raise OSError(1, f"capabilities are left: {left[0]}")
 
 
-def count_stranded() -> int:
+def count_packets_without_route(
+    name_servers: str = "/etc/resolv.conf", counters: str = "/proc/self/net/snmp"
+) -> int | None:
     """Count the attempts in this network namespace to reach another machine that found no route.
 
-    Lookups of names count too. At a name server on loopback, as with systemd-resolved, nobody answers them.
+    Lookups of names count too. At a name server on loopback, as with systemd-resolved, nobody answers them. Return None
+    if the count is unknown: a system file that cannot be understood must not make a command fail. `counters` is the
+    path for IPv4; the file for IPv6 next to it is missing where the kernel has no IPv6.
     """
-    servers, counts = [""], dict[str, int]()
-    with suppress(OSError), open("/etc/resolv.conf") as file:
-        servers = [line.split()[1] for line in file if line.startswith("nameserver ")] or servers
-    with open("/proc/self/net/snmp") as file, open("/proc/self/net/snmp6") as file6:
-        lines = [line.split() for line in file]  # each line of names is followed by one of numbers
+    wanted, counts = ["Ip:OutNoRoutes", "Ip6OutNoRoutes"], dict[str, int]()
+    try:
+        if all(server.startswith(("127.", "::1")) for server in _list_name_servers(name_servers)):
+            wanted += ["Udp:NoPorts", "Udp6NoPorts"]
+        with open(counters, errors="replace") as file:
+            lines = [line.split() for line in file]  # each line of names is followed by one of numbers
         for names, numbers in zip(lines[::2], lines[1::2], strict=True):
             counts |= {names[0] + name: int(number) for name, number in zip(names[1:], numbers[1:], strict=True)}
-        counts |= {name: int(number) for name, number in map(str.split, file6)}
-    wanted = ["Ip:OutNoRoutes", "Ip6OutNoRoutes"]
-    if all(server.startswith(("127.", "::1")) for server in filter(None, servers)):
-        wanted += ["Udp:NoPorts", "Udp6NoPorts"]
+        with suppress(FileNotFoundError), open(f"{counters}6", errors="replace") as file:
+            counts |= {words[0]: int(words[1]) for words in map(str.split, file) if len(words) == 2}
+    except (OSError, ValueError):
+        return None
     return sum(counts.get(name, 0) for name in wanted)
+
+
+def _list_name_servers(path: str) -> list[str]:
+    with suppress(OSError), open(path, errors="replace") as file:
+        return [words[1] for words in map(str.split, file) if words[:1] == ["nameserver"] and len(words) > 1]
+    return []
 
 
 def serve_requests(control: socket.socket, limit: int) -> None:
     """Answer requests and report exit codes until the socket closes. `limit` is that of processes; 0 is none."""
     running: dict[int, bytes] = {}  # pid -> number of the command, while it runs
     leaders: dict[bytes, int] = {}  # number of the command -> pid, and thereby its session
-    stranded: dict[bytes, int] | None = None  # number of the command -> count at its start, after `listen`
+    unroutable: dict[bytes, int | None] | None = None  # number of the command -> count at its start, after `listen`
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
@@ -283,8 +294,8 @@ def serve_requests(control: socket.socket, limit: int) -> None:
             with suppress(ChildProcessError):
                 while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                     if command := running.pop(ended[0], None):
-                        if stranded is not None and count_stranded() > stranded.pop(command):
-                            control.send(b"%s stranded 1" % command)
+                        if unroutable is not None and _has_grown(unroutable.pop(command, None)):
+                            control.send(b"%s unroutable 1" % command)
                         control.send(b"%s code %d" % (command, os.waitstatus_to_exitcode(ended[1])))
         if control.fileno() in ready:
             packet, descriptors = _receive(control)
@@ -298,11 +309,11 @@ def serve_requests(control: socket.socket, limit: int) -> None:
                 _signal(control, command, int(arguments[0]), leader)
                 continue
             if verb == b"listen":
-                stranded = _listen(control, int(arguments[0]))
+                unroutable = _listen(control, int(arguments[0]))
                 continue
             try:
-                if stranded is not None:
-                    stranded[command] = count_stranded()
+                if unroutable is not None:
+                    unroutable[command] = count_packets_without_route()
                 request, output, *others = descriptors
                 pid = start_command(command, request, output, dict(zip(map(int, arguments), others, strict=True)))
                 if limit > 0 and sys.platform == "linux":
@@ -318,6 +329,11 @@ def serve_requests(control: socket.socket, limit: int) -> None:
                     os.close(descriptor)
 
 
+def _has_grown(start: int | None) -> bool:
+    """Check that more packets are without a route than at the start. An unknown count has not grown."""
+    return start is not None and (count_packets_without_route() or 0) > start
+
+
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
     packet, descriptors, _, _ = socket.recv_fds(control, 4096, 4)
     for descriptor in descriptors:  # `recv_fds` does not set MSG_CMSG_CLOEXEC
@@ -330,7 +346,7 @@ def _signal(control: socket.socket, command: bytes, number: int, leader: int | N
     control.send(b"%s alive %d" % (command, alive))
 
 
-def _listen(control: socket.socket, port: int) -> dict[bytes, int]:
+def _listen(control: socket.socket, port: int) -> dict[bytes, int | None]:
     with socket.create_server(("127.0.0.1", port)) as listener:
         socket.send_fds(control, [b"0 listening 1"], [listener.fileno()])
     return {}

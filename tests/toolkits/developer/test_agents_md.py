@@ -152,6 +152,20 @@ def test_long_hints_are_cut_and_say_so(tmp_path):
     assert all(hint.is_cut and hint.text.endswith(f"[cut; the rest is in {hint.file}]") for hint in found)
 
 
+def test_imports_are_cut_before_the_files_that_import_them(tmp_path):
+    below = tmp_path / "below"
+    below.mkdir()
+    (tmp_path / ".git").mkdir()
+    sizes = {"AGENTS.md": 9, "a.md": 12, "deep.md": 5, "below/AGENTS.md": 2, "below/b.md": 5, "below/c.md": 12}
+    imports = {"AGENTS.md": "@a.md ", "a.md": "@deep.md ", "below/AGENTS.md": "@b.md @c.md "}
+    for name, size in sizes.items():
+        (tmp_path / name).write_text(imports.get(name, "x").ljust(size * 1000, "."))
+    found = load_hints(below)
+    assert [str(hint.file.relative_to(tmp_path)) for hint in found] == [*sizes]
+    assert [len(hint.text.partition("\n[cut; ")[0]) // 1000 for hint in found] == [9, 4, 0, 2, 5, 12]
+    assert [hint.file.name for hint in found if hint.is_cut] == ["a.md", "deep.md"]
+
+
 async def test_cut_hints_are_reported_with_the_limits(tmp_path):
     async with open_developer(tmp_path) as made:
         (made.root / "AGENTS.md").write_text("x" * 20_000)
@@ -208,6 +222,22 @@ def test_imports_stay_in_the_workspace_and_have_a_depth(tmp_path):
     assert found[0].problem.count("is not below") == 3
     assert "hidden.md is hidden from you" in found[0].problem
     assert "@5.md is not imported: imports go at most 5 files deep" in found[0].problem
+
+
+def test_imports_from_the_home_folder_are_refused_like_others_outside(tmp_path, monkeypatch):
+    home, root = tmp_path / "home", tmp_path / "home/src/root"
+    (home / ".claude").mkdir(parents=True)
+    root.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".claude/x.md").write_text("open sesame")
+    (root / "in.md").write_text("within")
+    (root / "~").mkdir()
+    (root / "~/odd.md").write_text("in a folder with that name")
+    names = "@~/.claude/x.md @~/src/root/in.md @~/missing.md @~no-such-user/x.md @~ @./~/odd.md @~/odd.md"
+    (root / "AGENTS.md").write_text(names)
+    found = load_hints(root)
+    assert [hint.text for hint in found[1:]] == ["within", "in a folder with that name"]
+    assert found[0].problem == f"{root}/AGENTS.md: @~/.claude/x.md is not imported: it is not below {root}"
 
 
 @pytest.mark.parametrize("data", [b"", b" \n", b"\0\1\2"])

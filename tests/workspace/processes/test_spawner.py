@@ -4,6 +4,7 @@ import asyncio
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,8 @@ import pytest
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.processes.process import Process, SpawnerClient, create_file, describe_exit
+from goose_like.workspace.processes.spawner import count_packets_without_route
+from tests.workspace.workspace_harness import needs_sandbox
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -294,3 +297,77 @@ def test_kill_9_of_us_leaves_no_child(mode: str, tmp_path: Path) -> None:
         parent.kill()
         parent.wait()
     assert wait_for_count(0, marker)
+
+
+# --- packets without a route
+
+COUNTERS = b"Ip: OutNoRoutes InHdrErrors\nIp: 7 1\nUdp: NoPorts\nUdp: 100\n"
+COUNTERS6 = b"Ip6OutNoRoutes 20\nUdp6NoPorts 1000\n"
+LOCAL = b"nameserver 127.0.0.53\n"
+ODD_LINES = [
+    b"nameserver \n",
+    b"nameserver\n",
+    b"\n",
+    b"# von M\xfcller\n",
+    b"nameserver\t::1\n",
+    b"\0\n",
+    b"search x\n",
+]
+
+
+@pytest.mark.parametrize(
+    ("name_servers", "counters", "counters6", "count"),
+    [
+        (LOCAL, COUNTERS, COUNTERS6, 1127),
+        (b"nameserver 192.0.2.1\n" + LOCAL, COUNTERS, COUNTERS6, 27),
+        (b"nameserver\t192.0.2.1\n", COUNTERS, COUNTERS6, 27),
+        *((line + LOCAL, COUNTERS, COUNTERS6, 1127) for line in ODD_LINES),
+        *((line + b"nameserver 192.0.2.1\n", COUNTERS, COUNTERS6, 27) for line in ODD_LINES),
+        (b"", COUNTERS, COUNTERS6, 1127),
+        (None, COUNTERS, COUNTERS6, 1127),
+        (LOCAL, COUNTERS, None, 107),
+        (LOCAL, COUNTERS, b"", 107),
+        (LOCAL, COUNTERS, b"\nUdp6NoPorts\nIp6OutNoRoutes 20\n", 127),
+        (LOCAL, b"", b"", 0),
+        (LOCAL, None, COUNTERS6, None),
+        (LOCAL, b"Ip: OutNoRoutes\n", COUNTERS6, None),
+        (LOCAL, b"Ip: OutNoRoutes\nIp: 1 2\n", COUNTERS6, None),
+        (LOCAL, b"Ip: OutNoRoutes\nIp: many\n", COUNTERS6, None),
+        (LOCAL, b"\n\n", COUNTERS6, 1020),
+        (LOCAL, COUNTERS, b"Ip6OutNoRoutes \xff\n", None),
+    ],
+)
+def test_odd_system_files_make_the_count_unknown_at_worst(
+    name_servers: bytes | None, counters: bytes | None, counters6: bytes | None, count: int | None, tmp_path: Path
+) -> None:
+    files = {"resolv.conf": name_servers, "snmp": counters, "snmp6": counters6}
+    for name, content in files.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+    assert count_packets_without_route(str(tmp_path / "resolv.conf"), str(tmp_path / "snmp")) == count
+
+
+@needs_sandbox
+@pytest.mark.parametrize("line", ODD_LINES)
+async def test_commands_run_with_an_odd_list_of_name_servers(line: bytes, tmp_path: Path) -> None:
+    """Also when the list changes while a command runs, and the count fails at the end only."""
+    servers = tmp_path / "resolv.conf"
+    servers.write_bytes(LOCAL)
+    mount = f'mount --bind {servers} /etc/resolv.conf && exec "$@"'
+    spawner = SpawnerClient(["unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh"])
+    try:
+        early = await bash(spawner, "sleep 0.1; exit 3")  # it starts before `listen`, and ends after it
+
+        async def serve(listener: socket.socket, _: SpawnerClient) -> None:
+            listener.close()
+
+        spawner.listen(0, serve)
+        running = await bash(spawner, "sleep 0.3; exit 5")
+        servers.write_bytes(line)
+        assert await running.wait() == 5
+        after = await bash(spawner, "echo on")
+        assert await read_all(after) == b"on\n"
+        assert await after.wait() == 0
+        assert await early.wait() == 3
+    finally:
+        await spawner.close()

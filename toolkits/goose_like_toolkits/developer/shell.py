@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.sdk.live_output import LiveOutput
+from goose_like.sdk.live_output import LiveOutput, ShowOutput
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace.permissions.policy import Access
@@ -102,9 +102,7 @@ class _StateFile:
 class Shell:
     """Runs commands in the workspace."""
 
-    def __init__(
-        self, workspace: Workspace, show: Callable[[str], None], stuck_check: StuckCheck, cwd: str | None = None
-    ) -> None:
+    def __init__(self, workspace: Workspace, show: ShowOutput, stuck_check: StuckCheck, cwd: str | None = None) -> None:
         """Create the shell. `show` displays a sample of the output while a command runs."""
         self.state = ShellState(cwd or str(workspace.root))
         self._workspace = workspace
@@ -302,7 +300,7 @@ class Shell:
         """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""
         has_proxy = PROXY_VARIABLES.items() <= process.variables.items()
         way = 'call shell with access="network"' if self._workspace.can_ask_for_network else "do without it"
-        if process.was_stranded:
+        if process.had_no_route:
             yield f"no network: the sandbox has a proxy for HTTP(S) and no other network; for that {way}"
         elif not (has_proxy or self._workspace.has_network) and _NO_NETWORK.search(text):
             yield f"no network: the sandbox has none; {way}"
