@@ -4,7 +4,6 @@ The command of a file sends the text of the file, with the arguments and the out
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -18,8 +17,9 @@ from goose_like.agent.mentions import build_message
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
+from goose_like.config.front_matter import split_front_matter
 from goose_like.config.rule_topics import COMMAND, split_rule
-from goose_like.config.yaml_source import read_yaml, validate
+from goose_like.config.yaml_source import validate
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel, Text
 from goose_like.core.spelling import find_nearest_name
@@ -29,18 +29,12 @@ from goose_like.terminal.escape import to_one_line
 _TIMEOUT_S = 120
 _STOP_GRACE_S = 0.07
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<front>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _ARGUMENT = re.compile(r"\"([^\"]*)\"|'([^']*)'|(\S+)")
 _PLACEHOLDER = re.compile(
     r"\$(?:(?P<all>ARGUMENTS)\b|(?P<bare>[1-9])(?!\d)|\{(?P<number>[1-9])(?::-(?P<default>[^}]*))?\})"
 )
 _SHELL = re.compile(r"(?<![\w`])!`([^`]+)`")
 _MARK = "\x1a{}\x1a"
-
-# Other agents read these values as plain text: `argument-hint: [FILE] [WHO]` is no YAML.
-_PLAIN_VALUE = re.compile(
-    r"^(description|usage|argument-hint|allowed-tools|model):[ \t]+(?![\"'|>])(\S.*?)[ \t]*$(?!\n[ \t]+\S)", re.M
-)
 _TOOL = re.compile(r"([A-Za-z_][\w-]*)(?:\(([^()]*)\))?")
 _SHELL_TOOLS = ("bash", "shell")
 _WRITING_TOOLS = ("edit", "write", "multiedit", "notebookedit", "write_file", "patch_file")
@@ -65,18 +59,14 @@ def parse_command(name: str, file: Path, text: str) -> tuple[SlashCommand, list[
     Raises:
         GooseLikeError: the file cannot be a command.
     """
-    text = text.replace("\r\n", "\n")
-    front, body, unknown = _FrontMatter(), text, list[str]()
-    if match := _FRONT_MATTER.match(text):
-        plain = _PLAIN_VALUE.sub(_quote_value, match["front"])
-        source = read_yaml(file, {file: f"\n{plain}"})  # line 1 of the front matter is line 2 of the file
+    front, unknown = _FrontMatter(), list[str]()
+    source, body = split_front_matter(file, text, _KEYS)
+    if source:
         data = source.data
         if isinstance(data, dict):
             unknown = [str(key) for key in data if key not in _KEYS]
             data = {key: value for key, value in data.items() if key in _KEYS and value is not None}
-        front, body = validate(_FrontMatter, data, source, "the front matter"), text[match.end() :]
-    elif text.startswith("---\n"):
-        raise GooseLikeError(f"{file}, line 1: the front matter has no end; add a line --- after it")
+        front = validate(_FrontMatter, data, source, "the front matter")
     body = body.strip()
     if not body:
         raise GooseLikeError(f"{file} is empty; write the message for the model")
@@ -89,10 +79,6 @@ def parse_command(name: str, file: Path, text: str) -> tuple[SlashCommand, list[
 
 def _suggest(key: str) -> str:
     return f"; did you mean {near!r}?" if (near := find_nearest_name(key, _KEYS)) else ""
-
-
-def _quote_value(match: re.Match[str]) -> str:
-    return f"{match[1]}: {json.dumps(match[2], ensure_ascii=False)}"
 
 
 @dataclass(frozen=True, slots=True)
