@@ -1,6 +1,7 @@
 """Slash commands as Markdown files: names, texts, and the sentences about files with errors."""
 
 import os
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from goose_like.cli.chat.slash_registry import collect_commands, split_command_l
 from goose_like.config import entry_points
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.trust import ProjectConfig
+from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from tests.workspace.workspace_harness import ONCE, needs_sandbox
 
@@ -196,6 +198,61 @@ async def test_commands_in_a_text_run_in_the_sandbox(own, tmp_path, monkeypatch)
     assert list(root.iterdir()) == [root / "a.txt"]
     assert [question.text for question in recorder.questions] == ["run: exit 3"]
     assert shown[0] == f'! echo "$2 @a.txt" and $ARGUMENTS  # {words}'
+
+
+@asynccontextmanager
+async def open_context(tmp_path: Path, monkeypatch, answer: Answer = ONCE, **profile: object):
+    """Open a session in the folder `project`; give the context of its commands, and what they show."""
+    (root := tmp_path / "project").mkdir(exist_ok=True)
+    monkeypatch.chdir(root)
+    (tmp_path / "script").write_text("- text: done\n")
+    chosen = Profile(processor=ModelChoice(model=f"scripted:{tmp_path}/script"), **profile)
+    shown: list[object] = []
+    async with build_exchange(chosen, Recorder(answer)) as exchange:
+        yield SlashContext(exchange, chosen, {}, shown.append, ask_nobody, print, print, ()), shown
+
+
+@pytest.mark.parametrize(
+    ("tools", "rules"),
+    [
+        ("Bash, Bash(*), Bash(:*)", ["*", "*", "*"]),
+        ("bash(git log:*) Bash(npm run *) run_command(ls)", ["git log", "npm run", "ls"]),
+        (
+            "Edit, Write(src/**), MultiEdit(./a b), NotebookEdit",
+            ["path:{}/*", "path:{}/src/**", "path:{}/a b", "path:{}/*"],
+        ),
+        ("Edit(src/(a)/*)", ["path:{}/src/(a)/*"]),
+        ("Read, Grep(x), TodoWrite, WebSearch, mcp__x, Task", []),
+        ('["Bash(git log:*)", "Edit(a)"]', ["git log", "path:{}/a"]),
+    ],
+)
+async def test_allowed_tools_become_rules(own, tmp_path, monkeypatch, tools, rules):
+    own("do.md", f"---\nallowed-tools: {tools}\n---\nDo it.")
+    async with open_context(tmp_path, monkeypatch) as (context, shown):
+        request = await collect_commands({}, None)[0]["do"].run(context, "")
+    assert (list(request.allow), shown) == ([rule.format(tmp_path / "project") for rule in rules], [])
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        *(
+            "Bash(echo $(date):*)",
+            'Bash(python -c "print(1)")',
+            "Bash(git log",
+            'Bash(grep -E "(a|b)" src:*)',
+            "Bash()",
+        ),
+        *("Bash(tool:write_file)", "Bash(path:/**)", "Bash(domain:x)", "Bash(a)(b)", "Bash(npm:test)", "Bash(a > b)"),
+        *("Edit(/etc/*)", "Edit(~/x)", "Edit(../x)", "Edit(src/(a/*)", "Write(a)b", "Edit()"),
+    ],
+)
+async def test_a_pattern_that_nobody_can_read_allows_nothing_and_is_reported(own, tmp_path, monkeypatch, tool):
+    own("do.md", f"---\nallowed-tools: Bash(git diff:*), {tool}\n---\nDo it.")
+    async with open_context(tmp_path, monkeypatch) as (context, shown):
+        request = await collect_commands({}, None)[0]["do"].run(context, "")
+    assert request.allow == ("git diff",)
+    assert [str(note).startswith(f"allowed-tools: {tool} allows nothing; ") for note in shown] == [True]
 
 
 def test_what_is_no_file_is_not_waited_for(own):
