@@ -52,8 +52,10 @@ class _FrontMatter(FrozenModel):
 _KEYS = [field.alias or name for name, field in _FrontMatter.model_fields.items()]
 
 
-def parse_command(name: str, file: Path, text: str) -> tuple[SlashCommand, list[str]]:
+def parse_command(name: str, file: Path, text: str, *, is_project: bool = False) -> tuple[SlashCommand, list[str]]:
     """Parse a Markdown file; return its command and sentences about keys that have no effect.
+
+    The text of a project attaches only files of the workspace.
 
     Raises:
         GooseLikeError: the file cannot be a command.
@@ -71,7 +73,7 @@ def parse_command(name: str, file: Path, text: str) -> tuple[SlashCommand, list[
         raise GooseLikeError(f"{file} is empty; write the message for the model")
     summary = front.description or body.partition("\n")[0].lstrip("# ")
     usage = front.usage or front.argument_hint or ("[ARGUMENTS]" if _PLACEHOLDER.search(body) else "")
-    prompt = _Prompt(name, body, front.model, front.allowed_tools)
+    prompt = _Prompt(name, body, front.model, front.allowed_tools, is_project)
     notes = [f"{file}: the key {key!r} has no effect{_suggest(key)}" for key in unknown]
     return SlashCommand(name, summary, prompt.build, usage, source=str(file), in_run=True), notes
 
@@ -88,10 +90,11 @@ class _Prompt:
     body: str
     model: str
     allowed_tools: tuple[str, ...]
+    is_project: bool
 
     def build(self, context: Any, words: str) -> str | Awaitable[TurnRequest]:
         """Return the message, or start the commands in it."""
-        if not (self.model or self.allowed_tools or _SHELL.search(self.body)):
+        if not (self.model or self.allowed_tools or self.is_project or _SHELL.search(self.body)):
             return fill_arguments(self.body, words)
         return self._build_request(context, words)
 
@@ -107,8 +110,9 @@ class _Prompt:
         has_placeholder = _PLACEHOLDER.search(self.body) is not None
         body = _SHELL.sub(take, self.body)
         text = _fill(body, words) if has_placeholder else fill_arguments(body, words)
-        # Files are attached before the output comes in: only the person names files.
-        message, more = build_message(text, workspace, exchange.session.outputs, exchange.models.processor)
+        # Files are attached before the output comes in: only the person and the file name files.
+        typed = words if self.is_project else None
+        message, more = build_message(text, workspace, exchange.session.outputs, exchange.models.processor, typed=typed)
         for note in (*notes, *more):
             context.show(note)
         first, *others = message.parts

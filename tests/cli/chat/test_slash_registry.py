@@ -1,8 +1,10 @@
 """Slash commands as Markdown files: names, texts, and the sentences about files with errors."""
 
 import os
+from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,9 +17,10 @@ from goose_like.cli.chat.slash_registry import collect_commands, split_command_l
 from goose_like.config import entry_points
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.trust import ProjectConfig
+from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
-from tests.workspace.workspace_harness import ONCE, needs_sandbox
+from tests.workspace.workspace_harness import ONCE, find_place, needs_sandbox
 
 OURS = {"help": SlashCommand("help", "Show the keys.", lambda desk, words: None)}
 
@@ -253,6 +256,47 @@ async def test_a_pattern_that_nobody_can_read_allows_nothing_and_is_reported(own
         request = await collect_commands({}, None)[0]["do"].run(context, "")
     assert request.allow == ("git diff",)
     assert [str(note).startswith(f"allowed-tools: {tool} allows nothing; ") for note in shown] == [True]
+
+
+@pytest.fixture
+def person(monkeypatch) -> Iterator[Path]:
+    """A home outside /tmp, which a session does not see, with a private file and a private image."""
+    with TemporaryDirectory(dir=find_place()) as folder:
+        person = Path(folder).resolve()
+        monkeypatch.setenv("HOME", str(person))
+        (person / "Docs").mkdir()
+        (person / "Docs/a.txt").write_text("private")
+        (person / "Docs/a.png").write_bytes(b"\x89PNG\r\n\x1a\n1")
+        yield person
+
+
+@pytest.mark.parametrize("start", ["", "---\nmodel: haiku\n---\n", "---\nallowed-tools: Bash\n---\n"])
+@pytest.mark.parametrize("path", ["~/Docs/a.txt", "{}/Docs/a.txt", "../Docs/a.txt", "link", "~/Docs"])
+async def test_the_text_of_a_project_attaches_only_files_of_the_workspace(person, monkeypatch, start, path):
+    async with open_context(person, monkeypatch) as (context, shown):
+        workspace = context.exchange.workspace
+        (workspace.root / "link").symlink_to(person / "Docs/a.txt")
+        (workspace.root / "in.txt").write_text("ours")
+        path, image, file = path.format(person), f"{person}/Docs/a.png", f"{person}/Docs/a.txt"
+        text = f"{start}See @{path} and @in.txt and `{image}`, @$1, @/none, @types/x"
+        run = collect_commands({}, brought(workspace.root, look=text))[0]["look"].run
+        message = (await run(context, "in.txt")).message
+        assert [part.text for part in message.parts[1:]] == ["\n[in.txt]\nours"]
+        assert [str(note).partition(": ")[0] for note in shown] == [
+            f"the model does not see {name}" for name in (image, path)
+        ]
+        with pytest.raises(DeniedError, match="in the home folder"):
+            workspace.read_bytes(file)
+        message = (await run(context, f"in.txt @{file}")).message
+        assert f"\n[{file}]\nprivate" in [part.text for part in message.parts[1:]]
+        assert workspace.read_bytes(file) == b"private"
+
+
+async def test_the_persons_own_text_attaches_any_file(own, person, monkeypatch):
+    own("look.md", "---\nmodel: haiku\n---\nSee @~/Docs/a.txt")
+    async with open_context(person, monkeypatch) as (context, shown):
+        message = (await collect_commands({}, None)[0]["look"].run(context, "")).message
+    assert ([part.text for part in message.parts[1:]], shown) == (["\n[~/Docs/a.txt]\nprivate"], [])
 
 
 def test_what_is_no_file_is_not_waited_for(own):
