@@ -28,6 +28,7 @@ from goose_like.core.spelling import find_nearest_name
 from goose_like.core.tool import Tool
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.terminal.escape import to_one_line
+from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES
 
 _TIMEOUT_S = 120
 _STOP_GRACE_S = 0.07
@@ -138,11 +139,12 @@ async def _run_shell(context: SlashContext, command: str, words: str, name: str)
     argv = ["bash", "-c", command, "bash", *_split_words(words)]
     process = await exchange.workspace.spawn(argv, env={"ARGUMENTS": words}, subject=shown)
     try:
-        async with asyncio.timeout(_TIMEOUT_S):
-            while chunk := await process.read():
-                output.write(chunk)
-            if code := await process.wait():
-                notes.append(f"[exit code {code}]")
+        async with asyncio.timeout(_TIMEOUT_S) as limit:
+            with exchange.workspace.pause_for_questions(limit):
+                if not await process.read_all(output.write, MAX_OUTPUT_BYTES):
+                    notes.append(f"[stopped after {MAX_OUTPUT_BYTES:,} bytes]")
+                elif code := await process.wait():
+                    notes.append(f"[exit code {code}]")
     except TimeoutError:
         notes.append(f"[stopped after {_TIMEOUT_S} s]")
     finally:

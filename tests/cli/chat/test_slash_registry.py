@@ -1,5 +1,6 @@
 """Slash commands as Markdown files: names, texts, and the sentences about files with errors."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
+from goose_like.cli.chat import command_files
 from goose_like.cli.chat.command_files import fill_arguments
 from goose_like.cli.chat.slash_registry import collect_commands, split_command_line
 from goose_like.config import entry_points
@@ -297,6 +299,31 @@ async def test_the_persons_own_text_attaches_any_file(own, person, monkeypatch):
     async with open_context(person, monkeypatch) as (context, shown):
         message = (await collect_commands({}, None)[0]["look"].run(context, "")).message
     assert ([part.text for part in message.parts[1:]], shown) == (["\n[~/Docs/a.txt]\nprivate"], [])
+
+
+@needs_sandbox
+async def test_endless_output_of_a_command_in_a_text_is_stopped(own, tmp_path, monkeypatch):
+    own("flood.md", "!`yes` and !`echo 1`")
+    monkeypatch.setattr(command_files, "MAX_OUTPUT_BYTES", 1_000_000)
+    async with open_context(tmp_path, monkeypatch) as (context, shown):
+        request = await collect_commands({}, None)[0]["flood"].run(context, "")
+    assert shown[:2] == ["! yes", "[stopped after 1,000,000 bytes]"]
+    assert "[stopped after 1,000,000 bytes] and 1" in request.text
+
+
+@needs_sandbox
+async def test_a_question_about_a_host_takes_no_time_of_a_command_in_a_text(own, tmp_path, monkeypatch):
+    own("wait.md", "!`sleep 2; echo done`")
+    monkeypatch.setattr(command_files, "_TIMEOUT_S", 1)
+    async with open_context(tmp_path, monkeypatch) as (context, _):
+        hosts = context.exchange.workspace.hosts
+        running = asyncio.create_task(collect_commands({}, None)[0]["wait"].run(context, ""))
+        while not hosts.limits and not running.done():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        with hosts.pause_limits():
+            await asyncio.sleep(2.5)
+        assert "done" in (await running).text
+        assert not hosts.limits
 
 
 def test_what_is_no_file_is_not_waited_for(own):
