@@ -34,7 +34,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A one-shot run. Without `session` nothing is saved. `project` has trusted files with slash commands."""
+    """A one-shot run. Without `session` nothing is saved. `project` has trusted files with slash commands.
+
+    Only a text that `is_typed`, on the command line, can be a slash command.
+    """
 
     text: str
     profile: Profile
@@ -44,6 +47,7 @@ class RunRequest:
     is_quiet: bool = False
     project: ProjectConfig | None = None
 
+    is_typed: bool = False
 
 async def run_once(request: RunRequest) -> int:
     """Run one turn and return the exit code."""
@@ -78,7 +82,7 @@ async def run_once(request: RunRequest) -> int:
 
 
 async def _run_task(exchange: Exchange, request: RunRequest) -> TurnFinished:
-    if not request.text.startswith("/"):
+    if not (request.is_typed and request.text.startswith("/")):
         return await exchange.reply(request.text)
     from .run_command import expand_command  # slash commands are slow to import
 
@@ -180,8 +184,10 @@ class StdoutWriter(Notifier):
                 self._error = error
 
 
-def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix the failing test"') -> str:
-    """Return the task from the command line, a file, or standard input; `example` appears in the error message.
+def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix the failing test"') -> tuple[str, bool]:
+    """Return the task from the command line, a file, or standard input, and whether it begins with typed words.
+
+    `example` appears in the error message.
 
     A single word that names a file stands for its text, as in goose 0.9. Standard input is read for `-`, which adds it
     to the words before, or if there is nothing else.
@@ -207,4 +213,4 @@ def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix t
     task = "\n\n".join(filter(None, parts))
     if not task.strip():
         raise UsageError('the task is empty; say what to do, such as "continue" after --resume')
-    return task
+    return task, parts[0] != ""

@@ -152,6 +152,17 @@ def test_the_task_comes_from_a_file(place):
     assert place.run("run", "--model", model, "task.txt").returncode == 0
 
 
+@pytest.mark.parametrize("words", [["-"], [], ["", "-"], ["-i", "task.txt"], ["task.txt"]])
+def test_only_words_on_the_command_line_are_a_command(place, words):
+    (place.work / "task.txt").write_text("/api: returns 500")
+    model = place.script({"text": "ok", "expect": "/api: returns 500"})
+    done = place.run("run", "--model", model, *words, input=None if "task.txt" in words else "/api: returns 500")
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+    done = place.run("run", "--model", model, "/api: returns 500", "-", input="x")
+    assert done.returncode == 2
+    assert "no command /api" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "report"),
     [
