@@ -5,8 +5,9 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from goose_like.agent.exchange import Exchange
 from goose_like.agent.turn_request import run_turn
 from goose_like.config.profile import Limits, Profile
 from goose_like.config.trust import ProjectConfig
-from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, TimeLimitError, UsageError
 from goose_like.core.events import Event, MessageCompleted, RunFinished, Status, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message, Usage, join_answers
@@ -46,8 +47,8 @@ class RunRequest:
     output_format: OutputFormat = "text"
     is_quiet: bool = False
     project: ProjectConfig | None = None
-
     is_typed: bool = False
+
 
 async def run_once(request: RunRequest) -> int:
     """Run one turn and return the exit code."""
@@ -86,7 +87,17 @@ async def _run_task(exchange: Exchange, request: RunRequest) -> TurnFinished:
         return await exchange.reply(request.text)
     from .run_command import expand_command  # slash commands are slow to import
 
-    return await run_turn(exchange, await expand_command(request.text, exchange, request.profile, request.project))
+    limits, started_at = exchange.limits, time.monotonic()
+    try:
+        async with asyncio.timeout(limits.time_left_s) as limit:
+            turn = await expand_command(request.text, exchange, request.profile, request.project)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        detail = limits.describe_timeout().detail
+        raise TimeLimitError(f"the command took all of {detail}; allow more with --timeout") from None
+    limits = replace(limits, spent_s=time.monotonic() - started_at)
+    return await run_turn(replace(exchange, limits=limits), turn)
 
 
 def make_run_finished(usage: Mapping[str, Usage], reason: str, exit_code: int) -> RunFinished:

@@ -200,6 +200,18 @@ def test_each_limit_has_its_exit_code(place):
     assert place.run("run", "--model", slow, "--timeout", "1", "x").returncode == 124
 
 
+@pytest.mark.parametrize(
+    ("command", "step"), [("sleep 60", {"text": "no"}), ("sleep 1", {"calls": [shell("sleep 60")]})]
+)
+def test_the_time_limit_holds_for_the_commands_of_a_text_and_its_turn_together(place, command, step):
+    (folder := place.home / "config/commands").mkdir(parents=True)
+    (folder / "slow.md").write_text(f"!`{command}`")
+    done = place.run("run", "--model", place.script(step), "--timeout", "2", "--output-format", "json", "/slow")
+    assert done.returncode == 124
+    assert json.loads(done.stdout)["exit_code"] == 124
+    assert "the time limit of 2 s" in done.stderr
+
+
 def test_a_cost_limit_ends_the_turn(place):
     answers = [sse([*called(("a", "shell", '{"command": "true"}'))[:-1], _million_tokens()]), sse(said("never"))]
     with threaded(answers) as server:
