@@ -24,7 +24,7 @@ async def expand_command(text: str, exchange: Exchange, profile: Profile, projec
     if found is None or (found[0] not in commands and _is_path(text.split()[0])):
         return TurnRequest(text)
     name, words = found
-    source = commands[name].source if name in commands else ""
+    source = (commands[name].source if name in commands else "") or f"/commands/{name.replace(':', '/')}.md"
     for problem in problems:
         if source in problem:  # other files do not matter here
             exchange.journal.log(problem)
