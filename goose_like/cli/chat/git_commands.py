@@ -125,7 +125,10 @@ async def _draft_message(context: SlashContext, diff: str) -> str:
     shown = limit_text(mask_text(diff), file, _DRAFT_BYTES)
     answer = await exchange.view.accelerator.ask(_DRAFT.format(subjects=subjects, diff=shown), purpose="commit message")
     lines = [line.rstrip() for line in answer.strip().splitlines() if not line.startswith("```")]
-    if not (message := "\n".join(lines).strip().strip('"')):
+    message = "\n".join(lines).strip()
+    if message.startswith('"') and message.endswith('"'):
+        message = message[1:-1].strip()
+    if not message:
         raise GooseLikeError("the model wrote no message; give one: /commit MESSAGE")
     return message
 

@@ -1,5 +1,6 @@
 """`/review` and `/commit` in a real repository."""
 
+import json
 import subprocess
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -35,9 +36,9 @@ def root(tmp_path, monkeypatch) -> Path:
 
 
 @asynccontextmanager
-async def open_context(tmp_path, *answers: str):
+async def open_context(tmp_path, *answers: str, draft: str = "Say two in a\n\nOne was wrong.\n"):
     """Open a session whose accelerator drafts a message and whose person gives these answers."""
-    (tmp_path / "script").write_text("- text: |\n    Say two in a\n\n    One was wrong.\n")
+    (tmp_path / "script").write_text(json.dumps([{"text": draft}]))
     shown: list[object] = []
     inputs: list[str] = []
     left = list(answers)
@@ -143,3 +144,20 @@ async def test_nothing_is_committed_without_a_yes(tmp_path, root, answers, input
     assert given == inputs
     assert git("log", "--format=%s") == "Add a\n"
     assert git("diff", "--cached") == ""
+
+
+@pytest.mark.parametrize(
+    ("draft", "subject"),
+    [
+        ('Revert "fix a"', 'Revert "fix a"'),
+        ('"Say two"', "Say two"),
+        ('"fix a" is back', '"fix a" is back'),
+        ('```\n"Say two"\n```', "Say two"),
+        ('Say "', 'Say "'),
+    ],
+)
+async def test_quotes_around_a_draft_are_dropped_and_those_in_it_stay(tmp_path, root, draft, subject):
+    write_two(root)
+    async with open_context(tmp_path, "y", "y", draft=draft) as (context, *_):
+        await commit(context, "")
+    assert git("log", "-1", "--format=%s") == f"{subject}\n"
