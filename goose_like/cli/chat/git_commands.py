@@ -17,12 +17,15 @@ from goose_like.core.masking import mask_text
 from goose_like.core.message import Message, Text
 from goose_like.sessions.output_limit import limit_text
 from goose_like.terminal.escape import escape_controls
+from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES
 from goose_like.workspace.workspace import Workspace
 
 from .shell_escape import run_shell_escape
 
 _REVIEW_BYTES = 60_000
 _DRAFT_BYTES = 24_000
+_MAX_DIFF_BYTES = 2_000_000
+_MAX_STAT_LINES = 200
 _SUBJECTS = 12
 
 _REVIEW = """
@@ -169,8 +172,14 @@ class _Repository:
     note: str = ""
 
     async def diff(self, command: str, *arguments: str) -> str:
-        """Return the output of `git diff` or `git show`."""
-        return await self.run(command, "--no-color", "--no-ext-diff", *arguments, *(self.visible or ("--",)))
+        """Return the output of `git diff` or `git show`. Of a huge one, return the sizes by file and the beginning."""
+        options = (command, "--no-color", "--no-ext-diff", *arguments)
+        paths = self.visible or ("--",)
+        diff = await self.run(*options, *paths, limit_bytes=_MAX_DIFF_BYTES)
+        if len(diff.encode()) <= _MAX_DIFF_BYTES:
+            return diff
+        sizes = await self.run(*options, f"--stat=100,80,{_MAX_STAT_LINES}", *paths)
+        return f"This is longer than {_MAX_DIFF_BYTES:,} bytes: the files, then the beginning.\n\n{sizes}\n{diff}"
 
     async def diff_working_tree(self) -> str:
         """Return the difference to the last commit, or to nothing if there is none."""
@@ -195,16 +204,18 @@ class _Repository:
     async def _succeeds(self, *arguments: str) -> bool:
         return (await _run_git(self.workspace, self.root, *arguments))[0] == 0
 
-    async def run(self, *arguments: str) -> str:
-        """Run git, and return its output. Raise GooseLikeError if git fails."""
-        code, output = await _run_git(self.workspace, self.root, *arguments)
+    async def run(self, *arguments: str, limit_bytes: int = MAX_OUTPUT_BYTES) -> str:
+        """Run git, and return its output, or a part beyond `limit_bytes`. Raise GooseLikeError if git fails."""
+        code, output = await _run_git(self.workspace, self.root, *arguments, limit_bytes=limit_bytes)
         if code:
             lines = output.decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
             raise GooseLikeError(f"git {arguments[0]}: {lines[0]}")
         return output.decode(errors="replace")
 
 
-async def _run_git(workspace: Workspace, folder: Path, *arguments: str) -> tuple[int, bytes]:
+async def _run_git(
+    workspace: Workspace, folder: Path, *arguments: str, limit_bytes: int = MAX_OUTPUT_BYTES
+) -> tuple[int, bytes]:
     """Run git in the sandbox. It reads only, so nobody is asked."""
     options = ("--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-    return await workspace.run_internal(["git", *options, "-C", str(folder), *arguments])
+    return await workspace.run_internal(["git", *options, "-C", str(folder), *arguments], limit_bytes)

@@ -11,6 +11,7 @@ import pytest
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.slash_context import SlashContext
+from goose_like.cli.chat import git_commands
 from goose_like.cli.chat.git_commands import commit, review
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import UsageError
@@ -222,3 +223,21 @@ async def test_a_review_in_a_subfolder_is_about_the_whole_repository(tmp_path, r
     assert first == f"Paths start at {root}."
     assert rest[:2] == ["new.py", "sub/new.py"]
     assert "diff --git a/a.py b/a.py" in rest
+
+
+@pytest.mark.parametrize("words", ["", "HEAD", "HEAD~1..HEAD"])
+async def test_of_a_huge_diff_the_sizes_and_the_beginning_are_read(tmp_path, root, monkeypatch, words):
+    monkeypatch.setattr(git_commands, "_MAX_DIFF_BYTES", 1_000_000)
+    for name in "abc":
+        (root / f"{name}.py").write_text("".join(f"{name} {number}\n" for number in range(300_000)))
+    git("add", ".")
+    if words:
+        git("commit", "-m", "Add much")
+    async with open_context(tmp_path) as (context, *_):
+        text = (await review(context, words)).message.parts[2].text
+        saved = next(context.exchange.session.outputs.glob("review-*.diff"))
+        assert saved.stat().st_size < 2_000_000
+    assert "This is longer than 1,000,000 bytes: the files, then the beginning." in text
+    assert [f" {name}.py | 300" in text for name in "abc"] == [True] * 3
+    assert "+a 100\n" in text
+    assert len(text.encode()) < 70_000
