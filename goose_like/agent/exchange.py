@@ -203,7 +203,7 @@ class Exchange:
     async def _finish_turn(self, steps: Coroutine[Any, Any, events.TurnFinished]) -> events.TurnFinished:
         end = events.TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:
-            async with asyncio.timeout(self.limits.values.time_s) as timeout:
+            async with asyncio.timeout(self.limits.time_left_s) as timeout:
                 end = await steps
         except TimeoutError:
             if not timeout.expired():

@@ -14,10 +14,16 @@ _SHOWN_CALL_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """The limits of a profile, compared with the running turn of a session."""
+    """The limits of a profile, compared with the running turn of a session. `spent_s` passed before the turn."""
 
     values: Limits
     session: Session
+    spent_s: float = 0
+
+    @property
+    def time_left_s(self) -> float | None:
+        """The time limit of the turn in seconds, if there is one."""
+        return None if self.values.time_s is None else self.values.time_s - self.spent_s
 
     def find_spent(self) -> TurnFinished | None:
         """Return the end of the turn when its steps, tokens or cost are used up.

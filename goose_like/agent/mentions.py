@@ -63,19 +63,25 @@ def _read_image_path(match: re.Match[str]) -> str:
     return unquote(urlsplit(path).path) if path.lower().startswith("file://") else path
 
 
-def build_message(text: str, workspace: Workspace, outputs: Path, model: Model) -> tuple[Message, list[str]]:
+def build_message(
+    text: str, workspace: Workspace, outputs: Path, model: Model, *, typed: str | None = None
+) -> tuple[Message, list[str]]:
     """Build the user message with all attachments, and notes for the user about them.
 
     Each file follows as a text part, or as an image saved in `outputs`. An `@word` that is no file stays a word.
+    `typed` are the only words of the person in a text that a project brings: they alone name files elsewhere.
     """
+    sources = [(text, True)] if typed is None else [(typed, True), (text, False)]
     attachments = _Attachments(workspace, outputs)
-    for path in find_image_paths(text)[:MAX_IMAGES]:
-        attachments.add(path)
-    for match in _MENTION.finditer(text):
-        path = match["quoted"] or match["bare"]
-        word = path if match["quoted"] else path.rstrip(_SENTENCE_END)
-        if not attachments.add(path) and word not in ("", path):
-            attachments.add(word)
+    images = [(path, is_own) for source, is_own in sources for path in find_image_paths(source)]
+    for path, is_own in images[:MAX_IMAGES]:
+        attachments.add(path, is_own)
+    for source, is_own in sources:
+        for match in _MENTION.finditer(source):
+            path = match["quoted"] or match["bare"]
+            word = path if match["quoted"] else path.rstrip(_SENTENCE_END)
+            if not attachments.add(path, is_own) and word not in ("", path):
+                attachments.add(word, is_own)
     message = Message(role="user", parts=(Text(text=text), *attachments.parts.values()))
     if message.images and not model.takes_images:
         attachments.notes.append(f"{model.label} takes no images: it only learns that they are there")
@@ -92,11 +98,14 @@ class _Attachments:
         self._outputs = outputs
         self._free_bytes = MAX_TOTAL_BYTES
 
-    def add(self, path: str) -> bool:
-        """Attach a path, or note why it cannot be attached. Return False when nothing exists there."""
+    def add(self, path: str, is_own: bool) -> bool:
+        """Attach a path, or note why it cannot be attached. Return False when nothing exists there.
+
+        A path that is not the person's own leads into the workspace.
+        """
         try:
             if path not in self.parts:
-                self.parts[path] = self._read(path)
+                self.parts[path] = self._read(path, is_own)
         except (FileNotFoundError, NotADirectoryError):
             # A name in a sentence, a file that does not exist yet, or one that only the user can see.
             if not Path(path).expanduser().is_file():
@@ -109,12 +118,17 @@ class _Attachments:
             self.notes.append(f"the model does not see {path}: {error}")
         return True
 
-    def _read(self, path: str) -> Part:
+    def _read(self, path: str, is_own: bool) -> Part:
         if name := _PASTED_NAME.fullmatch(path):
             for file in self._outputs.glob(f"{name[1]}*"):
                 return save_image(file.read_bytes(), str(file), self._outputs)
             raise GooseLikeError("it was pasted in another session; paste it again")
-        self._workspace.show_path(path)
+        if is_own:
+            self._workspace.show_path(path)
+        elif not (place := self._workspace.resolve(path)).is_relative_to(self._workspace.root):
+            if not place.exists():
+                raise FileNotFoundError
+            raise GooseLikeError(f"the command of a project names only files of the workspace; type @{path} yourself")
         try:
             names = self._workspace.list_folder(path)
         except NotADirectoryError:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
+from goose_like.core.errors import GooseLikeError
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 Choices = Callable[[Any], Iterable[str | tuple[str, str]]] | Literal["files"]
 """Completions for the text after a command: a function of the `SlashContext`, called in a thread, or file paths.
@@ -62,6 +64,21 @@ def command(
         return marked
 
     return mark(function) if function else mark
+
+
+async def run_command(command: SlashCommand, context: Any, words: str) -> Any:
+    """Run a command, and return what it sends: a message, a `TurnRequest`, or nothing.
+
+    Raises:
+        GooseLikeError: the command failed, in any way: one of a package must end neither a session nor a run.
+    """
+    try:
+        result = command.run(context, words)
+        return await result if inspect.isawaitable(result) else result
+    except GooseLikeError:
+        raise
+    except Exception as error:
+        raise GooseLikeError(f"the command failed: {type(error).__name__}: {error}") from error
 
 
 def is_command(function: object) -> bool:

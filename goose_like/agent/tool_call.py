@@ -143,15 +143,10 @@ def _suggest_tool(name: str, tools: Mapping[str, Tool]) -> str:
     """Suggest the tool that other agents know under this name, however it is spelled, or one with a similar name."""
     if name == UNREADABLE_CALL:
         return f"{_READABLE_CALL}; "
-    letters = _get_letters(name)
     for tool in tools.values():
-        if letters in map(_get_letters, tool.options.aliases):
+        if tool.options.has_alias(name):
             return f"use {tool.name}; "
     return f"did you mean {near!r}? " if (near := find_nearest_name(name, tools)) else ""
-
-
-def _get_letters(name: str) -> str:
-    return "".join(filter(str.isalnum, name)).lower()
 
 
 async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:

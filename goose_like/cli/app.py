@@ -119,7 +119,7 @@ def run(
         raise typer.BadParameter("--no-session cannot be used with --session or --resume")
     if fork and not resume:
         raise typer.BadParameter("--fork needs --resume")
-    task = read_task(text or [], file)
+    task, is_typed = read_task(text or [], file)
     if no_session:
         choice, saved = settle_profile(options), None
     else:
@@ -127,7 +127,7 @@ def run(
     limits = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
     given = {name: value for name, value in limits.items() if value is not None}
     limited = choice.profile.limits.model_copy(update=given)
-    request = RunRequest(task, choice.profile, limited, saved, output_format, quiet, choice.project)
+    request = RunRequest(task, choice.profile, limited, saved, output_format, quiet, choice.project, is_typed)
     raise typer.Exit(run_and_close(run_once(request), choice, saved))
 
 

@@ -5,8 +5,9 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from goose_like.agent.exchange import Exchange
 from goose_like.agent.turn_request import run_turn
 from goose_like.config.profile import Limits, Profile
 from goose_like.config.trust import ProjectConfig
-from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, TimeLimitError, UsageError
 from goose_like.core.events import Event, MessageCompleted, RunFinished, Status, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message, Usage, join_answers
@@ -34,7 +35,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A one-shot run. Without `session` nothing is saved. `project` has trusted files with slash commands."""
+    """A one-shot run. Without `session` nothing is saved. `project` has trusted files with slash commands.
+
+    Only a text that `is_typed`, on the command line, can be a slash command.
+    """
 
     text: str
     profile: Profile
@@ -43,6 +47,7 @@ class RunRequest:
     output_format: OutputFormat = "text"
     is_quiet: bool = False
     project: ProjectConfig | None = None
+    is_typed: bool = False
 
 
 async def run_once(request: RunRequest) -> int:
@@ -78,11 +83,21 @@ async def run_once(request: RunRequest) -> int:
 
 
 async def _run_task(exchange: Exchange, request: RunRequest) -> TurnFinished:
-    if not request.text.startswith("/"):
+    if not (request.is_typed and request.text.startswith("/")):
         return await exchange.reply(request.text)
     from .run_command import expand_command  # slash commands are slow to import
 
-    return await run_turn(exchange, await expand_command(request.text, exchange, request.profile, request.project))
+    limits, started_at = exchange.limits, time.monotonic()
+    try:
+        async with asyncio.timeout(limits.time_left_s) as limit:
+            turn = await expand_command(request.text, exchange, request.profile, request.project)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        detail = limits.describe_timeout().detail
+        raise TimeLimitError(f"the command took all of {detail}; allow more with --timeout") from None
+    limits = replace(limits, spent_s=time.monotonic() - started_at)
+    return await run_turn(replace(exchange, limits=limits), turn)
 
 
 def make_run_finished(usage: Mapping[str, Usage], reason: str, exit_code: int) -> RunFinished:
@@ -181,8 +196,10 @@ class StdoutWriter(Notifier):
                 self._error = error
 
 
-def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix the failing test"') -> str:
-    """Return the task from the command line, a file, or standard input; `example` appears in the error message.
+def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix the failing test"') -> tuple[str, bool]:
+    """Return the task from the command line, a file, or standard input, and whether it begins with typed words.
+
+    `example` appears in the error message.
 
     A single word that names a file stands for its text, as in goose 0.9. Standard input is read for `-`, which adds it
     to the words before, or if there is nothing else.
@@ -208,4 +225,4 @@ def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix t
     task = "\n\n".join(filter(None, parts))
     if not task.strip():
         raise UsageError('the task is empty; say what to do, such as "continue" after --resume')
-    return task
+    return task, parts[0] != ""

@@ -1,9 +1,9 @@
 """Slash commands as the task of a one-shot run: those that send a message."""
 
-import inspect
 import os
 
 from goose_like.agent.exchange import Exchange
+from goose_like.agent.slash_command import run_command
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
 from goose_like.cli.chat.slash_registry import collect_commands, split_command_line
@@ -18,13 +18,14 @@ async def expand_command(text: str, exchange: Exchange, profile: Profile, projec
 
     Raises:
         UsageError: there is no such command, or it sends no message.
+        GooseLikeError: the command failed.
     """
     commands, problems = collect_commands(exchange.hooks.commands, project)
     found = split_command_line(text, commands)
     if found is None or (found[0] not in commands and _is_path(text.split()[0])):
         return TurnRequest(text)
     name, words = found
-    source = commands[name].source if name in commands else ""
+    source = (commands[name].source if name in commands else "") or f"/commands/{name.replace(':', '/')}.md"
     for problem in problems:
         if source in problem:  # other files do not matter here
             exchange.journal.log(problem)
@@ -35,8 +36,7 @@ async def expand_command(text: str, exchange: Exchange, profile: Profile, projec
     context = SlashContext(
         exchange, profile, commands, exchange.journal.log, _ask_nobody, exchange.journal.log, exchange.journal.log, ()
     )
-    result = usable[name].run(context, words)
-    message = await result if inspect.isawaitable(result) else result
+    message = await run_command(usable[name], context, words)
     if not message:
         raise UsageError(f"/{name} sends no message")
     return message if isinstance(message, TurnRequest) else TurnRequest(message)

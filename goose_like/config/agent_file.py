@@ -1,35 +1,24 @@
 """Agent files: Markdown files that define a kind of subagent, also those written for other agents."""
 
-import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import BeforeValidator
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel
 
+from .front_matter import split_front_matter
 from .paths import OTHER_AGENTS, config_folder, describe_read_error, read_user_file
+from .tool_list import ToolList
 from .trust import AGENTS, load_trusted_project
-from .yaml_source import read_yaml, validate
-
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<front>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-# Other agents read these values as plain text: `description: Use this: always` is no YAML.
-_PLAIN_VALUE = re.compile(r"^(name|description|tools|model):[ \t]+(?![\[\"'|>])(\S.*?)[ \t]*$(?!\n[ \t]+\S)", re.M)
-
-
-def _split_names(value: object) -> object:
-    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+from .yaml_source import validate
 
 
 class AgentFile(FrozenModel):
-    """A kind of subagent. `tools` are names of tools, also of other agents; None means all. `model` may be empty."""
+    """A kind of subagent. `tools` are entries of a tool list; None means all tools. `model` may be empty."""
 
     name: str
     description: str
-    tools: Annotated[tuple[str, ...] | None, BeforeValidator(_split_names)] = None
+    tools: ToolList | None = None
     model: str = ""
     prompt: str = ""
 
@@ -75,19 +64,12 @@ def parse_agent_file(file: Path, text: str) -> AgentFile:
     Raises:
         GooseLikeError: the file has no front matter, or a value is missing or wrong.
     """
-    text = text.replace("\r\n", "\n")
-    match = _FRONT_MATTER.match(text)
-    if not match:
+    keys = AgentFile.model_fields.keys() - {"prompt"}
+    source, prompt = split_front_matter(file, text, keys)
+    if source is None:
         raise GooseLikeError(f"{file}: an agent file starts with ---, its name and description, and another ---")
-    plain = _PLAIN_VALUE.sub(_quote_value, match["front"])
-    source = read_yaml(file, {file: f"\n{plain}"})  # line 1 of the front matter is line 2 of the file
     data = source.data
     if isinstance(data, dict):
-        known = AgentFile.model_fields.keys() - {"prompt"}
-        kept = {key: value for key, value in data.items() if key in known and value is not None}
-        data = {"name": file.stem, **kept, "prompt": text[match.end() :].strip()}
+        kept = {key: value for key, value in data.items() if key in keys and value is not None}
+        data = {"name": file.stem, **kept, "prompt": prompt.strip()}
     return validate(AgentFile, data, source, "the front matter")
-
-
-def _quote_value(match: re.Match[str]) -> str:
-    return f"{match[1]}: {json.dumps(match[2], ensure_ascii=False)}"

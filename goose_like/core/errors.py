@@ -50,6 +50,12 @@ class SandboxError(GooseLikeError):
     exit_code = 7
 
 
+class TimeLimitError(GooseLikeError):
+    """Work that took longer than the person allowed."""
+
+    exit_code = 124
+
+
 class SessionError(GooseLikeError):
     """A session file that is missing, in use or damaged."""
 

@@ -13,6 +13,11 @@ def find_nearest_name(name: str, known: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
+def normalize_name(name: str) -> str:
+    """Return the letters and digits of a name, in lower case: `TodoWrite` and `todo_write` are one name."""
+    return "".join(filter(str.isalnum, name)).lower()
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the nearest known name, or list all of them, as the end of an error message."""
     names = sorted(set(known))

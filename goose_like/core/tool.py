@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapte
 
 from .errors import GooseLikeError
 from .json_schema import simplify_schema
+from .spelling import normalize_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,6 +46,17 @@ class ToolOptions:
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S
     aliases: tuple[str, ...] = ()
     needs: str = ""
+    read_only: bool | tuple[str, ...] = False
+
+    def has_alias(self, name: str) -> bool:
+        """Check whether other agents know such a tool under a name, however it is spelled."""
+        return normalize_name(name) in map(normalize_name, self.aliases)
+
+    def is_read_only(self, name: str) -> bool:
+        """Check whether the tool changes nothing, or nothing when another agent uses it under this name."""
+        if isinstance(self.read_only, bool):
+            return self.read_only or self.parallel is True
+        return normalize_name(name) in map(normalize_name, self.read_only)
 
 
 class AnyArguments(BaseModel):
@@ -108,6 +120,7 @@ def tool(
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S,
     aliases: tuple[str, ...] = (),
     needs: str = "",
+    read_only: bool | tuple[str, ...] = False,
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, **options: Any) -> Any:
     """Turn a toolkit method into a tool. The model reads its name, type hints and docstring.
@@ -122,6 +135,8 @@ def tool(function: Any = None, /, **options: Any) -> Any:
             `time_limit_s`: stop the call after so many seconds and tell the model; None for no limit.
             `aliases`: names of such a tool in other agents. A model that uses one is told the name here.
             `needs`: settings without which `Toolkit.tools` leaves the tool out. `/toolkits` tells the person.
+            `read_only`: the call changes no files and runs nothing that could, like all parallel calls; or the aliases
+            under which it only reads. A kind of subagent with only such tools gets a read-only sandbox.
     """
 
     def mark(function: F) -> F:

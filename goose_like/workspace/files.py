@@ -96,6 +96,10 @@ class FileAccess:
         """Check whether `.gooseignore` or the profile hides a path, or the target of a link."""
         return bool(self._ignored) and self._is_ignored(path, resolve_path(self.root / path))
 
+    def find_ignored_paths(self) -> list[Path]:
+        """Find the real paths that `.gooseignore` or the profile hides from commands: files and whole folders."""
+        return self._ignored.find_paths()
+
     def show_path(self, path: str | Path) -> None:
         """Let tools read a path in the home folder until the session ends, because the person named it."""
         if not is_around_home(place := self.resolve(path)):

@@ -22,7 +22,7 @@ from goose_like.workspace.network.host_access import HostAccess
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.permissions.policy import Access, Grant, Verdict, describe_rules, format_change
 from goose_like.workspace.processes.pool import SpawnerPool
-from goose_like.workspace.processes.process import Process, SpawnerClient
+from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, SpawnerClient
 from goose_like.workspace.repositories.audit import RepositoryAudit
 from goose_like.workspace.sandbox.ignored import IgnoredFiles
 from goose_like.workspace.sandbox.mechanism import SandboxMechanism
@@ -292,19 +292,19 @@ class Workspace(FileAccess):
             return name
         raise GooseLikeError(f"there is no {name!r} on the PATH outside the workspace; install it")
 
-    async def run_internal(self, argv: list[str]) -> tuple[int, bytes]:
-        """Run a short command of our own in the sandbox, unasked. Return its exit code and all output."""
+    async def run_internal(self, argv: list[str], limit_bytes: int = MAX_OUTPUT_BYTES) -> tuple[int, bytes]:
+        """Run a short command of our own in the sandbox, unasked. Return its exit code and output; 0 at the limit."""
         spawner = await asyncio.shield(self._request_spawner("workspace"))
         path = f"{build_safe_path(self.root)}{os.pathsep}{Path(sys.executable).parent}"  # the last one has `rg`
         process = await spawner.spawn(argv, Path("/"), {"PATH": path})
-        output = bytearray()
+        output, code = bytearray(), None
         try:
-            while chunk := await process.read():
-                output += chunk
-            return await process.wait(), bytes(output)
-        except asyncio.CancelledError:
-            await process.stop(0)
-            raise
+            if await process.read_all(output.extend, limit_bytes):
+                code = await process.wait()
+        finally:
+            if code is None:
+                await process.stop(0)
+        return code or 0, bytes(output)
 
     def explain_limits(self, code: int, output: str) -> list[str]:
         """Explain which limits of the sandbox a failed command may have met, to the model and to the person."""

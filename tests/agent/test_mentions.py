@@ -1,12 +1,15 @@
 """Tests of attachments: images, files and folders in a user message."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 import pytest
 
 from goose_like.agent.mentions import (
     MAX_FILE_BYTES,
+    MAX_IMAGES,
     MAX_NAMES,
     MAX_TOTAL_BYTES,
     build_message,
@@ -20,6 +23,7 @@ from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Model
 from goose_like.workspace.workspace import Workspace
 from tests.fakes import FakeProvider
+from tests.workspace.workspace_harness import find_place
 
 PNG = b"\x89PNG\r\n\x1a\n1"
 
@@ -36,10 +40,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def build(root: Path, tmp_path: Path):
     """Build the message of a text in a sandboxed workspace, with the notes for the user."""
 
-    def build(text: str) -> tuple[Message, list[str]]:
+    def build(text: str, typed: str | None = None) -> tuple[Message, list[str]]:
         workspace = Workspace(root, mode="workspace", approval="auto", notifier=Recorder())
         model = Model(FakeProvider(), "x", "scripted:x", takes_images=True)
-        return build_message(text, workspace, tmp_path / "outputs", model)
+        return build_message(text, workspace, tmp_path / "outputs", model, typed=typed)
 
     return build
 
@@ -178,3 +182,37 @@ def test_a_formatted_mention_is_found(root, build, path):
 )
 def test_image_paths_in_a_text(text: str, expected: list[str]) -> None:
     assert find_image_paths(text) == expected
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder that is neither in the workspace nor in /tmp, which a session does not see."""
+    with TemporaryDirectory(dir=find_place()) as folder:
+        yield Path(folder).resolve()
+
+
+@pytest.mark.parametrize("form", ["@{}", '@"{}"', "/file:{}", "`{}`"])
+def test_only_typed_words_name_files_elsewhere(root, build, elsewhere, form):
+    for folder in (root, elsewhere):
+        (folder / "shot.png").write_bytes(PNG)
+    (root / "link.png").symlink_to(elsewhere / "shot.png")
+    relative = os.path.relpath(elsewhere / "shot.png", root)
+    paths = (f"{elsewhere}/shot.png", relative, "link.png", "./shot.png", "../none.png", "/none.png")
+    text = " ".join(map(form.format, paths))
+    message, notes = build(text, typed="")
+    assert [part.source for part in message.images] == ["./shot.png"]
+    reason = "the command of a project names only files of the workspace; type @{} yourself"
+    expected = {f"the model does not see {path}: {reason.format(path)}" for path in paths[:3]}
+    assert expected <= set(notes)
+    message, notes = build(text, typed=f"see {form.format(relative)}")
+    assert [part.source for part in message.images][-1] == "./shot.png"
+    assert expected - set(notes) == {f"the model does not see {relative}: {reason.format(relative)}"}
+    assert build(text, typed=text)[1] == build(text)[1] == []
+
+
+def test_images_of_both_texts_share_the_limit(root, build):
+    for number in range(2 * MAX_IMAGES):
+        (root / f"{number}.png").write_bytes(PNG)
+    names = [f"{number}.png" for number in range(2 * MAX_IMAGES)]
+    message, _ = build(" ".join(names), typed=" ".join(names[-2:]))
+    assert [part.source for part in message.images] == [*names[-2:], *names[: MAX_IMAGES - 2]]

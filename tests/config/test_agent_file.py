@@ -41,7 +41,7 @@ def test_front_matter_of_this_and_other_agents(front, expected):
     [
         ("Just a prompt.", "an agent file starts with ---"),
         ("---\nname: x\n---\nHi.", "description: this key is missing"),
-        ("---\ndescription: [\n---\nHi.", "line 2: this is no valid YAML"),
+        ("---\ndescription: x\ntools: [\n---\nHi.", "line 3: this is no valid YAML"),
     ],
 )
 def test_a_wrong_file_is_named(text, words):

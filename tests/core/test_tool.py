@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from goose_like.agent.tool_call import call_tool
-from goose_like.core.tool import make_tool
+from goose_like.core.tool import ToolOptions, make_tool
 from tests.fakes import call
 
 
@@ -257,3 +257,23 @@ def test_a_method_without_self():
         with pytest.raises(TypeError, match=rf"tool '{name}': its .* no `self`; write `def {name}\({written}\)`"):
             make_tool(getattr(Kind(), name))
     assert list(make_tool(Kind().usual).spec.schema["properties"]) == ["sides"]
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (ToolOptions(), []),
+        (ToolOptions(parallel="same tool", aliases=("find",)), []),
+        (ToolOptions(parallel=True), ["find", "ListDir", "run"]),
+        (ToolOptions(read_only=True), ["find", "ListDir", "run"]),
+        (ToolOptions(read_only=("find", "list_dir")), ["find", "ListDir"]),
+    ],
+)
+def test_names_under_which_a_tool_only_reads(options, names):
+    assert [name for name in ("find", "ListDir", "run") if options.is_read_only(name)] == names
+
+
+def test_aliases_are_found_however_they_are_spelled():
+    options = ToolOptions(aliases=("todo_write", "ls"))
+    names = ("TodoWrite", "todo-write", "LS", "todo", "write", "")
+    assert [name for name in names if options.has_alias(name)] == ["TodoWrite", "todo-write", "LS"]

@@ -152,6 +152,17 @@ def test_the_task_comes_from_a_file(place):
     assert place.run("run", "--model", model, "task.txt").returncode == 0
 
 
+@pytest.mark.parametrize("words", [["-"], [], ["", "-"], ["-i", "task.txt"], ["task.txt"]])
+def test_only_words_on_the_command_line_are_a_command(place, words):
+    (place.work / "task.txt").write_text("/api: returns 500")
+    model = place.script({"text": "ok", "expect": "/api: returns 500"})
+    done = place.run("run", "--model", model, *words, input=None if "task.txt" in words else "/api: returns 500")
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+    done = place.run("run", "--model", model, "/api: returns 500", "-", input="x")
+    assert done.returncode == 2
+    assert "no command /api" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "report"),
     [
@@ -187,6 +198,18 @@ def test_each_limit_has_its_exit_code(place):
     assert place.run("run", "--model", place.script(*again), "--max-tokens", "1000", "x").returncode == 5
     slow = place.script({"calls": [shell("sleep 60")]})
     assert place.run("run", "--model", slow, "--timeout", "1", "x").returncode == 124
+
+
+@pytest.mark.parametrize(
+    ("command", "step"), [("sleep 60", {"text": "no"}), ("sleep 1", {"calls": [shell("sleep 60")]})]
+)
+def test_the_time_limit_holds_for_the_commands_of_a_text_and_its_turn_together(place, command, step):
+    (folder := place.home / "config/commands").mkdir(parents=True)
+    (folder / "slow.md").write_text(f"!`{command}`")
+    done = place.run("run", "--model", place.script(step), "--timeout", "2", "--output-format", "json", "/slow")
+    assert done.returncode == 124
+    assert json.loads(done.stdout)["exit_code"] == 124
+    assert "the time limit of 2 s" in done.stderr
 
 
 def test_a_cost_limit_ends_the_turn(place):

@@ -4,95 +4,83 @@ The command of a file sends the text of the file, with the arguments and the out
 """
 
 import asyncio
-import json
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from goose_like.agent.mentions import build_message
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
+from goose_like.config.front_matter import split_front_matter
+from goose_like.config.profile import PermissionLists
 from goose_like.config.rule_topics import COMMAND, split_rule
-from goose_like.config.yaml_source import read_yaml, validate
+from goose_like.config.tool_list import ToolList, parse_tool
+from goose_like.config.yaml_source import validate
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel, Text
 from goose_like.core.spelling import find_nearest_name
+from goose_like.core.tool import Tool
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.terminal.escape import to_one_line
+from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES
 
 _TIMEOUT_S = 120
 _STOP_GRACE_S = 0.07
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<front>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _ARGUMENT = re.compile(r"\"([^\"]*)\"|'([^']*)'|(\S+)")
 _PLACEHOLDER = re.compile(
     r"\$(?:(?P<all>ARGUMENTS)\b|(?P<bare>[1-9])(?!\d)|\{(?P<number>[1-9])(?::-(?P<default>[^}]*))?\})"
 )
 _SHELL = re.compile(r"(?<![\w`])!`([^`]+)`")
 _MARK = "\x1a{}\x1a"
-
-# Other agents read these values as plain text: `argument-hint: [FILE] [WHO]` is no YAML.
-_PLAIN_VALUE = re.compile(
-    r"^(description|usage|argument-hint|allowed-tools|model):[ \t]+(?![\"'|>])(\S.*?)[ \t]*$(?!\n[ \t]+\S)", re.M
-)
-_TOOL = re.compile(r"([A-Za-z_][\w-]*)(?:\(([^()]*)\))?")
-_SHELL_TOOLS = ("bash", "shell")
-_WRITING_TOOLS = ("edit", "write", "multiedit", "notebookedit", "write_file", "patch_file")
+_ANYTHING = re.compile(r":?\*\Z")
 
 
 class _FrontMatter(FrozenModel):
     description: str = ""
     usage: str = ""
     argument_hint: str = Field(default="", alias="argument-hint")
-    allowed_tools: Annotated[
-        str, BeforeValidator(lambda value: ", ".join(map(str, value)) if isinstance(value, list) else value)
-    ] = Field(default="", alias="allowed-tools")
+    allowed_tools: ToolList = Field(default=(), alias="allowed-tools")
     model: str = ""
 
 
 _KEYS = [field.alias or name for name, field in _FrontMatter.model_fields.items()]
 
 
-def parse_command(name: str, file: Path, text: str) -> tuple[SlashCommand, list[str]]:
+def parse_command(name: str, file: Path, text: str, *, is_project: bool = False) -> tuple[SlashCommand, list[str]]:
     """Parse a Markdown file; return its command and sentences about keys that have no effect.
+
+    The text of a project attaches only files of the workspace.
 
     Raises:
         GooseLikeError: the file cannot be a command.
     """
-    text = text.replace("\r\n", "\n")
-    front, body, unknown = _FrontMatter(), text, list[str]()
-    if match := _FRONT_MATTER.match(text):
-        plain = _PLAIN_VALUE.sub(_quote_value, match["front"])
-        source = read_yaml(file, {file: f"\n{plain}"})  # line 1 of the front matter is line 2 of the file
+    front, unknown = _FrontMatter(), list[str]()
+    source, body = split_front_matter(file, text, _KEYS)
+    if source:
         data = source.data
         if isinstance(data, dict):
             unknown = [str(key) for key in data if key not in _KEYS]
             data = {key: value for key, value in data.items() if key in _KEYS and value is not None}
-        front, body = validate(_FrontMatter, data, source, "the front matter"), text[match.end() :]
-    elif text.startswith("---\n"):
-        raise GooseLikeError(f"{file}, line 1: the front matter has no end; add a line --- after it")
+        front = validate(_FrontMatter, data, source, "the front matter")
     body = body.strip()
     if not body:
         raise GooseLikeError(f"{file} is empty; write the message for the model")
     summary = front.description or body.partition("\n")[0].lstrip("# ")
     usage = front.usage or front.argument_hint or ("[ARGUMENTS]" if _PLACEHOLDER.search(body) else "")
-    prompt = _Prompt(name, body, front.model, front.allowed_tools)
+    prompt = _Prompt(name, body, front.model, front.allowed_tools, is_project)
     notes = [f"{file}: the key {key!r} has no effect{_suggest(key)}" for key in unknown]
     return SlashCommand(name, summary, prompt.build, usage, source=str(file), in_run=True), notes
 
 
 def _suggest(key: str) -> str:
     return f"; did you mean {near!r}?" if (near := find_nearest_name(key, _KEYS)) else ""
-
-
-def _quote_value(match: re.Match[str]) -> str:
-    return f"{match[1]}: {json.dumps(match[2], ensure_ascii=False)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +90,18 @@ class _Prompt:
     name: str
     body: str
     model: str
-    allowed_tools: str
+    allowed_tools: tuple[str, ...]
+    is_project: bool
 
     def build(self, context: Any, words: str) -> str | Awaitable[TurnRequest]:
         """Return the message, or start the commands in it."""
-        if not self.model and not self.allowed_tools and not _SHELL.search(self.body):
+        if not (self.model or self.allowed_tools or self.is_project or _SHELL.search(self.body)):
             return fill_arguments(self.body, words)
         return self._build_request(context, words)
 
     async def _build_request(self, context: SlashContext, words: str) -> TurnRequest:
-        workspace = context.exchange.workspace
-        allow = tuple(_list_rules(self.allowed_tools, workspace.root))
+        exchange, workspace = context.exchange, context.exchange.workspace
+        allow, notes = _list_rules(self.allowed_tools, exchange.tools.values(), workspace.root)
         commands = list[str]()
 
         def take(match: re.Match[str]) -> str:
@@ -122,12 +111,10 @@ class _Prompt:
         has_placeholder = _PLACEHOLDER.search(self.body) is not None
         body = _SHELL.sub(take, self.body)
         text = _fill(body, words) if has_placeholder else fill_arguments(body, words)
-        if not commands:
-            return TurnRequest(text, self.model, allow)
-        # Files are attached before the output comes in: only the person names files.
-        exchange = context.exchange
-        message, notes = build_message(text, workspace, exchange.session.outputs, exchange.models.processor)
-        for note in notes:
+        # Files are attached before the output comes in: only the person and the file name files.
+        typed = words if self.is_project else None
+        message, more = build_message(text, workspace, exchange.session.outputs, exchange.models.processor, typed=typed)
+        for note in (*notes, *more):
             context.show(note)
         first, *others = message.parts
         async with workspace.limit_turn(allow):
@@ -152,11 +139,12 @@ async def _run_shell(context: SlashContext, command: str, words: str, name: str)
     argv = ["bash", "-c", command, "bash", *_split_words(words)]
     process = await exchange.workspace.spawn(argv, env={"ARGUMENTS": words}, subject=shown)
     try:
-        async with asyncio.timeout(_TIMEOUT_S):
-            while chunk := await process.read():
-                output.write(chunk)
-            if code := await process.wait():
-                notes.append(f"[exit code {code}]")
+        async with asyncio.timeout(_TIMEOUT_S) as limit:
+            with exchange.workspace.pause_for_questions(limit):
+                if not await process.read_all(output.write, MAX_OUTPUT_BYTES):
+                    notes.append(f"[stopped after {MAX_OUTPUT_BYTES:,} bytes]")
+                elif code := await process.wait():
+                    notes.append(f"[exit code {code}]")
     except TimeoutError:
         notes.append(f"[stopped after {_TIMEOUT_S} s]")
     finally:
@@ -168,23 +156,39 @@ async def _run_shell(context: SlashContext, command: str, words: str, name: str)
     return "\n".join([output.format_for_model().rstrip("\n"), *notes])
 
 
-def _list_rules(allowed_tools: str, root: Path) -> list[str]:
-    """Translate the `allowed-tools` of other agents into permission rules. Tools that only read need none."""
-    rules = list[str]()
-    for name, inner in _TOOL.findall(allowed_tools):
-        pattern = inner.strip().removesuffix("*").removesuffix(":").strip()
-        if name.lower() in _SHELL_TOOLS:
-            rules.append(pattern or "*")
-        elif name.lower() in _WRITING_TOOLS and ".." not in inner and not pattern.startswith(("/", "~")):
-            rules.append(f"path:{escape(str(root))}/{inner.strip().removeprefix('./') or '*'}")
-    return [rule for rule in rules if _is_rule(rule)]
+def _list_rules(entries: Sequence[str], tools: Collection[Tool], root: Path) -> tuple[tuple[str, ...], list[str]]:
+    """Translate the `allowed-tools` of other agents into permission rules, and note the entries that give none.
+
+    Tools that only read, and those that nobody here has, need no rule.
+    """
+    rules, notes = list[str](), list[str]()
+    for entry in entries:
+        try:
+            rules += _make_rule(entry, tools, root)
+        except ValueError:
+            hint = "write Bash(COMMAND:*), or Edit(PATH) with a path of the workspace"
+            notes.append(f"allowed-tools: {entry} allows nothing; {hint}")
+    return tuple(rules), notes
 
 
-def _is_rule(rule: str) -> bool:
-    try:
-        return split_rule(rule)[0] is COMMAND or rule.startswith("path:")
-    except ValueError:
-        return False
+def _make_rule(entry: str, tools: Collection[Tool], root: Path) -> list[str]:
+    """Return the rule of an entry, if it needs one. Raise ValueError if it cannot be a rule."""
+    if not (parsed := parse_tool(entry)):
+        raise ValueError
+    name, pattern = parsed
+    tool = next((tool for tool in tools if tool.name == name or tool.options.has_alias(name)), None)
+    if tool is None or tool.options.is_read_only(name):
+        return []
+    if tool.name == "shell":
+        rule = _ANYTHING.sub("", pattern).strip() or "*"
+        if split_rule(rule)[0] is not COMMAND:
+            raise ValueError
+        return list(PermissionLists(allow=(rule,)).allow)
+    if tool.name in ("patch_file", "write_file"):
+        if ".." in pattern or pattern.startswith(("/", "~")):
+            raise ValueError
+        return [f"path:{escape(str(root))}/{pattern.removeprefix('./') or '*'}"]
+    return []
 
 
 def _split_words(words: str) -> list[str]:

@@ -1,7 +1,6 @@
 """The input loop of a session: read a line, run it as a turn or a command, repeat."""
 
 import asyncio
-import inspect
 import shlex
 import signal
 import sys
@@ -14,7 +13,7 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.compaction.summary import suggest_title
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.profile_choice import ProfileChoice
-from goose_like.agent.slash_command import SlashCommand
+from goose_like.agent.slash_command import SlashCommand, run_command
 from goose_like.agent.slash_context import SlashContext, SwitchSession
 from goose_like.agent.turn_request import TurnRequest, run_turn
 from goose_like.config.private_folder import remove_abandoned_folders
@@ -345,12 +344,9 @@ class ChatLoop:
 
     async def _run_command(self, context: SlashContext, command: SlashCommand, words: str) -> None:
         try:
-            result = command.run(context, words)
-            message = await result if inspect.isawaitable(result) else result
+            message = await run_command(command, context, words)
         except GooseLikeError as error:
             context.show(f"/{command.name}: {error}")
-        except Exception as error:  # a package's command must not end the session
-            context.show(f"/{command.name} failed: {type(error).__name__}: {error}")
         else:
             if isinstance(message, str) and message and self._is_turn:
                 self._send(context, message)

@@ -81,7 +81,7 @@ def collect_commands(
             if (other := commands.get(name)) and (other.source or name not in REPLACEABLE):
                 owner = other.source or "a command of a package or toolkit"
                 raise GooseLikeError(f"{file}: the name /{name} is taken by {owner}; rename the file")
-            commands[name], notes = parse_command(name, file, text)
+            commands[name], notes = parse_command(name, file, text, is_project=brought is not None)
             texts[name] = text
             problems += notes
         except GooseLikeError as error:

@@ -17,6 +17,8 @@ from goose_like.core.errors import GooseLikeError
 
 from . import spawner
 
+MAX_OUTPUT_BYTES = 1 << 30
+"""The output at which a command of the model is stopped."""
 _CHUNK_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
 _LINGER_S = 0.1
@@ -72,6 +74,16 @@ class Process:
             asyncio.get_running_loop().add_reader(self._output, _discard, self._output)
             self._output = None
         return b""
+
+    async def read_all(self, write: Callable[[bytes], object], limit_bytes: int = MAX_OUTPUT_BYTES) -> bool:
+        """Pass the output to `write` until it ends. Return False at once when it is longer than the limit."""
+        size_bytes = 0
+        while chunk := await self.read():
+            write(chunk)
+            size_bytes += len(chunk)
+            if size_bytes > limit_bytes:
+                return False
+        return True
 
     async def wait(self) -> int:
         """Wait for the exit code, negative after a death by signal. Raise GooseLikeError if the sandbox was killed."""

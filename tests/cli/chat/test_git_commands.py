@@ -1,19 +1,23 @@
 """`/review` and `/commit` in a real repository."""
 
+import json
 import subprocess
+from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.slash_context import SlashContext
+from goose_like.cli.chat import git_commands
 from goose_like.cli.chat.git_commands import commit, review
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import UsageError
 from goose_like.core.events import UsageRecorded
 from goose_like.core.notifier import Recorder
-from tests.workspace.workspace_harness import needs_sandbox
+from tests.workspace.workspace_harness import find_place, needs_sandbox
 
 pytestmark = needs_sandbox
 
@@ -23,21 +27,22 @@ def git(*words: str) -> str:
 
 
 @pytest.fixture
-def root(tmp_path, monkeypatch) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    git("init")
-    (folder / "a.py").write_text("one\n")
-    git("add", ".")
-    git("commit", "-m", "Add a")
-    return folder
+def root(monkeypatch) -> Iterator[Path]:
+    """A repository outside /tmp, of which the sandbox shows only the workspace."""
+    with TemporaryDirectory(dir=find_place()) as name:
+        folder = Path(name).resolve()
+        monkeypatch.chdir(folder)
+        git("init")
+        (folder / "a.py").write_text("one\n")
+        git("add", ".")
+        git("commit", "-m", "Add a")
+        yield folder
 
 
 @asynccontextmanager
-async def open_context(tmp_path, *answers: str):
+async def open_context(tmp_path, *answers: str, draft: str = "Say two in a\n\nOne was wrong.\n"):
     """Open a session whose accelerator drafts a message and whose person gives these answers."""
-    (tmp_path / "script").write_text("- text: |\n    Say two in a\n\n    One was wrong.\n")
+    (tmp_path / "script").write_text(json.dumps([{"text": draft}]))
     shown: list[object] = []
     inputs: list[str] = []
     left = list(answers)
@@ -143,3 +148,96 @@ async def test_nothing_is_committed_without_a_yes(tmp_path, root, answers, input
     assert given == inputs
     assert git("log", "--format=%s") == "Add a\n"
     assert git("diff", "--cached") == ""
+
+
+@pytest.mark.parametrize(
+    ("draft", "subject"),
+    [
+        ('Revert "fix a"', 'Revert "fix a"'),
+        ('"Say two"', "Say two"),
+        ('"fix a" is back', '"fix a" is back'),
+        ('```\n"Say two"\n```', "Say two"),
+        ('Say "', 'Say "'),
+    ],
+)
+async def test_quotes_around_a_draft_are_dropped_and_those_in_it_stay(tmp_path, root, draft, subject):
+    write_two(root)
+    async with open_context(tmp_path, "y", "y", draft=draft) as (context, *_):
+        await commit(context, "")
+    assert git("log", "-1", "--format=%s") == f"{subject}\n"
+
+
+@pytest.fixture
+def hidden(root) -> Path:
+    """A repository whose `.gooseignore` hides tracked files, a tracked folder, and a file that git does not know."""
+    (root / ".gooseignore").write_text("secret*.txt\nvault/\nlocal.env\n")
+    (root / "sub/vault").mkdir(parents=True)
+    for name in ("secret [1].txt", "sub/secret.txt", "sub/vault/key", "sub/b.py"):
+        (root / name).write_text("hidden\n")
+    git("add", ".")
+    git("commit", "-m", "Add all")
+    (root / "local.env").write_text("hidden\n")
+    return root
+
+
+NOTE = "Left out, since .gooseignore or the profile hides them: secret [1].txt, sub/secret.txt, sub/vault."
+
+
+@pytest.mark.parametrize("folder", [".", "sub"])
+async def test_hidden_files_are_no_changes(tmp_path, hidden, monkeypatch, folder):
+    monkeypatch.chdir(folder)
+    async with open_context(tmp_path) as (context, shown, *_):
+        with pytest.raises(UsageError, match="nothing to review"):
+            await review(context, "")
+        with pytest.raises(UsageError, match="nothing to commit"):
+            await commit(context, "")
+        assert shown == [NOTE, NOTE]
+        (hidden / "a.py").write_text("two\n")
+        (hidden / "sub/secret.txt").write_text("new\n")
+        for words in ("", "HEAD", "HEAD~1..HEAD"):
+            diff = (await review(context, words)).message.parts[2].text
+            assert diff.count(NOTE) == 1
+            assert "hidden\n" not in diff.replace("b.py\n@@ -0,0 +1 @@\n+hidden\n", "")
+            assert "secret" not in diff.replace(NOTE, "").replace("+secret*.txt", "")
+            assert "local.env" not in diff.replace("+local.env", "")
+
+
+async def test_all_is_committed_but_hidden_files(tmp_path, hidden):
+    (hidden / "a.py").write_text("two\n")
+    (hidden / "new.py").write_text("new\n")
+    (hidden / "sub/secret.txt").write_text("new\n")
+    async with open_context(tmp_path, "y", "y") as (context, *_):
+        await commit(context, "")
+    assert git("show", "--name-only", "--format=").split() == ["a.py", "new.py"]
+    assert git("status", "--short") == " M sub/secret.txt\n?? local.env\n"
+
+
+async def test_a_review_in_a_subfolder_is_about_the_whole_repository(tmp_path, root, monkeypatch):
+    (root / "sub").mkdir()
+    (root / "sub/new.py").write_text("new\n")
+    write_two(root)
+    monkeypatch.chdir(root / "sub")
+    async with open_context(tmp_path) as (context, *_):
+        text = (await review(context, "")).message.parts[2].text
+    first, _, *rest = text.strip().splitlines()
+    assert first == f"Paths start at {root}."
+    assert rest[:2] == ["new.py", "sub/new.py"]
+    assert "diff --git a/a.py b/a.py" in rest
+
+
+@pytest.mark.parametrize("words", ["", "HEAD", "HEAD~1..HEAD"])
+async def test_of_a_huge_diff_the_sizes_and_the_beginning_are_read(tmp_path, root, monkeypatch, words):
+    monkeypatch.setattr(git_commands, "_MAX_DIFF_BYTES", 1_000_000)
+    for name in "abc":
+        (root / f"{name}.py").write_text("".join(f"{name} {number}\n" for number in range(300_000)))
+    git("add", ".")
+    if words:
+        git("commit", "-m", "Add much")
+    async with open_context(tmp_path) as (context, *_):
+        text = (await review(context, words)).message.parts[2].text
+        saved = next(context.exchange.session.outputs.glob("review-*.diff"))
+        assert saved.stat().st_size < 2_000_000
+    assert "This is longer than 1,000,000 bytes: the files, then the beginning." in text
+    assert [f" {name}.py | 300" in text for name in "abc"] == [True] * 3
+    assert "+a 100\n" in text
+    assert len(text.encode()) < 70_000

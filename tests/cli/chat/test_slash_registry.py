@@ -1,7 +1,11 @@
 """Slash commands as Markdown files: names, texts, and the sentences about files with errors."""
 
+import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -9,13 +13,16 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
+from goose_like.cli.chat import command_files
 from goose_like.cli.chat.command_files import fill_arguments
 from goose_like.cli.chat.slash_registry import collect_commands, split_command_line
 from goose_like.config import entry_points
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.trust import ProjectConfig
+from goose_like.core.errors import DeniedError
+from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
-from tests.workspace.workspace_harness import ONCE, needs_sandbox
+from tests.workspace.workspace_harness import ONCE, find_place, needs_sandbox
 
 OURS = {"help": SlashCommand("help", "Show the keys.", lambda desk, words: None)}
 
@@ -196,6 +203,127 @@ async def test_commands_in_a_text_run_in_the_sandbox(own, tmp_path, monkeypatch)
     assert list(root.iterdir()) == [root / "a.txt"]
     assert [question.text for question in recorder.questions] == ["run: exit 3"]
     assert shown[0] == f'! echo "$2 @a.txt" and $ARGUMENTS  # {words}'
+
+
+@asynccontextmanager
+async def open_context(tmp_path: Path, monkeypatch, answer: Answer = ONCE, **profile: object):
+    """Open a session in the folder `project`; give the context of its commands, and what they show."""
+    (root := tmp_path / "project").mkdir(exist_ok=True)
+    monkeypatch.chdir(root)
+    (tmp_path / "script").write_text("- text: done\n")
+    chosen = Profile(processor=ModelChoice(model=f"scripted:{tmp_path}/script"), **profile)
+    shown: list[object] = []
+    async with build_exchange(chosen, Recorder(answer)) as exchange:
+        yield SlashContext(exchange, chosen, {}, shown.append, ask_nobody, print, print, ()), shown
+
+
+@pytest.mark.parametrize(
+    ("tools", "rules"),
+    [
+        ("Bash, Bash(*), Bash(:*)", ["*", "*", "*"]),
+        ("bash(git log:*) Bash(npm run *) run_command(ls)", ["git log", "npm run", "ls"]),
+        (
+            "Edit, Write(src/**), MultiEdit(./a b), NotebookEdit",
+            ["path:{}/*", "path:{}/src/**", "path:{}/a b", "path:{}/*"],
+        ),
+        ("Edit(src/(a)/*)", ["path:{}/src/(a)/*"]),
+        ("Read, Grep(x), TodoWrite, WebSearch, mcp__x, Task", []),
+        ('["Bash(git log:*)", "Edit(a)"]', ["git log", "path:{}/a"]),
+    ],
+)
+async def test_allowed_tools_become_rules(own, tmp_path, monkeypatch, tools, rules):
+    own("do.md", f"---\nallowed-tools: {tools}\n---\nDo it.")
+    async with open_context(tmp_path, monkeypatch) as (context, shown):
+        request = await collect_commands({}, None)[0]["do"].run(context, "")
+    assert (list(request.allow), shown) == ([rule.format(tmp_path / "project") for rule in rules], [])
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        *(
+            "Bash(echo $(date):*)",
+            'Bash(python -c "print(1)")',
+            "Bash(git log",
+            'Bash(grep -E "(a|b)" src:*)',
+            "Bash()",
+        ),
+        *("Bash(tool:write_file)", "Bash(path:/**)", "Bash(domain:x)", "Bash(a)(b)", "Bash(npm:test)", "Bash(a > b)"),
+        *("Edit(/etc/*)", "Edit(~/x)", "Edit(../x)", "Edit(src/(a/*)", "Write(a)b", "Edit()"),
+    ],
+)
+async def test_a_pattern_that_nobody_can_read_allows_nothing_and_is_reported(own, tmp_path, monkeypatch, tool):
+    own("do.md", f"---\nallowed-tools: Bash(git diff:*), {tool}\n---\nDo it.")
+    async with open_context(tmp_path, monkeypatch) as (context, shown):
+        request = await collect_commands({}, None)[0]["do"].run(context, "")
+    assert request.allow == ("git diff",)
+    assert [str(note).startswith(f"allowed-tools: {tool} allows nothing; ") for note in shown] == [True]
+
+
+@pytest.fixture
+def person(monkeypatch) -> Iterator[Path]:
+    """A home outside /tmp, which a session does not see, with a private file and a private image."""
+    with TemporaryDirectory(dir=find_place()) as folder:
+        person = Path(folder).resolve()
+        monkeypatch.setenv("HOME", str(person))
+        (person / "Docs").mkdir()
+        (person / "Docs/a.txt").write_text("private")
+        (person / "Docs/a.png").write_bytes(b"\x89PNG\r\n\x1a\n1")
+        yield person
+
+
+@pytest.mark.parametrize("start", ["", "---\nmodel: haiku\n---\n", "---\nallowed-tools: Bash\n---\n"])
+@pytest.mark.parametrize("path", ["~/Docs/a.txt", "{}/Docs/a.txt", "../Docs/a.txt", "link", "~/Docs"])
+async def test_the_text_of_a_project_attaches_only_files_of_the_workspace(person, monkeypatch, start, path):
+    async with open_context(person, monkeypatch) as (context, shown):
+        workspace = context.exchange.workspace
+        (workspace.root / "link").symlink_to(person / "Docs/a.txt")
+        (workspace.root / "in.txt").write_text("ours")
+        path, image, file = path.format(person), f"{person}/Docs/a.png", f"{person}/Docs/a.txt"
+        text = f"{start}See @{path} and @in.txt and `{image}`, @$1, @/none, @types/x"
+        run = collect_commands({}, brought(workspace.root, look=text))[0]["look"].run
+        message = (await run(context, "in.txt")).message
+        assert [part.text for part in message.parts[1:]] == ["\n[in.txt]\nours"]
+        assert [str(note).partition(": ")[0] for note in shown] == [
+            f"the model does not see {name}" for name in (image, path)
+        ]
+        with pytest.raises(DeniedError, match="in the home folder"):
+            workspace.read_bytes(file)
+        message = (await run(context, f"in.txt @{file}")).message
+        assert f"\n[{file}]\nprivate" in [part.text for part in message.parts[1:]]
+        assert workspace.read_bytes(file) == b"private"
+
+
+async def test_the_persons_own_text_attaches_any_file(own, person, monkeypatch):
+    own("look.md", "---\nmodel: haiku\n---\nSee @~/Docs/a.txt")
+    async with open_context(person, monkeypatch) as (context, shown):
+        message = (await collect_commands({}, None)[0]["look"].run(context, "")).message
+    assert ([part.text for part in message.parts[1:]], shown) == (["\n[~/Docs/a.txt]\nprivate"], [])
+
+
+@needs_sandbox
+async def test_endless_output_of_a_command_in_a_text_is_stopped(own, tmp_path, monkeypatch):
+    own("flood.md", "!`yes` and !`echo 1`")
+    monkeypatch.setattr(command_files, "MAX_OUTPUT_BYTES", 1_000_000)
+    async with open_context(tmp_path, monkeypatch) as (context, shown):
+        request = await collect_commands({}, None)[0]["flood"].run(context, "")
+    assert shown[:2] == ["! yes", "[stopped after 1,000,000 bytes]"]
+    assert "[stopped after 1,000,000 bytes] and 1" in request.text
+
+
+@needs_sandbox
+async def test_a_question_about_a_host_takes_no_time_of_a_command_in_a_text(own, tmp_path, monkeypatch):
+    own("wait.md", "!`sleep 2; echo done`")
+    monkeypatch.setattr(command_files, "_TIMEOUT_S", 1)
+    async with open_context(tmp_path, monkeypatch) as (context, _):
+        hosts = context.exchange.workspace.hosts
+        running = asyncio.create_task(collect_commands({}, None)[0]["wait"].run(context, ""))
+        while not hosts.limits and not running.done():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        with hosts.pause_limits():
+            await asyncio.sleep(2.5)
+        assert "done" in (await running).text
+        assert not hosts.limits
 
 
 def test_what_is_no_file_is_not_waited_for(own):

@@ -34,10 +34,9 @@ async def bash(spawner: SpawnerClient, script: str, cwd: Path = Path("/")) -> Pr
 
 
 async def read_all(process: Process) -> bytes:
-    output = b""
-    while chunk := await process.read():
-        output += chunk
-    return output
+    output = bytearray()
+    assert await process.read_all(output.extend)
+    return bytes(output)
 
 
 def is_alive(pid: int) -> bool:
@@ -210,6 +209,16 @@ async def test_flood_is_not_hoarded(spawner: SpawnerClient) -> None:
         size += len(chunk)
     assert size == 300_000_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # KiB
+
+
+@pytest.mark.parametrize(
+    ("script", "limit_bytes", "is_whole"), [("yes", 100_000, False), ("echo 123", 4, True), ("echo 123", 3, False)]
+)
+async def test_reading_ends_at_a_limit(spawner: SpawnerClient, script: str, limit_bytes: int, is_whole: bool) -> None:
+    process, output = await bash(spawner, script), bytearray()
+    assert await process.read_all(output.extend, limit_bytes) == is_whole
+    assert (len(output) > limit_bytes) != is_whole
+    await process.stop(0)
 
 
 async def test_close_kills_those_who_hid(spawner: SpawnerClient) -> None:

@@ -15,7 +15,7 @@ from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.sandbox.scope import SandboxScope
 from goose_like.workspace.workspace import Workspace
-from tests.workspace.workspace_harness import ONCE, needs_sandbox, run_script
+from tests.workspace.workspace_harness import ONCE, find_place, needs_sandbox, run_script
 
 pytestmark = needs_sandbox
 
@@ -38,14 +38,6 @@ SECRET = (
     ),
 )
 SHOWN = (".cargo/registry/x", ".nvm/nvm.sh", ".local/share/uv/x", ".cache/pip/x", "go/pkg/x", ".m2/repository/x")
-
-
-def find_place() -> str:
-    """Find a folder for homes outside /tmp, which the sandbox replaces."""
-    for folder in (sys.prefix, "/var/lib", "/var/cache"):
-        if not folder.startswith(("/tmp/", "/var/tmp/")) and os.access(folder, os.W_OK):
-            return folder
-    return pytest.skip("no folder outside /tmp is writable")
 
 
 @pytest.fixture

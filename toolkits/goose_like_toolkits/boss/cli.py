@@ -74,7 +74,7 @@ def boss(
     if resume:
         name = find_run(session)
     else:
-        text = read_task(goal or [], file, 'boss "write a parser for dates, with tests"')
+        text, _ = read_task(goal or [], file, 'boss "write a parser for dates, with tests"')
         job = create_job(config, memory or [], max_round, review_plan=review_plan)
         check_new_name(session)
     chosen, opened = open_session(options, session=name, is_resumed=resume, keep_open_turn=resume)

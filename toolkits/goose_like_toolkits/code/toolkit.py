@@ -169,7 +169,7 @@ class CodeToolkit(Toolkit):
             raise ToolError(error)
         return await self._call(spec, **arguments)
 
-    @tool
+    @tool(read_only=True)
     async def list_plugins(self, about: str = "") -> str:
         """List the plugins, best matches first.
 
@@ -182,7 +182,7 @@ class CodeToolkit(Toolkit):
             specs = tuple(spec for _, spec in sorted(zip(scores, specs, strict=True), key=lambda pair: -pair[0]))
         return "\n".join(map(self._format_line, specs)) or f"there are no plugins in {self._registry.project.plugins}"
 
-    @tool
+    @tool(read_only=True)
     async def describe_plugin(self, name: str) -> str:
         """Describe a plugin: purpose, parameters, return values, examples and configuration."""
         spec = self._registry.find(name)

@@ -68,12 +68,12 @@ class ComponentsToolkit(Toolkit):
         for problem in await self._calls.close() if self._calls else ():
             self.notifier.log(f"components: {problem}")
 
-    @tool
+    @tool(read_only=True)
     async def list_assets(self) -> str:
         """List the assets of this session, which commands gave: id, type, shape and description."""
         return str(self._get_calls().list_assets())
 
-    @tool
+    @tool(read_only=True)
     async def get_asset(self, asset_id: str, path: str = "content", start: int = 0) -> str:
         """Read an asset or a part of it.
 

@@ -3,17 +3,17 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.agent.turn_request import find_model_label
-from goose_like.config.agent_file import AgentFile
+from goose_like.config.agent_file import AgentFile, load_agent_files
 from goose_like.config.profile import ModelChoice, Profile, ToolkitChoice
+from goose_like.config.tool_list import parse_tool
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.spelling import normalize_name
 from goose_like.providers.base import ModelPair
 from goose_like.providers.registry import open_model
-
-_READERS = frozenset(("grep", "glob", "ls", "find", "search", "searchfiles", "listfiles", "listdir", "listdirectory"))
-"""Names of tools in other agents that only read, and that the shell stands in for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,37 +26,64 @@ class SubagentKind:
     model: str = ""
 
 
-def make_kind(agent: AgentFile, parent: Profile) -> SubagentKind:
-    """Narrow the parent's profile to the tools of an agent file. Tools that only read make the sandbox read-only."""
-    profile = parent
-    if agent.tools is not None:
-        names = {_get_letters(name) for name in agent.tools}
-        picks = [(choice, list(_pick_tools(choice, names))) for choice in parent.toolkits]
+def load_kinds(root: Path, parent: Profile) -> tuple[dict[str, SubagentKind], list[str]]:
+    """Load the kinds of the agent files around a folder by name, and sentences about what cannot be used."""
+    agents, problems = load_agent_files(root)
+    kinds = {}
+    for name, agent in agents.items():
+        try:
+            kinds[name], notes = make_kind(agent, parent)
+            problems += notes
+        except GooseLikeError as error:
+            problems.append(f"skipped: {error}")
+    return kinds, problems
+
+
+def make_kind(agent: AgentFile, parent: Profile) -> tuple[SubagentKind, list[str]]:
+    """Narrow the parent's profile to the tools of an agent file, and return notes about entries without effect.
+
+    Tools that only read make the sandbox read-only.
+
+    Raises:
+        GooseLikeError: the file lists tools, but the parent has none of them.
+    """
+    profile, notes = parent, list[str]()
+    if agent.tools is not None and "*" not in agent.tools:
+        entries = {entry: parse_tool(entry) for entry in agent.tools}
+        names = {entry: normalize_name(parsed[0]) for entry, parsed in entries.items() if parsed}
+        picks = [(choice, list(_pick_tools(choice, set(names.values())))) for choice in parent.toolkits]
+        found = {name for _, picked in picks for _, matched, _ in picked for name in matched}
+        missing = ", ".join(entry for entry in entries if names.get(entry) not in found)
+        if missing and not found:
+            raise GooseLikeError(f"the agent {agent.name!r}: no tool here matches {missing}; name others in its file")
+        if missing:
+            notes.append(f"the agent {agent.name!r} works without {missing}: no tool here matches")
+        if limited := ", ".join(entry for entry in entries if "(" in entry and names.get(entry) in found):
+            notes.append(f"the agent {agent.name!r} gets {limited} without the limit in parentheses")
         toolkits = tuple(
-            choice.model_copy(update={"config": {**choice.config, "tools": [tool for tool, _ in picked]}})
+            choice.model_copy(update={"config": {**choice.config, "tools": [tool for tool, *_ in picked]}})
             for choice, picked in picks
             if picked
         )
         changes: dict[str, object] = {"toolkits": toolkits}
         # A nested delegate has no more rights than this kind.
-        if not any(writes for choice, picked in picks if choice.name != "delegate" for _, writes in picked):
+        if not any(writes for choice, picked in picks if choice.name != "delegate" for *_, writes in picked):
             changes["sandbox"] = "read-only"
         profile = parent.model_copy(update=changes)
-    return SubagentKind(profile, agent.description, agent.prompt, agent.model)
+    return SubagentKind(profile, agent.description, agent.prompt, agent.model), notes
 
 
-def _pick_tools(choice: ToolkitChoice, names: set[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the tools of a toolkit that have one of the names, ours or another agent's, and whether they may write."""
+def _pick_tools(choice: ToolkitChoice, names: set[str]) -> Iterator[tuple[str, set[str], bool]]:
+    """Yield the tools of a toolkit that have some of the names, ours or another agent's.
+
+    Yield these names with each tool, and whether the tool may write under one of them.
+    """
     kind = load_toolkit(choice.name)
     for tool in kind.tool_names():
         options = getattr(kind, tool).__tool__
-        found = names & {_get_letters(name) for name in (tool, *options.aliases)}
+        found = names & set(map(normalize_name, (tool, *options.aliases)))
         if found and tool in choice.config.get("tools", [tool]):
-            yield tool, options.parallel is not True and not found <= _READERS
-
-
-def _get_letters(name: str) -> str:
-    return "".join(filter(str.isalnum, name.partition("(")[0])).lower()
+            yield tool, found, not (kind.is_read_only or all(map(options.is_read_only, found)))
 
 
 @asynccontextmanager

@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from goose_like.agent.build import ClientPart, build_exchange
 from goose_like.agent.subagent import narrow_limits, remaining_limits
-from goose_like.config.agent_file import load_agent_files
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import ProfileError
@@ -23,7 +22,7 @@ from goose_like.sessions.transcript import list_changed_files
 from goose_like.terminal.escape import to_one_line
 from goose_like.toolkit import Notifier, Requirements, RunningTask, ToolError, Toolkit, tool
 
-from .kinds import SubagentKind, make_kind, open_kind_models
+from .kinds import SubagentKind, load_kinds, open_kind_models
 from .run import SubagentRun
 
 _NAME = "delegate"
@@ -51,11 +50,11 @@ class DelegateToolkit(Toolkit):
         self._config = _parse_config(self.config)
         # Profiles are loaded now, so that later changes of their files have no effect on this session.
         profiles = {name: _load_profile(name, index) for index, name in enumerate(self._config.profiles)}
-        agents, self._problems = load_agent_files(self.workspace.root)
+        agents, self._problems = load_kinds(self.workspace.root, self.profile)
         kinds = {
             name: SubagentKind(profile) for name, profile in (profiles or {self.profile.name: self.profile}).items()
         }
-        self._kinds = {**{name: make_kind(agent, self.profile) for name, agent in agents.items()}, **kinds}
+        self._kinds = {**agents, **kinds}
         self._default = next(iter(kinds))
         self._runs: dict[str, SubagentRun] = {}
         self._numbers = count(1)

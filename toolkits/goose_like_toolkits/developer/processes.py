@@ -11,9 +11,9 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.masking import mask_text
 from goose_like.sessions.output_limit import LimitedOutput, PlainBytes, append_notes
 from goose_like.toolkit import RunningTask, ToolError, Workspace
-from goose_like.workspace.processes.process import Process, describe_exit
+from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, describe_exit
 
-from .shell import MAX_OUTPUT_BYTES, STOP_GRACE_S, Shell
+from .shell import STOP_GRACE_S, Shell
 
 WAIT_S = 1.0
 QUIET_S = 0.1

@@ -17,7 +17,7 @@ from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace.permissions.policy import Access
 from goose_like.workspace.permissions.shell_state import drop_known, find_changes, find_planted, shell_state
-from goose_like.workspace.processes.process import Process, create_file, describe_exit
+from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, create_file, describe_exit
 from goose_like.workspace.sandbox.bubblewrap import move_tmp
 from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_environment
 
@@ -25,7 +25,6 @@ from .files import HIDDEN_TMP
 from .stuck_check import StuckCheck
 
 MAX_TIMEOUT_S = 3600.0
-MAX_OUTPUT_BYTES = 1 << 30
 MAX_WORDS = 200
 MAX_STATE_BYTES = 100_000  # every program starts with these variables, and Linux limits them (2 MiB)
 MAX_ARGUMENT_BYTES = 120_000  # Linux limits one argument to 128 KiB: MAX_ARG_STRLEN in execve(2)
@@ -253,13 +252,15 @@ class Shell:
                     self._workspace.pause_for_questions(limit),
                     self._stuck_check.watch(command, output, limit) as silence,
                 ):
-                    while chunk := await process.read():
+
+                    def take(chunk: bytes) -> None:
                         silence.reset()
                         output.write(chunk)
                         live.write(chunk)
-                        if output.size_bytes > MAX_OUTPUT_BYTES:
-                            await process.stop(STOP_GRACE_S)
-                            return 0, "stopped, since it printed more than 1 GiB; print less, e.g. with `| tail`"
+
+                    if not await process.read_all(take, MAX_OUTPUT_BYTES):
+                        await process.stop(STOP_GRACE_S)
+                        return 0, "stopped, since it printed more than 1 GiB; print less, e.g. with `| tail`"
                     return await process.wait(), ""
         except TimeoutError:
             if not limit.expired():

@@ -59,7 +59,7 @@ class SynopsisToolkit(DeveloperToolkit):
         if left_out:
             yield "Files in use that do not fit here; look at parts of them in the shell", "\n".join(left_out)
 
-    @tool(aliases=READ_ALIASES)
+    @tool(aliases=READ_ALIASES, read_only=True)
     def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | ImageResult:
         """Read a text file, or some of its lines. A whole file stays in the state. Paths start at the root."""
         shown = self._files.read(path, start_line, end_line)

@@ -37,10 +37,10 @@ _CONFIG = frozenset(
 
 READ_ALIASES = ("read", "view", "view_file", "open_file", "cat")
 WRITE_ALIASES = ("write", "create_file", "write_to_file", "save_file")
-_EDITORS = "str_replace str_replace_editor str_replace_based_edit_tool text_editor apply_patch"
+_EDITORS = "str_replace str_replace_editor str_replace_based_edit_tool text_editor apply_patch notebook_edit"
 PATCH_ALIASES = ("edit", "edit_file", "multi_edit", "replace_in_file", "search_replace", *_EDITORS.split())
-_SEARCHES = "grep glob ls find search search_files list_files list_dir list_directory"
-_SHELLS = "bash terminal execute execute_command run_command run_shell_command run_terminal_cmd"
+_SEARCHES = ("grep", "glob", "ls", "find", "search", "search_files", "list_files", "list_dir", "list_directory")
+_SHELLS = ("bash", "terminal", "execute", "execute_command", "run_command", "run_shell_command", "run_terminal_cmd")
 
 
 class DeveloperToolkit(Toolkit):
@@ -155,7 +155,7 @@ class DeveloperToolkit(Toolkit):
     def _open_output(self, kind: str) -> LimitedOutput:
         return LimitedOutput(self._get_output_file(f"{kind}.txt"), self._output_bytes)
 
-    @tool(time_limit_s=None, aliases=(*_SHELLS.split(), *_SEARCHES.split()))
+    @tool(time_limit_s=None, aliases=(*_SHELLS, *_SEARCHES), read_only=_SEARCHES)
     async def shell(
         self, command: str, timeout_s: float = 120, access: Literal["workspace", "network"] = "workspace"
     ) -> str:
@@ -184,12 +184,12 @@ class DeveloperToolkit(Toolkit):
         """Start a server, watcher or interactive program. Gives its id, and output of the first second."""
         return await self._processes.start(command, self._open_output("process"))
 
-    @tool
+    @tool(read_only=True)
     async def list_processes(self) -> str:
         """List processes and their state."""
         return self._processes.describe_all()
 
-    @tool(aliases=("bash_output", "get_terminal_output"))
+    @tool(aliases=("bash_output", "get_terminal_output"), read_only=True)
     async def view_process_output(self, id: str) -> str:
         """Show what a process printed since you last looked."""
         return await self._processes.view(id)
@@ -234,7 +234,7 @@ class DeveloperToolkit(Toolkit):
         """Search the web. Gives pages with their URLs."""
         return await self._web_search.search(query)
 
-    @tool(aliases=("todo_write", "todo", "update_todo_list"))
+    @tool(aliases=("todo_write", "todo", "update_todo_list"), read_only=True)
     async def update_plan(self, tasks: list[Task]) -> str:
         """Show your plan to the person: always all tasks, each with its status."""
         self.notifier.notify(PlanUpdated(tasks=tuple(tasks)))
