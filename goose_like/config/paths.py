@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+WORKTREES_FOLDER = ".goose-like/worktrees"
+"""The folder of our git worktrees in a repository or workspace."""
+
 _APP = "goose-like"
 _MAX_INPUT_BYTES = 30_000_000
 
@@ -43,6 +46,19 @@ def cache_folder() -> Path:
 def find_repository_root(folder: Path) -> Path:
     """Return the root of the git repository around a folder, or the folder itself outside a repository."""
     return next((above for above in (folder, *folder.parents) if os.path.exists(f"{above}/.git")), folder)
+
+
+def find_worktree(folder: Path) -> Path | None:
+    """Return the top of the worktree of ours around a folder, by its path alone. Of nested ones, the outermost."""
+    places = (folder, *folder.parents)
+    return next((top for top in reversed(places) if str(top.parent).endswith(f"/{WORKTREES_FOLDER}")), None)
+
+
+def find_main_folder(folder: Path) -> Path:
+    """Return the folder that one in a worktree of ours stands for: the same in the main working tree, or itself."""
+    while top := find_worktree(folder):
+        folder = top.parents[2] / folder.relative_to(top)
+    return folder
 
 
 def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pipes: bool = False) -> str:

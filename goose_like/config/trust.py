@@ -15,6 +15,7 @@ from goose_like.core.message import FrozenModel, Utf8Text
 from .paths import (
     config_folder,
     describe_read_error,
+    find_main_folder,
     find_repository_root,
     lock_folder,
     read_user_file,
@@ -140,8 +141,8 @@ def load_trust() -> dict[Path, FolderTrust]:
 
 
 def load_folder_trust(folder: Path) -> FolderTrust:
-    """Read the permanent permissions of one folder."""
-    return load_trust().get(folder, FolderTrust())
+    """Read the permanent permissions of one folder. A worktree of ours has those of the main working tree."""
+    return load_trust().get(find_main_folder(folder), FolderTrust())
 
 
 def trust_project(project: ProjectConfig) -> None:
@@ -168,6 +169,7 @@ def revoke(folder: Path, approval: StoredApproval | None = None) -> None:
 @contextmanager
 def _edit_folder(folder: Path) -> Iterator[dict[str, Any]]:
     """Give the permissions of one folder as a dict to change, and write them at the end. Other sessions wait."""
+    folder = find_main_folder(folder)
     with lock_folder(config_folder()):
         every = load_trust()
         fields = dict(every.get(folder, FolderTrust()))
