@@ -1,22 +1,21 @@
 """The root command: a first message in quotes, and the flags that users of other agents type before any command."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
+from goose_like.cli.chat.startup import name_follows
 from goose_like.core.spelling import find_nearest_name
 
 _RESUME = ("-r", "--resume")
 _PRINT = ("-p", "--print")
 
 
-def name_follows(words: Sequence[str], place: int) -> bool:
-    """Check whether the word behind an option can be the name of a session: it is no option and has no blank."""
-    following = words[place + 1] if place + 1 < len(words) else ""
-    return following != "" and not following.startswith("-") and len(following.split()) == 1
+_WORKTREE = ("-w", "--worktree")
+_OPTIONAL = {**dict.fromkeys(_RESUME, "--resume"), **dict.fromkeys(_WORKTREE, "--worktree")}
 
 
 class RootGroup(TyperGroup):
@@ -31,7 +30,7 @@ class RootGroup(TyperGroup):
         if count < len(args):
             return super().parse_args(ctx, args)
         ctx.allow_interspersed_args = True
-        rest = super().parse_args(ctx, args if ctx.resilient_parsing else _complete_resume(args))
+        rest = super().parse_args(ctx, args if ctx.resilient_parsing else complete_options(args))
         words = [*ctx._protected_args, *rest]
         if words and not ctx.resilient_parsing:
             if len(words[0].split()) < 2:
@@ -50,11 +49,22 @@ class RootGroup(TyperGroup):
         return f'no command {word!r}; to start a session with these words, quote them: goose-like "{first}"'
 
 
-def _complete_resume(words: Sequence[str]) -> list[str]:
-    """Give `--resume` an empty value where no name follows, because click knows no optional values."""
+def complete_options(words: Sequence[str], options: Mapping[str, str] = _OPTIONAL) -> list[str]:
+    """Give options an empty value where no name follows, because click knows no optional values."""
     return [
-        "--resume=" if word in _RESUME and not name_follows(words, place) else word for place, word in enumerate(words)
+        f"{options[word]}=" if word in options and not name_follows(words[place + 1 :]) else word
+        for place, word in enumerate(words)
     ]
+
+
+class WorktreeCommand(TyperCommand):
+    """A command whose option `--worktree` needs no value."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            args = complete_options(args, dict.fromkeys(_WORKTREE, "--worktree"))
+        return super().parse_args(ctx, args)
 
 
 def _convert_to_run(words: Sequence[str]) -> list[str]:
@@ -62,7 +72,7 @@ def _convert_to_run(words: Sequence[str]) -> list[str]:
     converted: list[str] = []
     for place, word in enumerate(words):
         if word in _RESUME:
-            converted += ["--resume", *(["--session"] if name_follows(words, place) else [])]
+            converted += ["--resume", *(["--session"] if name_follows(words[place + 1 :]) else [])]
         elif word not in _PRINT:
             converted.append(word)
     return converted
