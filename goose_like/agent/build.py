@@ -56,6 +56,7 @@ async def build_exchange(
     session: Session | None = None,
     workspace: Workspace | None = None,
     parent_workspace: Workspace | None = None,
+    folder: Path | None = None,
     limits: Limits | None = None,
     models: ModelPair | None = None,
     toolkit_profile: Profile | None = None,
@@ -65,9 +66,9 @@ async def build_exchange(
     """Build the exchange of a profile, and close everything that was opened at the end of the block.
 
     The defaults are a temporary session, a workspace in the current folder, and the models of the profile. Arguments
-    that the caller passes stay open. A subagent passes the `parent_workspace`: its own never allows more, and the undo
-    of the parent covers its changes. Toolkits see `toolkit_profile`, or else `profile`. `client` adds to all that.
-    `logs_prints` is for a front-end that needs standard output for itself: toolkits that print write a log.
+    that the caller passes stay open. A subagent passes the `parent_workspace`, whose undo covers its changes, and works
+    there or in `folder`, a worktree; it is never allowed more. Toolkits see `toolkit_profile`, or else `profile`.
+    `client` adds to all that. With `logs_prints`, which leaves standard output alone, toolkits that print write a log.
 
     Raises:
         ProfileError: a toolkit, provider or requirement is unknown, missing or circular; `path` is its place.
@@ -82,7 +83,7 @@ async def build_exchange(
         models = models or _open_models(profile, stack)
         left_out: set[str] = set()
         if workspace is None:
-            workspace = await stack.enter_async_context(_create_workspace(profile, journal, parent_workspace))
+            workspace = await stack.enter_async_context(_create_workspace(profile, journal, parent_workspace, folder))
             left_out = _find_writing_toolkits(profile.toolkits, journal) if workspace.mode == "read-only" else set()
         undo = _start_undo(workspace, journal, stack) if session.is_kept and parent_workspace is None else None
         limits = limits or profile.limits
@@ -117,9 +118,9 @@ def _open_models(profile: Profile, stack: AsyncExitStack) -> ModelPair:
     return models
 
 
-def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | None) -> Workspace:
+def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | None, folder: Path | None) -> Workspace:
     return Workspace(
-        parent.root if parent else Path.cwd(),
+        folder or (parent.root if parent else Path.cwd()),
         mode=profile.sandbox,
         approval=profile.approval,
         notifier=journal,

@@ -1,7 +1,8 @@
 """The context of slash commands: the exchange, the screen, and the next session."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from goose_like.config.profile import ApprovalMode, Profile
 from goose_like.core.message import ToolCall, ToolResult
@@ -14,10 +15,11 @@ from .turn_request import TurnRequest
 
 @dataclass(frozen=True, slots=True)
 class SwitchSession:
-    """A request to close this exchange and continue with another profile or session."""
+    """A request to close this exchange and continue with another profile or session, perhaps in another folder."""
 
     profile: Profile
     session: Session
+    folder: Path = field(default_factory=Path.cwd)
 
 
 @dataclass(slots=True)
@@ -48,6 +50,9 @@ class SlashContext:
         """End the interactive session after this command."""
         self.is_ending = True
 
-    def switch_session(self, profile: Profile | None = None, session: Session | None = None) -> None:
-        """Continue with another profile or session after this command and a running turn. Running processes end."""
-        self.next_session = SwitchSession(profile or self.profile, session or self.exchange.session)
+    def switch_session(
+        self, profile: Profile | None = None, session: Session | None = None, folder: Path | None = None
+    ) -> None:
+        """Continue with another profile, session or folder after this command and a running turn. Processes end."""
+        session = session or self.exchange.session
+        self.next_session = SwitchSession(profile or self.profile, session, folder or Path.cwd())

@@ -5,6 +5,7 @@ Functions import what they need when they run, so that `--help` and usage errors
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Literal, cast
 
 import typer
@@ -19,10 +20,11 @@ from .options import (
     OutputFormat,
     ProfileOption,
     ProfileOptions,
+    WorktreeOption,
     add_profile_options,
     list_session_names,
 )
-from .root_group import RootGroup
+from .root_group import RootGroup, WorktreeCommand
 
 app = typer.Typer(
     name="goose-like",
@@ -68,22 +70,25 @@ def _run_without_command(
         ),
     ] = None,
     is_forked: ForkOption = False,
+    worktree: WorktreeOption = None,
 ) -> None:
     is_resumed = is_continued or resume is not None
     if context.invoked_subcommand is not None:
-        if options != ProfileOptions() or is_resumed or is_forked:
+        if options != ProfileOptions() or is_resumed or is_forked or worktree is not None:
             raise typer.BadParameter(f"put options after the command; see goose-like {context.invoked_subcommand} -h")
         return
     from goose_like.cli.chat.startup import start_session
 
     if is_forked and not is_resumed:
         raise typer.BadParameter("--fork needs --continue or --resume")
+    if worktree is not None and is_resumed:
+        raise typer.BadParameter("--worktree is for new sessions; a resumed one continues where it was")
     first = context.meta["first"]
     start = {"is_resumed": is_resumed, "is_forked": is_forked, "picks": resume == "" and not is_continued}
-    raise typer.Exit(start_session(options, session=resume or None, first=first, **start))
+    raise typer.Exit(start_session(options, session=resume or None, first=first, worktree=worktree, **start))
 
 
-@app.command(epilog='Example: goose-like run --max-steps 20 "make the tests in tests/ pass"')
+@app.command(cls=WorktreeCommand, epilog='Example: goose-like run --max-steps 20 "make the tests in tests/ pass"')
 @add_profile_options
 def run(
     options: ProfileOptions,
@@ -104,6 +109,7 @@ def run(
         bool, typer.Option("--resume", "--continue", "-c", help="Resume a session [default: newest here].")
     ] = False,
     fork: ForkOption = False,
+    worktree: WorktreeOption = None,
     no_session: Annotated[bool, typer.Option("--no-session", help="Do not save a session.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on standard error.")] = False,
 ) -> None:
@@ -112,23 +118,33 @@ def run(
     Exit codes: 0 done, 1 error, 2 usage, 3 steps, 4 cost, 5 tokens, 6 denied, 7 no sandbox, 75 rate limit,
     76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
     """
-    from .launch import open_session, run_and_close, settle_profile
+    import asyncio
+
+    from .launch import open_session, print_warning, run_and_close, settle_profile
     from .run import RunRequest, read_task, run_once
+    from .worktree import leave_worktrees
 
     if no_session and (resume or session):
         raise typer.BadParameter("--no-session cannot be used with --session or --resume")
     if fork and not resume:
         raise typer.BadParameter("--fork needs --resume")
+    if worktree is not None and (resume or no_session):
+        raise typer.BadParameter("--worktree is for new sessions that are saved")
     task, is_typed = read_task(text or [], file)
     if no_session:
         choice, saved = settle_profile(options), None
     else:
-        choice, saved = open_session(options, session=session, is_resumed=resume, is_forked=fork)
+        choice, saved = open_session(options, session=session, is_resumed=resume, is_forked=fork, worktree=worktree)
     limits = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
     given = {name: value for name, value in limits.items() if value is not None}
     limited = choice.profile.limits.model_copy(update=given)
     request = RunRequest(task, choice.profile, limited, saved, output_format, quiet, choice.project, is_typed)
-    raise typer.Exit(run_and_close(run_once(request), choice, saved))
+    try:
+        code = run_and_close(run_once(request), choice, saved)
+    finally:
+        if worktree is not None:
+            asyncio.run(leave_worktrees([Path.cwd()], print_warning, None))
+    raise typer.Exit(code)
 
 
 @app.command(epilog="Example: goose-like doctor")

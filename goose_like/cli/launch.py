@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,22 +22,25 @@ from goose_like.providers.registry import choose_models, find_provider_class, fo
 from goose_like.sessions.fork import fork
 from goose_like.sessions.index import find_newest_session, find_session
 from goose_like.sessions.session import Session
+from goose_like.terminal.escape import escape_controls
 from goose_like.workspace.permissions.policy import describe_risk, effective_sandbox
 
 from .exit import keep_stdout
 from .options import ProfileOptions
 from .project_trust import settle_project_trust
+from .worktree import create_worktree, find_session_folder
 
 Warn = Callable[[str], None]
 """Shows a warning to the person."""
 
 
-def _print_warning(text: str) -> None:
+def print_warning(text: str) -> None:
+    """Show a warning on standard error."""
     print(f"goose-like: {text}", file=sys.stderr)
 
 
 def settle_profile(
-    options: ProfileOptions, session: Session | None = None, warn: Warn = _print_warning
+    options: ProfileOptions, session: Session | None = None, warn: Warn = print_warning
 ) -> ProfileChoice:
     """Choose the profile, after asking about untrusted files of the project; warn of risky settings."""
     if note := describe_goose09_profiles():
@@ -77,25 +81,41 @@ def open_session(
     is_resumed: bool,
     is_forked: bool = False,
     keep_open_turn: bool = False,
-    warn: Warn = _print_warning,
+    worktree: str | None = None,
+    warn: Warn = print_warning,
 ) -> tuple[ProfileChoice, Session]:
     """Choose the profile and open a new session or resume one: by name, else the newest of this folder.
 
-    With `is_forked` a copy is resumed. With `keep_open_turn` an interrupted turn of a resumed session stays open.
+    With `is_forked` a copy is resumed. With `keep_open_turn` an interrupted turn of a resumed session stays open. A new
+    session enters a new `worktree` of this name (if empty: the session's name), a resumed one the worktree that it had.
     """
     if not is_resumed:
-        choice = settle_profile(options, warn=warn)
-        return choice, Session.create(session)
+        choice, created = settle_profile(options, warn=warn), Session.create(session)
+        if worktree is not None:
+            with close_on_error(created):
+                folder, notes = create_worktree(worktree or created.name, Path.cwd())
+                os.chdir(folder)
+            for note in notes:
+                warn(escape_controls(note))
+        return choice, created
     cwd = None if session else os.getcwd()
     if is_forked:
         copy = fork(find_session(session) if session else find_newest_session(cwd))
         copy.close()
         session, cwd = copy.name, None
     resumed = Session.resume(session, cwd=cwd, keep_open_turn=keep_open_turn)
-    try:
+    with close_on_error(resumed):
+        os.chdir(find_session_folder(resumed, Path.cwd()))
         return settle_profile(options, resumed, warn), resumed
+
+
+@contextmanager
+def close_on_error(session: Session) -> Iterator[None]:
+    """Close a session if the block fails."""
+    try:
+        yield
     except BaseException:
-        resumed.close()
+        session.close()
         raise
 
 

@@ -63,6 +63,10 @@ SandboxOption = Annotated[
     ),
 ]
 ForkOption = Annotated[bool, typer.Option("--fork", help="Resume a copy; the session itself stays unchanged.")]
+WorktreeOption = Annotated[
+    str | None,
+    typer.Option("--worktree", "-w", metavar="[NAME]", help="Work in a new git worktree, on the branch worktree-NAME."),
+]
 SessionArgument = Annotated[str, typer.Argument(help="Session name.", autocompletion=list_session_names)]
 
 

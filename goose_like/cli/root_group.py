@@ -4,14 +4,15 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
+from goose_like.cli.chat.startup import name_follows
 from goose_like.core.spelling import find_nearest_name
 
 _RESUME = ("-r", "--resume")
@@ -20,10 +21,8 @@ _SHORT_FLAGS = frozenset("cpr")
 _PIPE_WAIT_S = 3.0
 
 
-def name_follows(words: Sequence[str], place: int) -> bool:
-    """Check whether the word behind an option can be the name of a session: it is no option and has no blank."""
-    following = words[place + 1] if place + 1 < len(words) else ""
-    return following != "" and not following.startswith("-") and len(following.split()) == 1
+_WORKTREE = ("-w", "--worktree")
+_OPTIONAL = {**dict.fromkeys(_RESUME, "--resume"), **dict.fromkeys(_WORKTREE, "--worktree")}
 
 
 _OTHER_COMMANDS = {
@@ -54,7 +53,7 @@ class RootGroup(TyperGroup):
             if count < len(args):
                 return super().parse_args(ctx, args)
             ctx.allow_interspersed_args = True
-            rest = super().parse_args(ctx, args if ctx.resilient_parsing else _complete_resume(args))
+            rest = super().parse_args(ctx, args if ctx.resilient_parsing else complete_options(args))
         words = [*ctx._protected_args, *rest]
         if words and not ctx.resilient_parsing:
             if len(words[0].split()) < 2:
@@ -76,7 +75,7 @@ class RootGroup(TyperGroup):
         place = 0
         while place < len(words) and words[place] not in self.commands:
             word = words[place]
-            has_value = name_follows(words, place) if word in _RESUME else word in options
+            has_value = name_follows(words[place + 1 :]) if word in _OPTIONAL else word in options
             place += 2 if has_value else 1
         return min(place, len(words))
 
@@ -109,7 +108,7 @@ def _split_flags(words: Sequence[str]) -> list[str]:
         if word == "--":
             return [*split, *words[place:]]
         name, is_joined, value = word.partition("=")
-        if is_joined and name in _RESUME and value:
+        if is_joined and name in _OPTIONAL and value:
             split += [name, value]
         elif len(word) > 2 and word[0] == "-" and set(word[1:]) <= _SHORT_FLAGS:
             split += [f"-{flag}" for flag in word[1:]]
@@ -131,11 +130,22 @@ def _name_piped_input(words: Sequence[str]) -> list[str]:
     return []
 
 
-def _complete_resume(words: Sequence[str]) -> list[str]:
-    """Give `--resume` an empty value where no name follows, because click knows no optional values."""
+def complete_options(words: Sequence[str], options: Mapping[str, str] = _OPTIONAL) -> list[str]:
+    """Give options an empty value where no name follows, because click knows no optional values."""
     return [
-        "--resume=" if word in _RESUME and not name_follows(words, place) else word for place, word in enumerate(words)
+        f"{options[word]}=" if word in options and not name_follows(words[place + 1 :]) else word
+        for place, word in enumerate(words)
     ]
+
+
+class WorktreeCommand(TyperCommand):
+    """A command whose option `--worktree` needs no value."""
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            args = complete_options(args, dict.fromkeys(_WORKTREE, "--worktree"))
+        return super().parse_args(ctx, args)
 
 
 def _convert_to_run(words: Sequence[str]) -> list[str]:
@@ -143,7 +153,7 @@ def _convert_to_run(words: Sequence[str]) -> list[str]:
     converted: list[str] = []
     for place, word in enumerate(words):
         if word in _RESUME:
-            converted += ["--resume", *(["--session"] if name_follows(words, place) else [])]
+            converted += ["--resume", *(["--session"] if name_follows(words[place + 1 :]) else [])]
         elif word not in _PRINT:
             converted.append(word)
     return converted

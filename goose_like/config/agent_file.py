@@ -7,9 +7,9 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel
 
 from .front_matter import split_front_matter
-from .paths import OTHER_AGENTS, config_folder, describe_read_error, read_user_file
+from .paths import AGENTS, OTHER_AGENTS, config_folder, describe_read_error, read_user_file
 from .tool_list import ToolList
-from .trust import AGENTS, load_trusted_project
+from .trust import load_trusted_project
 from .yaml_source import validate
 
 

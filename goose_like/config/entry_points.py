@@ -98,6 +98,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "tasks": "goose_like.cli.chat.task_commands:tasks",
         "toolkits": "goose_like.cli.chat.slash_commands:toolkits",
         "undo": "goose_like.cli.chat.undo_commands:undo",
+        "worktree": "goose_like.cli.chat.git_commands:worktree",
     },
     "goose_like.cli": {
         "boss": "goose_like_toolkits.boss.cli:app",

@@ -7,10 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+WORKTREES_FOLDER = ".goose-like/worktrees"
+"""The folder of our git worktrees in a repository or workspace."""
+
 _APP = "goose-like"
 _MAX_INPUT_BYTES = 30_000_000
 
 PROJECT_FOLDER = ".goose-like"
+PROFILES = "profiles.yaml"
+COMMANDS = "commands"
+AGENTS = "agents"
 OTHER_COMMANDS = (".claude/commands", ".agents/commands")
 OTHER_AGENTS = (".claude/agents",)
 """Folders in a repository whose files count: ours, and those of other agents with Markdown files."""
@@ -53,12 +59,26 @@ def find_repository_root(folder: Path) -> Path:
 def has_project_files(folder: Path) -> bool:
     """Return whether the repository around a folder may bring files for goose_like, which need trust."""
     root = find_repository_root(Path(os.path.realpath(folder)))
-    return any(os.path.lexists(root / name) for name in list_project_folders(root))
+    return any(os.path.lexists(root / name) for name in (f"{PROJECT_FOLDER}/{PROFILES}", *list_project_folders(root)))
 
 
 def list_project_folders(root: Path) -> tuple[str, ...]:
-    """Return the folders of a project whose files count. The home folder has those of other agents for itself."""
-    return (PROJECT_FOLDER,) if root == Path.home() else (PROJECT_FOLDER, *OTHER_COMMANDS, *OTHER_AGENTS)
+    """Return the folders of a project whose Markdown files count. In the home folder, only ours."""
+    own = (f"{PROJECT_FOLDER}/{COMMANDS}", f"{PROJECT_FOLDER}/{AGENTS}")
+    return own if root == Path.home() else (*own, *OTHER_COMMANDS, *OTHER_AGENTS)
+
+
+def find_worktree(folder: Path) -> Path | None:
+    """Return the top of the worktree of ours around a folder, by its path alone. Of nested ones, the outermost."""
+    places = (folder, *folder.parents)
+    return next((top for top in reversed(places) if str(top.parent).endswith(f"/{WORKTREES_FOLDER}")), None)
+
+
+def find_main_folder(folder: Path) -> Path:
+    """Return the folder that one in a worktree of ours stands for: the same in the main working tree, or itself."""
+    while top := find_worktree(folder):
+        folder = top.parents[2] / folder.relative_to(top)
+    return folder
 
 
 def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pipes: bool = False) -> str:

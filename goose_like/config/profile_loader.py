@@ -11,9 +11,9 @@ from goose_like.config.entry_points import list_names, load_entry_point
 from goose_like.core.errors import ProfileError
 from goose_like.core.spelling import did_you_mean
 
-from .paths import config_folder
+from .paths import PROFILES, config_folder
 from .profile import Profile, WorkspaceSettings
-from .trust import PROFILES, ProjectConfig, load_trusted_project
+from .trust import ProjectConfig, load_trusted_project
 from .yaml_source import YamlSource, read_yaml, validate
 
 _PROJECT_KEYS = re.compile(

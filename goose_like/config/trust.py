@@ -15,9 +15,11 @@ from goose_like.core.message import FrozenModel, Utf8Text
 from .paths import (
     OTHER_AGENTS,
     OTHER_COMMANDS,
+    PROFILES,
     PROJECT_FOLDER,
     config_folder,
     describe_read_error,
+    find_main_folder,
     find_repository_root,
     list_project_folders,
     lock_folder,
@@ -26,9 +28,6 @@ from .paths import (
 )
 from .profile import PermissionLists
 
-PROFILES = "profiles.yaml"
-COMMANDS = "commands"
-AGENTS = "agents"
 _FILE = "trust.json"
 _MAX_BYTES = 256_000
 
@@ -89,9 +88,8 @@ def read_project_config(cwd: Path) -> ProjectConfig | None:
 
 
 def _list_files(root: Path) -> list[Path]:
-    own, *others = list_project_folders(root)
-    paths = [root / own / PROFILES]
-    for folder in (root / name for name in (f"{own}/{COMMANDS}", f"{own}/{AGENTS}", *others)):
+    paths = [root / PROJECT_FOLDER / PROFILES]
+    for folder in (root / name for name in list_project_folders(root)):
         is_link = os.path.realpath(folder) != str(folder)  # list no folder outside the project
         paths += [folder] if is_link else sorted(folder.rglob("*.md"))
     return [path for path in paths if os.path.lexists(path)]
@@ -140,8 +138,8 @@ def load_trust() -> dict[Path, FolderTrust]:
 
 
 def load_folder_trust(folder: Path) -> FolderTrust:
-    """Read the permanent permissions of one folder."""
-    return load_trust().get(folder, FolderTrust())
+    """Read the permanent permissions of one folder. A worktree of ours has those of the main working tree."""
+    return load_trust().get(find_main_folder(folder), FolderTrust())
 
 
 def trust_project(project: ProjectConfig) -> None:
@@ -184,6 +182,7 @@ def store_rule(folder: Path, rule: str, verdict: str | None) -> None:
 @contextmanager
 def _edit_folder(folder: Path) -> Iterator[dict[str, Any]]:
     """Give the permissions of one folder as a dict to change, and write them at the end. Other sessions wait."""
+    folder = find_main_folder(folder)
     with lock_folder(config_folder()):
         every = load_trust()
         fields = dict(every.get(folder, FolderTrust()))

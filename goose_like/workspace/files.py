@@ -68,14 +68,17 @@ class FileAccess:
     @property
     def branch(self) -> str:
         """The current git branch, or the first 8 letters of the commit; empty outside a repository."""
-        file = find_repository_root(self.root) / ".git" / "HEAD"
+        git = find_repository_root(self.root) / ".git"
         try:
+            if git.is_file():  # a worktree
+                git = git.parent / os.fsdecode(self.read_bytes(git, 4096)).removeprefix("gitdir: ").rstrip("\n")
+            file = git / "HEAD"
             status = file.stat()
             mark = (status.st_dev, status.st_ino, status.st_ctime_ns, status.st_size)
             if mark != self._branch[0]:
                 name = self.read_bytes(file, 1000).decode(errors="replace").strip()
                 self._branch = mark, name.removeprefix("ref: refs/heads/") if name.startswith("ref: ") else name[:8]
-        except (GooseLikeError, OSError):  # no repository, or a worktree, where .git is a file
+        except (GooseLikeError, OSError, ValueError):  # no repository
             return ""
         return self._branch[1]
 

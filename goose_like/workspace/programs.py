@@ -5,7 +5,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from goose_like.config.paths import find_repository_root
+from goose_like.config.paths import find_main_folder, find_repository_root
 
 
 @cache
@@ -18,7 +18,7 @@ def find_program(name: str, root: Path) -> str | None:
 @cache
 def build_safe_path(root: Path) -> str:
     """Return the PATH without relative folders, and without those in the workspace or its repository."""
-    top = os.path.realpath(find_repository_root(root))
+    top = os.path.realpath(find_repository_root(find_main_folder(root)))
 
     def is_safe(folder: str) -> bool:
         places = (os.path.abspath(folder), os.path.realpath(folder))

@@ -1,7 +1,18 @@
 """Background work in a session: `/tasks`, and the count on the status line."""
 
+import subprocess
+
+import pytest
+
 START = {"tool": "start_process", "arguments": {"command": "echo ready; sleep 600"}}
 WAIT = {"tool": "shell", "arguments": {"command": "sleep 600"}}
+
+
+@pytest.fixture
+def repository(place):
+    """A commit, without which delegates that may write run in order."""
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run(["git", *words], cwd=place.work, check=True)
 
 
 def delegate(task):
@@ -29,7 +40,7 @@ def test_a_process_is_counted_listed_and_stopped(session):
     assert terminal.leave() == 0
 
 
-def test_a_delegate_is_stopped_while_others_work(session, place):
+def test_a_delegate_is_stopped_while_others_work(session, place, repository):
     steps = [{"calls": [delegate("one"), delegate("two")]}, {"calls": [WAIT]}, {"calls": [WAIT]}, "both are stopped"]
     terminal = session(*steps)
     terminal.type("go\r")
@@ -45,7 +56,7 @@ def test_a_delegate_is_stopped_while_others_work(session, place):
     assert place.list_turn_ends() == ["stop"]
 
 
-def test_each_delegate_is_a_line_that_unfolds(session):
+def test_each_delegate_is_a_line_that_unfolds(session, repository):
     steps = [{"calls": [delegate("one"), delegate("two")]}, {"calls": [WAIT]}, {"calls": [WAIT]}]
     terminal = session(*steps)
     terminal.type("go\r")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import socket
+import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from goose_like.core.events import (
     MessageCompleted,
     PermissionKind,
     Question,
+    SessionStarted,
     SubagentEvent,
     TurnFinished,
     UsageRecorded,
@@ -231,20 +233,18 @@ async def test_read_only_ones_work_side_by_side_and_change_nothing(root: Path) -
     assert read_files(root) == {}
 
 
-async def test_those_that_write_work_side_by_side_and_the_next_call_waits(root: Path) -> None:
+@needs_sandbox
+async def test_those_that_write_work_side_by_side_and_the_next_call_waits(repository: Path) -> None:
     """Each delegate waits for the file of the other one."""
-    step = "touch {}; until test -e {}; do sleep 0.01; done"
+    step = "touch {0} /tmp/{0}; until test -e /tmp/{1}; do sleep 0.01; done"
     scripts = {
-        "go": [calls(delegate("a", "d1"), delegate("b", "d2"), shell("ls", id="c9")), "Fine."],
+        "go": [calls(delegate("a", "d1"), delegate("b", "d2"), shell("ls ?", id="c9")), "Fine."],
         "a": [calls(shell(step.format("a", "b"))), "A."],
         "b": [calls(shell(step.format("b", "a"))), "B."],
     }
-    async with open_exchange(scripts) as place:
+    async with open_exchange(scripts, sandbox="workspace") as place:
         await place.reply()
         assert place.results["c9"].output == "a\nb"
-        assert place.exchange.undo
-        await place.exchange.undo.restore(await place.exchange.undo.plan_restore(1))
-        assert read_files(root) == {}
 
 
 @needs_sandbox
@@ -566,7 +566,7 @@ async def test_an_agent_file_has_its_own_model_if_that_can_be_used(root: Path, m
 async def test_a_running_delegate_and_its_processes_are_listed_and_stopped(root: Path) -> None:
     start = call("start_process", '{"command": "echo up; sleep 600"}', id="p")
     scripts = {
-        "go": [calls(delegate("a", "d1"), delegate("b", "d2")), "Fine."],
+        "go": [calls(delegate("a", "d1"), delegate("b", "d2", read_only=True)), "Fine."],
         "a": [calls(start), calls(shell("sleep 600")), "Never."],
         "b": ["B."],
     }
@@ -697,6 +697,253 @@ async def test_undo_brings_back_what_a_delegate_changed(root: Path, mode: str) -
         assert place.exchange.undo
         await place.exchange.undo.restore(await place.exchange.undo.plan_restore(1))
         assert read_files(root) == {"old.txt": "old", "gone.txt": "gone"}
+
+
+# --- side by side
+
+
+@pytest.fixture
+def repository(root: Path) -> Path:
+    """A folder with a committed, a changed and an untracked file, and an ignored one."""
+    for name, text in {"kept.txt": "kept", "changed.txt": "old", "gone.txt": "gone", ".gitignore": "*.log\n"}.items():
+        (root / name).write_text(text)
+    run_git(root, "init", "-q")
+    run_git(root, "add", ".")
+    run_git(root, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "one")
+    (root / "changed.txt").write_text("changed")
+    (root / "new.txt").write_text("new")
+    (root / "own.log").write_text("log")
+    return root
+
+
+def run_git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True, text=True).stdout
+
+
+def list_worktrees(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / ".goose-like/worktrees").glob("delegate-*"))
+
+
+def read_tree(root: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in root.iterdir() if path.is_file() and path.name != ".gitignore"}
+
+
+async def reply_when(place: Place, file: Path) -> None:
+    """Run a turn, and let the command `WAIT` go on when the file exists."""
+    turn = asyncio.create_task(place.reply())
+    await wait_until(file.exists)
+    (place.exchange.workspace.tmp / "go").touch()
+    await turn
+
+
+WAIT = "until test -e /tmp/go; do sleep 0.1; done"
+BOTH = [calls(delegate("a", "d1"), delegate("b", "d2")), "Fine."]
+FILES = {"kept.txt": "kept", "changed.txt": "changed", "gone.txt": "gone", "new.txt": "new", "own.log": "log"}
+
+
+@needs_sandbox
+async def test_writers_side_by_side_have_a_copy_each_and_undo_covers_both(repository: Path) -> None:
+    look = "pwd; cat changed.txt new.txt; ls; git status --short"
+    scripts = {
+        "go": BOTH,
+        "a": [calls(shell(f"{look}; rm gone.txt; mkdir -p sub; echo a > sub/a; chmod +x new.txt")), "A."],
+        "b": [calls(shell(f"{look}; echo b > changed.txt"), write("b.txt")), calls(shell("ls", id="c9")), "B."],
+    }
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        status = run_git(repository, "status", "--short")
+        await place.reply()
+        seen = [place.first_results(name)[0].output for name in ("d1", "d2")]
+        for output in seen:
+            assert "changednew" in output
+            assert " M changed.txt\n?? new.txt" in output
+            assert "own.log" not in output
+        folders = {output.split("\n")[0] for output in seen}
+        assert len(folders) == 2
+        assert all(folder.startswith(f"{repository}/.goose-like/worktrees/delegate-") for folder in folders)
+        started = [event.event for event in place.events(SubagentEvent) if isinstance(event.event, SessionStarted)]
+        assert {event.cwd for event in started} == folders
+        expected = FILES | {"changed.txt": "b\n", "b.txt": "x"}
+        del expected["gone.txt"]
+        assert read_tree(repository) == expected
+        assert (repository / "sub/a").read_text() == "a\n"
+        assert os.access(repository / "new.txt", os.X_OK)
+        assert place.results["d1"].output.endswith("[changed here; wrote gone.txt, new.txt, sub/a]")
+        assert "[changed here; wrote b.txt, changed.txt]" in place.results["d2"].output
+        assert list_worktrees(repository) == []
+        assert "worktrees" not in run_git(repository, "worktree", "list")
+        assert place.recorder.questions == []
+        assert not any(
+            "undo does not cover" in event.text and "worktrees" in event.text for event in place.events(Logged)
+        )
+        plan = await place.exchange.undo.plan_restore(1)
+        assert not any(".goose-like" in str(change.path) for change in plan.changes)
+        await place.exchange.undo.restore(plan)
+        assert read_tree(repository) == FILES
+        assert not (repository / "sub").exists()
+        assert run_git(repository, "status", "--short") == status
+
+
+@needs_sandbox
+async def test_a_conflict_keeps_both_versions(repository: Path) -> None:
+    scripts = {
+        "go": BOTH,
+        "a": [calls(shell("echo a > kept.txt; echo a > a.txt; echo same > same.txt")), "A."],
+        "b": [
+            calls(shell(f"{WAIT}; echo b > kept.txt; echo same > same.txt")),
+            calls(shell("echo b > b.txt", id="c2")),
+            "B.",
+        ],
+    }
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        await reply_when(place, repository / "a.txt")
+        (name,) = list_worktrees(repository)
+        kept = repository / ".goose-like/worktrees" / name
+        output = place.results["d2"].output
+        assert "[conflict: kept.txt changed here meanwhile, and stayed as it is here]" in output
+        assert f"the delegate's files are in {kept}; " in output
+        assert "; wrote b.txt]" in output
+        assert (kept / "kept.txt").read_text() == "b\n"
+        assert read_tree(repository) == FILES | {
+            "kept.txt": "a\n",
+            "same.txt": "same\n",
+            "a.txt": "a\n",
+            "b.txt": "b\n",
+        }
+        assert any("conflict: kept.txt" in event.text for event in place.events(Logged))
+
+
+@needs_sandbox
+async def test_a_folder_in_place_of_a_new_file_is_not_replaced(repository: Path) -> None:
+    scripts = {
+        "go": BOTH,
+        "a": [calls(shell("echo a > x")), "A."],
+        "b": [calls(shell(f"{WAIT}; mkdir x; echo b > x/y")), "B."],
+    }
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        await reply_when(place, repository / "x")
+        assert "the changes could not be taken over: " in place.results["d2"].output
+        assert len(list_worktrees(repository)) == 1
+    assert (repository / "x").read_text() == "a\n"
+
+
+@needs_sandbox
+async def test_what_git_ignores_is_kept_but_not_taken_over(repository: Path) -> None:
+    line = "echo a > a.log; mkdir __pycache__; echo '*' > __pycache__/.gitignore; touch __pycache__/x"
+    scripts = {
+        "go": BOTH,
+        "a": [calls(shell(line)), "A."],
+        "b": [calls(shell(line.replace("echo a > a.log;", ""))), "B."],
+    }
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        await place.reply()
+        assert "git ignores these, so they were not taken over: a.log]" in place.results["d1"].output
+        assert "ignores" not in place.results["d2"].output
+        assert len(list_worktrees(repository)) == 1
+
+
+@needs_sandbox
+async def test_a_rule_about_paths_holds_for_what_is_taken_over(repository: Path) -> None:
+    scripts = {"go": BOTH, "a": [calls(shell("echo a > kept.txt; echo a > a.txt")), "A."], "b": ["B."]}
+    permissions = {"deny": ["path:kept.*"]}
+    async with open_exchange(scripts, sandbox="workspace", permissions=permissions) as place:
+        await place.reply()
+        assert "path:kept.*" in place.results["d1"].output
+        assert len(list_worktrees(repository)) == 1
+    assert (repository / "kept.txt").read_text() == "kept"
+    assert (repository / "a.txt").exists()
+
+
+@needs_sandbox
+async def test_a_start_file_is_asked_about_when_it_is_taken_over(repository: Path) -> None:
+    scripts = {"go": BOTH, "a": [calls(shell("mkdir .vscode; echo {} > .vscode/tasks.json")), "A."], "b": ["B."]}
+    async with open_exchange(scripts, sandbox="workspace", answer=NO) as place:
+        await place.reply()
+        assert [question.kind for question in place.recorder.questions] == ["repository"]
+    assert not (repository / ".vscode/tasks.json").exists()
+
+
+@needs_sandbox
+async def test_hooks_and_settings_stay_protected_from_a_copy(repository: Path) -> None:
+    attack = "echo evil > $(git rev-parse --git-common-dir)/hooks/pre-commit; git config core.fsmonitor evil"
+    scripts = {"go": BOTH, "a": [calls(shell(f"{attack}; echo evil > ../../../kept.txt")), "A."], "b": ["B."]}
+    async with open_exchange(scripts, sandbox="workspace", answer=NO) as place:
+        await place.reply()
+        assert {question.kind for question in place.recorder.questions} == {"repository"}
+    assert not (repository / ".git/hooks/pre-commit").exists()
+    assert "evil" not in (repository / ".git/config").read_text()
+    assert (repository / "kept.txt").read_text() == "kept"
+
+
+@needs_sandbox
+async def test_a_stopped_delegate_keeps_what_it_did(repository: Path) -> None:
+    scripts = {"go": BOTH, "a": [calls(shell("echo a > a.txt; sleep 600")), "Never."], "b": ["B."]}
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        turn = asyncio.create_task(place.reply())
+        await wait_until(lambda: any((repository / ".goose-like/worktrees").glob("*/a.txt")))
+        helper, *_ = place.exchange.hooks.list_running_tasks()
+        await helper.stop()
+        await turn
+        assert place.results["d1"].output.startswith("the person stopped this delegate; its changes until then remain")
+        assert list_worktrees(repository) == []
+    assert (repository / "a.txt").read_text() == "a\n"
+
+
+@needs_sandbox
+async def test_a_stopped_turn_keeps_what_its_delegates_did(repository: Path) -> None:
+    scripts = {"go": BOTH, "a": [calls(shell("echo a > a.txt; sleep 600")), "Never."], "b": ["B."]}
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        turn = asyncio.create_task(place.reply())
+        await wait_until(lambda: any((repository / ".goose-like/worktrees").glob("*/a.txt")))
+        turn.cancel()
+        await asyncio.wait({turn})
+        assert list_worktrees(repository) == []
+        assert place.exchange.undo
+        plan = await place.exchange.undo.plan_restore(1)
+        assert [change.path.name for change in plan.changes] == ["a.txt"]
+    assert (repository / "a.txt").read_text() == "a\n"
+
+
+@pytest.mark.parametrize("is_repository", [False, True])
+async def test_writers_without_a_copy_run_in_order_and_readers_beside_them(root: Path, is_repository: bool) -> None:
+    if is_repository:  # without a commit
+        run_git(root, "init", "-q")
+    note = "echo start {0} >> log; sleep 0.3; echo end {0} >> log"
+    wait = "until grep -qs start log; do sleep 0.05; done; grep -c end log"
+    scripts = {
+        "go": [calls(delegate("a", "d1"), delegate("b", "d2"), delegate("c", "d3", read_only=True)), "Fine."],
+        "a": [calls(shell(note.format("a"))), "A."],
+        "b": [calls(shell(note.format("b"))), "B."],
+        "c": [calls(shell(wait)), "C."],
+    }
+    async with open_exchange(scripts) as place:
+        await place.reply()
+        assert [place.results[name].output[:2] for name in ("d1", "d2", "d3")] == ["A.", "B.", "C."]
+    assert (root / "log").read_text().split("\n") == ["start a", "end a", "start b", "end b", ""]
+
+
+@needs_sandbox
+async def test_a_single_writer_works_in_the_folder_itself(repository: Path) -> None:
+    scripts = {
+        "go": [calls(delegate("a", "d1"), delegate("b", "d2", read_only=True)), "Fine."],
+        "a": [calls(shell("pwd")), "A."],
+        "b": [calls(shell("pwd")), "B."],
+    }
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        await place.reply()
+        assert [place.first_results(name)[0].output.strip() for name in ("d1", "d2")] == [str(repository)] * 2
+
+
+@needs_sandbox
+async def test_a_subfolder_of_a_repository_is_copied_as_such(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / "sub").mkdir()
+    (repository / "sub/here.txt").write_text("here")
+    monkeypatch.chdir(repository / "sub")
+    scripts = {"go": BOTH, "a": [calls(shell("cat here.txt; echo a > a.txt; rm here.txt")), "A."], "b": ["B."]}
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        await place.reply()
+        assert place.first_results("d1")[0].output.strip() == "here"
+        assert "wrote a.txt, here.txt]" in place.results["d1"].output
+    assert [path.name for path in (repository / "sub").iterdir() if path.is_file()] == ["a.txt"]
 
 
 # --- permissions are never wider

@@ -1,4 +1,4 @@
-"""Slash commands about git: review changes, and commit them with a drafted message."""
+"""Slash commands about git: review changes, commit them with a drafted message, and work in a worktree."""
 
 import asyncio
 import os
@@ -12,10 +12,13 @@ from rich.text import Text as StyledText
 from goose_like.agent.slash_command import command
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
+from goose_like.cli.launch import close_on_error
+from goose_like.cli.worktree import create_worktree
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.masking import mask_text
 from goose_like.core.message import Message, Text
 from goose_like.sessions.output_limit import limit_text
+from goose_like.sessions.session import Session
 from goose_like.terminal.escape import escape_controls
 from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES
 from goose_like.workspace.workspace import Workspace
@@ -117,6 +120,18 @@ async def commit(context: SlashContext, words: str) -> None:
             context.show("nothing was committed")
             return
     await run_shell_escape(context, f"{add}git commit -m {shlex.quote(message)}")
+
+
+@command(usage="[NAME]")
+async def worktree(context: SlashContext, words: str) -> None:
+    """Continue in a new session and a new git worktree, on the new branch worktree-NAME from HEAD."""
+    left, session = context.exchange.session, Session.create()
+    with close_on_error(session):
+        folder, notes = await asyncio.to_thread(create_worktree, words or session.name, context.exchange.workspace.root)
+    back = [f"back to this session: /resume {left.name}"] if left.history.messages else []
+    for note in (*notes, *back):
+        context.show(escape_controls(note))
+    context.switch_session(session=session, folder=folder)
 
 
 async def _draft_message(context: SlashContext, repository: "_Repository", diff: str) -> str:

@@ -1,12 +1,14 @@
 """The input loop of a session: read a line, run it as a turn or a command, repeat."""
 
 import asyncio
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from goose_like.agent.build import build_exchange
@@ -16,6 +18,8 @@ from goose_like.agent.profile_choice import ProfileChoice
 from goose_like.agent.slash_command import SlashCommand, run_command
 from goose_like.agent.slash_context import SlashContext, SwitchSession
 from goose_like.agent.turn_request import TurnRequest, run_turn
+from goose_like.cli.worktree import hold_worktree, leave_worktrees
+from goose_like.config.paths import find_worktree
 from goose_like.config.private_folder import remove_abandoned_folders
 from goose_like.config.profile import ApprovalMode, Profile
 from goose_like.config.trust import ProjectConfig
@@ -25,6 +29,7 @@ from goose_like.core.spelling import did_you_mean
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.index import write_label
 from goose_like.sessions.session import Session
+from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import handle_signals, is_terminal
 from goose_like.terminal.renderer import format_usage
@@ -47,14 +52,15 @@ async def run_chat(
     first: str = "",
     notes: Sequence[str] = (),
     prompt: Prompt | None = None,
+    start: Path | None = None,
 ) -> int:
     """Run a session until the person leaves, close it, and return the exit code.
 
     The session begins with `notes` to the person, `plan` and the message `first`. `prompt` must be open; without it
-    lines come from standard input.
+    lines come from standard input. `start` is the folder of the person's shell: its worktree stays.
     """
     remove_abandoned_folders()
-    is_person = is_terminal(sys.stdin)
+    is_person, start = is_terminal(sys.stdin), start or Path.cwd()
     io = TerminalIO(prompt, choice.profile.session) if prompt else PipeIO()
     chat = ChatLoop(io, choice.project, notes)
     try:
@@ -67,6 +73,10 @@ async def run_chat(
     finally:
         await io.shut_down()
         session.close()
+        own = find_worktree(start)
+        worktrees = [folder for folder in chat.folders if find_worktree(folder) != own]
+        is_left = is_person and set(chat.signals) <= {signal.SIGINT}
+        await leave_worktrees(worktrees, _print_line, _ask_line if is_left else None)
     _print_summary(last)
     if ends := [number for number in chat.signals if number != signal.SIGINT or not is_person]:
         return 128 + ends[0]
@@ -78,8 +88,19 @@ def _print_summary(session: Session) -> None:
     with suppress(OSError):  # the session can end because the terminal is gone
         if history.total_usage.total_tokens:
             print(format_usage(history.total_usage, compute_cost_usd(history.usage)), file=sys.stderr)
-        if history.messages:
+        if history.messages and history.header and os.path.isdir(history.header.cwd):
             print(f"resume with: goose-like session resume {shlex.quote(session.name)}", file=sys.stderr)
+
+
+def _print_line(text: str) -> None:
+    with suppress(OSError):
+        print(escape_controls(text), file=sys.stderr)
+
+
+async def _ask_line(label: str) -> str:
+    io = PipeIO()
+    with handle_signals(io.close):
+        return await io.ask(label)
 
 
 class _StartStoppedError(GooseLikeError):
@@ -90,6 +111,7 @@ class ChatLoop:
     """Input lines and the work that they start: one turn or command at a time, which the person can stop.
 
     `exit_code` is the one of the last turn. `signals` are those that arrived, without Ctrl-C of finished work.
+    `folders` are those of the sessions.
     """
 
     def __init__(
@@ -97,6 +119,7 @@ class ChatLoop:
     ) -> None:
         self.exit_code = 0
         self.signals: list[signal.Signals] = []
+        self.folders = [Path.cwd()]
         self._io = io
         self._project = project
         self._notes = notes
@@ -146,6 +169,9 @@ class ChatLoop:
     async def _start_exchange(self, target: SwitchSession, stack: AsyncExitStack) -> Exchange:
         """Build an exchange, which `stack` closes. Until it is built, `stop` cancels the start."""
         self._io.show_startup(self.stop)
+        os.chdir(target.folder)
+        self.folders.append(target.folder)
+        stack.enter_context(hold_worktree(target.folder))
         try:
             async with asyncio.timeout(None) as start:  # without a limit, until `stop` sets one
                 self._start = start

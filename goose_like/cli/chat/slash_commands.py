@@ -17,6 +17,8 @@ from goose_like.agent.turn_request import TurnRequest
 from goose_like.cli.commands.doctor import diagnose
 from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
 from goose_like.cli.options import list_profile_names
+from goose_like.cli.worktree import find_session_folder
+from goose_like.config.paths import find_main_folder
 from goose_like.config.profile import ModelChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import UsageError
@@ -267,11 +269,14 @@ async def resume(context: SlashContext, words: str) -> None:
             return
     if words:
         session = Session.resume(words)
-        changed = keep_modes(context.profile, session)
-        if await confirm_mode(context, changed):
-            context.switch_session(changed, session)
-        else:
-            session.close()
+        try:
+            folder = find_session_folder(session, find_main_folder(Path.cwd()))
+            changed = keep_modes(context.profile, session)
+            if await confirm_mode(context, changed):
+                context.switch_session(changed, session, folder)
+        finally:
+            if not (context.next_session and context.next_session.session is session):
+                session.close()
     else:
         newest = list_sessions()[:MAX_LISTED]
         show_rows(context, ((each.name, format_age(each.changed_at), to_one_line(each.summary, 60)) for each in newest))

@@ -13,8 +13,8 @@ from goose_like.config.entry_points import (
     list_unused_entry_points,
     load_entry_point,
 )
-from goose_like.config.paths import OTHER_COMMANDS, config_folder
-from goose_like.config.trust import COMMANDS, ProjectConfig
+from goose_like.config.paths import COMMANDS, OTHER_COMMANDS, config_folder
+from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError
 
 from .command_files import parse_command

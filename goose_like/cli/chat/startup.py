@@ -18,12 +18,18 @@ _VALUES = {"--model": "model", "-m": "model", "--profile": "profile", "-P": "pro
 _LISTS = {"--add-dir": "add_dirs", "--allowed-tools": "allowed_tools"}
 _CONTINUE = ("-c", "--continue")
 _RESUME = ("-r", "--resume")
+_WORKTREE = ("-w", "--worktree")
 
 
 def has_prompt() -> bool:
     """Return whether a person sits at a terminal that can show a permanent prompt."""
     is_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
     return is_terminal and os.environ.get("TERM", "dumb") not in ("dumb", "")
+
+
+def name_follows(words: Sequence[str]) -> bool:
+    """Check whether the first word can be the name for an option: it is no option and has no blank."""
+    return bool(words) and words[0] != "" and not words[0].startswith("-") and len(words[0].split()) == 1
 
 
 def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
@@ -51,9 +57,11 @@ def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
             parsed |= {"is_resumed": True, "picks": False}
         elif not command and word in _RESUME:
             parsed["is_resumed"] = True
-            if rest and rest[0] and not rest[0].startswith("-") and len(rest[0].split()) == 1:
+            if name_follows(rest):
                 parsed["session"] = rest.pop(0)
             parsed.setdefault("picks", parsed["session"] is None)
+        elif word in _WORKTREE:
+            parsed["worktree"] = rest.pop(0) if name_follows(rest) else ""
         elif key and (flag.startswith("--") or not is_joined):
             value = value if is_joined else rest.pop(0) if rest else ""
             if not value or value.startswith("-"):
@@ -63,7 +71,7 @@ def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
             names.append(word)
     if any(not name or name.startswith("-") for name in names) or len(names) > 1:
         return None
-    if "is_forked" in parsed and not parsed["is_resumed"]:
+    if ("is_forked" in parsed and not parsed["is_resumed"]) or ("worktree" in parsed and parsed["is_resumed"]):
         return None
     if names and not command and len(names[0].split()) < 2:
         return None
@@ -83,12 +91,14 @@ def start_session(
     is_resumed: bool = False,
     is_forked: bool = False,
     picks: bool = False,
+    worktree: str | None = None,
     **work: Any,
 ) -> int:
     """Start or resume a session, run it to its end, and return the exit code.
 
     `options` are ProfileOptions, or their values by name. With `picks` the person chooses the session to resume from a
-    list. `work` goes to `run_chat`: a plan and a first message.
+    list. `worktree` names a new one for the session; empty for the session's name. `work` goes to `run_chat`: a plan
+    and a first message.
     """
     import asyncio
 
@@ -99,7 +109,8 @@ def start_session(
         from goose_like.cli.options import ProfileOptions
 
         chosen = options if isinstance(options, ProfileOptions) else ProfileOptions(**(options or {}))
-        return open_session(chosen, session=session, is_resumed=is_resumed, is_forked=is_forked, warn=notes.append)
+        start: dict[str, Any] = {"is_resumed": is_resumed, "is_forked": is_forked, "worktree": worktree}
+        return open_session(chosen, session=session, **start, warn=notes.append)
 
     if picks and has_prompt():
         from .pickers import pick_session_alone
@@ -107,9 +118,10 @@ def start_session(
         if (session := pick_session_alone()) is None:
             return 0
     # Files of a project can cause a question, which needs the terminal for itself.
+    work |= {"notes": notes, "start": Path.cwd()}
     prepared = prepare() if has_project_files(Path.cwd()) or not has_prompt() else None
     with keep_stdout():
-        return asyncio.run(_run(prepared, prepare, {**work, "notes": notes}))
+        return asyncio.run(_run(prepared, prepare, work))
 
 
 async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any, Any]], work: dict[str, Any]) -> int:

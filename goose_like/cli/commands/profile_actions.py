@@ -10,6 +10,7 @@ from goose_like.agent.goose09 import load_toolkit
 from goose_like.agent.profile_choice import choose_profile
 from goose_like.agent.toolkit_hooks import toolkit_errors
 from goose_like.cli.launch import run_and_close
+from goose_like.config.paths import PROFILES
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import (
     find_selected_profile,
@@ -17,7 +18,7 @@ from goose_like.config.profile_loader import (
     list_profile_sources,
     load_profile,
 )
-from goose_like.config.trust import PROFILES, is_trusted, read_project_config
+from goose_like.config.trust import is_trusted, read_project_config
 from goose_like.config.yaml_reader import format_document
 from goose_like.config.yaml_source import YamlSource
 from goose_like.core.errors import GooseLikeError

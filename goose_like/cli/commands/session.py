@@ -7,7 +7,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from goose_like.cli.options import ForkOption, ProfileOptions, SessionArgument, add_profile_options, list_session_names
+from goose_like.cli.options import (
+    ForkOption,
+    ProfileOptions,
+    SessionArgument,
+    WorktreeOption,
+    add_profile_options,
+    list_session_names,
+)
+from goose_like.cli.root_group import WorktreeCommand
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Start, resume and manage conversations of several turns."
@@ -20,16 +28,17 @@ ArgsOption = Annotated[
 ]
 
 
-@app.command(epilog="Example: goose-like session start --profile local")
+@app.command(cls=WorktreeCommand, epilog="Example: goose-like session start --profile local")
 @add_profile_options
 def start(
     options: ProfileOptions,
     name: Annotated[str | None, typer.Argument(help="Session name [default: a short one].")] = None,
     plan: PlanOption = None,
     args: ArgsOption = None,
+    worktree: WorktreeOption = None,
 ) -> None:
     """Start a session. Ctrl-C stops a turn, Ctrl-D leaves."""
-    _start(options, name, plan, args)
+    _start(options, name, plan, args, worktree)
 
 
 @app.command("planned", epilog="Example: goose-like session planned --plan plan.md --args name=parser")
@@ -43,7 +52,9 @@ def start_with_plan(
     _start(options, None, plan, args)
 
 
-def _start(options: ProfileOptions, name: str | None, plan: str | None, args: list[str] | None) -> None:
+def _start(
+    options: ProfileOptions, name: str | None, plan: str | None, args: list[str] | None, worktree: str | None = None
+) -> None:
     from goose_like.cli.chat.startup import start_session
 
     if args and not plan:
@@ -56,7 +67,7 @@ def _start(options: ProfileOptions, name: str | None, plan: str | None, args: li
         task_file = read_task_file(plan, parse_arguments(args or []))
         tasks = tuple(Task(description=task) for task in task_file.tasks)
         work = {"plan": tasks, "first": task_file.first_message}
-    raise typer.Exit(start_session(options, session=name, **work))
+    raise typer.Exit(start_session(options, session=name, worktree=worktree, **work))
 
 
 @app.command(epilog="Example: goose-like session resume")

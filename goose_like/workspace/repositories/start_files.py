@@ -15,7 +15,8 @@ _MAX_TOPS = 30
 # Below the workspace, or the top of a repository in it.
 _NAMES = (
     *(".claude/settings.json", ".claude/settings.local.json", ".claude/commands", ".claude/agents", ".claude/hooks"),
-    *(".claude/skills", ".mcp.json", ".codex", ".cursor", ".gemini", ".opencode", "opencode.json", ".goose-like"),
+    *(".claude/skills", ".mcp.json", ".codex", ".cursor", ".gemini", ".opencode", "opencode.json"),
+    *(".goose-like/profiles.yaml", ".goose-like/commands", ".goose-like/agents"),
     *(".continue", ".windsurf", ".roo", ".kiro", ".aider.conf.yml", ".vscode", ".idea", ".run", ".zed", ".fleet"),
     *(".devcontainer", ".devcontainer.json", ".husky", ".gitmodules", ".envrc", ".mise.toml", "mise.toml"),
     ".agents/commands",

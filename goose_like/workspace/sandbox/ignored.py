@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from goose_like.config.paths import find_repository_root
+from goose_like.config.paths import WORKTREES_FOLDER, find_main_folder, find_repository_root
 from goose_like.core.errors import GooseLikeError
 
 from .home import is_around_home
@@ -39,19 +39,24 @@ class IgnorePatterns:
 
     def match_entry(self, entry: "os.DirEntry[str]", path: str) -> bool:
         """Check whether a pattern hides an entry of a folder. A link to a folder counts as a folder."""
-        return self._match(path, is_folder=entry.is_dir())
+        return self._match(_leave_worktree(path), is_folder=entry.is_dir())
 
     def covers(self, place: Path) -> bool:
         """Check whether a path or a folder above it is hidden."""
         if not self._lines or not place.is_relative_to(self.folder):
             return False
-        parts = place.relative_to(self.folder).parts
+        parts = Path(_leave_worktree(str(place.relative_to(self.folder)))).parts
         above = (self._match("/".join(parts[:length]), is_folder=True) for length in range(1, len(parts)))
         return any(above) or (bool(parts) and self._match("/".join(parts), is_folder=os.path.isdir(place)))
 
     def _match(self, path: str, *, is_folder: bool) -> bool:
         path = path.replace("\n", "\0")  # the library's expressions stop at a newline
         return self._match_file(f"{path}/" if is_folder else path)
+
+
+def _leave_worktree(path: str) -> str:
+    """Return the relative path in the main folder for one in a worktree of ours."""
+    return str(find_main_folder(Path("/", path)))[1:] if WORKTREES_FOLDER in path else path
 
 
 class IgnoredFiles:
@@ -66,8 +71,9 @@ class IgnoredFiles:
 
     @cached_property
     def ignore_files(self) -> tuple[Path, ...]:
-        """The files with patterns: in the workspace, and in the repository around it."""
-        folders = dict.fromkeys((find_repository_root(self._root), self._root))
+        """The files with patterns: in the workspace, in the repository around it, and in its main working tree."""
+        tops = map(find_repository_root, (find_main_folder(self._root), self._root))
+        folders = dict.fromkeys((*tops, self._root))
         return tuple(file for folder in folders if os.path.lexists(file := folder / IGNORE_FILE))
 
     def covers(self, place: Path) -> bool:
@@ -108,7 +114,9 @@ class IgnoredFiles:
 
     @cached_property
     def _patterns(self) -> list[IgnorePatterns]:
+        own = find_repository_root(self._root)
         patterns = [IgnorePatterns(file.parent, _read_lines(file)) for file in self.ignore_files]
+        patterns += [IgnorePatterns(own, one._lines) for one in patterns if one.folder in own.parents]  # in a worktree
         return [*patterns, IgnorePatterns(self._root, (name for name in self._hide if not name.startswith("~/")))]
 
 

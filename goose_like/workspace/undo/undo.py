@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from goose_like.config.paths import state_folder
+from goose_like.config.paths import WORKTREES_FOLDER, state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
@@ -84,7 +84,10 @@ class Undo:
         Raises:
             DeniedError: the command would lose what undo cannot keep, and the person did not allow it.
         """
-        number = self._history.turn_count
+        number, worktrees = self._history.turn_count, self._root / WORKTREES_FOLDER
+        is_elsewhere = (path or Path(folder or self._root)).is_relative_to(worktrees)
+        if path is not None and is_elsewhere:
+            return  # it belongs to a subagent or another session
         if number == self._ended_turn:
             await self._queue(lambda: None)  # otherwise the comparison would count this change as the turn's
         elif path is not None:
@@ -94,7 +97,9 @@ class Undo:
                 await self._queue(partial(self._run_unless_off, partial(self._take_snapshot, number)))
             is_line = [os.path.basename(argv[0]), *argv[1:2]] == ["bash", "-c"] and len(argv) == 3
             line = argv[2] if is_line else shlex.join(argv)
-            if not may_lose(line):  # most commands: a thread for nothing would delay them
+            if not may_lose(line) or (
+                is_elsewhere and is_confined
+            ):  # most commands: a thread for nothing would delay them
                 return
             folder = folder or str(self._root)
             problem = await self._queue(partial(self._back_up, number, line, folder, is_confined))
@@ -199,6 +204,8 @@ class Undo:
         for problem in tracked.problems:
             self._tell_once("undo can't use what git has", problem)
         gaps = {path: cached.gap for path, cached in self._known.items() if cached.gap}
+        others = os.path.join(root, WORKTREES_FOLDER)
+        ignored = frozenset(path for path in ignored if not (_is_below(path, others) or _is_below(others, path)))
         gaps |= dict.fromkeys(sorted(ignored), "ignored by git")
         if set(gaps.values()) - self._told:
             self._told.update(gaps.values())

@@ -83,7 +83,7 @@ async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(
     assert asyncio.current_task().cancelling() == 0
 
 
-DEFAULTS = {"session": None, "is_resumed": False, "is_forked": False, "picks": False, "first": ""}
+DEFAULTS = {"session": None, "is_resumed": False, "is_forked": False, "picks": False, "first": "", "worktree": None}
 KNOWN = [
     "",
     "-m scripted:a",
@@ -100,6 +100,11 @@ KNOWN = [
     "-r one",
     "--resume 'go on' --allowed-tools 'git push,tool:x' --allowed-tools=ls --add-dir /usr",
     "-r -m scripted:a",
+    "--worktree",
+    "-w one 'fix the tests'",
+    "--worktree 'fix the tests'",
+    "session start one --worktree two",
+    "session start -w -m scripted:a",
 ]
 OTHER = [
     "run x",
@@ -118,6 +123,8 @@ OTHER = [
     "-- session start",
     "one",
     "--fork",
+    "-c -w",
+    "session resume one -w",
     "-p 'say hello'",
     "-cr",
     "-r=one",

@@ -1,6 +1,8 @@
 """The class of the toolkit `delegate`: it runs a subagent and returns the last answer."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import count
 from typing import Any
@@ -12,7 +14,7 @@ from goose_like.agent.build import ClientPart, build_exchange
 from goose_like.agent.subagent import narrow_limits, remaining_limits
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
-from goose_like.core.errors import ProfileError
+from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.message import FrozenModel, Message, join_answers
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import current_call
@@ -24,6 +26,7 @@ from goose_like.toolkit import Notifier, Requirements, RunningTask, ToolError, T
 
 from .kinds import SubagentKind, load_kinds, open_kind_models
 from .run import SubagentRun
+from .worktree import SubagentWorktree, complete
 
 _NAME = "delegate"
 _MAX_LISTED_FILES = 10
@@ -59,6 +62,7 @@ class DelegateToolkit(Toolkit):
         self._runs: dict[str, SubagentRun] = {}
         self._numbers = count(1)
         self._logged: set[str] = set()
+        self._writing, self._merging = asyncio.Lock(), asyncio.Lock()
 
     @override
     def prompt(self) -> str:
@@ -71,8 +75,9 @@ class DelegateToolkit(Toolkit):
         ]
         text = (
             "Work that takes many steps and whose result is short (find, compare, review, try) is for `delegate`: only "
-            "the result takes room in this conversation. Adjacent calls of one message run side by side; those that "
-            f"write must write different files.{choice}"
+            "the result takes room in this conversation. Adjacent calls of one message run side by side; each that may "
+            "write works in a copy of this folder, from which its changes are taken over at its end (without git they "
+            f"run in order): give them different files to write.{choice}"
         )
         return "\n".join([text, *lines])
 
@@ -104,6 +109,7 @@ class DelegateToolkit(Toolkit):
         kind = self._find_kind(profile)
         chosen = self._narrow_profile(kind.profile, read_only)
         limits = self._compute_limits(chosen.limits)
+        has_company = "read-only" not in (chosen.sandbox, self.workspace.mode) and self._count_writers() > 1
         call_id = current_call.get("")
         session = self.session.open_subagent_session(call_id)
         who = f"delegate {profile}" if kind.prompt else "a delegate"
@@ -111,13 +117,23 @@ class DelegateToolkit(Toolkit):
         name = f"d{next(self._numbers)}"
         self._runs[name] = run
         try:
-            return await run.follow(partial(self._run, task, chosen, kind, limits, session, run))
+            worktree = await self._create_worktree() if has_company else None
+            work = partial(self._run, task, chosen, kind, limits, session, run, worktree)
+            async with self._writing if has_company and not worktree else nullcontext():
+                return await self._merge_after(worktree, run.follow(work)) if worktree else await run.follow(work)
         finally:
             del self._runs[name]
             session.close()
 
     async def _run(
-        self, task: str, profile: Profile, kind: SubagentKind, limits: Limits, session: Session, relay: SubagentRun
+        self,
+        task: str,
+        profile: Profile,
+        kind: SubagentKind,
+        limits: Limits,
+        session: Session,
+        relay: SubagentRun,
+        worktree: SubagentWorktree | None,
     ) -> str:
         view = self.exchange_view
         is_same = profile.processor in (None, self.profile.processor)
@@ -129,9 +145,10 @@ class DelegateToolkit(Toolkit):
                 relay,
                 session=session,
                 parent_workspace=self.workspace,
+                folder=worktree.root if worktree else None,
                 limits=limits,
                 models=models or (own if is_same else None),
-                client=ClientPart(kind.prompt),
+                client=ClientPart("\n\n".join(filter(None, (kind.prompt, worktree.prompt if worktree else "")))),
             ) as exchange,
         ):
             relay.exchange = exchange
@@ -140,7 +157,7 @@ class DelegateToolkit(Toolkit):
         messages = [message for message in session.history.messages if message.role == "assistant"]
         last_text = next((message.text for message in reversed(messages) if message.text.strip()), "(it said nothing)")
         answer = join_answers(messages) or last_text
-        changed_files = list_changed_files(list(session.read_events()))
+        changed_files = [] if worktree else list_changed_files(list(session.read_events()))
         notes = [*warnings, end.detail, f"took {relay.format_usage()}{_format_files(changed_files)}"]
         result = "\n".join([answer, *(f"[{note}]" for note in notes if note)])
         if end.reason != "stop":
@@ -148,6 +165,51 @@ class DelegateToolkit(Toolkit):
             raise ToolError(
                 f"the delegate did not finish ({reason}); its changes until then remain. Its last answer:\n{result}"
             )
+        return result
+
+    # --- side by side
+
+    def _count_writers(self) -> int:
+        """Count the open delegates of this message that may write."""
+        history, count = self.session.history, 0
+        for call in history.open_calls.values():
+            if call.name == _NAME and history.is_open(call.id):
+                arguments = call.parse_arguments()
+                kind = self._kinds.get(str(arguments.get("profile") or self._default))
+                is_reader = arguments.get("read_only") is True or (kind and kind.profile.sandbox == "read-only")
+                count += not is_reader
+        return count
+
+    async def _create_worktree(self) -> SubagentWorktree | None:
+        """Create a worktree of the folder as it is now; None where git cannot, or where each change is asked about."""
+        if self.workspace.approval == "ask":
+            return None
+        worktree = SubagentWorktree(self.workspace)
+        try:
+            await complete(worktree.create(self._merging))
+        except GooseLikeError:
+            return None
+        except asyncio.CancelledError:
+            await worktree.merge(self._merging)  # there are no changes, so this removes it
+            raise
+        return worktree
+
+    async def _merge_after(self, worktree: SubagentWorktree, work: Awaitable[str]) -> str:
+        """Return the result of a delegate, and take over its changes however it ends."""
+        error: GooseLikeError | None = None
+        try:
+            result = await work
+        except GooseLikeError as failure:
+            result, error = str(failure), failure
+        finally:
+            await complete(worktree.merge(self._merging))
+            for note in worktree.notes:
+                self.notifier.log(note)
+            worktree.notes += await self.workspace.inspect_changes()
+        notes = [*worktree.notes, *([f"changed here{_format_files(worktree.changed)}"] if worktree.changed else [])]
+        result = "\n".join([result, *(f"[{note}]" for note in notes)])
+        if error:
+            raise ToolError(result) from error
         return result
 
     # --- no more permissions than the parent
