@@ -120,8 +120,11 @@ class Journal(Notifier):
     def _emit_masked(self, event: Event) -> None:
         if isinstance(event, _DURABLE):
             self.session.record(event)
-        elif isinstance(event, TextDelta | ToolProgress):
-            self._keep_shown_text(event.text, event.call_id if isinstance(event, ToolProgress) else "")
+        elif isinstance(event, TextDelta):
+            self._keep_shown_text(event.text, "")
+        elif isinstance(event, ToolProgress):
+            count = event.skipped_line_count
+            self._keep_shown_text(f"[... {count:,} lines ...]\n" * (count > 0) + event.text, event.call_id)
         try:
             self._front_end.notify(event)
         except Exception:
@@ -175,6 +178,10 @@ class Journal(Notifier):
         key = event.call_id if isinstance(event, ToolProgress) else event.type
         if key in _ANSWER_STREAMS:
             self._end_streams(*(_ANSWER_STREAMS - {key}))
+        if isinstance(event, ToolProgress) and event.skipped_line_count:
+            self._end_streams(key)
+            self._emit_masked(event.model_copy(update={"text": ""}))
+            event = event.model_copy(update={"skipped_line_count": 0})
         _, masked = self._streams.setdefault(key, (event, MaskedText()))
         if text := masked.write(event.text):
             self._emit_masked(event if text == event.text else event.model_copy(update={"text": text}))

@@ -160,9 +160,13 @@ class Toolkit:
         """Return what runs beside the conversation. The person lists and stops it with `/tasks`. This must be quick."""
         return ()
 
-    def report_progress(self, text: str) -> None:
-        """Show output of the running tool at once. The output does not last, and the model does not see it."""
-        self.notifier.notify(ToolProgress(call_id=current_call.get(""), text=text))
+    def report_progress(self, text: str, skipped_line_count: int = 0) -> None:
+        """Show output of the running tool at once. The output does not last, and the model does not see it.
+
+        `skipped_line_count` is the number of lines before the text that are left out.
+        """
+        call_id = current_call.get("")
+        self.notifier.notify(ToolProgress(call_id=call_id, text=text, skipped_line_count=skipped_line_count))
 
     async def close(self) -> None:
         """Release all resources. Toolkits that depend on this one are closed before it."""

@@ -326,11 +326,12 @@ class ToolStarted(FrozenModel):
 
 
 class ToolProgress(FrozenModel):
-    """A running tool call printed something."""
+    """A running tool call printed something. `skipped_line_count` lines before the text are not shown."""
 
     type: Literal["tool_progress"] = "tool_progress"
     call_id: Utf8Text
     text: Utf8Text
+    skipped_line_count: int = Field(default=0, ge=0, exclude_if=operator.not_)
 
 
 class SubagentEvent(FrozenModel):

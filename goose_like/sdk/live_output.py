@@ -11,14 +11,17 @@ HEAD_BYTES = 2048
 SHOW_BYTES = 4096
 MASKED_BYTES = 16_384  # a private key at the start of what is shown must be whole when it is masked
 
+ShowOutput = Callable[[str, int], None]
+"""Shows a piece of output, and before it the number of lines that were skipped, if it is not 0."""
+
 
 class LiveOutput:
     """A filter that shows output as it comes: the first 2 KiB, then at most 4 KiB ten times a second.
 
-    A line such as `[... 1,200 lines ...]` stands for output that is skipped. Secrets are masked.
+    Lines between are skipped and counted. Secrets are masked.
     """
 
-    def __init__(self, show: Callable[[str], None]) -> None:
+    def __init__(self, show: ShowOutput) -> None:
         self._show = show
         self._waiting = b""
         self._head_bytes = HEAD_BYTES
@@ -50,19 +53,23 @@ class LiveOutput:
     def _flush(self, *, is_last: bool = False) -> None:
         data = self._masked.write(self._waiting) + (self._masked.close() if is_last else b"")
         self._waiting = b""
+        skipped_lines = 0
         if len(data) > SHOW_BYTES or self._skipped_lines:
             newest = data[-SHOW_BYTES:].partition(b"\n")[2]
-            count = self._skipped_lines + data.count(b"\n") - newest.count(b"\n") - self._is_in_line
-            data = b"\n" * self._is_in_line + f"[... {count:,} lines ...]\n".encode() + newest
+            skipped_lines = self._skipped_lines + data.count(b"\n") - newest.count(b"\n")
             self._skipped_lines = 0
             self._decoder.reset()
-        is_idle = not self._print(data, is_last=is_last) or is_last
+            if self._is_in_line and skipped_lines:
+                self._print(b"\n")
+                skipped_lines -= 1
+            data = newest
+        is_idle = not self._print(data, skipped_lines, is_last=is_last) or is_last
         self._timer = None if is_idle else asyncio.get_running_loop().call_later(SHOW_INTERVAL_S, self._flush)
 
-    def _print(self, data: bytes, *, is_last: bool = False) -> bool:
+    def _print(self, data: bytes, skipped_lines: int = 0, *, is_last: bool = False) -> bool:
         """Show masked output. Return False if there is none."""
         text = self._decoder.decode(data, is_last)
-        if text:
-            self._is_in_line = not text.endswith("\n")
-            self._show(text)
-        return bool(text)
+        if text or skipped_lines:
+            self._is_in_line = bool(text) and not text.endswith("\n")
+            self._show(text, skipped_lines)
+        return bool(text or skipped_lines)

@@ -60,8 +60,8 @@ class RunScreen(Screen):
                 self._complete_message(message, is_cut)
             case events.ToolStarted(call=call):
                 self._start_call(call)
-            case events.ToolProgress(call_id=call_id, text=text):
-                self._add_output(call_id, text)
+            case events.ToolProgress(call_id=call_id, text=text, skipped_line_count=count):
+                self._add_output(call_id, text, count)
             case events.SubagentEvent():
                 self.notify(convert_nested_event(event, self.renderer.lines.get_room(5)))
             case events.ToolFinished(result=result):
@@ -115,13 +115,14 @@ class RunScreen(Screen):
         self.renderer.print_head(running)
         self._spin_for_calls()
 
-    def _add_output(self, call_id: str, text: str) -> None:
+    def _add_output(self, call_id: str, text: str, skipped_line_count: int = 0) -> None:
         """Print the first whole lines of a call's output; of later lines the spinner shows the count."""
         running = self._calls.get(call_id)
         if running is None:
             return
         width = self.renderer.lines.get_room(4 + len(running.label))
         shown_count = len(running.head)
+        running.skip_lines(skipped_line_count)
         running.add_output(text, width)
         for number, line in enumerate(running.head[shown_count:], shown_count):
             if line or number:  # no blank line at the start

@@ -99,8 +99,8 @@ class SessionScreen(Notifier):
                 self._last_call = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
                 self._calls[call.id] = self._last_call
                 self._status = ""
-            case events.ToolProgress(call_id=call_id, text=text):
-                self._add_output(call_id, text)
+            case events.ToolProgress(call_id=call_id, text=text, skipped_line_count=count):
+                self._add_output(call_id, text, count)
             case events.SubagentEvent(call_id=call_id, event=inner):
                 if running := self._calls.get(call_id):
                     running.is_subagent = True
@@ -244,8 +244,9 @@ class SessionScreen(Notifier):
 
     # --- tool calls
 
-    def _add_output(self, call_id: str, text: str) -> None:
+    def _add_output(self, call_id: str, text: str, skipped_line_count: int = 0) -> None:
         if running := self._calls.get(call_id):
+            running.skip_lines(skipped_line_count)
             running.add_output(text, self.renderer.lines.get_room(4 + len(running.label)))
 
     def _finish_call(self, result: ToolResult) -> None:

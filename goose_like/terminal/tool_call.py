@@ -18,8 +18,6 @@ CODE_LINES = 12
 
 _NOTE = re.compile(r"\[([a-z].{0,9998})\]")
 """A note in brackets at the end of output, as the tools `shell` and `run_code` write it."""
-_GAP = re.compile(r"\[\.\.\. ([\d,]{1,12}) lines \.\.\.\]")
-"""The line in live output that stands for lines which were skipped (`goose_like.sdk.live_output`)."""
 FAILURE_NOTE = re.compile(r"(p\d+: )?(exit code [1-9]|killed by )|raised |not allowed: |no (network|connection): ")
 
 
@@ -70,6 +68,13 @@ class RunningCall:
         if self.started_at is not None:
             self.started_at += seconds
 
+    def skip_lines(self, count: int) -> None:
+        """Count lines of output that are not shown. Lines before them are forgotten, except those of `head`."""
+        if count:
+            self._has_gap = True
+            self.line_count += count
+            self.newest.clear()
+
     def add_output(self, text: str, width: int) -> None:
         """Add output. Lines are fitted to so many columns."""
         first, *more = text.split("\n")
@@ -79,11 +84,6 @@ class RunningCall:
             dropped = self._dropped
             self.rest, self._dropped = "", 0
             self._extend_rest(piece)
-            if gap := _GAP.fullmatch(self._last):
-                self._has_gap = True
-                self.line_count += int(gap[1].replace(",", ""))
-                self.newest.clear()
-                continue
             self.line_count += 1
             is_first = len(self.head) < LIVE_LINES and not self._has_gap
             (self.head if is_first else self.newest).append(fit_line(self._last, dropped, width))

@@ -518,6 +518,35 @@ async def test_live_output_in_pieces_is_masked(create_harness):
     assert "".join(event.text for event in b.events_of(ToolProgress)) == "key: [masked:api-key] end"
 
 
+@pytest.mark.parametrize("text", ["end\n", "", f"{KEY}\n", KEY[:4]])
+async def test_skipped_lines_are_reported_once_and_in_their_place(create_harness, text):
+    """Also when the text before or after them waits, as it may be the start of a secret."""
+
+    def speak():
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text=f"start {KEY[:4]}"))
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text=text, skipped_line_count=1_234))
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text="more\n"))
+
+    b = create_harness([calls(call("speak")), "Done."], speak)
+    await b.exchange.reply("Hi.")
+    shown = [(event.text, event.skipped_line_count) for event in b.events_of(ToolProgress)]
+    gap = shown.index(("", 1_234))
+    assert sum(count for _, count in shown) == 1_234
+    assert "".join(text for text, _ in shown[:gap]) == f"start {KEY[:4]}"
+    assert "".join(text for text, _ in shown[gap:]) == text.replace(KEY, "[masked:api-key]") + "more\n"
+
+
+async def test_skipped_lines_are_marked_in_the_text_of_a_call_that_is_cut_off(create_harness):
+    async def speak():
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text="line 1\n"))
+        b.journal.notify(ToolProgress(call_id=current_call.get(), text="line 9\n", skipped_line_count=7))
+        await asyncio.Event().wait()
+
+    b = create_harness([calls(call("speak")), "Done."], speak)
+    await cancel_after(b, ToolProgress)
+    assert b.outputs == [f"{INTERRUPTED}. It had shown:\nline 1\n[... 7 lines ...]\nline 9\n"]
+
+
 async def test_the_masked_rest_of_a_stream_comes_before_its_end(create_harness):
     b = create_harness([[TextDelta(text="It is AKIA"), Message.assistant("It is AKIA")]])
     await b.exchange.reply("Hi.")

@@ -93,6 +93,10 @@ PINNED = [
     (e.ToolStarted(call=CALL), f'{{"type":"tool_started","call":{CALL_JSON}}}'),
     (e.ToolProgress(call_id="c1", text="x"), '{"type":"tool_progress","call_id":"c1","text":"x"}'),
     (
+        e.ToolProgress(call_id="c1", text="x", skipped_line_count=9),
+        '{"type":"tool_progress","call_id":"c1","text":"x","skipped_line_count":9}',
+    ),
+    (
         e.SubagentEvent(call_id="c1", event=e.Status(text="x")),
         '{"type":"subagent","call_id":"c1","event":{"type":"status","text":"x"}}',
     ),

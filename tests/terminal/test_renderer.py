@@ -277,6 +277,33 @@ def test_a_few_lines_more_are_all_shown():
     assert draw(*run_call(text, text)) == "▸ shell  make\n" + "".join(f"  │ {n}\n" for n in range(1, 15)) + "  ✓ T"
 
 
+def test_skipped_lines_are_counted():
+    made = call(command="seq 1000")
+    shown = draw(
+        ToolStarted(call=made),
+        ToolProgress(call_id="c1", text="1\n2\n"),
+        ToolProgress(call_id="c1", text="", skipped_line_count=990),
+        ToolProgress(call_id="c1", text="".join(f"{n}\n" for n in range(993, 1001))),
+        ToolFinished(result=ToolResult(call_id="c1", output="all of it")),
+    )
+    assert shown.splitlines()[1:-1] == [
+        "  │ 1",
+        "  │ 2",
+        "  │ … 995 more lines",
+        "  │ 998",
+        "  │ 999",
+        "  │ 1000",
+    ]
+
+
+@pytest.mark.parametrize("mark", ["[... 1,000 lines ...]", "[... 0 lines ...]", "\r[... 1,000 lines ...]", "[...]"])
+def test_output_cannot_pretend_that_lines_were_skipped(mark):
+    lines = ["rm -rf ~", mark, "all is well"]
+    text = "".join(f"{line}\n" for line in lines)
+    shown = draw(*run_call(text, *(f"{line}\n" for line in lines)))
+    assert shown.splitlines()[1:-1] == ["  │ rm -rf ~", f"  │ {mark.strip()}", "  │ all is well"]
+
+
 def test_where_all_of_it_is():
     live = "\n[...]\n" + "".join(f"{n}\n" for n in range(90, 101))
     note = "[... 4,998 lines (9,000 bytes) left out here; all of it is in /s/out.txt: search it with rg ...]"

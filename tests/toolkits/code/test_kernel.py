@@ -14,7 +14,7 @@ import pytest
 from goose_like_toolkits.code.kernel.channels import Channels, Message
 
 from goose_like.core.errors import ProfileError
-from goose_like.core.events import Answer, Question, StateSaved
+from goose_like.core.events import Answer, Question, StateSaved, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.sandbox import bubblewrap
@@ -82,6 +82,14 @@ async def test_await_magics_and_help_work(free: CodeHarness):
     assert await free.run("import asyncio\nawait asyncio.sleep(0)\n7") == "7"
     assert await free.run("%%bash\necho from bash") == "from bash"
     assert "Docstring" in await free.run("len?")
+
+
+async def test_lines_that_the_screen_leaves_out_are_counted(free: CodeHarness):
+    await free.run("print('\\n'.join(map(str, range(50_000))))")
+    skipped = [event.skipped_line_count for event in free.recorder.events if isinstance(event, ToolProgress)]
+    assert sum(skipped) > 0
+    assert sum(skipped) + free.screen_text.count("\n") == 50_000
+    assert free.screen_text.endswith("\n49999\n")
 
 
 async def test_prints_are_shown_live(free: CodeHarness):

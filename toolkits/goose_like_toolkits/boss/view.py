@@ -172,7 +172,8 @@ class BossScreen(Screen):
             case events.ToolStarted(call=call):
                 work.running[call.id] = RunningCall(call, "", time.monotonic())
                 self._activity = ""
-            case events.ToolProgress(call_id=call_id, text=text) if call_id in work.running:
+            case events.ToolProgress(call_id=call_id, text=text, skipped_line_count=count) if call_id in work.running:
+                work.running[call_id].skip_lines(count)
                 work.running[call_id].add_output(text, _MAX_COLUMNS)
             case events.ToolFinished(result=result) if result.call_id in work.running:
                 self._finish_action(work, result, depth)

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
 from goose_like.core.message import FrozenModel
 from goose_like.core.tool import current_call
-from goose_like.sdk.live_output import LiveOutput
+from goose_like.sdk.live_output import LiveOutput, ShowOutput
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
 from goose_like.workspace.venv import VirtualEnvironment
@@ -58,7 +58,7 @@ class SessionOutputs:
     session: str
     folder: Path
     notifier: Notifier
-    show: Callable[[str], None]
+    show: ShowOutput
     limit_bytes: int
 
 
@@ -155,7 +155,7 @@ class KernelSession:
         files = CellFiles(self._outputs.folder, call)
         output = LimitedOutput(files.reserve_path("python.txt"), self._outputs.limit_bytes)
         context = copy_context()  # output arrives in another task but belongs to this call
-        screen = _MarkFilter(lambda text: context.run(self._outputs.show, text))
+        screen = _MarkFilter(lambda *output: context.run(self._outputs.show, *output))
         cell = CellOutput(output, LiveOutput(screen.write), files)
         notes, stopped, self._log_count, self._image = list[str](), None, 0, None
         try:
@@ -279,22 +279,25 @@ class KernelSession:
 class _MarkFilter:
     """A filter for live output that removes the marks of transient text, also if a mark arrives in two pieces."""
 
-    def __init__(self, show: Callable[[str], None]) -> None:
+    def __init__(self, show: ShowOutput) -> None:
         self._show = show
         self._held = ""
 
-    def write(self, text: str) -> None:
+    def write(self, text: str, skipped_line_count: int = 0) -> None:
         """Show a text, except an end that may be the start of a mark."""
+        if skipped_line_count:
+            self.close()
         text = _remove_marks(self._held + text)
         size = max(size for size in range(len(_START)) if text.endswith((_START[:size], _END[:size])))
         text, self._held = text[: len(text) - size], text[len(text) - size :]
-        if text:
-            self._show(text)
+        if text or skipped_line_count:
+            self._show(text, skipped_line_count)
 
     def close(self) -> None:
         """Show the rest."""
         if self._held:
-            self._show(self._held)
+            self._show(self._held, 0)
+            self._held = ""
 
 
 def _remove_marks(text: str) -> str:

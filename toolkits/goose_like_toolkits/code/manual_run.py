@@ -121,7 +121,7 @@ async def _open_kernel(project: Project, place: Place) -> AsyncIterator[KernelSe
     screen = open_screen(shows_answer=False)
     async with Workspace(Path.cwd(), mode=place.sandbox, approval="auto", notifier=screen) as workspace:
         registry = PluginRegistry(project.folder, None, {})
-        session_outputs = SessionOutputs("manual run", place.outputs, screen, lambda text: None, _OUTPUT_LIMIT_BYTES)
+        session_outputs = SessionOutputs("manual run", place.outputs, screen, lambda *_: None, _OUTPUT_LIMIT_BYTES)
         kernel = KernelSession(workspace, registry, config, session_outputs, SavedState())
         try:
             yield kernel

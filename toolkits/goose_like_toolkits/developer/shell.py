@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.sdk.live_output import LiveOutput
+from goose_like.sdk.live_output import LiveOutput, ShowOutput
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace.permissions.policy import Access
@@ -102,9 +102,7 @@ class _StateFile:
 class Shell:
     """Runs commands in the workspace."""
 
-    def __init__(
-        self, workspace: Workspace, show: Callable[[str], None], stuck_check: StuckCheck, cwd: str | None = None
-    ) -> None:
+    def __init__(self, workspace: Workspace, show: ShowOutput, stuck_check: StuckCheck, cwd: str | None = None) -> None:
         """Create the shell. `show` displays a sample of the output while a command runs."""
         self.state = ShellState(cwd or str(workspace.root))
         self._workspace = workspace

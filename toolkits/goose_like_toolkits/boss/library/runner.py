@@ -5,12 +5,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.sdk.live_output import LiveOutput
+from goose_like.sdk.live_output import LiveOutput, ShowOutput
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.workspace.processes.process import Process, describe_exit
 from goose_like.workspace.workspace import Workspace
@@ -34,7 +33,7 @@ async def run_code(
     source: str,
     workspace: Workspace,
     output: LimitedOutput,
-    show: Callable[[str], None],
+    show: ShowOutput,
     *,
     time_limit_s: float,
 ) -> CodeResult:
@@ -70,7 +69,7 @@ async def run_code(
 
 
 async def _read_output(
-    process: Process, output: LimitedOutput, show: Callable[[str], None], time_limit_s: float
+    process: Process, output: LimitedOutput, show: ShowOutput, time_limit_s: float
 ) -> tuple[int, str]:
     """Return the exit code, and the reason if the process was stopped."""
     live = LiveOutput(show)
