@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import re
 from collections.abc import Callable
 
 from goose_like.core.masking import MaskedBytes
@@ -11,6 +12,8 @@ HEAD_BYTES = 2048
 SHOW_BYTES = 4096
 MASKED_BYTES = 16_384  # a private key at the start of what is shown must be whole when it is masked
 
+_CUT_CHARACTER = re.compile(rb"[\x80-\xbf]{1,3}")
+
 ShowOutput = Callable[[str, int], None]
 """Shows a piece of output, and before it the number of lines that were skipped, if it is not 0."""
 
@@ -18,7 +21,7 @@ ShowOutput = Callable[[str, int], None]
 class LiveOutput:
     """A filter that shows output as it comes: the first 2 KiB, then at most 4 KiB ten times a second.
 
-    Lines between are skipped and counted. Secrets are masked.
+    The newest output is always shown. Of a line that is longer, the middle is missing. Secrets are masked.
     """
 
     def __init__(self, show: ShowOutput) -> None:
@@ -55,7 +58,7 @@ class LiveOutput:
         self._waiting = b""
         skipped_lines = 0
         if len(data) > SHOW_BYTES or self._skipped_lines:
-            newest = data[-SHOW_BYTES:].partition(b"\n")[2]
+            newest = _cut_to_end(data)
             skipped_lines = self._skipped_lines + data.count(b"\n") - newest.count(b"\n")
             self._skipped_lines = 0
             self._decoder.reset()
@@ -73,3 +76,11 @@ class LiveOutput:
             self._is_in_line = bool(text) and not text.endswith("\n")
             self._show(text, skipped_lines)
         return bool(text or skipped_lines)
+
+
+def _cut_to_end(data: bytes) -> bytes:
+    """Return the newest output from the start of a line on, or of a character in a line that is longer."""
+    newest = data[-SHOW_BYTES:]
+    if (start := newest.find(b"\n") + 1) and start < len(newest):
+        return newest[start:]
+    return newest[match.end() :] if (match := _CUT_CHARACTER.match(newest)) else newest
