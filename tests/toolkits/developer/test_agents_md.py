@@ -152,6 +152,20 @@ def test_long_hints_are_cut_and_say_so(tmp_path):
     assert all(hint.is_cut and hint.text.endswith(f"[cut; the rest is in {hint.file}]") for hint in found)
 
 
+def test_imports_are_cut_before_the_files_that_import_them(tmp_path):
+    below = tmp_path / "below"
+    below.mkdir()
+    (tmp_path / ".git").mkdir()
+    sizes = {"AGENTS.md": 9, "a.md": 12, "deep.md": 5, "below/AGENTS.md": 2, "below/b.md": 5, "below/c.md": 12}
+    imports = {"AGENTS.md": "@a.md ", "a.md": "@deep.md ", "below/AGENTS.md": "@b.md @c.md "}
+    for name, size in sizes.items():
+        (tmp_path / name).write_text(imports.get(name, "x").ljust(size * 1000, "."))
+    found = load_hints(below)
+    assert [str(hint.file.relative_to(tmp_path)) for hint in found] == [*sizes]
+    assert [len(hint.text.partition("\n[cut; ")[0]) // 1000 for hint in found] == [9, 4, 0, 2, 5, 12]
+    assert [hint.file.name for hint in found if hint.is_cut] == ["a.md", "deep.md"]
+
+
 async def test_cut_hints_are_reported_with_the_limits(tmp_path):
     async with open_developer(tmp_path) as made:
         (made.root / "AGENTS.md").write_text("x" * 20_000)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from goose_like.config.paths import config_folder, find_repository_root
 from goose_like.core.errors import GooseLikeError
@@ -38,6 +38,15 @@ class HintFile:
     problem: str = ""
 
 
+class _Loaded(NamedTuple):
+    """A file that was read. `depth` is 0 for an instruction file, and higher by 1 for each import on the way to it."""
+
+    file: Path
+    data: bytes
+    problem: str = ""
+    depth: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
     """The files below one folder, and how they are opened."""
@@ -57,30 +66,33 @@ def load_hints(
     """Load the user's hints, then the project's from the repository root down to `cwd`.
 
     The nearest file comes last, where a model gives it the most weight, and is cut last. Each file is followed by
-    those that it imports with `@path`. A project's file is left out if it is ignored, or a link to an ignored file.
-    .goosehints are Jinja templates, as in goose 0.9. `open_file` opens the project's files that others include.
+    those that it imports with `@path`. Imports are cut before all instruction files, the deepest ones first.
+    A project's file is left out if it is ignored, or a link to an ignored file. .goosehints are Jinja templates, as in
+    goose 0.9. `open_file` opens the project's files that others include.
     """
     user = _Source(config_folder(), _open, lambda _: False)
     project = _Source(find_repository_root(cwd), open_file, is_ignored)
     seen: set[Path] = set()
-    found: list[tuple[Path, bytes, str]] = []
+    found: list[_Loaded] = []
     for source, files in ((user, _find_user_files()), (project, _find_project_files(cwd))):
         for file in files:
             found += _load_file(file, source, seen)
-    hints: list[HintFile] = []
-    room = MAX_BYTES
-    for file, data, problem in reversed(found):
-        kept = data[: min(MAX_FILE_BYTES, room)]
-        room -= len(kept)
-        is_cut = len(kept) < len(data)
-        text = kept.decode(errors="ignore").strip()
-        shown = f"{text}\n[cut; the rest is in {file}]".lstrip() if is_cut else text
-        hints.append(HintFile(file, shown, is_cut, problem))
-    return hints[::-1]
+    nearest_first, room, kept = found[::-1], MAX_BYTES, dict[Path, bytes]()
+    for loaded in sorted(nearest_first, key=lambda loaded: loaded.depth):
+        kept[loaded.file] = loaded.data[: min(MAX_FILE_BYTES, room)]
+        room -= len(kept[loaded.file])
+    return [_make_hint(loaded, kept[loaded.file]) for loaded in found]
 
 
-def _load_file(file: Path, source: _Source, seen: set[Path]) -> Iterator[tuple[Path, bytes, str]]:
-    """Yield a file and its imports, each with its bytes and its problem."""
+def _make_hint(loaded: _Loaded, kept: bytes) -> HintFile:
+    is_cut = len(kept) < len(loaded.data)
+    text = kept.decode(errors="ignore").strip()
+    shown = f"{text}\n[cut; the rest is in {loaded.file}]".lstrip() if is_cut else text
+    return HintFile(loaded.file, shown, is_cut, loaded.problem)
+
+
+def _load_file(file: Path, source: _Source, seen: set[Path]) -> Iterator[_Loaded]:
+    """Yield a file and its imports."""
     if source.is_ignored(file) or file.resolve() in seen:
         return
     try:
@@ -93,17 +105,17 @@ def _load_file(file: Path, source: _Source, seen: set[Path]) -> Iterator[tuple[P
     seen.add(file.resolve())
     if file.name == _TEMPLATE:
         root = source.root if file.is_relative_to(source.root) else file.parent
-        yield file, *_fill_in(file, data, root, source.open_file)
+        yield _Loaded(file, *_fill_in(file, data, root, source.open_file))
         return
     problems: list[str] = []
     imported = list(_load_imports(file, data, source, seen, problems, 1))
-    yield file, data, "\n".join(problems)
+    yield _Loaded(file, data, "\n".join(problems))
     yield from imported
 
 
 def _load_imports(
     file: Path, data: bytes, source: _Source, seen: set[Path], problems: list[str], depth: int
-) -> Iterator[tuple[Path, bytes, str]]:
+) -> Iterator[_Loaded]:
     """Yield the files that a file imports with `@path`, each once. Code spans and blocks import nothing."""
     for path in _find_imports(data.decode(errors="replace")):
         try:
@@ -122,7 +134,7 @@ def _load_imports(
             problems.append(f"{file}: @{path} is not imported: {error}")
             continue
         seen.add(target)
-        yield target, text, ""
+        yield _Loaded(target, text, depth=depth)
         yield from _load_imports(target, text, source, seen, problems, depth + 1)
 
 
