@@ -224,6 +224,22 @@ def test_imports_stay_in_the_workspace_and_have_a_depth(tmp_path):
     assert "@5.md is not imported: imports go at most 5 files deep" in found[0].problem
 
 
+def test_imports_from_the_home_folder_are_refused_like_others_outside(tmp_path, monkeypatch):
+    home, root = tmp_path / "home", tmp_path / "home/src/root"
+    (home / ".claude").mkdir(parents=True)
+    root.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".claude/x.md").write_text("open sesame")
+    (root / "in.md").write_text("within")
+    (root / "~").mkdir()
+    (root / "~/odd.md").write_text("in a folder with that name")
+    names = "@~/.claude/x.md @~/src/root/in.md @~/missing.md @~no-such-user/x.md @~ @./~/odd.md @~/odd.md"
+    (root / "AGENTS.md").write_text(names)
+    found = load_hints(root)
+    assert [hint.text for hint in found[1:]] == ["within", "in a folder with that name"]
+    assert found[0].problem == f"{root}/AGENTS.md: @~/.claude/x.md is not imported: it is not below {root}"
+
+
 @pytest.mark.parametrize("data", [b"", b" \n", b"\0\1\2"])
 def test_what_is_no_text_is_no_hint(tmp_path, data):
     (tmp_path / "AGENTS.md").write_bytes(data)

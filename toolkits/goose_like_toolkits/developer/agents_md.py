@@ -1,5 +1,6 @@
 """Instructions for agents from AGENTS.md, the files of other agents and .goosehints, by the project and the user."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -119,7 +120,7 @@ def _load_imports(
     """Yield the files that a file imports with `@path`, each once. Code spans and blocks import nothing."""
     for path in _find_imports(data.decode(errors="replace")):
         try:
-            target = (file.parent / path).expanduser().resolve()
+            target = (file.parent / os.path.expanduser(path)).resolve()
             if target in seen or not target.is_file():
                 continue
             if not target.is_relative_to(source.root.resolve()):
