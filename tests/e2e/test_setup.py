@@ -23,6 +23,15 @@ def test_a_person_sets_up_a_provider(place, open_screen):
     assert KEY in (place.home / "config/keys.yaml").read_text()
 
 
+def test_a_file_that_cannot_be_changed_is_told_before_the_questions(place, open_screen):
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text("use: gone\n")
+    terminal = open_screen("setup")
+    assert terminal.wait_exit() == 2
+    assert "use: unknown profile 'gone'" in terminal.text
+    assert "Choose a provider" not in terminal.text
+
+
 def test_a_model_that_does_not_answer_is_not_kept(place, open_screen):
     with threaded([listed("big"), refusal(404, "no such model")]) as server:
         write_row(place, server, processor="big")

@@ -11,7 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,31 +83,69 @@ def use_profile(name: str) -> Path:
     return _change_file({"use": name}, replaces=_USE)
 
 
-def set_model(model: str) -> Path:
-    """Make a model the processor of the default profile: the one that `use` names, else `default`.
+def set_models(processor: str, accelerator: str | None = None) -> Path:
+    """Make models those of the default profile: the one that `use` names, else `default`.
+
+    Without an accelerator, the processor does its work too, also if the profile names another one until now.
 
     Raises:
-        ProfileError: the profile is written in a form that cannot be changed automatically. The text says what to add.
+        ProfileError: `use` names no profile, or the profile is written in a form that cannot be changed automatically.
+            The text says what to add.
     """
+    file = get_profiles_file()
+    before, draft = _draft_models(processor, accelerator)
+    return replace_profiles_file(file, before, draft)
+
+
+def check_models_can_be_set() -> None:
+    """Raise the error that `set_models` would raise, so that a person does not answer questions in vain."""
+    _draft_models("PROVIDER:MODEL", "PROVIDER:FAST_MODEL")
+    real = resolve_path(get_profiles_file())
+    folder = next(place for place in real.parents if place.exists())
+    if not os.access(folder, os.W_OK):
+        raise GooseLikeError(f"{real} cannot be changed; make {folder} writable")
+
+
+def _draft_models(processor: str, accelerator: str | None) -> tuple[str | None, str]:
+    """Return the text of `profiles.yaml` and the text with other models. Raise as `set_models`."""
     name = find_selected_profile() or "default"
     known = {source.name: source for source in reversed(list_profile_sources())}
-    if name not in known or not _is_own(known[name]):
-        return _change_file({name: {"extends": name, "processor": model}})
-    file, source = get_profiles_file(), known[name]
-    block = re.compile(rf"(?m)^{re.escape(name)}:[ \t]*(#.*)?\r?\n(([ \t]+.*|[ \t]*)(\r?\n|\Z))*")
-    text = read_profiles_file(file) or ""
+    file = get_profiles_file()
+    if name not in known:
+        raise ProfileError(f"{file}: use: {describe_unknown_profile(name, known)}")
+    before, source = read_profiles_file(file), known[name]
+    models = {"processor": processor} | ({"accelerator": accelerator} if accelerator else {})
+    if not _is_own(source):
+        return before, _draft_addition(file, before, {name: {"extends": name, **models}})
+    if source.error or not isinstance(source.data, Mapping | None):
+        load_profile(name)  # raises the error with its place
+    old = source.data or {}
+    if not accelerator and "accelerator" in old:
+        models["accelerator"] = processor
+    block = re.compile(rf"(?m)^{re.escape(name)}:[ \t]*(#.*)?(\r?\n|\Z)(([ \t]+.*|[ \t]*)(\r?\n|\Z))*")
+    text = before or ""
     if source.file == file and (found := block.search(text)):
-        line = re.compile(r"(?m)^([ \t]+)processor:[ \t]*[^\s{#][^#\r\n]*?(?=[ \t]*(#.*)?\r?$)")
-        value = format_document({"processor": model}).strip()
-        changed, count = line.subn(lambda match: f"{match[1]}{value}", found[0], count=1)
-        before = _parse(file, text)
-        if not count and "processor" not in before[name]:
-            changed = re.sub(r"\n([ \t]+)", lambda match: f"\n{match[1]}{value}{match[0]}", found[0], count=1)
+        changed = found[0]
+        for key, value in reversed(models.items()):
+            changed = _set_line(changed, key, value, is_new=key not in old)
         draft = text[: found.start()] + changed + text[found.end() :]
-        if _parse(file, draft) == {**before, name: {**before[name], "processor": model}}:
+        if _has_data(file, draft, {**_parse(file, text), name: {**old, **models}}):
             load_profile(name, drafts={file: draft})
-            return replace_profiles_file(file, text, draft)
-    raise ProfileError(f"add this to your profile {name!r} in {source.file}: `processor: {model}`")
+            return before, draft
+    lines = " and ".join(f"`{key}: {value}`" for key, value in models.items())
+    raise ProfileError(f"add this to your profile {name!r} in {source.file}: {lines}")
+
+
+def _set_line(block: str, key: str, value: str, *, is_new: bool) -> str:
+    """Return the text of a profile with another value of a key, which is added below the first line if it is new."""
+    entry = format_document({key: value}).strip()
+    if not is_new:
+        line = re.compile(rf"(?m)^([ \t]+){key}:[ \t]*[^\s{{#][^#\r\n]*?(?=[ \t]*(#.*)?\r?$)")
+        return line.sub(lambda match: f"{match[1]}{entry}", block, count=1)
+    head, _, rest = block.partition("\n")
+    indent = match[1] if (match := re.search(r"(?m)^([ \t]+)[^\s#]", rest)) else "  "
+    end = "\r\n" if head.endswith("\r") else "\n"
+    return f"{head}\n{indent}{entry}{end}{rest}"
 
 
 def find_errors(file: Path, text: str) -> str | None:
@@ -162,32 +200,42 @@ def _change_file(wanted: dict[str, Any], replaces: re.Pattern[str] | None = None
     """Append data and comments to the file, or put the data where `replaces` matches."""
     file = get_profiles_file()
     with _lock_files():
-        before = read_profiles_file(file)
-        text = NEW_FILE if before is None else before
-        end = "\r\n" if "\r\n" in text else "\n"
-        added = format_document(wanted).rstrip("\n").replace("\n", end)
-        if replaces and replaces.search(text):
-            changed = replaces.sub(lambda _: added, text, count=1)
-        else:
-            changed = (
-                text + ("" if text.endswith("\n") or not text else end) + end + added + end + hints.replace("\n", end)
-            )
-        expected = {**_parse(file, text), **wanted}
-        try:
-            actual = _parse(file, changed)
-        except ProfileError:
-            actual = {}
-        if actual != expected:
-            entry = json.dumps(wanted)[1:-1]
-            raise ProfileError(f"{file} has a form that cannot be changed automatically; add this by hand: {entry}")
-        load_profile(next(iter(wanted)) if "use" not in wanted else None, drafts={file: changed})
-        return _write(file, changed)
+        return _write(file, _draft_addition(file, read_profiles_file(file), wanted, replaces, hints))
+
+
+def _draft_addition(
+    file: Path,
+    before: str | None,
+    wanted: dict[str, Any],
+    replaces: re.Pattern[str] | None = None,
+    hints: str = "",
+) -> str:
+    """Return the text of the file with more data and comments, or with the data where `replaces` matches."""
+    text = NEW_FILE if before is None else before
+    end = "\r\n" if "\r\n" in text else "\n"
+    added = format_document(wanted).rstrip("\n").replace("\n", end)
+    if replaces and replaces.search(text):
+        changed = replaces.sub(lambda _: added, text, count=1)
+    else:
+        changed = text + ("" if text.endswith("\n") or not text else end) + end + added + end + hints.replace("\n", end)
+    if not _has_data(file, changed, {**_parse(file, text), **wanted}):
+        entry = json.dumps(wanted)[1:-1]
+        raise ProfileError(f"{file} has a form that cannot be changed automatically; add this by hand: {entry}")
+    load_profile(next(iter(wanted)) if "use" not in wanted else None, drafts={file: changed})
+    return changed
 
 
 def _parse(file: Path, text: str) -> dict[str, Any]:
     """Parse the text of a file of profiles, with the errors of the profile loader."""
     list_profile_sources(drafts={file: text})
     return dict(read_yaml(file, {file: text}).data)
+
+
+def _has_data(file: Path, text: str, expected: Mapping[str, Any]) -> bool:
+    try:
+        return _parse(file, text) == expected
+    except ProfileError:
+        return False
 
 
 @contextmanager

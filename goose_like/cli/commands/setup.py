@@ -28,6 +28,7 @@ def run_setup() -> None:
     """Ask for provider, key and model, try the model, and make it the default."""
     if not has_person():
         raise UsageError(NO_TERMINAL)
+    profiles_yaml.check_models_can_be_set()
     provider = pick_alone("Choose a provider", [_make_provider_choice(name) for name in _list_providers()])
     if provider is None:
         print("nothing was changed")
@@ -43,7 +44,7 @@ def run_setup() -> None:
         return
     print(f"trying {model} ...", file=sys.stderr)
     print(f"{model} answers: {to_one_line(asyncio.run(_try_model(model)), 60)}")
-    print(f"{model} is now the default model: {profiles_yaml.set_model(model)}; start a session with: goose-like")
+    print(f"{model} is now the default model: {profiles_yaml.set_models(model)}; start a session with: goose-like")
 
 
 def _list_providers() -> list[str]:

@@ -14,11 +14,12 @@ from goose_like.cli.commands.profiles_yaml import (
     HINTS,
     NEW_FILE,
     add_profile,
+    check_models_can_be_set,
     find_errors,
     format_schema,
     read_profiles_file,
     replace_profiles_file,
-    set_model,
+    set_models,
     use_profile,
 )
 from goose_like.config.profile import build_profiles_schema
@@ -138,26 +139,103 @@ def test_what_is_used_may_extend_the_default(home):
             "a: {}\ndefault: # mine\n\n    processor: 'openai:old' # fast\n    sandbox: full\nb: {processor: x}\n",
             "a: {}\ndefault: # mine\n\n    processor: openai:new # fast\n    sandbox: full\nb: {processor: x}\n",
         ),
+        ("default:\n", "default:\n  processor: openai:new\n"),
+        ("default:", "default:\n  processor: openai:new\n"),
+        ("default:  # mine\na: {}\n", "default:  # mine\n  processor: openai:new\na: {}\n"),
+        ("default:\n      # none yet\n\na: {}\n", "default:\n  processor: openai:new\n      # none yet\n\na: {}\n"),
+        ("default:\r\n  sandbox: full\r\n", "default:\r\n  processor: openai:new\r\n  sandbox: full\r\n"),
+        (
+            "default:\n  accelerator: openai:mini  # cheap\n  processor: openai:old\n",
+            "default:\n  accelerator: openai:new  # cheap\n  processor: openai:new\n",
+        ),
+        ("use: mine\nmine:\ndefault: {}\n", "use: mine\nmine:\n  processor: openai:new\ndefault: {}\n"),
     ],
 )
 def test_a_new_default_model_keeps_the_rest(home, before, after):
     get_profiles_file().parent.mkdir(parents=True)
     if before is not None:
-        get_profiles_file().write_text(before)
-    set_model("openai:new")
-    assert get_profiles_file().read_text() == after
+        get_profiles_file().write_bytes(before.encode())
+    check_models_can_be_set()
+    assert read_profiles_file(get_profiles_file()) == before
+    set_models("openai:new")
+    assert read_profiles_file(get_profiles_file()) == after
     assert load_profile(None)[0].processor.model == "openai:new"
+    assert (load_profile(None)[0].accelerator or load_profile(None)[0].processor).model == "openai:new"
 
 
 @pytest.mark.parametrize(
-    "text", ["default: {sandbox: full}\n", "default:\n  processor: {model: local, window: 4096}\n"]
+    ("before", "after"),
+    [
+        (None, f"{NEW_FILE}\ndefault:\n  extends: default\n  processor: openai:new\n  accelerator: openai:fast\n"),
+        ("default:\n", "default:\n  processor: openai:new\n  accelerator: openai:fast\n"),
+        (
+            "default:\n  processor: openai:old\n",
+            "default:\n  accelerator: openai:fast\n  processor: openai:new\n",
+        ),
+        (
+            "default:\n  processor: openai:old\n  sandbox: full\n  accelerator: 'openai:mini'\n",
+            "default:\n  processor: openai:new\n  sandbox: full\n  accelerator: openai:fast\n",
+        ),
+    ],
+)
+def test_the_fast_model_is_set_too(home, before, after):
+    get_profiles_file().parent.mkdir(parents=True)
+    if before is not None:
+        get_profiles_file().write_text(before)
+    set_models("openai:new", "openai:fast")
+    assert get_profiles_file().read_text() == after
+    profile, _ = load_profile(None)
+    assert (profile.processor.model, profile.accelerator.model) == ("openai:new", "openai:fast")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "default: {sandbox: full}\n",
+        "default: {}\n",
+        "default: ~\n",
+        "default:\n  processor: {model: local, window: 4096}\n",
+        "default:\n  processor:\n    model: local\n",
+    ],
 )
 def test_a_model_that_cannot_be_changed_by_lines_is_told(home, text):
     get_profiles_file().parent.mkdir(parents=True)
     get_profiles_file().write_text(text)
     with pytest.raises(ProfileError, match=r"add this to your profile 'default' in .*: `processor: openai:new`"):
-        set_model("openai:new")
+        set_models("openai:new")
+    with pytest.raises(ProfileError, match=r"`processor: PROVIDER:MODEL` and `accelerator: PROVIDER:FAST_MODEL`"):
+        check_models_can_be_set()
     assert get_profiles_file().read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("use: gone\n", r"profiles.yaml: use: unknown profile 'gone'"),
+        ("use: defualt\ndefault: {}\n", r"use: unknown profile 'defualt'; did you mean 'default'\?"),
+        ("use: [a]\n", "use: expected the name of a profile"),
+        ("default: 5\n", "profile 'default' is no mapping"),
+        ("default:\n  - local\n", "profile 'default' is no mapping"),
+        ("default:\n  sandbox: none\n", "sandbox: expected"),
+        ("default: [\n", "no valid YAML"),
+        ("- default\n", "maps names to profiles"),
+        ("{a: {}}\n", "has a form that cannot be changed automatically"),
+    ],
+)
+def test_a_file_that_cannot_be_changed_is_found_before_the_questions(home, text, words):
+    get_profiles_file().parent.mkdir(parents=True)
+    get_profiles_file().write_text(text)
+    for change in (check_models_can_be_set, lambda: set_models("openai:new")):
+        with pytest.raises(ProfileError, match=words):
+            change()
+    assert get_profiles_file().read_text() == text
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_changed_is_found_before_the_questions(home):
+    home.mkdir(mode=0o500)
+    with pytest.raises(GooseLikeError, match=f"make {home} writable"):
+        check_models_can_be_set()
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "1", "a" * 65, "use", "a:", "../a", "ä b"])
