@@ -143,7 +143,7 @@ def doctor(profile: ProfileOption = None) -> None:
 
 @app.command(epilog="Example: goose-like setup")
 def setup() -> None:
-    """Choose provider, key and default model, and try one request. Needs a terminal."""
+    """Choose provider, key and default model, and try them. Needs a terminal."""
     from goose_like.cli.commands.setup import run_setup
 
     run_setup()

@@ -1,5 +1,7 @@
 """`goose-like setup` before a person: provider, key, model and one request."""
 
+import pytest
+
 from tests.e2e.test_login import KEY, write_row
 from tests.loopback import listed, refusal, said, sse, threaded
 
@@ -21,6 +23,29 @@ def test_a_person_sets_up_a_provider(place, open_screen):
         assert KEY not in terminal.text
     assert "  processor: mine:small\n" in (place.home / "config/profiles.yaml").read_text()
     assert KEY in (place.home / "config/keys.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("answer", "lines"),
+    [
+        (sse(said("fast hello")), "  processor: mine:big\n  accelerator: mine:tiny\n"),
+        (refusal(404, "no such model"), "  processor: mine:big\n"),
+    ],
+    ids=["it answers", "the server does not have it"],
+)
+def test_the_fast_model_of_the_provider_is_set_up_too(place, open_screen, answer, lines):
+    with threaded([listed("big"), sse(said("hello you")), answer]) as server:
+        write_row(place, server, processor="big", accelerator="tiny")
+        terminal = open_screen("setup", MINE_API_KEY=KEY)
+        terminal.see("Choose a provider")
+        terminal.type("mine:\r")
+        terminal.see("Choose the default model")
+        terminal.type("big\r")
+        assert terminal.wait_exit() == 0, terminal.text
+        assert [request.json["model"] for request in server.requests[1:]] == ["big", "tiny"]
+    text = (place.home / "config/profiles.yaml").read_text()
+    assert text.endswith(f"\ndefault:\n  extends: default\n{lines}")
+    assert ("with mine:tiny as fast model" in terminal.text) == ("tiny" in lines)
 
 
 def test_a_file_that_cannot_be_changed_is_told_before_the_questions(place, open_screen):

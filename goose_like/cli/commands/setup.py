@@ -25,7 +25,7 @@ NO_TERMINAL = (
 
 
 def run_setup() -> None:
-    """Ask for provider, key and model, try the model, and make it the default."""
+    """Ask for provider, key and model, try the model, and make it and the provider's fast model the default."""
     if not has_person():
         raise UsageError(NO_TERMINAL)
     profiles_yaml.check_models_can_be_set()
@@ -42,9 +42,11 @@ def run_setup() -> None:
     if model is None:
         print("no model was chosen; the default model stays")
         return
-    print(f"trying {model} ...", file=sys.stderr)
-    print(f"{model} answers: {to_one_line(asyncio.run(_try_model(model)), 60)}")
-    print(f"{model} is now the default model: {profiles_yaml.set_models(model)}; start a session with: goose-like")
+    _show_answer(model)
+    fast_model = _find_fast_model(provider, model)
+    place = profiles_yaml.set_models(model, fast_model)
+    more = f", with {fast_model} as fast model" if fast_model else ""
+    print(f"{model} is now the default model{more}: {place}; start a session with: goose-like")
 
 
 def _list_providers() -> list[str]:
@@ -76,6 +78,24 @@ def _choose_model(provider: str) -> str | None:
         raise UsageError(f"{provider} has no list of models; name one in profiles.yaml: processor: {provider}:MODEL")
     title = "Choose the default model (window, $ per million tokens in / out)"
     return pick_alone(title, [Choice(one.label, one.label, (format_window(one.window), one.price)) for one in offers])
+
+
+def _find_fast_model(provider: str, model: str) -> str | None:
+    """Return the provider's own fast model if it answers. Other servers with the same protocol may not have it."""
+    name = find_provider_class(provider).info.accelerator
+    if not name or (fast_model := f"{provider}:{name}") == model:
+        return None
+    try:
+        _show_answer(fast_model)
+    except GooseLikeError as error:
+        print(f"{error}; {model} does the work of the fast model, too", file=sys.stderr)
+        return None
+    return fast_model
+
+
+def _show_answer(model: str) -> None:
+    print(f"trying {model} ...", file=sys.stderr)
+    print(f"{model} answers: {to_one_line(asyncio.run(_try_model(model)), 60)}")
 
 
 async def _try_model(label: str) -> str:
