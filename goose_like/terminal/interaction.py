@@ -225,6 +225,32 @@ def handle_signals(act: Callable[[], object]) -> Iterator[list[signal.Signals]]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def exit_on_signals() -> Iterator[None]:
+    """Raise SystemExit for SIGTERM and SIGHUP within the block, so that code within it can restore the terminal.
+
+    The process would end at once otherwise, with a terminal that shows no typed keys.
+    """
+    received: list[int] = []
+
+    def handle(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        raise SystemExit(128 + number)
+
+    numbers = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield
+    except BaseException:  # the terminal may be gone, which causes other errors
+        if not received:
+            raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if received:
+        raise SystemExit(128 + received[0])
+
+
 def _exit_now(terminal: list[Any] | None, exit_code: int) -> None:
     """End the process at once, after restoring the terminal's settings and its cursor."""
     with suppress(OSError, termios.error):

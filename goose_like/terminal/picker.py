@@ -17,6 +17,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from .escape import escape_controls, measure_width, to_one_line
+from .interaction import exit_on_signals
 
 MAX_ROWS = 15
 PREVIEW_ROWS = 7
@@ -58,10 +59,14 @@ async def pick(
 
 
 def pick_alone(title: str, choices: Sequence[Choice[T]], **options: Any) -> T | None:
-    """Call `pick` without a running event loop. The list appears on standard error."""
+    """Call `pick` without a running event loop. The list appears on standard error.
+
+    Raises:
+        SystemExit: SIGTERM or SIGHUP arrived. The terminal is restored.
+    """
     output = Vt100_Output.from_pty(sys.stderr, os.environ.get("TERM"))
     output.enable_cpr = False  # answers to cursor position requests would mix with typed keys
-    with create_app_session(output=output):
+    with exit_on_signals(), create_app_session(output=output):
         choosing = pick(title, choices, **options)
         return asyncio.run(choosing)
 

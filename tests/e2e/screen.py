@@ -107,6 +107,11 @@ class ScreenTerminal:
         """Send a signal to the command, not to its process group."""
         self.process.send_signal(number)
 
+    @property
+    def is_raw(self) -> bool:
+        """True if the terminal hides typed keys, or passes them on before the line is complete."""
+        return termios.tcgetattr(self._ours)[3] & (termios.ICANON | termios.ECHO) != termios.ICANON | termios.ECHO
+
     def hang_up(self) -> int:
         """Close the terminal like a window and return the exit code."""
         os.close(self._ours)

@@ -125,3 +125,32 @@ def test_a_signal_ends_a_session_that_shows_a_list(session, number):
     terminal.see("▸ default")
     terminal.signal(number)
     assert terminal.wait_exit() == 128 + number
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("words", [("-r",), ("session", "resume"), ("setup",)], ids=" ".join)
+def test_a_signal_at_a_list_before_a_session_restores_the_terminal(open_screen, place: Place, words, number):
+    assert place.run("run", "--session", "old", "--model", place.script("done"), "hi").returncode == 0
+    terminal = open_screen(*words, columns=80, rows=24)
+    terminal.see("↑↓ move")
+    assert terminal.is_raw
+    terminal.signal(number)
+    assert terminal.wait_exit() == 128 + number
+    assert not terminal.is_raw
+    assert "Traceback" not in terminal.text
+
+
+def test_a_window_that_closes_at_a_list_ends_the_command(open_screen, place: Place):
+    terminal = open_screen("setup", columns=80, rows=24)
+    terminal.see("↑↓ move")
+    assert terminal.hang_up() == 129
+
+
+def test_nohup_keeps_a_list_open(open_screen, place: Place):
+    terminal = open_screen("setup", columns=80, rows=24, shell="trap '' HUP; exec \"$@\"")
+    terminal.see("↑↓ move")
+    terminal.signal(signal.SIGHUP)
+    terminal.type("anthropic")
+    terminal.see("> anthropic")
+    terminal.type(ESC)
+    assert terminal.wait_exit() == 0

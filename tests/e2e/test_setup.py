@@ -1,5 +1,7 @@
 """`goose-like setup` before a person: provider, key, model and one request."""
 
+import signal
+
 import pytest
 
 from tests.e2e.test_login import KEY, write_row
@@ -55,6 +57,20 @@ def test_a_file_that_cannot_be_changed_is_told_before_the_questions(place, open_
     assert terminal.wait_exit() == 2
     assert "use: unknown profile 'gone'" in terminal.text
     assert "Choose a provider" not in terminal.text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_at_the_key_restores_the_terminal(place, open_screen, number):
+    with threaded([listed("big")]) as server:
+        write_row(place, server)
+        terminal = open_screen("setup")
+        terminal.see("Choose a provider")
+        terminal.type("mine:\r")
+        terminal.see("MINE_API_KEY (not shown)")
+        assert terminal.is_raw
+        terminal.signal(number)
+        assert terminal.wait_exit() == 128 + number
+    assert not terminal.is_raw
 
 
 def test_a_model_that_does_not_answer_is_not_kept(place, open_screen):

@@ -12,6 +12,7 @@ from goose_like.core.spelling import did_you_mean
 from goose_like.providers.base import ProviderInfo, SupportsProbe
 from goose_like.providers.registry import find_provider_class, list_provider_names
 from goose_like.terminal.escape import to_one_line
+from goose_like.terminal.interaction import exit_on_signals
 from goose_like.terminal.report_table import print_table
 
 _MAX_MODELS = 40
@@ -65,8 +66,7 @@ def check_provider(wanted: str) -> int:
 def log_in(name: str, *, is_checked: bool) -> None:
     """Read a key from a hidden prompt or standard input, and store it after the provider's server accepted it."""
     variable, factory = _get_key_variable(name), find_provider_class(name)
-    typed = getpass.getpass(f"{variable} (not shown): ") if sys.stdin.isatty() else sys.stdin.readline()
-    key = typed.strip()
+    key = _read_key(variable).strip()
     if not key:
         raise UsageError(f"no key was given; type it, or: goose-like provider login {name} < FILE")
     if not (key.isascii() and key.isprintable()):
@@ -78,6 +78,13 @@ def log_in(name: str, *, is_checked: bool) -> None:
     print(f"{variable} is stored in {secrets.store_key(variable, key)} ({verdict})")
     if os.environ.get(variable):
         print(f"note: {variable} in the environment takes precedence")
+
+
+def _read_key(variable: str) -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline()
+    with exit_on_signals():
+        return getpass.getpass(f"{variable} (not shown): ")
 
 
 def log_out(name: str) -> None:
