@@ -14,6 +14,7 @@ from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.config.private_folder import remove_abandoned_folders
 from goose_like.config.profile import PermissionLists, Profile
 from goose_like.config.profile_loader import describe_goose09_profiles
+from goose_like.config.secrets import find_key_location
 from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.providers.registry import choose_models, find_provider_class, format_model_label
@@ -102,14 +103,15 @@ def describe_start(choice: ProfileChoice) -> list[str]:
     """Describe the model and why it is used, the limits, and what to type, for a person's first session."""
     profile = choice.profile
     processor, _ = choose_models(profile)
+    variable = find_provider_class(processor.provider).info.key_variable
     if choice.model:
         reason = "from --model"
-    elif processor.provider == "local" and profile.name == "local":
+    elif processor.provider == "local" and (profile.name == "local" or not profile.processor):
         reason = "small; no API key is set: goose-like setup"
     elif profile.processor:
         reason = f"from the profile {profile.name!r}"
     else:
-        reason = f"{find_provider_class(processor.provider).info.key_variable} is set"
+        reason = f"{variable} from {find_key_location(variable)}"
     is_asking = profile.approval != "yolo"
     further = "goose-like asks before it goes further" if is_asking else "goose-like goes further without asking"
     limits = {"full": "none; commands have all your rights", "read-only": "nothing can be changed"}.get(
