@@ -47,14 +47,13 @@ async def run(
     **more: object,
 ) -> CodeResult:
     output = LimitedOutput(workspace.root / "output.txt", 2_000)
-    shown: list[str] = []
     return await run_code(
         code,
         library or workspace.root / "library.py",
         source,
         workspace,
         output,
-        show or shown.append,
+        show or (lambda *_: None),
         **{"time_limit_s": 60.0, **more},  # type: ignore[arg-type]
     )
 
@@ -66,7 +65,7 @@ async def test_library_and_files_beside_it_are_imported_and_no_files_remain(work
     library.write_text("def f(): return 'stale'\n")
     shown: list[str] = []
     code = "from library import f\nimport beside\nprint(f())"
-    result = await run(workspace, code, "def f(): return 'é'\n", library, show=shown.append)
+    result = await run(workspace, code, "def f(): return 'é'\n", library, show=lambda text, _: shown.append(text))
     assert (result.text, result.is_success) == ("é", True)
     assert "".join(shown) == "é\n"
     assert sorted(path.name for path in workspace.root.rglob("*.py*")) == ["beside.py", "library.py"]
@@ -95,7 +94,7 @@ async def test_time_limit_kills_the_process_tree(workspace: Workspace) -> None:
 async def test_cancelling_kills_the_process_tree(workspace: Workspace) -> None:
     begun = asyncio.Event()
     code = "import os\nopen('pid', 'w').write(str(os.getpid()))\nos.mkfifo('pipe')\nprint('begun')\nopen('pipe')"
-    task = asyncio.create_task(run(workspace, code, show=lambda text: begun.set()))
+    task = asyncio.create_task(run(workspace, code, show=lambda *_: begun.set()))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
