@@ -17,8 +17,9 @@ _MAX_REPEATS = 10_000
 _MAX_DEPTH = 100
 _VALUES_PER_CHARACTER = 4  # at most: `[:,:]` has a value, a pair of empty ones and their mapping per colon
 _MAX_ERROR_CHARACTERS = 500
+_TOO_DEEP = "it nests too deep; write it flatter"
 _TAG = "tag:yaml.org,2002:"
-_TEXT, _MAPPING = f"{_TAG}str", f"{_TAG}map"
+_TEXT, _MAPPING, _MERGE = f"{_TAG}str", f"{_TAG}map", f"{_TAG}merge"
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may have been built without libyaml
 
@@ -34,6 +35,14 @@ class StandardLoader(_SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         if is_plain_mapping and all(key.tag == _TEXT for key, _ in node.value):  # no merge of other mappings
             return {self.construct_object(key, deep): self.construct_object(value, deep) for key, value in node.value}
         return super().construct_object(node, deep)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merge other mappings into this one. PyYAML 6.0.4 takes the first of two equal keys where the last must win."""
+        has_merge = any(key.tag == _MERGE for key, _ in node.value)
+        super().flatten_mapping(node)
+        if has_merge:
+            pairs = {(key.tag, str(key.value)): (key, value) for key, value in node.value}
+            node.value = [*pairs.values()]
 
 
 class YamlError(ValueError):
@@ -109,7 +118,8 @@ def convert_yaml_errors(text: str) -> Iterator[None]:
         mark = error.problem_mark or error.context_mark
         # At the end of the text libyaml reports one line too many.
         line = min(mark.line + 1, max(len(text.splitlines()), 1)) if mark else 1
-        raise YamlError(f"this is no valid YAML: {error.problem or error.context}", line) from error
+        problem = f"this is no valid YAML: {error.problem or error.context}"
+        raise YamlError(_TOO_DEEP if "nesting depth" in problem else problem, line) from error
     except Exception as error:  # PyYAML lets some of its own errors escape: `!!bool x` is a KeyError
         raise YamlError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
 
@@ -152,7 +162,7 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, Loader=StandardLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
-            raise YamlError("it nests too deep; write it flatter", 1)
+            raise YamlError(_TOO_DEEP, 1)
 
 
 def _iterate_nodes(top: yaml.Node | None) -> Iterator[yaml.Node]:

@@ -33,7 +33,7 @@ def make(tools: str, parent: Profile = PARENT):
         ("Grep, Bash", ["shell"], "workspace"),
         ("shell", ["shell"], "workspace"),
         ("Read, Edit", ["read_file", "patch_file"], "workspace"),
-        ("NotebookEdit", ["patch_file"], "workspace"),
+        ("Skill", ["patch_file"], "workspace"),
         ("start_process", ["start_process"], "workspace"),
         ("KillShell", ["cancel_process"], "workspace"),
         ("[read_file, write_file]", ["read_file", "write_file"], "workspace"),
@@ -52,7 +52,7 @@ def test_a_star_means_all_tools(tools):
 @pytest.mark.parametrize(
     ("tools", "picked", "note"),
     [
-        ("Read, mcp__x, WebSearch", ["read_file"], "works without mcp__x, WebSearch: no tool here matches"),
+        ("Read, mcp__x, Skill", ["read_file"], "works without mcp__x, Skill: no tool here matches"),
         ("Read, Bash(git log", ["read_file"], "works without Bash(git log: no tool here matches"),
         ("Read, Bash(a)(b), Grep(", ["read_file"], "works without Bash(a)(b), Grep(: no tool here matches"),
         ("Bash(git diff:*), Read", ["shell", "read_file"], "gets Bash(git diff:*) without the limit in parentheses"),
@@ -73,7 +73,7 @@ def test_a_tool_that_the_parent_lacks_is_reported():
     )
 
 
-@pytest.mark.parametrize("tools", ["mcp__x", "mcp__x, WebSearch(y)", "Bash(git log", "_, (x)"])
+@pytest.mark.parametrize("tools", ["mcp__x", "mcp__x, Skill(y)", "Bash(git log", "_, (x)"])
 def test_a_file_without_any_tool_is_skipped(tools):
     with pytest.raises(GooseLikeError, match=r"the agent 'a': no tool here matches .*; name others in its file"):
         make(tools)
