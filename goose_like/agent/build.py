@@ -11,6 +11,7 @@ from goose_like import __version__
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS, load_entry_point
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
+from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import ProfileError, prefix_error_path
 from goose_like.core.events import SessionStarted
 from goose_like.core.notifier import Notifier
@@ -54,6 +55,7 @@ async def build_exchange(
     notifier: Notifier,
     *,
     session: Session | None = None,
+    project: ProjectConfig | None = None,
     workspace: Workspace | None = None,
     parent_workspace: Workspace | None = None,
     folder: Path | None = None,
@@ -66,8 +68,9 @@ async def build_exchange(
     """Build the exchange of a profile, and close everything that was opened at the end of the block.
 
     The defaults are a temporary session, a workspace in the current folder, and the models of the profile. Arguments
-    that the caller passes stay open. A subagent passes the `parent_workspace`, whose undo covers its changes, and works
-    there or in `folder`, a worktree; it is never allowed more. Toolkits see `toolkit_profile`, or else `profile`.
+    that the caller passes stay open. `project` has the trusted files of the repository. A subagent passes the
+    `parent_workspace`, whose undo covers its changes, and works there or in `folder`, a worktree; it is never allowed
+    more. Toolkits see `toolkit_profile`, or else `profile`.
     `client` adds to all that. With `logs_prints`, which leaves standard output alone, toolkits that print write a log.
 
     Raises:
@@ -88,8 +91,14 @@ async def build_exchange(
         undo = _start_undo(workspace, journal, stack) if session.is_kept and parent_workspace is None else None
         limits = limits or profile.limits
         view = ExchangeView(session, models, journal)
-        wiring = {"exchange_view": view, "workspace": workspace, "session": session, "limits": limits}
-        wiring["profile"] = toolkit_profile or profile
+        wiring = {
+            "exchange_view": view,
+            "workspace": workspace,
+            "session": session,
+            "limits": limits,
+            "profile": toolkit_profile or profile,
+            "project": project,
+        }
         toolkits = await _create_toolkits(profile.toolkits, left_out, journal, stack, **wiring)
         hooks = ToolkitHooks(journal, toolkits)
         tools = apply_tool_rules(_collect_tools(toolkits) | client.tools, workspace)

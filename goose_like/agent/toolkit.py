@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from typing_extensions import override
 
 from goose_like.config.profile import Limits, Profile
+from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import ToolProgress
 from goose_like.core.notifier import Notifier
@@ -71,7 +72,8 @@ class Toolkit:
     Mark methods with `@tool` and give them type hints and a docstring. Explain in `prompt` what the model must know.
 
     The base class sets `notifier` (also as `interface`), `dependencies`, `exchange_view`, `workspace`, `session`,
-    `limits`, `profile` and `config`, the toolkit's `config:` in the profile. With `config: {tools: [...]}` a profile
+    `limits`, `profile`, `project` (the trusted files of the repository, if given) and `config`, the toolkit's `config:`
+    in the profile. With `config: {tools: [...]}` a profile
     picks some of the tools.
 
     `has_local_access`: the tools may read, change or run something on this machine. The HTTP server serves such a
@@ -86,6 +88,7 @@ class Toolkit:
     session: Session
     limits: Limits
     profile: Profile
+    project: ProjectConfig | None = None
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         self.notifier = self.interface = notifier

@@ -36,11 +36,14 @@ class TurnRequest:
         return self.message if isinstance(self.message, str) else self.message.first_text
 
 
-async def run_turn(exchange: Exchange, request: TurnRequest) -> TurnFinished:
-    """Run one turn like `Exchange.reply`, with the options of the request. They end with the turn."""
+async def run_turn(exchange: Exchange, request: TurnRequest, processor: ModelChoice | None = None) -> TurnFinished:
+    """Run one turn like `Exchange.reply`, with the options of the request. They end with the turn.
+
+    `processor` is the model of the profile, with its server.
+    """
     async with AsyncExitStack() as stack:
         models, tools = exchange.models, exchange.tools
-        if request.model and (model := _open_model(exchange, request.model)):
+        if model := _open_model(exchange, request.model, processor):
             stack.push_async_callback(model.provider.close)
             models = ModelPair(model, models.accelerator)
         if request.is_read_only:
@@ -50,15 +53,35 @@ async def run_turn(exchange: Exchange, request: TurnRequest) -> TurnFinished:
         return await replace(exchange, models=models, tools=tools).reply(request.message)
 
 
-def _open_model(exchange: Exchange, name: str) -> Model | None:
+def _open_model(exchange: Exchange, name: str, processor: ModelChoice | None) -> Model | None:
     """Open the model of a command. If it cannot be used, say so, and leave the turn to the session's model."""
     current = exchange.models.processor
     try:
-        label = find_model_label(name, current.label.partition(":")[0])
-        return open_model(ModelChoice(model=label)) if label not in ("", current.label) else None
-    except (GooseLikeError, ValueError) as error:
+        return open_named_model(name, current, processor)
+    except GooseLikeError as error:
         exchange.journal.log(f"{current.label} answers, since the model {name!r} can't be used: {error}")
         return None
+
+
+def open_named_model(name: str, current: Model, choice: ModelChoice | None) -> Model | None:
+    """Open the model of a command or an agent, or return None for the session's own model.
+
+    `choice` is the one of the profile: a model of the same provider is asked for at the same server.
+
+    Raises:
+        GooseLikeError: nobody knows the model, or it cannot be used.
+    """
+    provider = current.label.partition(":")[0]
+    label = find_model_label(name, provider) if name else ""
+    if label in ("", current.label):
+        return None
+    try:
+        named = ModelChoice(model=label)
+    except ValueError as error:
+        raise GooseLikeError(str(error)) from error
+    if choice and choice.provider == named.provider:
+        named = named.model_copy(update={"base_url": choice.base_url})
+    return open_model(named)
 
 
 def find_model_label(name: str, provider: str) -> str:

@@ -24,6 +24,7 @@ from goose_like.sessions.index import find_newest_session, find_session
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import escape_controls
 from goose_like.workspace.permissions.policy import describe_risk, effective_sandbox
+from goose_like.workspace.sandbox.path_rules import list_secret_paths
 
 from .exit import keep_stdout
 from .options import ProfileOptions
@@ -55,12 +56,19 @@ def settle_profile(
 
 def _show_folders(profile: Profile, folders: Sequence[str]) -> Profile:
     """Return the profile with more folders that commands and tools see, read-only."""
-    places = [Path(folder).expanduser().resolve() for folder in folders]
-    for folder, place in zip(folders, places, strict=True):
+    named = [Path(folder).expanduser().absolute() for folder in folders]
+    places = [folder.resolve() for folder in named]
+    for folder, place in zip(named, places, strict=True):
         if not place.is_dir():
             raise UsageError(f"--add-dir {folder}: there is no such folder")
+        if place != folder and _holds_secrets(place) and not _holds_secrets(folder):
+            raise UsageError(f"--add-dir {folder} is a link to {place}, which holds secrets; name that folder itself")
     read = (*profile.paths.read, *map(str, places))
     return profile.model_copy(update={"paths": profile.paths.model_copy(update={"read": read})})
+
+
+def _holds_secrets(folder: Path) -> bool:
+    return any(folder.is_relative_to(secret) for secret in list_secret_paths())
 
 
 def _allow_tools(profile: Profile, texts: Sequence[str]) -> Profile:

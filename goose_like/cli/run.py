@@ -57,7 +57,12 @@ async def run_once(request: RunRequest) -> int:
     history, code = History(), 1
     try:
         building = build_exchange(
-            request.profile, notifier, session=request.session, limits=request.limits, logs_prints=True
+            request.profile,
+            notifier,
+            session=request.session,
+            project=request.project,
+            limits=request.limits,
+            logs_prints=True,
         )
         async with building as exchange:
             history = exchange.history
@@ -97,7 +102,7 @@ async def _run_task(exchange: Exchange, request: RunRequest) -> TurnFinished:
         detail = limits.describe_timeout().detail
         raise TimeLimitError(f"the command took all of {detail}; allow more with --timeout") from None
     limits = replace(limits, spent_s=time.monotonic() - started_at)
-    return await run_turn(replace(exchange, limits=limits), turn)
+    return await run_turn(replace(exchange, limits=limits), turn, request.profile.processor)
 
 
 def make_run_finished(usage: Mapping[str, Usage], reason: str, exit_code: int) -> RunFinished:

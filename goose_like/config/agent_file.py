@@ -9,7 +9,7 @@ from goose_like.core.message import FrozenModel
 from .front_matter import split_front_matter
 from .paths import AGENTS, OTHER_AGENTS, config_folder, describe_read_error, read_user_file
 from .tool_list import ToolList
-from .trust import load_trusted_project
+from .trust import ProjectConfig
 from .yaml_source import validate
 
 
@@ -23,14 +23,14 @@ class AgentFile(FrozenModel):
     prompt: str = ""
 
 
-def load_agent_files(cwd: Path) -> tuple[dict[str, AgentFile], list[str]]:
-    """Read the agent files of the person and of the trusted project around a folder.
+def load_agent_files(project: ProjectConfig | None) -> tuple[dict[str, AgentFile], list[str]]:
+    """Read the agent files of the person and of a trusted project.
 
     Return them by name, and a sentence for each file that cannot be used. The person's file wins over a project's.
     """
     found: dict[str, AgentFile] = {}
     problems: list[str] = []
-    for file, text in _list_files(cwd):
+    for file, text in _list_files(project):
         try:
             agent = parse_agent_file(file, _read_file(file) if text is None else text)
         except GooseLikeError as error:
@@ -40,11 +40,11 @@ def load_agent_files(cwd: Path) -> tuple[dict[str, AgentFile], list[str]]:
     return found, problems
 
 
-def _list_files(cwd: Path) -> Iterator[tuple[Path, str | None]]:
+def _list_files(project: ProjectConfig | None) -> Iterator[tuple[Path, str | None]]:
     """Yield each file with its text. The text of a person's file is None."""
     for file in sorted((config_folder() / AGENTS).glob("*.md")):
         yield file, None
-    if project := load_trusted_project(cwd):
+    if project:
         for folder in (AGENTS, *OTHER_AGENTS):
             for name, text in sorted(project.files.items()):
                 if name.startswith(f"{folder}/"):

@@ -37,7 +37,7 @@ class StandardLoader(_SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         return super().construct_object(node, deep)
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Merge other mappings into this one. PyYAML 6.0.4 takes the first of two equal keys where the last must win."""
+        """Merge other mappings into this one. PyYAML 6.0.4 takes the first of equal keys where the last must win."""
         has_merge = any(key.tag == _MERGE for key, _ in node.value)
         super().flatten_mapping(node)
         if has_merge:

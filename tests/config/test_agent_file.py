@@ -7,6 +7,7 @@ import pytest
 from goose_like.config import trust
 from goose_like.config.agent_file import AgentFile, load_agent_files, parse_agent_file
 from goose_like.config.paths import config_folder
+from goose_like.config.trust import load_trusted_project
 from goose_like.core.errors import GooseLikeError
 
 FILE = Path("/p/finder.md")
@@ -60,14 +61,14 @@ def test_files_of_a_project_count_once_they_are_trusted(home, tmp_path, monkeypa
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(f"---\ndescription: {description}\n---\nWork.")
     (root / ".claude/agents/bad.md").write_text("no front matter")
-    assert load_agent_files(root) == ({}, [])
+    assert load_agent_files(load_trusted_project(root)) == ({}, [])
     project = trust.read_project_config(root)
     trust.trust_project(project)
-    found, problems = load_agent_files(root)
+    found, problems = load_agent_files(load_trusted_project(root))
     assert {name: agent.description for name, agent in found.items()} == {"one": "ours", "two": "two"}
     assert [f"{root}/.claude/agents/bad.md" in problem for problem in problems] == [True]
     (config_folder() / "agents").mkdir(parents=True, exist_ok=True)
     (config_folder() / "agents/one.md").write_text("---\ndescription: mine\n---\nWork.")
-    assert load_agent_files(root)[0]["one"].description == "mine"
+    assert load_agent_files(load_trusted_project(root))[0]["one"].description == "mine"
     (root / ".claude/agents/two.md").write_text("---\ndescription: changed\n---\nWork.")
-    assert list(load_agent_files(root)[0]) == ["one"]
+    assert list(load_agent_files(load_trusted_project(root))[0]) == ["one"]

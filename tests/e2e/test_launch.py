@@ -39,6 +39,22 @@ def test_print_is_a_run_and_continues_sessions(place):
     assert [line.split()[-5] for line in listed if "say hello" in line] == ["3", "2"], listed
 
 
+def test_an_added_folder_that_is_a_link_to_secrets_is_refused(place):
+    (place.home / ".ssh").mkdir()
+    (place.work / "docs").symlink_to(place.home / ".ssh")
+    done = place.run("-p", "--add-dir", "docs", "x", "-m", place.script("ok"), HOME=str(place.home))
+    assert done.returncode == 2
+    assert f"is a link to {place.home}/.ssh, which holds secrets" in " ".join(done.stderr.split())
+
+
+def test_agents_of_a_project_work_when_it_is_trusted_this_time(place):
+    (place.work / ".claude/agents").mkdir(parents=True)
+    (place.work / ".claude/agents/finder.md").write_text("---\nname: finder\ndescription: Finds\n---\nFind things.")
+    call = {"tool": "delegate", "arguments": {"task": "find it", "profile": "finder"}}
+    model = place.script({"calls": [call]}, "found", {"text": "done", "expect": "found"})
+    assert place.run("run", "--trust", "go", "-m", model).stdout == "done\n"
+
+
 def test_a_file_as_task_is_pointed_out(place):
     (place.work / "task.md").write_text("say hello")
     done = place.run("run", "task.md", "-m", place.script({"text": "ok", "expect": "say hello"}))

@@ -175,7 +175,9 @@ class ChatLoop:
         try:
             async with asyncio.timeout(None) as start:  # without a limit, until `stop` sets one
                 self._start = start
-                building = build_exchange(target.profile, self._io.notifier, session=target.session, logs_prints=True)
+                building = build_exchange(
+                    target.profile, self._io.notifier, session=target.session, project=self._project, logs_prints=True
+                )
                 return await stack.enter_async_context(building)
         except TimeoutError:
             if not start.expired():
@@ -421,7 +423,7 @@ class ChatLoop:
     async def _run_turn(self, context: SlashContext, request: TurnRequest) -> TurnFinished:
         exchange = context.exchange
         self._last_request = context.last_request = request
-        end = await run_turn(exchange, request)
+        end = await run_turn(exchange, request, context.profile.processor)
         self.exit_code = end.exit_code
         if exchange.history.turn_count == 1 and exchange.session.is_kept and exchange.view.has_own_accelerator:
             self._naming = asyncio.create_task(_write_title(exchange))

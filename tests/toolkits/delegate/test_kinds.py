@@ -33,7 +33,7 @@ def make(tools: str, parent: Profile = PARENT):
         ("Grep, Bash", ["shell"], "workspace"),
         ("shell", ["shell"], "workspace"),
         ("Read, Edit", ["read_file", "patch_file"], "workspace"),
-        ("Skill", ["patch_file"], "workspace"),
+        ("NotebookEdit", ["patch_file"], "workspace"),
         ("start_process", ["start_process"], "workspace"),
         ("KillShell", ["cancel_process"], "workspace"),
         ("[read_file, write_file]", ["read_file", "write_file"], "workspace"),

@@ -3,17 +3,16 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from goose_like.agent.goose09 import load_toolkit
-from goose_like.agent.turn_request import find_model_label
+from goose_like.agent.turn_request import open_named_model
 from goose_like.config.agent_file import AgentFile, load_agent_files
-from goose_like.config.profile import ModelChoice, Profile, ToolkitChoice
+from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.config.tool_list import parse_tool
+from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.spelling import normalize_name
 from goose_like.providers.base import ModelPair
-from goose_like.providers.registry import open_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +25,9 @@ class SubagentKind:
     model: str = ""
 
 
-def load_kinds(root: Path, parent: Profile) -> tuple[dict[str, SubagentKind], list[str]]:
-    """Load the kinds of the agent files around a folder by name, and sentences about what cannot be used."""
-    agents, problems = load_agent_files(root)
+def load_kinds(project: ProjectConfig | None, parent: Profile) -> tuple[dict[str, SubagentKind], list[str]]:
+    """Load the kinds of the agent files by name, and sentences about what cannot be used."""
+    agents, problems = load_agent_files(project)
     kinds = {}
     for name, agent in agents.items():
         try:
@@ -92,15 +91,9 @@ async def open_kind_models(
 ) -> AsyncIterator[ModelPair | None]:
     """Open the model of a kind until the end of the block. Give None for the parent's, also if it cannot be used."""
     current, model = own.processor, None
-    provider = current.label.partition(":")[0]
     try:
-        label = find_model_label(name, provider) if name else ""
-        if label not in ("", current.label):
-            choice = ModelChoice(model=label)
-            if parent.processor and parent.processor.provider == choice.provider:
-                choice = choice.model_copy(update={"base_url": parent.processor.base_url})
-            model = open_model(choice)
-    except (GooseLikeError, ValueError) as error:
+        model = open_named_model(name, current, parent.processor)
+    except GooseLikeError as error:
         log(f"{current.label} works for the delegate, since the model {name!r} can't be used: {error}")
     try:
         yield ModelPair(model, own.accelerator) if model else None

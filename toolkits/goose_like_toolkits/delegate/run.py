@@ -39,6 +39,8 @@ class SubagentRun(EventRelay):
         match event:
             case events.MessageCompleted(message=message):
                 self._newest += message.text.strip().splitlines()
+            case events.ToolProgress(text=text):
+                self._newest += text.rstrip("\n").split("\n")
             case _:
                 shown = convert_nested_event(events.SubagentEvent(call_id="", event=event), _COLUMNS)
                 if isinstance(shown, events.ToolProgress):

@@ -14,6 +14,7 @@ from goose_like.agent.build import ClientPart, build_exchange
 from goose_like.agent.subagent import narrow_limits, remaining_limits
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
+from goose_like.config.trust import load_trusted_project
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.message import FrozenModel, Message, join_answers
 from goose_like.core.spelling import did_you_mean
@@ -53,7 +54,7 @@ class DelegateToolkit(Toolkit):
         self._config = _parse_config(self.config)
         # Profiles are loaded now, so that later changes of their files have no effect on this session.
         profiles = {name: _load_profile(name, index) for index, name in enumerate(self._config.profiles)}
-        agents, self._problems = load_kinds(self.workspace.root, self.profile)
+        agents, self._problems = load_kinds(self.project or load_trusted_project(self.workspace.root), self.profile)
         kinds = {
             name: SubagentKind(profile) for name, profile in (profiles or {self.profile.name: self.profile}).items()
         }
@@ -93,7 +94,7 @@ class DelegateToolkit(Toolkit):
 
     @override
     def running_tasks(self) -> Sequence[RunningTask]:
-        return [task for name, run in self._runs.items() for task in run.list_tasks(name)]
+        return [task for name, run in [*self._runs.items()] for task in run.list_tasks(name)]
 
     @tool(parallel="same tool", time_limit_s=None, aliases=("task", "agent", "subagent", "spawn_agent"))
     async def delegate(self, task: str, profile: str = "", read_only: bool = False) -> str:
@@ -144,6 +145,7 @@ class DelegateToolkit(Toolkit):
                 profile,
                 relay,
                 session=session,
+                project=self.project,
                 parent_workspace=self.workspace,
                 folder=worktree.root if worktree else None,
                 limits=limits,

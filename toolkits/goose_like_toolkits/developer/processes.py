@@ -224,7 +224,7 @@ class BackgroundProcesses:
         """Return the processes that still run, or left others behind."""
         return [
             RunningTask(name, _shorten(running.command), running.started_at, running.get_tail, running.stop)
-            for name, running in self._processes.items()
+            for name, running in [*self._processes.items()]  # a completion reads this in a thread
             if not running.is_over
         ]
 
