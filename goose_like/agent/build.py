@@ -89,16 +89,9 @@ async def build_exchange(
             workspace = await stack.enter_async_context(_create_workspace(profile, journal, parent_workspace, folder))
             left_out = _find_writing_toolkits(profile.toolkits, journal) if workspace.mode == "read-only" else set()
         undo = _start_undo(workspace, journal, stack) if session.is_kept and parent_workspace is None else None
-        limits = limits or profile.limits
-        view = ExchangeView(session, models, journal)
-        wiring = {
-            "exchange_view": view,
-            "workspace": workspace,
-            "session": session,
-            "limits": limits,
-            "profile": toolkit_profile or profile,
-            "project": project,
-        }
+        view, limits = ExchangeView(session, models, journal), limits or profile.limits
+        wiring = {"exchange_view": view, "workspace": workspace, "session": session, "limits": limits}
+        wiring |= {"profile": toolkit_profile or profile, "project": project}
         toolkits = await _create_toolkits(profile.toolkits, left_out, journal, stack, **wiring)
         hooks = ToolkitHooks(journal, toolkits)
         tools = apply_tool_rules(_collect_tools(toolkits) | client.tools, workspace)

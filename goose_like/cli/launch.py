@@ -58,11 +58,11 @@ def _show_folders(profile: Profile, folders: Sequence[str]) -> Profile:
     """Return the profile with more folders that commands and tools see, read-only."""
     named = [Path(folder).expanduser().absolute() for folder in folders]
     places = [folder.resolve() for folder in named]
-    for folder, place in zip(named, places, strict=True):
+    for word, folder, place in zip(folders, named, places, strict=True):
         if not place.is_dir():
-            raise UsageError(f"--add-dir {folder}: there is no such folder")
+            raise UsageError(f"--add-dir {word}: there is no such folder")
         if place != folder and _holds_secrets(place) and not _holds_secrets(folder):
-            raise UsageError(f"--add-dir {folder} is a link to {place}, which holds secrets; name that folder itself")
+            raise UsageError(f"--add-dir {word}: it is a link to {place}, which holds secrets; name that folder itself")
     read = (*profile.paths.read, *map(str, places))
     return profile.model_copy(update={"paths": profile.paths.model_copy(update={"read": read})})
 

@@ -125,13 +125,14 @@ async def leave_worktrees(
 
 
 def _describe_work(top: Path) -> str:
-    """Describe what would be lost with a worktree: uncommitted changes, and commits that no ordinary branch has."""
+    """Describe what would be lost: changes, commits that no ordinary branch has, and files of delegates."""
     branch = _get_branch(top.name)
     heads = ["HEAD", *([f"refs/heads/{branch}"] if _has_commit(top, f"refs/heads/{branch}") else [])]
     others = ("--not", f"--exclude={_get_branch('*')}", "--branches", "--remotes", "--tags")
     commits = int(_run_git(top, "rev-list", "--count", *heads, *others))
     files = len(_run_git(top, "status", "--porcelain").splitlines())
-    counts = ((commits, "commit"), (files, "changed file"))
+    copies = sum(path.is_dir() for path in (top / WORKTREES_FOLDER).glob("*"))
+    counts = ((commits, "commit"), (files, "changed file"), (copies, "unmerged delegate"))
     return " and ".join(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counts if count)
 
 

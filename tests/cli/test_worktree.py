@@ -139,6 +139,13 @@ async def test_commits_that_an_ordinary_branch_has_are_not_lost(root):
     assert await leave(folder) == ["removed worktree one, which had no changes"]
 
 
+async def test_what_a_delegate_left_in_it_is_not_lost(root):
+    folder, _ = create_worktree("one", root)
+    (folder / ".goose-like/worktrees/delegate-1").mkdir(parents=True)
+    (folder / ".goose-like/worktrees/.gitignore").write_text("*\n")
+    assert (await leave(folder))[0] == "worktree one has 1 unmerged delegate"
+
+
 async def test_one_in_use_or_without_git_stays(root):
     folder, _ = create_worktree("one", root)
     with hold_worktree(folder):

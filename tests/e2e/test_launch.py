@@ -42,7 +42,7 @@ def test_print_is_a_run_and_continues_sessions(place):
 def test_an_added_folder_that_is_a_link_to_secrets_is_refused(place):
     (place.home / ".ssh").mkdir()
     (place.work / "docs").symlink_to(place.home / ".ssh")
-    done = place.run("-p", "--add-dir", "docs", "x", "-m", place.script("ok"), HOME=str(place.home))
+    done = place.run("-p", "--add-dir", "docs", "x", "-m", place.script("ok"), env={"HOME": str(place.home)})
     assert done.returncode == 2
     assert f"is a link to {place.home}/.ssh, which holds secrets" in " ".join(done.stderr.split())
 

@@ -767,8 +767,8 @@ async def test_writers_side_by_side_have_a_copy_each_and_undo_covers_both(reposi
         assert read_tree(repository) == expected
         assert (repository / "sub/a").read_text() == "a\n"
         assert os.access(repository / "new.txt", os.X_OK)
-        assert place.results["d1"].output.endswith("[changed here; wrote gone.txt, new.txt, sub/a]")
-        assert "[changed here; wrote b.txt, changed.txt]" in place.results["d2"].output
+        assert place.results["d1"].output.endswith("[taken over: gone.txt, new.txt, sub/a]")
+        assert "[taken over: b.txt, changed.txt]" in place.results["d2"].output
         assert list_worktrees(repository) == []
         assert "worktrees" not in run_git(repository, "worktree", "list")
         assert place.recorder.questions == []
@@ -801,7 +801,7 @@ async def test_a_conflict_keeps_both_versions(repository: Path) -> None:
         output = place.results["d2"].output
         assert "[conflict: kept.txt changed here meanwhile, and stayed as it is here]" in output
         assert f"the delegate's files are in {kept}; " in output
-        assert "; wrote b.txt]" in output
+        assert "[taken over: b.txt]" in output
         assert (kept / "kept.txt").read_text() == "b\n"
         assert read_tree(repository) == FILES | {
             "kept.txt": "a\n",
@@ -809,7 +809,6 @@ async def test_a_conflict_keeps_both_versions(repository: Path) -> None:
             "a.txt": "a\n",
             "b.txt": "b\n",
         }
-        assert any("conflict: kept.txt" in event.text for event in place.events(Logged))
 
 
 @needs_sandbox
@@ -942,7 +941,7 @@ async def test_a_subfolder_of_a_repository_is_copied_as_such(repository: Path, m
     async with open_exchange(scripts, sandbox="workspace") as place:
         await place.reply()
         assert place.first_results("d1")[0].output.strip() == "here"
-        assert "wrote a.txt, here.txt]" in place.results["d1"].output
+        assert "[taken over: a.txt, here.txt]" in place.results["d1"].output
     assert [path.name for path in (repository / "sub").iterdir() if path.is_file()] == ["a.txt"]
 
 

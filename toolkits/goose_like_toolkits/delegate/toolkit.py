@@ -27,10 +27,9 @@ from goose_like.toolkit import Notifier, Requirements, RunningTask, ToolError, T
 
 from .kinds import SubagentKind, load_kinds, open_kind_models
 from .run import SubagentRun
-from .worktree import SubagentWorktree, complete
+from .worktree import SubagentWorktree, complete, list_some
 
 _NAME = "delegate"
-_MAX_LISTED_FILES = 10
 _MAX_TITLE_CHARS = 100
 _MAX_DESCRIPTION_CHARS = 300
 _GRANTS = ("private_addresses",)
@@ -160,7 +159,8 @@ class DelegateToolkit(Toolkit):
         last_text = next((message.text for message in reversed(messages) if message.text.strip()), "(it said nothing)")
         answer = join_answers(messages) or last_text
         changed_files = [] if worktree else list_changed_files(list(session.read_events()))
-        notes = [*warnings, end.detail, f"took {relay.format_usage()}{_format_files(changed_files)}"]
+        wrote = f"; wrote {list_some(changed_files)}" if changed_files else ""
+        notes = [*warnings, end.detail, f"took {relay.format_usage()}{wrote}"]
         result = "\n".join([answer, *(f"[{note}]" for note in notes if note)])
         if end.reason != "stop":
             reason = end.reason.replace("_", " ")
@@ -198,20 +198,22 @@ class DelegateToolkit(Toolkit):
 
     async def _merge_after(self, worktree: SubagentWorktree, work: Awaitable[str]) -> str:
         """Return the result of a delegate, and take over its changes however it ends."""
-        error: GooseLikeError | None = None
+        failure: GooseLikeError | None = None
         try:
             result = await work
-        except GooseLikeError as failure:
-            result, error = str(failure), failure
-        finally:
+        except GooseLikeError as error:
+            result, failure = str(error), error
+        except BaseException:  # nobody reads a result
             await complete(worktree.merge(self._merging))
             for note in worktree.notes:
                 self.notifier.log(note)
-            worktree.notes += await self.workspace.inspect_changes()
-        notes = [*worktree.notes, *([f"changed here{_format_files(worktree.changed)}"] if worktree.changed else [])]
+            raise
+        await complete(worktree.merge(self._merging))
+        notes = [*worktree.notes, *await self.workspace.inspect_changes()]
+        notes += [f"taken over: {list_some(worktree.changed)}"] if worktree.changed else []
         result = "\n".join([result, *(f"[{note}]" for note in notes)])
-        if error:
-            raise ToolError(result) from error
+        if failure:
+            raise ToolError(result) from failure
         return result
 
     # --- no more permissions than the parent
@@ -250,11 +252,6 @@ class DelegateToolkit(Toolkit):
         remaining = remaining_limits(self.limits, history, share_count=open_calls or 1)
         own = configured.model_dump(include=configured.model_fields_set - {"output_bytes"})
         return narrow_limits(limits, remaining, own)
-
-
-def _format_files(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _MAX_LISTED_FILES} more" if len(paths) > _MAX_LISTED_FILES else ""
-    return f"; wrote {', '.join(paths[:_MAX_LISTED_FILES])}{more}" if paths else ""
 
 
 def _parse_config(config: Mapping[str, Any]) -> DelegateConfig:

@@ -92,7 +92,7 @@ class SubagentWorktree:
                 "\0"
             )
             if kept := [path for path in ignored if path and not _MADE_AGAIN.fullmatch(path.rstrip("/"))]:
-                self.notes.append(f"git ignores these, so they were not taken over: {_list(kept)}")
+                self.notes.append(f"git ignores these, so they were not taken over: {list_some(kept)}")
             if not self.notes:
                 await self._git(self._workspace.root, "worktree", "remove", "--force", str(self._top))
         except (GooseLikeError, OSError) as error:
@@ -109,7 +109,7 @@ class SubagentWorktree:
         changes, others = await self._diff(self._start, end), await self._diff(self._start, now)
         conflicts = [path for path, entry in changes.items() if others.get(path, entry) != entry]
         if conflicts:
-            self.notes.append(f"conflict: {_list(conflicts)} changed here meanwhile, and stayed as it is here")
+            self.notes.append(f"conflict: {list_some(conflicts)} changed here meanwhile, and stayed as it is here")
         taken = {path: entry for path, entry in changes.items() if path not in others}
         top = Path(await self._git(root, "rev-parse", "--show-toplevel"))
         for path in list(taken):
@@ -162,6 +162,7 @@ class SubagentWorktree:
         return text
 
 
-def _list(paths: Sequence[str]) -> str:
+def list_some(paths: Sequence[str]) -> str:
+    """List the first paths in words, and the number of the others."""
     more = f" and {len(paths) - _MAX_LISTED} more" if len(paths) > _MAX_LISTED else ""
     return ", ".join(paths[:_MAX_LISTED]) + more
