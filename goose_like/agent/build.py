@@ -70,8 +70,7 @@ async def build_exchange(
     The defaults are a temporary session, a workspace in the current folder, and the models of the profile. Arguments
     that the caller passes stay open. `project` has the trusted files of the repository. A subagent passes the
     `parent_workspace`, whose undo covers its changes, and works there or in `folder`, a worktree; it is never allowed
-    more. Toolkits see `toolkit_profile`, or else `profile`.
-    `client` adds to all that. With `logs_prints`, which leaves standard output alone, toolkits that print write a log.
+    more. Toolkits see `toolkit_profile`, or else `profile`. `client` adds to that. `logs_prints`: prints are logged.
 
     Raises:
         ProfileError: a toolkit, provider or requirement is unknown, missing or circular; `path` is its place.
