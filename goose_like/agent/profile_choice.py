@@ -49,12 +49,10 @@ def choose_profile(
         before = header.models.get("processor")
         if model is None and before != format_model_label(choose_models(profile)[0]):
             model = before
-    elif name is None and model is None:
-        profile, source = load_default_profile(project)
-    elif name is not None:
-        profile, source = load_fitting_profile(name, model, project)
+    elif name is None:
+        profile, source = load_default_profile(project, model)
     else:
-        profile, source = load_profile(name, project)
+        profile, source = load_fitting_profile(name, model, project)
     if session:
         kept = keep_modes(profile, session)
         profile = kept if name is None else restrict_profile(profile, kept)

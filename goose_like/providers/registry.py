@@ -26,15 +26,16 @@ NO_MODEL = """no model to work with. `goose-like setup` asks for one, or choose 
 `goose-like doctor` shows what is installed and set."""
 
 
-def load_default_profile(project: ProjectConfig | None = None) -> tuple[Profile, YamlSource]:
+def load_default_profile(project: ProjectConfig | None = None, model: str | None = None) -> tuple[Profile, YamlSource]:
     """Load the profile that `use` names, else `default`.
 
-    If neither is the user's own and no API key is set, load `local`, which suits small models. `project` has the same
-    meaning as in `load_profile`.
+    If neither is the user's own and the embedded model answers, load `local`, which suits small models. It answers if
+    `model` says so, or if there is no `model` and no API key. `project` has the same meaning as in `load_profile`.
     """
     profile, source = load_profile(None, project)
     is_shipped_default = profile.name == "default" and _is_shipped(source) and profile.processor is None
-    if is_shipped_default and _find_provider_with_key() is None:
+    is_embedded = model == "local" if model else _find_provider_with_key() is None
+    if is_shipped_default and is_embedded:
         return load_profile("local", project)
     return profile, source
 

@@ -20,9 +20,10 @@ from goose_like.core.tool import ToolSpec
 from .json_tool_calls import FINISH, ParsedCall, build_argument_schema
 
 _RULES = """\
-Each reply is one of these; then you get its result and reply again.
+Each reply is one of these; then you get its result and reply again.{more}
 
 {tools}"""
+_READ_ONLY_RULE = " Answer a question without changing a file."
 
 _NAME = re.compile(r"\s*<([\w-]+)(?=[ >])")
 _ATTRIBUTE = re.compile(r" ([\w-]+)=")
@@ -35,8 +36,13 @@ def _build_step(name: str, output: str, **arguments: str) -> tuple[Message, Mess
     return Message.assistant("", (call,)), Message(role="tool", parts=(ToolResult(call_id=name, output=output),))
 
 
-# The smallest models follow examples better than rules: look at things, change them, check, answer.
+# The smallest models follow examples better than rules: look at things, change them, check, answer. They also copy
+# examples into their work, so two of these three are questions, which change nothing. Each word counts: with a question
+# at the end and all marked as examples, the model wrote worse programs.
 _EXAMPLES = (
+    Message.user("What does lamp.py do?"),
+    *_build_step("shell", "import sys\n\nif 'on' in sys.argv:\n    print('bright')", command="cat lamp.py"),
+    Message.assistant("lamp.py prints `bright` if one of its arguments is `on`, and else nothing."),
     Message.user("bill.py prints a wrong total. Fix it."),
     *_build_step("shell", "prices = [3, 4]\nprint(sum(prices) + 1)\n8", command="cat bill.py && python bill.py"),
     *_build_step(
@@ -159,7 +165,8 @@ class XmlCallFormat:
 
     def format_rules(self, tools: Sequence[ToolSpec]) -> str:
         """Format the instructions for the model: the syntax of a call, and the tools."""
-        return _RULES.format(tools="\n\n".join(map(_describe_tool, tools)))
+        more = _READ_ONLY_RULE if "write_file" in self._bodies else ""
+        return _RULES.format(more=more, tools="\n\n".join(map(_describe_tool, tools)))
 
     def format_call(self, name: str, arguments: str) -> str:
         """Format a call exactly as the model writes it."""

@@ -28,10 +28,10 @@ from goose_like.workspace.sandbox.ignored import IgnoredFiles
 from goose_like.workspace.sandbox.mechanism import SandboxMechanism
 from goose_like.workspace.sandbox.path_rules import Rules, build_rules, resolve_path
 from goose_like.workspace.sandbox.scope import SandboxScope, narrow_rules
+from goose_like.workspace.sandbox.visible_repository import VisibleRepository, find_visible_repository
 
 from .files import FileAccess
 from .programs import build_safe_path, find_program
-from .repositories import git
 from .sandbox import bubblewrap, environment
 
 _SPAWNER_DELAY_S = 1.0
@@ -103,8 +103,9 @@ class Workspace(FileAccess):
     @property
     def rules_text(self) -> str:
         """The rules of this workspace in one line, for the model."""
-        note = f" Also, {bubblewrap.LANDLOCK_ADVICE}." if self._mechanism.is_landlocked else ""
-        return describe_rules(self.mode, self.approval) + note
+        notes = [bubblewrap.LANDLOCK_ADVICE] if self._mechanism.is_landlocked else []
+        notes += [problem] if self.mode != "full" and (problem := self._repository.problem) else []
+        return " ".join([describe_rules(self.mode, self.approval), *(f"Also, {note}." for note in notes)])
 
     @property
     def can_ask_for_network(self) -> bool:
@@ -295,7 +296,7 @@ class Workspace(FileAccess):
     async def run_internal(self, argv: list[str], limit_bytes: int = MAX_OUTPUT_BYTES) -> tuple[int, bytes]:
         """Run a short command of our own in the sandbox, unasked. Return its exit code and output; 0 at the limit."""
         spawner = await asyncio.shield(self._request_spawner("workspace"))
-        path = f"{build_safe_path(self.root)}{os.pathsep}{Path(sys.executable).parent}"  # the last one has `rg`
+        path = f"{build_safe_path(self.root)}{os.pathsep}{Path(sys.executable).parent}"  # for `rg`
         process = await spawner.spawn(argv, Path("/"), {"PATH": path})
         output, code = bytearray(), None
         try:
@@ -319,9 +320,9 @@ class Workspace(FileAccess):
     async def inspect_changes(self, timeout_s: float | None = 0.5) -> list[str]:
         """Ask about hooks and settings that a command left for git or a shell, and disable what is refused.
 
-        Call this after each command, and give the model the sentences, also those about refused hosts. A scan that
-        takes longer than `timeout_s` (a huge workspace) continues, and the next call judges its result. The exchange
-        makes a last call in each turn, without a time limit. When the session ends, anything left is disabled.
+        Call this after each command, and give the model the sentences, also about refused hosts. A scan that takes
+        longer than `timeout_s` (a huge workspace) continues, and the next call judges its result. The exchange makes a
+        last call in each turn, without a time limit. When the session ends, anything left is disabled.
         """
         audit = None if self._permissions.is_turn_read_only else self._audit  # the next turn asks about others' changes
         found = await audit.inspect(partial(self.require_permission, "repository"), timeout_s) if audit else []
@@ -333,9 +334,8 @@ class Workspace(FileAccess):
             self._notifier.log(sentence)
 
     def _request_spawner(self, access: Access, scope: SandboxScope | None = None) -> asyncio.Task[SpawnerClient]:
-        losses = self._audit.mount_losses if self._audit else 0
         self._follow_mode()
-        return self._spawners.request(access, scope, mount_losses=losses)
+        return self._spawners.request(access, scope, mount_losses=self._audit.mount_losses if self._audit else 0)
 
     async def _start_spawner(self, access: Access, scope: SandboxScope | None) -> SpawnerClient:
         passed = self.settings.variables.allow
@@ -354,7 +354,7 @@ class Workspace(FileAccess):
         if has_mounts:
             line = bubblewrap.build_bwrap_command(rules, network=network, tmpfs_mb=limits.tmpfs_mb, staging=staging)
         else:
-            line = bubblewrap.build_plain_command(rules, self.root, self._commit_folders, network=network)
+            line = bubblewrap.build_plain_command(rules, self.root, self._repository.commit_folders, network=network)
             variables = bubblewrap.move_tmp(variables, self.tmp)
         confinement = bubblewrap.build_confinement(limits, staging, is_isolated=has_mounts, network=network)
         if access == "network":
@@ -405,6 +405,8 @@ class Workspace(FileAccess):
             if self.mode != "full" and self._frozen_rules is None:
                 _ = self.tmp  # create the folder here, not in two threads at once
                 self._frozen_rules, self._audit = await asyncio.to_thread(self._start_audit)
+                if (problem := self._repository.problem) and not self._parent:
+                    self._notifier.log(f"{problem}; start goose-like in that folder, or use --sandbox full")
                 self._log_warnings()
 
     @override
@@ -423,7 +425,7 @@ class Workspace(FileAccess):
             return self._draw_rules(self._parent._audit.protected), self._parent._audit
         if self._is_inside(config := resolve_path(config_folder())):
             config.mkdir(parents=True, exist_ok=True)  # otherwise a command could create it, with answers inside
-        audit = RepositoryAudit(self.root, self._commit_folders)
+        audit = RepositoryAudit(self.root, self._repository.commit_folders)
         rules = self._draw_rules(audit.protected)
         audit.watch(rules)
         return rules, audit
@@ -434,7 +436,7 @@ class Workspace(FileAccess):
         return build_rules(
             self.root,
             self.tmp,
-            writable=self._commit_folders,
+            writable=self._repository.commit_folders,
             protected=(*protected, *self._ignored.ignore_files),
             hidden=self._ignored.find_paths(),
             outputs=self._outputs,
@@ -443,8 +445,8 @@ class Workspace(FileAccess):
         )
 
     @cached_property
-    def _commit_folders(self) -> tuple[Path, ...]:
-        return git.find_commit_folders(self.root)
+    def _repository(self) -> VisibleRepository:
+        return find_visible_repository(self.root)
 
     def _is_inside(self, path: Path) -> bool:
-        return any(path.is_relative_to(root) for root in (self.root, *self._commit_folders))
+        return any(path.is_relative_to(root) for root in (self.root, *self._repository.commit_folders))

@@ -105,6 +105,8 @@ def test_an_imported_session_may_only_restrict(home, tmp_path, sandbox, approval
         ("openbb", "local", "", "openbb-local"),
         ("openbb", "openai:m", "", "openbb"),
         ("default", "local", "", "default"),
+        (None, "local", "", "local"),
+        (None, "local:/a/larger.gguf", "", "default"),
     ],
 )
 def test_embedded_model_gets_small_profiles(home, name, model, own, chosen):
@@ -117,8 +119,17 @@ def test_embedded_model_gets_small_profiles(home, name, model, own, chosen):
     toolkits = {
         "analyst-local": ["code"],
         "default": ["developer", "delegate"],
+        "local": ["developer"],
         "openbb": ["openbb"],
         "openbb-local": ["openbb"],
     }
     whole = ["code"] if own.startswith("analyst") else ["developer", "code"]
     assert [each.name for each in profile.toolkits] == toolkits.get(chosen, whole)
+
+
+def test_embedded_model_keeps_the_persons_own_default(home):
+    file = config_folder() / "profiles.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("default: {processor: openai:m, toolkits: [developer]}")
+    profile = choose_profile(None, "local").profile
+    assert (profile.name, profile.processor and profile.processor.model) == ("default", "local")

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from tests.e2e.command import shell
+from tests.e2e.command import Place, shell
 
 TEST = "from area import square\n\n\ndef test_square():\n    assert square(3) == 9\n"
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
@@ -60,3 +60,39 @@ def test_editing_testing_installing_and_committing_ask_nothing(repository):
     assert not any(event["type"] == "asked" for event in repository.events())
     assert git(repository.work, "status", "--short") == ""
     assert git(repository.work, "log", "-1", "--format=%s").strip() == "fix: sides"
+
+
+@pytest.mark.parametrize("folder", ["sub", "sub/deep"])
+def test_a_session_in_a_subfolder_sees_and_commits_the_whole_repository(repository, folder):
+    for name in ("docs/style.md", "sub/a.txt", "sub/deep/a.txt"):
+        (repository.work / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository.work / name).write_text("Write short lines.\n")
+    (repository.work / "AGENTS.md").write_text("Read @docs/style.md first.\n")
+    git(repository.work, "add", "-A")
+    git(repository.work, "commit", "-qm", "more")
+    place = Place(repository.home, repository.work / folder)
+    command = "echo b >> a.txt; git status --short; git commit -qam wip; cat ../../docs/style.md ../docs/style.md"
+    read = {"tool": "read_file", "arguments": {"path": str(repository.work / "area.py")}}
+    done = place.run("run", "--model", place.script({"calls": [shell(command), read]}, "done"), "work")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert "docs/style.md" in done.stderr
+    assert "not imported" not in done.stderr
+    outputs = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
+    assert "M a.txt" in outputs[0]
+    assert "Write short lines." in outputs[0]
+    assert " D " not in outputs[0]
+    assert "side + side" in outputs[1]
+    assert git(repository.work, "show", "--name-status", "--format=") == f"M\t{folder}/a.txt\n"
+
+
+def test_a_folder_below_tmp_that_is_added_is_seen_by_commands_and_tools(place):
+    other = place.work.parent / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("seen")
+    read = {"tool": "read_file", "arguments": {"path": str(other / "a.txt")}}
+    steps = {"calls": [shell(f"cat {other}/a.txt; echo x > {other}/a.txt"), read]}
+    done = place.run("run", "--add-dir", str(other), "--model", place.script(steps, "done"), "work")
+    assert done.returncode == 0, done.stderr
+    outputs = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
+    assert ["seen" in output for output in outputs] == [True, True]
+    assert (other / "a.txt").read_text() == "seen"

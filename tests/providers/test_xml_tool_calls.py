@@ -135,6 +135,19 @@ def test_examples_are_shown_only_with_their_tools():
         assert answered == {call.id for message in examples for call in message.tool_calls} != set()
 
 
+def test_most_examples_for_files_are_questions_that_change_nothing():
+    examples = select_examples(TOOLS)
+    tasks = [message for message in examples if message.role == "user"]
+    writes = [call for message in examples for call in message.tool_calls if call.name == "write_file"]
+    assert 2 * len(writes) < len(tasks)
+
+
+def test_questions_change_nothing_where_files_can_be_written():
+    rule = "Answer a question without changing a file."
+    assert rule in XmlCallFormat(TOOLS).format_rules(TOOLS)
+    assert rule not in XmlCallFormat([SHELL]).format_rules([SHELL])
+
+
 def test_a_tool_without_possible_values_stays_in_the_prompt_only():
     tool = spec("get_widget_data", widget_uuid={"type": "string", "enum": ["w-1"]})
     empty = spec("get_widget_data", widget_uuid={"type": "string", "enum": []})

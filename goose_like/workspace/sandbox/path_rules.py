@@ -94,6 +94,7 @@ def build_rules(
     `shown` are paths that the profile shows, secrets included; `hidden` are real paths to hide. `outputs` is the only
     folder of goose_like's own state that commands may read. With `is_read_only`, nothing but `tmp` is writable.
     """
+    writable = tuple(writable)
     table: dict[Path, Rule] = {Path("/"): "read", **dict.fromkeys(map(Path, ("/proc", "/dev", "/run")), "hidden")}
     table |= {resolve_path(folder): "tmp" for folder in _TEMPORARY}
     table[resolve_path(tmp)] = "write"
@@ -103,8 +104,9 @@ def build_rules(
     named = [path for name in shown for path in _find_named_paths(root, name)]
     own_folders = [resolve_path(path) for path in (root, *writable)]
     rules.change_rule(list_private_paths(own_folders), "private", of=("read", "write", "private"))
-    around = find_repository_root(root)  # git finds no repository across an invisible folder
-    rules.change_rule([] if is_around_home(around) else [around], "read", of=("private",))
+    # Git finds no repository across an invisible folder, and takes invisible files for deleted ones.
+    around = [top for top in find_repositories(root, writable) if can_be_shown(top)]
+    rules.change_rule(around, "read", of=("private", "tmp"))
     rules.change_rule(list_shown_paths(root), "read", of=("private",))
     rules.change_rule(named, "read", of=("private", "tmp"))
     rules.change_rule(_list_program_folders(), "read", of=("tmp", "hidden", "private"))
@@ -123,6 +125,16 @@ def build_rules(
     if rules.outputs is not None:
         table[rules.outputs] = "read"
     return rules
+
+
+def find_repositories(root: Path, commit_folders: Iterable[Path]) -> set[Path]:
+    """Find the working trees that commits write for: the one around the workspace, and a worktree's main repository."""
+    return {find_repository_root(root), *(folder.parent for folder in commit_folders if folder.name == ".git")}
+
+
+def can_be_shown(top: Path) -> bool:
+    """Check that a repository holds neither a home folder nor a whole /tmp, which stay hidden."""
+    return not is_around_home(top) and not any(resolve_path(folder).is_relative_to(top) for folder in _TEMPORARY)
 
 
 def _is_own_python(prefix: Path, roots: Iterable[Path]) -> bool:

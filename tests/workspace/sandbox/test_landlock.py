@@ -83,6 +83,15 @@ def test_commands_read_the_workspace_and_write_in_tmp(root: Path, home: Path) ->
     assert "$TMPDIR" in str(found["denied"])
 
 
+def test_commands_read_the_repository_around_the_workspace(root: Path, home: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / "sub").mkdir()
+    (root.parent / "other").write_text("other")
+    found = run_without_namespaces(root / "sub", "read-only", "cat ../file; git status --short", "cat ../../other")
+    assert found["results"][0] == [0, "text?? ../file\n?? ../link\n"]  # type: ignore[index]
+    assert found["results"][1][0] != 0  # type: ignore[index]
+
+
 ATTACKS = [
     "echo x > file",
     "echo x > new",

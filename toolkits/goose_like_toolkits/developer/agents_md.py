@@ -132,7 +132,8 @@ def _load_imports(
             if b"\0" in text:
                 raise GooseLikeError("it is no text")
         except (OSError, ValueError, RuntimeError, GooseLikeError) as error:
-            problems.append(f"{file}: @{path} is not imported: {error}")
+            reason = error.strerror if isinstance(error, OSError) else error  # the rest of an OSError is a path of ours
+            problems.append(f"{file}: @{path} is not imported: {reason}")
             continue
         seen.add(target)
         yield _Loaded(target, text, depth=depth)

@@ -72,7 +72,8 @@ class _Loader(BaseLoader):
         except FileNotFoundError:
             raise TemplateNotFound(template, f"there is no {template!r} to include") from None
         except (OSError, ValueError, GooseLikeError) as error:
-            raise TemplateError(f"{template!r} can't be included: {error}") from error
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise TemplateError(f"{template!r} can't be included: {reason}") from error
         try:
             _check(environment, text)
         except (TemplateSyntaxError, RecursionError):
