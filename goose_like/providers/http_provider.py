@@ -336,7 +336,7 @@ class HttpProvider:
                 response = await client.get(url, headers=self._build_headers())
         except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             reason = f"no answer within {_PROBE_LIMIT_S:g} s ({describe_cause(error)})"
-            raise ModelUnavailableError(f"{reason}; is it running, and is this its address?") from error
+            raise ModelUnavailableError(f"{reason}; does it run, is its address right, are you online?") from error
         body = _parse_json(response.content)
         if response.status_code in (404, 405) or response.is_redirect:
             raise ModelUnavailableError(

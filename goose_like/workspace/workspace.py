@@ -39,9 +39,7 @@ _SPAWNER_DELAY_S = 1.0
 
 ChangeListener = Callable[[Path | None, Sequence[str], str, bool], Awaitable[None]]
 """Called with the real path before a file is written, and with None and the arguments before a command that writes.
-
-The last two arguments are the folder of a command, and whether a sandbox confines it.
-"""
+The last two arguments are the folder of a command, and whether a sandbox confines it."""
 
 
 class Workspace(FileAccess):
@@ -314,15 +312,15 @@ class Workspace(FileAccess):
         found = [] if self.mode == "full" else list(explain_limits(self.settings.resources, code, output))
         for sentence in found:
             self._notifier.log(sentence)
-        is_denied = "Permission denied" in output or "Operation not permitted" in output
+        is_denied = any(words in output for words in ("Permission denied", "Operation not permitted"))
         return [*found, *([bubblewrap.LANDLOCK_ADVICE] if is_denied and self._mechanism.is_landlocked else [])]
 
     async def inspect_changes(self, timeout_s: float | None = 0.5) -> list[str]:
         """Ask about hooks and settings that a command left for git or a shell, and disable what is refused.
 
         Call this after each command, and give the model the sentences, also about refused hosts. A scan that takes
-        longer than `timeout_s` (a huge workspace) continues, and the next call judges its result. The exchange makes a
-        last call in each turn, without a time limit. When the session ends, anything left is disabled.
+        longer than `timeout_s` continues, and the next call judges its result. The exchange makes a last call in each
+        turn, without a limit. When the session ends, anything left is disabled.
         """
         audit = None if self._permissions.is_turn_read_only else self._audit  # the next turn asks about others' changes
         found = await audit.inspect(partial(self.require_permission, "repository"), timeout_s) if audit else []

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.e2e.command import shell
+
 
 @pytest.mark.parametrize(
     ("words", "report"),
@@ -19,7 +21,7 @@ import pytest
         (["--fork"], "--fork needs --continue or --resume"),
         (["-p", "--fork", "x"], "--fork needs --resume"),
         (["-c", "session", "list"], "put options after the command"),
-        (["-p", "--allowed-tools", "Bash(git:*)", "x"], "--allowed-tools: expected the start of a command"),
+        (["-p", "--allowed-tools", "Edit(src/*)", "x"], "--allowed-tools: expected the start of a command"),
         (["-p", "--add-dir", "missing", "x"], "--add-dir missing: there is no such folder"),
     ],
 )
@@ -53,6 +55,13 @@ def test_agents_of_a_project_work_when_it_is_trusted_this_time(place):
     call = {"tool": "delegate", "arguments": {"task": "find it", "profile": "finder"}}
     model = place.script({"calls": [call]}, "found", {"text": "done", "expect": "found"})
     assert place.run("run", "--trust", "go", "-m", model).stdout == "done\n"
+
+
+@pytest.mark.parametrize("rule", ["touch", "Bash(touch)", "Bash(touch:*)", "bash(touch a.txt)"])
+def test_allowed_tools_of_other_agents(place, rule):
+    model = place.script({"calls": [shell("touch a.txt")]}, "done")
+    done = place.run("-p", "--approval", "ask", "--allowed-tools", rule, "go", "-m", model)
+    assert (done.returncode, (place.work / "a.txt").exists()) == (0, True), done.stderr
 
 
 def test_a_file_as_task_is_pointed_out(place):

@@ -50,6 +50,29 @@ def test_the_fast_model_of_the_provider_is_set_up_too(place, open_screen, answer
     assert ("with mine:tiny as fast model" in terminal.text) == ("tiny" in lines)
 
 
+@pytest.mark.parametrize("answers", ["yy", "yn", "n"])
+def test_without_a_network_the_typed_key_is_kept_if_the_person_wants_it(place, open_screen, answers):
+    (place.home / "config").mkdir()
+    row = "mine:\n  base_url: http://127.0.0.1:9/v1\n  key_variable: MINE_API_KEY\n  processor: big\n"
+    (place.home / "config/providers.yaml").write_text(row)
+    terminal = open_screen("setup")
+    terminal.see("Choose a provider")
+    terminal.type("mine:\r")
+    terminal.see("MINE_API_KEY (not shown)")
+    terminal.type(f"{KEY}\r")
+    terminal.see("Store the key without a check? [y]es  [N]o:")
+    terminal.type(f"{answers[0]}\r")
+    if answers[0] == "y":
+        terminal.see("Choose the default model")
+        terminal.type("big\r")
+        terminal.see("Make mine:big the default model anyway? [y]es  [N]o:")
+        terminal.type(f"{answers[1]}\r")
+    assert terminal.wait_exit() == (0 if answers == "yy" else 77)
+    keys, profiles = place.home / "config/keys.yaml", place.home / "config/profiles.yaml"
+    assert (keys.exists() and KEY in keys.read_text()) == (answers[0] == "y")
+    assert profiles.exists() == (answers == "yy")
+
+
 def test_a_file_that_cannot_be_changed_is_told_before_the_questions(place, open_screen):
     (place.home / "config").mkdir()
     (place.home / "config/profiles.yaml").write_text("use: gone\n")
@@ -80,6 +103,8 @@ def test_a_model_that_does_not_answer_is_not_kept(place, open_screen):
         terminal.see("Choose a provider")
         terminal.type("mine:\r")
         terminal.see("Choose the default model")
+        terminal.type("\r")
+        terminal.see("Make mine:big the default model anyway?")
         terminal.type("\r")
         assert terminal.wait_exit() == 77
         assert "no such model" in terminal.text

@@ -11,7 +11,7 @@ from goose_like.core.errors import ModelUnavailableError, UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.providers.base import ProviderInfo, SupportsProbe
 from goose_like.providers.registry import find_provider_class, list_provider_names
-from goose_like.terminal.escape import to_one_line
+from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.interaction import exit_on_signals
 from goose_like.terminal.report_table import print_table
 
@@ -73,11 +73,23 @@ def log_in(name: str, *, is_checked: bool) -> None:
         raise UsageError("the key contains characters that no key has; copy it again")
     verdict = "not checked"
     if is_checked and isinstance(factory, SupportsProbe):
-        probe = asyncio.run(factory.probe(ModelChoice(model=name), key))
-        verdict = f"{probe.address} {'accepted it' if probe.is_key_verified else 'answers, but did not check it'}"
+        try:
+            probe = asyncio.run(factory.probe(ModelChoice(model=name), key))
+            verdict = f"{probe.address} {'accepted it' if probe.is_key_verified else 'answers, but did not check it'}"
+        except ModelUnavailableError as error:
+            if not confirm(f"{error}. Store the key without a check?"):
+                raise
     print(f"{variable} is stored in {secrets.store_key(variable, key)} ({verdict})")
     if os.environ.get(variable):
         print(f"note: {variable} in the environment takes precedence")
+
+
+def confirm(question: str) -> bool:
+    """Ask a person a question whose default is no. Without a terminal the answer is no."""
+    if not sys.stdin.isatty():
+        return False
+    print(escape_controls(f"{question} [y]es  [N]o: "), end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _read_key(variable: str) -> str:

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from goose_like.config.profile import ModelChoice
 from goose_like.config.secrets import find_key_location
-from goose_like.core.errors import CredentialError, GooseLikeError, UsageError
+from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, UsageError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message
 from goose_like.providers.base import Request
@@ -42,8 +42,13 @@ def run_setup() -> None:
     if model is None:
         print("no model was chosen; the default model stays")
         return
-    _show_answer(model)
-    fast_model = _find_fast_model(provider, model)
+    try:
+        _show_answer(model)
+        fast_model = _find_fast_model(provider, model)
+    except ModelUnavailableError as error:
+        if not provider_actions.confirm(f"{error}. Make {model} the default model anyway?"):
+            raise
+        fast_model = None
     place = profiles_yaml.set_models(model, fast_model)
     more = f", with {fast_model} as fast model" if fast_model else ""
     print(f"{model} is now the default model{more}: {place}; start a session with: goose-like")
