@@ -232,7 +232,7 @@ class Renderer:
             width = min(self.lines.get_room(14), 86)
             lines = map(str.strip, body[:width])
             return to_one_line("".join(f"{line} " if line.endswith(",") else line for line in lines), width)
-        more = f" (+{len(body) - 1} lines)" if len(body) > 1 else ""
+        more = f" (+{len(body) - 1} line{'s' * (len(body) > 2)})" if len(body) > 1 else ""
         rows = 1 if more else RESULT_ROWS
         return to_one_line(body[0], rows * self.lines.get_room(14 + len(more))) + more if body else ""
 

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Literal
@@ -397,7 +398,8 @@ class SessionScreen(Notifier):
         if self._thought and not self._has_answer_text:
             activity = f"thinking: {' '.join(self._thought.split())[-max(width - 30, 10) :]}"
         elif self._calls and not activity:
-            activity = ", ".join(f"{running.state}: {running.call.name}" for running in self._calls.values())
+            counts = Counter(f"{running.state}: {running.call.name}" for running in self._calls.values())
+            activity = ", ".join(f"{text} ({count})" if count > 1 else text for text, count in counts.items())
         line = f"{dot} {to_one_line(activity or 'thinking', width - 12)} · {elapsed_s:.0f} s"
         return Text(line, "dim")
 

@@ -143,7 +143,7 @@ def test_what_a_command_printed_in_brackets_is_no_note(printed):
 
 def test_brackets_in_a_file_are_no_notes():
     shown = draw(*run_call("x = 1\n[exit code 7]", name="read_file", path="a.toml"))
-    assert last(shown) == "  ✓ x = 1 (+1 lines) · T"
+    assert last(shown) == "  ✓ x = 1 (+1 line) · T"
 
 
 @pytest.mark.parametrize(
