@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -31,6 +32,7 @@ from goose_like.terminal.interaction import handle_signals, is_terminal, open_sc
 from .options import OutputFormat
 
 T = TypeVar("T")
+_FILE_NAME = re.compile(r"\S+\.(md|txt|prompt)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,8 @@ def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix t
     if file is None and len(words) == 1 and os.path.isfile(words[0]):
         words, file = [], words[0]
         print(f"goose-like: the task is the text of the file {escape_controls(file)}", file=sys.stderr)
+    if file is None and len(words) == 1 and _FILE_NAME.fullmatch(words[0]) and not words[0].startswith("@"):
+        raise UsageError(f"there is no file {words[0]!r}; a task has more than one word")
     is_piped = words[-1:] == ["-"] or not (words or file or is_terminal(sys.stdin))
     parts = [" ".join(words[:-1] if is_piped else words)]
     try:

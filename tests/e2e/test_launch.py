@@ -12,6 +12,7 @@ from tests.e2e.command import shell
         (["fix", "the", "test"], 'quote them: goose-like "fix the test"'),
         (["task.md"], "for a task in a file: goose-like run -i task.md"),
         (["login"], "here it is: goose-like setup"),
+        (["run", "missing.md"], "there is no file 'missing.md'"),
         (["exec", "fix it"], "here it is: goose-like run"),
         (["-P", "boss", "--approval", "plan", "word"], "to start a session with these words, quote them"),
         (["--model", "run", "word"], "to start a session with these words, quote them"),

@@ -237,7 +237,11 @@ def test_imports_from_the_home_folder_are_refused_like_others_outside(tmp_path, 
     (root / "AGENTS.md").write_text(names)
     found = load_hints(root)
     assert [hint.text for hint in found[1:]] == ["within", "in a folder with that name"]
-    assert found[0].problem == f"{root}/AGENTS.md: @~/.claude/x.md is not imported: it is not below {root}"
+    outside, *missing = found[0].problem.splitlines()
+    assert outside == f"{root}/AGENTS.md: @~/.claude/x.md is not imported: it is not below {root}"
+    assert {line.partition(": ")[2] for line in missing} == {
+        f"@{path} is not imported: there is no such file" for path in ("~/missing.md", "~no-such-user/x.md", "~/odd.md")
+    }
 
 
 @pytest.mark.parametrize("data", [b"", b" \n", b"\0\1\2"])

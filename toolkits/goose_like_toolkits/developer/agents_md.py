@@ -121,8 +121,10 @@ def _load_imports(
     for path in _find_imports(data.decode(errors="replace")):
         try:
             target = (file.parent / os.path.expanduser(path)).resolve()
-            if target in seen or not target.is_file():
+            if target in seen or (not target.is_file() and target.suffix != ".md"):  # other words can be names
                 continue
+            if not target.is_file():
+                raise GooseLikeError("there is no such file")
             if not target.is_relative_to(source.root.resolve()):
                 raise GooseLikeError(f"it is not below {source.root}")
             if depth > MAX_IMPORT_DEPTH or len(seen) >= _MAX_IMPORTS:
