@@ -73,14 +73,14 @@ def test_words_after_a_file_are_the_message(place):
     (place.work / "a b.py").write_text("answer = 42\n")
     model = place.script({"text": "seen", "expect": r"what is this\?(.|\n)*answer = 42"})
     done = place.run("session", "start", "--model", model, input='/file:"a b.py" what is this?\n')
-    assert "seen" in done.stderr, done.stderr
+    assert done.stdout == "seen\n", done.stderr
 
 
 def test_a_session_by_lines_knows_the_commands(place):
     done = place.run("session", "start", "--model", place.script("first"), input="hi\n/cost\n/nonsense\n/toolkits\n")
     assert done.returncode == 0
     assert "web_search is off: it needs BRAVE_API_KEY or TAVILY_API_KEY" in done.stderr
-    assert "first" in done.stderr
+    assert done.stdout == "first\n"
     assert "no command /nonsense" in done.stderr
     assert "\x1b" not in done.stderr
     assert not Path(place.home / "state/history").exists()

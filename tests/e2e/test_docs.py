@@ -108,7 +108,7 @@ def test_the_commands_the_files_and_the_profiles_of_the_page_on_plugins(place):
         r"tail +off: switched off in this",
         "team = day",
     ):
-        assert re.search(line, done.stderr), done.stderr
+        assert re.search(line, done.stdout + done.stderr), done.stderr
     counted = {"calls": [{"tool": "word_count", "arguments": {"text": "a a b", "limit": 1}}]}
     model = place.script(counted, {"text": "done", "expect": r"^\[\('a', 2\)\]"})
     done = place.run("run", "--profile", "counts", "--model", model, "count")

@@ -253,8 +253,7 @@ def test_a_session_that_waits_for_a_pipe_can_be_ended(place, number):
     process = place.start("session", "start", "--model", model, stdin=subprocess.PIPE)
     process.stdin.write("hi\n")
     process.stdin.flush()
-    while "hello" not in process.stderr.readline():
-        pass
+    assert process.stdout.readline() == "hello\n"
     process.send_signal(number)
     process.wait(PATIENCE_S)  # with its input still open
     _, err = process.communicate()
