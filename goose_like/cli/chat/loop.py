@@ -14,7 +14,7 @@ from typing import Any
 from goose_like.agent.build import build_exchange
 from goose_like.agent.compaction.summary import suggest_title
 from goose_like.agent.exchange import Exchange
-from goose_like.agent.profile_choice import ProfileChoice
+from goose_like.agent.profile_choice import ProfileChoice, keep_modes, restrict_profile
 from goose_like.agent.slash_command import SlashCommand, run_command
 from goose_like.agent.slash_context import SlashContext, SwitchSession
 from goose_like.agent.turn_request import TurnRequest, run_turn
@@ -151,7 +151,9 @@ class ChatLoop:
                     self._io.show(str(error))
                     self._return_to_input([first] if first else [])
                     _close_left_session(target, current)
-                    target, first = current, ""
+                    kept = restrict_profile(current.profile, keep_modes(current.profile, current.session))
+                    current = target = replace(current, profile=kept)  # a stricter mode that was chosen stays
+                    first = ""
                     continue
                 if current:
                     _close_left_session(current, target)
