@@ -92,13 +92,6 @@ def join_text(events: list[tuple[str, Any]]) -> str:
     return "".join(data["delta"] for name, data in events if name == "copilotMessageChunk")
 
 
-def list_children(pid: int) -> list[int]:
-    """List the ids of a process's children."""
-    return [
-        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
-    ]
-
-
 @contextmanager
 def serving(place: Place, *options: str, env: dict[str, str] | None = None) -> Iterator[Server]:
     """Start the command and wait until it answers; stop it in the end."""

@@ -79,14 +79,15 @@ def test_escape_alone_eats_no_key(session, place, text):
 
 
 def test_escape_and_enter_typed_apart_make_a_new_line(session, place):
-    terminal = session({"text": "hi", "expect": "one\ntwo"})
+    terminal = session({"text": "an answer", "expect": "one\ntwo"})
     terminal.type("one")
     terminal.see("goose> one")
     terminal.type(ESC)
     time.sleep(0.3)
     terminal.type("\r")
     terminal.type("two\r")
-    terminal.see("hi")
+    terminal.see("an answer")
+    assert terminal.leave() == 0
     assert place.list_messages() == ["one\ntwo"]
 
 

@@ -106,9 +106,9 @@ def test_a_stricter_mode_of_a_running_turn_holds_after_any_end(session, open_scr
 
 @pytest.mark.parametrize(("keys", "status"), [(1, "plan · read-only"), (2, "ask · workspace")])
 def test_a_mode_chosen_by_key_before_leaving_holds_at_the_resume(session, open_screen, keys, status):
-    terminal = session("hi")
+    terminal = session("an answer")
     terminal.type("go\r")
-    terminal.see("hi")
+    terminal.see("an answer")
     terminal.idle()
     for _ in range(keys):
         terminal.type("\x1b[Z")

@@ -8,22 +8,18 @@ import socket
 import threading
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 
 import httpx2
 import pytest
 
 from tests.e2e.command import shell
-from tests.e2e.serving import build_body, join_text, list_children, read_events, serving, wait_until
+from tests.e2e.serving import build_body, join_text, read_events, serving, wait_until
+from tests.processes import is_alive, list_children, read_command
 
 pytest.importorskip("uvicorn")
 
 SLOW = {"text": "one two three four five six", "delta_delay_s": 0.3}
 NEVER = {"text": "late", "delay_s": 600}
-
-
-def is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() and "zombie" not in Path(f"/proc/{pid}/status").read_text()
 
 
 # --- answers
@@ -343,9 +339,8 @@ def test_workers_share_a_port_and_their_counts(place):
 
 
 def list_workers(server) -> set[int]:
-    return {
-        pid for pid in list_children(server.process.pid) if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()
-    }
+    """List the ids of the worker processes that run now."""
+    return {pid for pid in list_children(server.process.pid) if "spawn_main" in read_command(pid)}
 
 
 def test_a_worker_that_is_killed_is_started_again(place):

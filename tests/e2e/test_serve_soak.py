@@ -26,9 +26,10 @@ from hypothesis.strategies import SearchStrategy
 from openbb_ai.models import QueryRequest
 
 from tests.e2e.crowd import Crowd, Letter
-from tests.e2e.serving import Server, build_body, list_children, serving, wait_until
+from tests.e2e.serving import Server, build_body, serving, wait_until
 from tests.faulty_model import STALL_S
 from tests.faulty_model import __file__ as MODEL
+from tests.processes import list_children
 from tests.serve.request_bodies import any_body
 
 SEED, AT_ONCE, LIMIT_MB, TOKEN = 7, 40, 2, "s3cret"

@@ -16,9 +16,10 @@ from pathlib import Path
 from statistics import linear_regression, median
 
 from tests.e2e.screen import ScreenTerminal
-from tests.e2e.serving import list_children, wait_until
+from tests.e2e.serving import wait_until
 from tests.e2e.soak_model import KINDS, SoakModel
 from tests.loopback import threaded
+from tests.processes import list_children
 
 PROFILE = "soak: {processor: {model: 'openai:m', window: 12000}}\n"
 MEASUREMENTS = 20

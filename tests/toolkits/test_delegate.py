@@ -44,6 +44,7 @@ from goose_like.workspace.sandbox import bubblewrap
 from goose_like.workspace.workspace import Workspace
 from tests.fakes import PAUSE, FakeProvider, call, calls
 from tests.loopback import Loopback, raw
+from tests.processes import is_alive
 
 NO = Answer(choice="deny", by="person")
 ONCE = Answer(choice="allow", by="person")
@@ -324,14 +325,6 @@ async def test_cancelling_stops_it_and_all_that_it_started(root: Path) -> None:
         assert "interrupted" in nested.messages[-1].tool_results[0].output
         assert "interrupted" in place.results["d1"].output
         assert [event.usage.total_tokens for event in place.events(UsageRecorded)] == [15]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 async def test_one_that_never_began_leaves_nothing(root: Path, home: Path) -> None:

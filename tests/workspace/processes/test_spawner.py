@@ -17,6 +17,7 @@ import pytest
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.processes.process import Process, SpawnerClient, create_file, describe_exit
 from goose_like.workspace.processes.spawner import count_packets_without_route
+from tests.processes import is_alive
 from tests.workspace.workspace_harness import needs_sandbox
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -37,12 +38,6 @@ async def read_all(process: Process) -> bytes:
     output = bytearray()
     assert await process.read_all(output.extend)
     return bytes(output)
-
-
-def is_alive(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
 
 
 async def is_dead_soon(pid: int) -> bool:

@@ -1,0 +1,28 @@
+"""Look at processes that may end at any moment."""
+
+from contextlib import suppress
+from pathlib import Path
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether the process runs; one that has ended and waits for its parent does not."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def list_children(pid: int) -> list[int]:
+    """List the ids of a process's children; a process that is gone has none."""
+    children = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                children += map(int, (task / "children").read_text().split())
+    return children
+
+
+def read_command(pid: int) -> str:
+    """Return the command line of a process, separated by NUL; a process that is gone has an empty one."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
