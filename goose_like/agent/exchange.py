@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from goose_like.agent.compaction.moderators import Moderator
@@ -84,7 +85,7 @@ class Exchange:
             SessionError: the session file cannot be written.
         """
         await self.reminders.add_context_updates()  # before the message, which should be the last text
-        self._add_message(events.TurnStarted, message)
+        self._add_message(partial(events.TurnStarted, is_read_only=self.workspace.is_turn_read_only), message)
         return await self._finish_turn(self._run_steps())
 
     async def resume_turn(self) -> events.TurnFinished:
@@ -227,11 +228,13 @@ class Exchange:
             return events.TurnFinished(reason="stop", detail=detail, exit_code=DeniedError.exit_code)
         return events.TurnFinished(reason="stop")
 
-    def _add_message(self, kind: type[events.TurnStarted] | type[events.Interjected], message: Message | str) -> None:
+    def _add_message(
+        self, make_event: Callable[..., events.TurnStarted | events.Interjected], message: Message | str
+    ) -> None:
         notes: list[str] = []
         if isinstance(message, str):
             message, notes = build_message(message, self.workspace, self.session.outputs, self.models.processor)
-        self.journal.emit(kind(message=message))
+        self.journal.emit(make_event(message=message))
         if mask_value(message) is not message:
             notes.append("your message holds a secret, which the model does not receive; put it in a file or variable")
         for note in notes:

@@ -132,10 +132,11 @@ class ModeRestricted(FrozenModel):
 
 
 class TurnStarted(FrozenModel):
-    """The user sent a message."""
+    """The user sent a message. `is_read_only`: nothing may be changed in this turn."""
 
     type: Literal["turn_started"] = "turn_started"
     message: Message
+    is_read_only: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class MessageCompleted(FrozenModel):

@@ -32,10 +32,14 @@ def estimate_tokens(message: Message) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn that still stands: its number among all turns ever started, and the index of its first message."""
+    """A turn that still stands: its number among all turns ever started, and the index of its first message.
+
+    `is_read_only`: nothing may be changed in this turn.
+    """
 
     number: int
     start: int
+    is_read_only: bool = False
 
 
 @dataclass(slots=True)
@@ -172,8 +176,8 @@ class History:
                 self._add_answer(event)
             case events.ToolFinished(result=result):
                 self._add_result(result)
-            case events.TurnStarted(message=message):
-                self._start_turn(message)
+            case events.TurnStarted(message=message, is_read_only=is_read_only):
+                self._start_turn(message, is_read_only)
             case events.TurnFinished():
                 self.last_turn, self.is_in_turn = event, False
                 self.close()
@@ -252,7 +256,7 @@ class History:
         output = f"{INTERRUPTED}{SHOWN_UNTIL_THEN}{shown}" if shown else INTERRUPTED
         return ToolResult(call_id=call_id, output=output, is_error=True)
 
-    def _start_turn(self, message: Message) -> None:
+    def _start_turn(self, message: Message, is_read_only: bool) -> None:
         for result in message.tool_results if self.open_calls else ():
             if self.is_open(result.call_id):
                 self._results[result.call_id] = result
@@ -265,7 +269,7 @@ class History:
             self._pending_replacements, self.measured_count, self.measured_tokens = {}, 0, 0
             self._strip_thinking()
         self.turn_count += 1
-        self.turns.append(Turn(self.turn_count, len(self.messages)))
+        self.turns.append(Turn(self.turn_count, len(self.messages), is_read_only))
         parts = tuple([part for part in message.parts if part.type == "text" or part.type == "image"])
         if parts:
             self._add_user_message(message if parts == message.parts else Message(role="user", parts=parts))

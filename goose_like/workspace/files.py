@@ -66,6 +66,11 @@ class FileAccess:
             yield
 
     @property
+    def is_turn_read_only(self) -> bool:
+        """True in a turn that `limit_turn` lets only read."""
+        return self._permissions.is_turn_read_only
+
+    @property
     def branch(self) -> str:
         """The current git branch, or the first 8 letters of the commit; empty outside a repository."""
         git = find_repository_root(self.root) / ".git"

@@ -322,7 +322,7 @@ class Workspace(FileAccess):
         longer than `timeout_s` continues, and the next call judges its result. The exchange makes a last call in each
         turn, without a limit. When the session ends, anything left is disabled.
         """
-        audit = None if self._permissions.is_turn_read_only else self._audit  # the next turn asks about others' changes
+        audit = None if self.is_turn_read_only else self._audit  # the next turn asks about others' changes
         found = await audit.inspect(partial(self.require_permission, "repository"), timeout_s) if audit else []
         self._log_warnings()
         return [*found, *self.hosts.take_refusals()]

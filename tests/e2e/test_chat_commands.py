@@ -312,7 +312,7 @@ def init_repository(place: Place) -> None:
     (place.work / "new.txt").write_text("new words\n")
 
 
-def test_a_review_stays_read_only_when_it_is_sent_again(session, place):
+def test_a_review_stays_read_only_when_it_is_sent_again(session, open_screen, place):
     init_repository(place)
     write = {"expect": "new.txt", "calls": [WRITE, shell("touch made.txt")]}
     terminal = session(write, "first findings", write, "second findings", write, "third findings")
@@ -327,6 +327,11 @@ def test_a_review_stays_read_only_when_it_is_sent_again(session, place):
     terminal.see("goose> /review")
     terminal.type("\r")
     terminal.see("third findings")
+    assert terminal.leave() == 0
+    terminal = open_screen("session", "resume", "talk", "--model", place.script(write, "fourth findings"))
+    terminal.see("goose>")
+    terminal.type("/retry\r")
+    terminal.see("fourth findings")
     assert terminal.leave() == 0
     assert not (place.work / "made.txt").exists()
 

@@ -216,11 +216,12 @@ def retry(context: SlashContext, words: str) -> TurnRequest:
     history, last = context.exchange.history, context.last_request
     if not history.turns:
         raise UsageError("there is no turn to retry")
-    start = history.turns[-1].start
-    message = history.messages[start]
-    context.exchange.rewind(start)
+    turn = history.turns[-1]
+    message = history.messages[turn.start]
+    context.exchange.rewind(turn.start)
     # The message of a former process is sent as it is: output of a command in it must not name files.
-    return last if last and last.text == message.first_text else TurnRequest(message)
+    is_same = last and last.text == message.first_text
+    return last if last and is_same else TurnRequest(message, is_read_only=turn.is_read_only)
 
 
 @command(usage="[FOCUS]")
