@@ -30,6 +30,7 @@ from goose_like.core.events import (
     Question,
     SessionStarted,
     SubagentEvent,
+    ToolProgress,
     TurnFinished,
     UsageRecorded,
 )
@@ -578,6 +579,31 @@ async def test_a_running_delegate_and_its_processes_are_listed_and_stopped(root:
         assert place.results["d1"].output == "the person stopped this delegate; its changes until then remain"
         assert place.results["d2"].output.startswith("B.")
         assert hooks.list_running_tasks() == []
+
+
+@needs_sandbox
+async def test_only_so_many_delegates_work_at_once(root: Path) -> None:
+    names = ["a", "b", "c", "d"]
+    wait = calls(shell("until test -e /tmp/go; do sleep 0.05; done"))
+    requests = [delegate(name, f"d{name}", read_only=True) for name in names]
+    scripts = {"go": [calls(*requests), "Fine."], **{name: [wait, name.upper()] for name in names}}
+    async with open_exchange(scripts, config={"parallel": 2}, sandbox="workspace") as place:
+        hooks = place.exchange.hooks
+        turn = asyncio.create_task(place.reply())
+
+        def list_tails() -> list[str]:
+            return [task.get_tail() for task in hooks.list_running_tasks()]
+
+        waits = "waits until another delegate ends"
+        await wait_until(lambda: [tail == waits for tail in list_tails()] == [False, False, True, True])
+        await wait_until(lambda: all("until test" in tail for tail in list_tails()[:2]))
+        assert {request.messages[0].text for request in place.provider.requests} == {"go", "a", "b"}
+        assert [event.call_id for event in place.events(ToolProgress) if waits in event.text] == ["dc", "dd"]
+        await hooks.list_running_tasks()[2].stop()
+        (place.exchange.workspace.tmp / "go").touch()
+        await turn
+        outputs = [place.results[f"d{name}"].output[:5] for name in names]
+        assert outputs == ["A\n[to", "B\n[to", "the p", "D\n[to"]
 
 
 # --- questions

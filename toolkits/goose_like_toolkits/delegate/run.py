@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from contextvars import Context
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from goose_like.terminal.tool_call import convert_nested_event
 from goose_like.toolkit import RunningTask, ToolError
 
 _KEPT_LINES = 20
+_WAITS = "waits until another delegate ends"
 _COLUMNS = 100
 
 
@@ -47,14 +49,14 @@ class SubagentRun(EventRelay):
                     self._newest += shown.text.splitlines()
         super().notify(event)
 
-    async def follow(self, work: Callable[[], Coroutine[Any, Any, str]]) -> str:
-        """Run the subagent and return its answer.
+    async def follow(self, work: Callable[[], Coroutine[Any, Any, str]], slots: Sequence[asyncio.Semaphore]) -> str:
+        """Run the subagent when all slots are free for it, and return its answer.
 
         Raises:
             ToolError: the person stopped the subagent.
         """
         # The new context is empty, so that the subagent's tools do not act for the call of the parent.
-        self._work = asyncio.create_task(work(), context=Context())
+        self._work = asyncio.create_task(self._work_when_free(work, slots), context=Context())
         try:
             return await self._work
         except asyncio.CancelledError:
@@ -62,6 +64,17 @@ class SubagentRun(EventRelay):
             if task and task.cancelling():
                 raise
             raise ToolError("the person stopped this delegate; its changes until then remain") from None
+
+    async def _work_when_free(
+        self, work: Callable[[], Coroutine[Any, Any, str]], slots: Sequence[asyncio.Semaphore]
+    ) -> str:
+        async with AsyncExitStack() as stack:
+            for slot in slots:
+                if slot.locked():
+                    self._newest.append(_WAITS)
+                    self._send(events.ToolProgress(call_id=self._call_id, text=f"{_WAITS}\n"))
+                await stack.enter_async_context(slot)
+            return await work()
 
     async def stop(self) -> None:
         """Stop the subagent and everything that it started."""

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from itertools import count
 from typing import Any
@@ -42,6 +41,7 @@ class DelegateConfig(FrozenModel):
     profiles: tuple[str, ...] = ()
     limits: Limits = Limits()
     depth: int = Field(default=1, ge=1)
+    parallel: int = Field(default=4, ge=1)
     tools: list[str] | None = None
 
 
@@ -62,7 +62,8 @@ class DelegateToolkit(Toolkit):
         self._runs: dict[str, SubagentRun] = {}
         self._numbers = count(1)
         self._logged: set[str] = set()
-        self._writing, self._merging = asyncio.Lock(), asyncio.Lock()
+        self._slots = asyncio.Semaphore(self._config.parallel)
+        self._writing, self._merging = asyncio.Semaphore(), asyncio.Lock()
 
     @override
     def prompt(self) -> str:
@@ -118,9 +119,9 @@ class DelegateToolkit(Toolkit):
         self._runs[name] = run
         try:
             worktree = await self._create_worktree() if has_company else None
-            work = partial(self._run, task, chosen, kind, limits, session, run, worktree)
-            async with self._writing if has_company and not worktree else nullcontext():
-                return await self._merge_after(worktree, run.follow(work)) if worktree else await run.follow(work)
+            slots = [self._writing, self._slots] if has_company and not worktree else [self._slots]
+            work = run.follow(partial(self._run, task, chosen, kind, limits, session, run, worktree), slots)
+            return await self._merge_after(worktree, work) if worktree else await work
         finally:
             del self._runs[name]
             session.close()
