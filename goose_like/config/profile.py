@@ -136,13 +136,20 @@ class WorkspaceSettings(FrozenModel):
 
 
 def _expand_model(value: Any) -> Any:
-    return {"model": value} if isinstance(value, str) else value
+    return _expand(value, "model", "PROVIDER:MODEL or a mapping")
 
 
 def _expand_name(value: Any) -> Any:
     if isinstance(value, list) and len(value) == 2 and isinstance(value[1], Mapping):
         return {"name": value[0], "requires": value[1]}  # goose 0.9
-    return {"name": value} if isinstance(value, str) else value
+    return _expand(value, "name", "a name or a mapping")
+
+
+def _expand(value: Any, key: str, expected: str) -> Any:
+    """Return the mapping that a text stands for, and other values unchanged. Refuse values that are neither."""
+    if isinstance(value, list | int | float):
+        raise PydanticCustomError("short_form", "{expected}", {"expected": expected})
+    return {key: value} if isinstance(value, str) else value
 
 
 # The second argument of `BeforeValidator` is the type for the JSON schema.
