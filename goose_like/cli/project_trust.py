@@ -8,10 +8,12 @@ from pathlib import Path
 from goose_like.config.trust import (
     ProjectConfig,
     StoredApproval,
+    is_refused,
     is_trusted,
     load_folder_trust,
     load_trust,
     read_project_config,
+    refuse_project,
     revoke,
     trust_project,
 )
@@ -24,7 +26,8 @@ from goose_like.terminal.interaction import has_person, open_screen
 def settle_project_trust(*, is_trusted_now: bool) -> ProjectConfig | None:
     """Return the trusted files of the current project; ask the person about new or changed files.
 
-    If nobody is there, skip the files with a warning. `is_trusted_now` trusts them for this run without a question.
+    If nobody is there, or if the person refused these contents before, skip the files with a warning. `is_trusted_now`
+    trusts them for this run without a question.
     """
     project = read_project_config(Path.cwd())
     if project is None:
@@ -33,6 +36,9 @@ def settle_project_trust(*, is_trusted_now: bool) -> ProjectConfig | None:
         _warn(problem)
     if is_trusted_now or not project.files or is_trusted(project):
         return project
+    if is_refused(project):
+        _warn(f"skipped the files that you refused: {_list_files(project)}; to use them: goose-like trust add")
+        return None
     if has_person():
         return project if asyncio.run(_ask(project)) else None
     _warn(f"skipped untrusted files: {_list_files(project)}; to use them: --trust, or goose-like trust add")
@@ -50,6 +56,8 @@ async def _ask(project: ProjectConfig) -> bool:
     screen.notify(Answered(question=question, answer=answer))
     if answer.choice == "allow_always":
         trust_project(project)
+    elif not answer.is_allowed:
+        refuse_project(project)
     return answer.is_allowed
 
 

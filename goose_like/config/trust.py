@@ -1,5 +1,8 @@
 """Permanent permissions by folder: the trusted files of a project and answers to single questions."""
 
+import hashlib
+import json
+import operator
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -42,11 +45,13 @@ class StoredApproval(FrozenModel):
 class FolderTrust(FrozenModel):
     """Permissions in one folder.
 
-    `files` holds the exact contents of the project's files that a person trusted; None means no trust. `permissions`
-    are rules that hold in addition to those of the profile.
+    `files` holds the exact contents of the project's files that a person trusted; None means no trust. `refused` is the
+    hash of contents that the person does not want to use. `permissions` are rules that hold in addition to those of the
+    profile.
     """
 
     files: dict[str, str] | None = None
+    refused: str = Field(default="", exclude_if=operator.not_)
     approvals: tuple[StoredApproval, ...] = ()
     permissions: PermissionLists = Field(default=PermissionLists(), exclude_if=PermissionLists().__eq__)
 
@@ -114,6 +119,11 @@ def is_trusted(project: ProjectConfig) -> bool:
     return load_folder_trust(project.root).files == project.files
 
 
+def is_refused(project: ProjectConfig) -> bool:
+    """Check whether a person refused exactly these contents in this folder."""
+    return load_folder_trust(project.root).refused == _hash_files(project)
+
+
 def load_trusted_project(cwd: Path) -> ProjectConfig | None:
     """Read the project around a folder, or return None if nobody trusted its present contents."""
     project = read_project_config(cwd)
@@ -145,7 +155,17 @@ def load_folder_trust(folder: Path) -> FolderTrust:
 def trust_project(project: ProjectConfig) -> None:
     """Store that a person trusts these contents in this folder."""
     with _edit_folder(project.root) as fields:
-        fields["files"] = dict(project.files)
+        fields.update(files=dict(project.files), refused="")
+
+
+def refuse_project(project: ProjectConfig) -> None:
+    """Store that a person does not want to use these contents in this folder. Trust in earlier contents stays."""
+    with _edit_folder(project.root) as fields:
+        fields["refused"] = _hash_files(project)
+
+
+def _hash_files(project: ProjectConfig) -> str:
+    return hashlib.sha256(json.dumps(dict(project.files), sort_keys=True).encode(errors="replace")).hexdigest()
 
 
 def store_approval(folder: Path, approval: StoredApproval) -> None:
@@ -158,7 +178,7 @@ def revoke(folder: Path, approval: StoredApproval | None = None) -> None:
     """Remove one answer, or without an answer the trust in the folder's files."""
     with _edit_folder(folder) as fields:
         if approval is None:
-            fields["files"] = None
+            fields.update(files=None, refused="")
         else:
             fields["approvals"] = tuple(one for one in fields["approvals"] if one != approval)
 

@@ -146,7 +146,10 @@ BAD = {
     "list for mapping": ("m:\n  limits: [1]", r"line 2: limits: expected a mapping"),
     "text for list": ("m:\n  toolkits: developer", r"line 2: toolkits: expected a list, not 'developer'"),
     "mapping for list": ("m:\n  toolkits: {a: b}", r"line 2: toolkits: expected a list"),
-    "list for fallback": ("m:\n  fallback: [x]", r"line 2: fallback: expected PROVIDER:MODEL or a mapping, not \['x'\]"),
+    "list for fallback": (
+        "m:\n  fallback: [x]",
+        r"line 2: fallback: expected PROVIDER:MODEL or a mapping, not \['x'\]",
+    ),
     "number for model": ("m:\n  processor: 4", r"line 2: processor: expected PROVIDER:MODEL or a mapping, not 4"),
     "model that is not there": ("m:\n  processor: {window: 4}", r"line 2: processor.model: this key is missing"),
     "toolkit without name": ("m:\n  toolkits:\n    - requires: {}", r"line 3: toolkits.0.name: this key is missing"),

@@ -257,6 +257,7 @@ def test_ctrl_c_stops_the_sub_boss_with_a_note(place, open_screen):
     terminal.see("Coder \u203a run_code")
     terminal.type("\x03")
     terminal.see("? a note for Jarvis (Enter: none)")
+    terminal.see("answer:")
     terminal.type("use sum()\r")
     assert terminal.wait_exit() == 0
     outputs = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]

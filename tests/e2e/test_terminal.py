@@ -158,6 +158,13 @@ def test_a_person_is_asked_about_what_a_project_brings(place, open_terminal):
     terminal.type("n\n")
     terminal.see("trust denied")
     assert terminal.wait_exit() == 0
+    terminal = run(waits_for="skipped the files that you refused: /")
+    terminal.see("done")
+    assert terminal.wait_exit() == 0
+    assert place.run("trust", "add").returncode == 0
+    terminal = run(waits_for="done")
+    assert terminal.wait_exit() == 0
+    assert "refused" not in terminal.text
 
 
 def test_a_run_asks_its_person(place, open_terminal):
