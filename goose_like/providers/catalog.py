@@ -17,7 +17,7 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError
 
 from .base import SupportsProbe
-from .prices import is_free
+from .prices import find_shared_window, is_free
 from .registry import find_provider_class, list_provider_names
 
 _NO_CHAT = re.compile(
@@ -126,7 +126,9 @@ def _read_table(provider: str) -> dict[str, tuple[int | None, str]]:
     except LookupError:
         return {}
     return {
-        model.id: (model.context_window, _format_price(model, found)) for model in found.models if not model.deprecated
+        model.id: (model.context_window or find_shared_window(model.id), _format_price(model, found))
+        for model in found.models
+        if not model.deprecated
     }
 
 
@@ -138,7 +140,7 @@ def _look_up(provider: str, name: str) -> tuple[int | None, str]:
         found, model = get_snapshot().find_provider_model(name, None, provider, None)
     except LookupError:
         return None, ""
-    return model.context_window, _format_price(model, found)
+    return model.context_window or find_shared_window(model.id), _format_price(model, found)
 
 
 def _format_price(model: Any, provider: Any) -> str:

@@ -3,6 +3,7 @@
 The price of an unknown model is unknown, not 0. Models on the user's own machine cost nothing.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 
@@ -33,9 +34,32 @@ def find_context_window(label: str) -> int | None:
 
     provider, _, name = label.partition(":")
     try:
-        return get_snapshot().find_provider_model(name, None, provider, None)[1].context_window
+        model = get_snapshot().find_provider_model(name, None, provider, None)[1]
     except LookupError:
         return None
+    return model.context_window or find_shared_window(model.id)
+
+
+def find_shared_window(name: str) -> int | None:
+    """Return the smallest context window that other providers give a model of this name, in tokens."""
+    return _read_windows().get(_get_bare_name(name))
+
+
+@cache
+def _read_windows() -> Mapping[str, int]:
+    from genai_prices.data_snapshot import get_snapshot
+
+    windows: dict[str, int] = {}
+    for model in (model for provider in get_snapshot().providers for model in provider.models):
+        if model.context_window:
+            name = _get_bare_name(model.id)
+            windows[name] = min(model.context_window, windows.get(name, model.context_window))
+    return windows
+
+
+def _get_bare_name(name: str) -> str:
+    """Return a name without the vendor before a slash and the variant behind a colon, and with one spelling of dots."""
+    return re.sub(r"[._]", "-", name.lower().rpartition("/")[2].partition(":")[0])
 
 
 def is_free(provider: str) -> bool:

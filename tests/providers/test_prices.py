@@ -45,3 +45,9 @@ def test_windows_of_models_that_are_known():
     assert find_context_window("openai:nobody-knows-it") is None
     assert find_context_window("nobody:gpt-4o") is None
     assert find_context_window("local") is None
+
+
+def test_windows_that_only_other_providers_give():
+    assert find_context_window("google:gemini-2.5-pro") == 1_048_576
+    assert find_context_window("openrouter:anthropic/claude-3.5-sonnet") == 200_000
+    assert find_context_window("ollama:gemini-2.5-pro") is None  # the server decides
