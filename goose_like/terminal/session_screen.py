@@ -33,6 +33,7 @@ MESSAGE_ROWS = 12
 PLAN_ROWS = 8
 HEAD_ROWS = 3
 TAIL_ROWS = 5
+KEY_COLUMNS = 18
 OTHER_ROWS = 12
 """Rows of the terminal that unfolded output leaves to the rest."""
 THINKING_CHARACTERS = 400
@@ -362,7 +363,8 @@ class SessionScreen(Notifier):
             yield from self._format_unfolded(self._last_call, width)
         if self._shows_keys:
             for key, effect in KEY_HELP:
-                yield Text(f"  {key:<16}{to_one_line(effect, width - 20)}", "cyan")
+                effect_rows = self.renderer.lines.wrap(effect, KEY_COLUMNS)
+                yield Text(f"  {key:<{KEY_COLUMNS - 2}}" + f"\n{'':{KEY_COLUMNS}}".join(effect_rows), "cyan")
         if self._turn_started_at is not None:
             yield self._format_activity(width, time.monotonic() - self._turn_started_at)
         elif self._status and not self._is_open:

@@ -308,11 +308,19 @@ def test_ctrl_o_unfolds_and_folds_the_last_output(session):
     terminal.wait_gone("2990")
 
 
-def test_a_question_mark_lists_the_keys(session, place):
-    terminal = session("hello")
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        (100, "send; while the model works: queue the message for its next step"),
+        (50, "send; while the model works:\n                  queue the message for its next"),
+    ],
+)
+def test_a_question_mark_lists_the_keys(session, place, columns, rows):
+    terminal = session("hello", columns=columns)
     terminal.see_status("auto · workspace")
     terminal.type("?")
-    terminal.see("Shift-Tab")
+    terminal.see(rows)
+    assert "Shift-Tab" in terminal.text
     terminal.type("?")
     terminal.wait_gone("Shift-Tab")
     terminal.type("why?")

@@ -2,18 +2,19 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
 from contextlib import aclosing
 
 from goose_like.config.profile import ModelChoice
 from goose_like.config.secrets import find_key_location
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, UsageError
-from goose_like.core.events import MessageCompleted
+from goose_like.core.events import MessageCompleted, Status
 from goose_like.core.message import Message
 from goose_like.providers.base import Request
 from goose_like.providers.catalog import format_window, refresh_offers
 from goose_like.providers.registry import find_provider_class, list_provider_names, open_model
 from goose_like.terminal.escape import to_one_line
-from goose_like.terminal.interaction import has_person
+from goose_like.terminal.interaction import has_person, open_lines
 from goose_like.terminal.picker import Choice, pick_alone
 
 from . import profiles_yaml, provider_actions
@@ -99,12 +100,17 @@ def _find_fast_model(provider: str, model: str) -> str | None:
 
 
 def _show_answer(model: str) -> None:
-    print(f"trying {model} ...", file=sys.stderr)
-    print(f"{model} answers: {to_one_line(asyncio.run(_try_model(model)), 60)}")
+    lines = open_lines()
+    lines.write_line(f"trying {model} ...")
+    try:
+        answer = asyncio.run(_try_model(model, lines.spin))
+    finally:
+        lines.stop_spinner()
+    print(f"{model} answers: {to_one_line(answer, 60)}")
 
 
-async def _try_model(label: str) -> str:
-    """Return the model's answer to a greeting.
+async def _try_model(label: str, show_status: Callable[[str], None]) -> str:
+    """Return the model's answer to a greeting. The embedded model takes seconds to load, so show its statuses.
 
     Raises:
         GooseLikeError: the model gave none.
@@ -115,7 +121,9 @@ async def _try_model(label: str) -> str:
     try:
         async with aclosing(model.provider.stream(request)) as deltas:
             async for delta in deltas:
-                if isinstance(delta, MessageCompleted):
+                if isinstance(delta, Status):
+                    show_status(delta.text)
+                elif isinstance(delta, MessageCompleted):
                     answer = delta.message.text
     finally:
         await model.provider.close()

@@ -16,8 +16,10 @@ from goose_like.cli.chat import startup
 from goose_like.cli.options import ProfileOptions
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import ModeRestricted
 from goose_like.core.notifier import Notifier
 from goose_like.sessions.session import Session
+from tests.sessions.session_files import make_header
 
 
 class StoppingIO:
@@ -53,7 +55,7 @@ async def test_one_that_fails_when_it_is_stopped_leaves_nothing_of_the_stop(monk
 
 
 async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(monkeypatch):
-    """The second of three starts is stopped. The loop returns to the exchange before."""
+    """The second of three starts is stopped. The loop returns to the exchange before, in the chosen mode."""
     starts, shown, read = [], [], []
 
     @asynccontextmanager
@@ -64,7 +66,8 @@ async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(
         yield
 
     async def read_lines(exchange, profile, plan):
-        read.append(profile.name)
+        read.append((profile.name, profile.approval))
+        session.append(ModeRestricted(sandbox="", approval="plan"))
         return (SwitchSession(Profile(name="other", toolkits=()), session) if len(read) == 1 else None), ""
 
     class Input(StoppingIO):
@@ -76,10 +79,12 @@ async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(
 
     monkeypatch.setattr(chat, "build_exchange", starts_slowly_once)
     session = Session.temporary()
+    session.append(make_header("x").model_copy(update={"sandbox": "workspace", "approval": "auto"}))
     talk = chat.ChatLoop(Input())
     monkeypatch.setattr(talk, "_read_lines", read_lines)
     assert await talk.run(SwitchSession(Profile(name="first", toolkits=()), session), (), "") is session
-    assert (starts, read, shown) == (["first", "other", "first"], ["first", "first"], ["the start was stopped"])
+    assert (starts, shown) == (["first", "other", "first"], ["the start was stopped"])
+    assert read == [("first", "auto"), ("first", "plan")]
     assert asyncio.current_task().cancelling() == 0
 
 
