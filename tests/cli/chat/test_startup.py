@@ -67,7 +67,7 @@ async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(
 
     async def read_lines(exchange, profile, plan):
         read.append((profile.name, profile.approval))
-        session.append(ModeRestricted(sandbox="", approval="plan"))
+        session.history.apply(ModeRestricted(sandbox="", approval="plan"))
         return (SwitchSession(Profile(name="other", toolkits=()), session) if len(read) == 1 else None), ""
 
     class Input(StoppingIO):
@@ -79,7 +79,7 @@ async def test_a_session_that_is_stopped_when_it_starts_again_goes_on_as_before(
 
     monkeypatch.setattr(chat, "build_exchange", starts_slowly_once)
     session = Session.temporary()
-    session.append(make_header("x").model_copy(update={"sandbox": "workspace", "approval": "auto"}))
+    session.history.apply(make_header("x").model_copy(update={"sandbox": "workspace", "approval": "auto"}))
     talk = chat.ChatLoop(Input())
     monkeypatch.setattr(talk, "_read_lines", read_lines)
     assert await talk.run(SwitchSession(Profile(name="first", toolkits=()), session), (), "") is session
