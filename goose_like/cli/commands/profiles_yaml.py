@@ -86,7 +86,8 @@ def use_profile(name: str) -> Path:
 def set_models(processor: str, accelerator: str | None = None) -> Path:
     """Make models those of the default profile: the one that `use` names, else `default`.
 
-    Without an accelerator, the processor does its work too, also if the profile names another one until now.
+    Without an accelerator, the processor does its work too, also if the profile names another one until now. The older
+    form `provider: NAME` is removed, as it would be put before the names of the models.
 
     Raises:
         ProfileError: `use` names no profile, or the profile is written in a form that cannot be changed automatically.
@@ -120,20 +121,22 @@ def _draft_models(processor: str, accelerator: str | None) -> tuple[str | None, 
     if source.error or not isinstance(source.data, Mapping | None):
         load_profile(name)  # raises the error with its place
     old = source.data or {}
+    kept = {key: value for key, value in old.items() if key != "provider"}
     if not accelerator and "accelerator" in old:
         models["accelerator"] = processor
     block = re.compile(rf"(?m)^{re.escape(name)}:[ \t]*(#.*)?(\r?\n|\Z)(([ \t]+.*|[ \t]*)(\r?\n|\Z))*")
     text = before or ""
     if source.file == file and (found := block.search(text)):
-        changed = found[0]
+        changed = re.sub(r"(?m)^[ \t]+provider:[ \t]*[\w.-]+[ \t]*(#.*)?(\r?\n|\Z)", "", found[0], count=1)
         for key, value in reversed(models.items()):
             changed = _set_line(changed, key, value, is_new=key not in old)
         draft = text[: found.start()] + changed + text[found.end() :]
-        if _has_data(file, draft, {**_parse(file, text), name: {**old, **models}}):
+        if _has_data(file, draft, {**_parse(file, text), name: {**kept, **models}}):
             load_profile(name, drafts={file: draft})
             return before, draft
     lines = " and ".join(f"`{key}: {value}`" for key, value in models.items())
-    raise ProfileError(f"add this to your profile {name!r} in {source.file}: {lines}")
+    removal = "" if kept == old else "remove `provider` and "
+    raise ProfileError(f"{removal}add this to your profile {name!r} in {source.file}: {lines}")
 
 
 def _set_line(block: str, key: str, value: str, *, is_new: bool) -> str:

@@ -149,6 +149,11 @@ def test_what_is_used_may_extend_the_default(home):
             "default:\n  accelerator: openai:new  # cheap\n  processor: openai:new\n",
         ),
         ("use: mine\nmine:\ndefault: {}\n", "use: mine\nmine:\n  processor: openai:new\ndefault: {}\n"),
+        (
+            "default:\n  provider: anthropic  # as in goose 0.9\n  processor: old\n  accelerator: mini\n",
+            "default:\n  processor: openai:new\n  accelerator: openai:new\n",
+        ),
+        ("default:\r\n  provider: anthropic\r\n", "default:\r\n  processor: openai:new\r\n"),
     ],
 )
 def test_a_new_default_model_keeps_the_rest(home, before, after):
@@ -196,6 +201,7 @@ def test_the_fast_model_is_set_too(home, before, after):
         "default: ~\n",
         "default:\n  processor: {model: local, window: 4096}\n",
         "default:\n  processor:\n    model: local\n",
+        "default: {provider: anthropic}\n",
     ],
 )
 def test_a_model_that_cannot_be_changed_by_lines_is_told(home, text):
