@@ -109,7 +109,10 @@ class SessionScreen(Notifier):
                 if running := self._calls.get(call_id):
                     running.is_subagent = True
                     running.call_count += isinstance(inner, events.ToolStarted)
-                self.notify(convert_nested_event(event, self.renderer.lines.get_room(5)))
+                    running.status = escape_controls(inner.text) if isinstance(inner, events.Status) else ""
+                shown = convert_nested_event(event, self.renderer.lines.get_room(5))
+                if isinstance(shown, events.ToolProgress):
+                    self.notify(shown)
             case events.ToolFinished(result=result):
                 self._finish_call(result)
             case events.PlanUpdated(tasks=tasks):
@@ -381,7 +384,8 @@ class SessionScreen(Notifier):
         """Return one line for a subagent: its task, the number of its calls, and the newest one."""
         mark, count = f"▸{running.label} ", running.call_count
         room = width - len(mark) - len(running.call.name) - 4
-        newest = running.state if running.is_asking else "".join([*running.head, *running.newest][-1:])
+        newest = running.status or "".join([*running.head, *running.newest][-1:])
+        newest = running.state if running.is_asking else newest
         steps = " · ".join(filter(None, [f"{count} call{'s' * (count != 1)}" if count else "", newest]))
         task = describe_call(running.call, max(room // 2, room - len(steps) - 3))
         step = f" · {to_one_line(steps, max(room - len(task) - 3, 10))}" if steps else ""

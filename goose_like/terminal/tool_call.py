@@ -25,7 +25,7 @@ class RunningCall:
     """A call with the first and last lines of its output, the number of lines, and the unfinished last line.
 
     `is_asking` is true while the person is asked about the call. `is_subagent` is true if a subagent runs for the call:
-    its `call_count` calls are output that is folded into one line.
+    its `call_count` calls are output that is folded into one line, and `status` says what it does if it runs no call.
     `label` is the number of the call among parallel calls, or empty. `started_at` is a monotonic time.
     `is_head_printed` is true when no head is wanted any more; the plan has none, because it is shown itself.
     """
@@ -41,6 +41,7 @@ class RunningCall:
         self.rest = ""
         self.is_asking = self.is_subagent = False
         self.call_count = 0
+        self.status = ""
         self._has_gap = False
         self._dropped = 0
         self._last = ""

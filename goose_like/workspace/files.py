@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from goose_like.config.paths import find_repository_root
+from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
 from goose_like.workspace.permissions.permissions import Permissions
+from goose_like.workspace.permissions.policy import Verdict
 from goose_like.workspace.sandbox.home import is_around_home
 from goose_like.workspace.sandbox.ignored import IgnoredFiles
 from goose_like.workspace.sandbox.path_rules import Rule, Rules, resolve_path
@@ -64,6 +66,18 @@ class FileAccess:
             await self._freeze_rules()  # while the repository audit can start
         with self._permissions.limit_turn(allow, is_read_only=is_read_only):
             yield
+
+    def restrict(self, mode: SandboxMode, approval: ApprovalMode) -> None:
+        """Narrow the modes at once, and judge an open question again. Running commands keep their rights."""
+        self._permissions.restrict(mode, approval)
+
+    def judge_tool(self, name: str) -> Verdict | None:
+        """Return the verdict of the person's rules about a tool."""
+        return self._permissions.judge("tool", name)[0]
+
+    def reload_rules(self) -> None:
+        """Let the rules of the trust file hold as they are now, in subagents too."""
+        self._permissions.reload_rules()
 
     @property
     def is_turn_read_only(self) -> bool:

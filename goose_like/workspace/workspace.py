@@ -20,7 +20,7 @@ from goose_like.core.events import PermissionKind
 from goose_like.core.notifier import Notifier
 from goose_like.workspace.network.host_access import HostAccess
 from goose_like.workspace.permissions.permissions import Permissions
-from goose_like.workspace.permissions.policy import Access, Grant, Verdict, describe_rules, format_change
+from goose_like.workspace.permissions.policy import Access, Grant, describe_rules, format_change
 from goose_like.workspace.processes.pool import SpawnerPool
 from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, SpawnerClient
 from goose_like.workspace.repositories.audit import RepositoryAudit
@@ -163,10 +163,6 @@ class Workspace(FileAccess):
 
     # --- changes and permissions
 
-    def restrict(self, mode: SandboxMode, approval: ApprovalMode) -> None:
-        """Narrow the modes at once, and judge an open question again. Running commands keep their rights."""
-        self._permissions.restrict(mode, approval)
-
     def add_change_listener(self, listener: ChangeListener) -> None:
         """Call `listener` before each change."""
         self._change_listeners.append(listener)
@@ -175,6 +171,8 @@ class Workspace(FileAccess):
     async def announce_change(
         self, path: Path | None, argv: Sequence[str], folder: str = "", is_confined: bool = True
     ) -> None:
+        if self._audit:
+            await self._audit.prepare_change()
         for listener in self._change_listeners:
             await listener(path, argv, folder or str(self.root), is_confined)
 
@@ -199,14 +197,6 @@ class Workspace(FileAccess):
             detail: computes the full change (a diff) where `text` does not say everything.
         """
         return await self._permissions.require(kind, subject, text, detail)
-
-    def judge_tool(self, name: str) -> Verdict | None:
-        """Return the verdict of the person's rules about a tool."""
-        return self._permissions.judge("tool", name)[0]
-
-    def reload_rules(self) -> None:
-        """Let the rules of the trust file hold as they are now, in subagents too."""
-        self._permissions.reload_rules()
 
     # --- processes
 
@@ -267,7 +257,7 @@ class Workspace(FileAccess):
             await self.announce_change(None, argv, str(folder or self.root / (cwd or "")), is_confined)
         if mode != self.mode:
             raise DeniedError(format_change(f"run: {subject}", self.mode))
-        spawner = await asyncio.shield(self._request_spawner(access, scope))
+        spawner = await self._get_spawner(access, scope)
         return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, descriptors, subject)
 
     @contextmanager
@@ -293,7 +283,7 @@ class Workspace(FileAccess):
 
     async def run_internal(self, argv: list[str], limit_bytes: int = MAX_OUTPUT_BYTES) -> tuple[int, bytes]:
         """Run a short command of our own in the sandbox, unasked. Return its exit code and output; 0 at the limit."""
-        spawner = await asyncio.shield(self._request_spawner("workspace"))
+        spawner = await self._get_spawner("workspace")
         path = f"{build_safe_path(self.root)}{os.pathsep}{Path(sys.executable).parent}"  # for `rg`
         process = await spawner.spawn(argv, Path("/"), {"PATH": path})
         output, code = bytearray(), None
@@ -323,7 +313,9 @@ class Workspace(FileAccess):
         turn, without a limit. When the session ends, anything left is disabled.
         """
         audit = None if self.is_turn_read_only else self._audit  # the next turn asks about others' changes
-        found = await audit.inspect(partial(self.require_permission, "repository"), timeout_s) if audit else []
+        is_last = timeout_s is None and not self._parent and not await self._spawners.has_processes()
+        require = partial(self.require_permission, "repository")
+        found = await audit.inspect(require, timeout_s, is_last=is_last) if audit else []
         self._log_warnings()
         return [*found, *self.hosts.take_refusals()]
 
@@ -331,9 +323,15 @@ class Workspace(FileAccess):
         for sentence in self._audit.take_warnings() if self._audit else ():
             self._notifier.log(sentence)
 
-    def _request_spawner(self, access: Access, scope: SandboxScope | None = None) -> asyncio.Task[SpawnerClient]:
+    async def _get_spawner(self, access: Access, scope: SandboxScope | None = None) -> SpawnerClient:
         self._follow_mode()
-        return self._spawners.request(access, scope, mount_losses=self._audit.mount_losses if self._audit else 0)
+        if self._audit:
+            await self._audit.prepare_change()
+        losses = self._audit.mount_losses if self._audit else 0
+        spawner = await asyncio.shield(self._spawners.request(access, scope, mount_losses=losses))
+        if self._audit:  # the first spawner starts it
+            await self._audit.prepare_change()
+        return spawner
 
     async def _start_spawner(self, access: Access, scope: SandboxScope | None) -> SpawnerClient:
         passed = self.settings.variables.allow

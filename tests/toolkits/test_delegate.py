@@ -29,8 +29,8 @@ from goose_like.core.events import (
     PermissionKind,
     Question,
     SessionStarted,
+    Status,
     SubagentEvent,
-    ToolProgress,
     TurnFinished,
     UsageRecorded,
 )
@@ -598,7 +598,8 @@ async def test_only_so_many_delegates_work_at_once(root: Path) -> None:
         await wait_until(lambda: [tail == waits for tail in list_tails()] == [False, False, True, True])
         await wait_until(lambda: all("until test" in tail for tail in list_tails()[:2]))
         assert {request.messages[0].text for request in place.provider.requests} == {"go", "a", "b"}
-        assert [event.call_id for event in place.events(ToolProgress) if waits in event.text] == ["dc", "dd"]
+        waiting = [event.call_id for event in place.events(SubagentEvent) if event.event == Status(text=waits)]
+        assert waiting == ["dc", "dd"]
         await hooks.list_running_tasks()[2].stop()
         (place.exchange.workspace.tmp / "go").touch()
         await turn

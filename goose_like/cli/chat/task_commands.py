@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
+from rich.table import Table
 from rich.text import Text
 
 from goose_like.agent.slash_command import command
@@ -48,7 +49,10 @@ def _show_task(context: SlashContext, task: RunningTask, line_count: int) -> Non
     seconds = asyncio.get_running_loop().time() - task.started_at
     age = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
     title = to_one_line(task.title, _MAX_CHARS)
-    rows = [Text.assemble((task.name, "bold"), f"  {title}", (f" · {age}", "dim"))]
+    rows = Table.grid()
+    rows.add_column(no_wrap=True, overflow="ellipsis")
+    rows.add_row(Text.assemble((task.name, "bold"), (f" · {age}", "dim"), f"  {title}"))
     lines = escape_controls(task.get_tail()).rstrip("\n").split("\n")[-line_count:]
-    rows += [Text(f"  │ {to_one_line(line, _MAX_CHARS)}", "dim") for line in lines if line]
-    context.show(Text("\n").join(rows))
+    for line in filter(None, lines):
+        rows.add_row(Text(f"  │ {to_one_line(line, _MAX_CHARS)}", "dim"))
+    context.show(rows)

@@ -1,6 +1,7 @@
 """The spawners of a workspace: one for each access and scope."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -53,6 +54,17 @@ class SpawnerPool:
         """Start new spawners for later commands. The old ones keep their processes."""
         self._others += self._tasks.values()
         self._tasks = {}
+
+    async def has_processes(self) -> bool:
+        """Return whether a process of any command may still run. Without subreapers, as on macOS, nobody knows."""
+        if sys.platform != "linux":
+            return True
+        for task in (*self._others, *self._tasks.values()):
+            with suppress(GooseLikeError, OSError):  # it did not start, or it ended with all its processes
+                client = await task
+                if client.is_alive and await client.count_processes():
+                    return True
+        return False
 
     async def close(self) -> None:
         """End all spawners and their processes."""

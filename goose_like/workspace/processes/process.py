@@ -271,6 +271,10 @@ class SpawnerClient:
         self.send(number, "signal", int(which))
         return await asyncio.shield(alive)
 
+    async def count_processes(self) -> int:
+        """Count the living processes of all commands. Raise GooseLikeError if the spawner is gone."""
+        return await self.signal(0, 0)
+
     def send(self, number: int, *words: object, descriptors: Sequence[int] = ()) -> None:
         """Send one packet. If the spawner is gone, all pending replies fail."""
         packet = " ".join(map(str, (number, *words))).encode()

@@ -342,7 +342,10 @@ def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _signal(control: socket.socket, command: bytes, number: int, leader: int | None) -> None:
-    alive = signal_command(format_mark(os.getpid(), command), number, leader, family=os.getpid())
+    if command == b"0":  # all commands
+        alive = _signal_descendants(number)
+    else:
+        alive = signal_command(format_mark(os.getpid(), command), number, leader, family=os.getpid())
     control.send(b"%s alive %d" % (command, alive))
 
 
@@ -360,9 +363,13 @@ def _describe(error: Exception) -> str:
 
 def kill_descendants() -> None:
     """Kill everything that was started, until only zombies are left."""
-    me = os.getpid()
-    while signal_all(table := read_process_table(), find_descendants(table, {me}) - {me}, signal.SIGKILL):
+    while _signal_descendants(signal.SIGKILL):
         pass
+
+
+def _signal_descendants(number: int) -> int:
+    me = os.getpid()
+    return signal_all(table := read_process_table(), find_descendants(table, {me}) - {me}, number)
 
 
 def main() -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from goose_like.config.paths import state_folder
 from goose_like.core.errors import DeniedError, GooseLikeError
-from goose_like.workspace.permissions.policy import format_refusal
 from goose_like.workspace.sandbox.path_rules import Rules, resolve_path
 
 from . import git
 from .audit_record import AcceptedState, AuditRecord
-from .file_copy import AcceptedFiles, FileEdit, FilePins, format_edits, read_copy
+from .file_copy import REFUSED_FOLDER, AcceptedFiles, FileEdit, FilePins, format_edits, read_copy
 from .scanner import RepositoryScanner
 from .staging import StagedFolder, Staging
 from .start_files import list_start_files, list_watched_paths
@@ -44,10 +44,11 @@ class RepositoryAudit:
     def __init__(self, root: Path, folders: Iterable[Path]) -> None:
         """Survey the workspace and other git folders. Accept all but what a killed session may have left."""
         self._root = root
-        self._lock = asyncio.Lock()
+        self._lock, self._accepting = asyncio.Lock(), asyncio.Lock()
         self._search: asyncio.Task[list[Path]] | None = None
         self._record = AuditRecord(root)
         former = self._record.former
+        self._is_settled = former is None  # nothing was run or written since a complete survey
         self._scanner = RepositoryScanner((root, *folders), former.closed if former else None)
         self._repositories = self._scanner.scan()
         self._accepted = AcceptedFiles()
@@ -90,18 +91,27 @@ class RepositoryAudit:
             self._accepted.accept(place, FileEdit(path, None, copy))
             self._save()
 
-    async def finish(self) -> list[str]:
-        """Undo what changed since the last call of `inspect`, ask nobody, and return sentences for the person.
+    async def prepare_change(self) -> None:
+        """Accept what changed while nothing ran: the person did that. Call this before each command and each write."""
+        async with self._accepting:
+            if self._is_settled:
+                await self.inspect(_allow, timeout_s=0)
+                self._is_settled = False
 
-        The copies are removed, and the record too, unless a change could not be judged.
+    async def finish(self) -> list[str]:
+        """Undo what commands changed since the last call of `inspect`, and return sentences for the person.
+
+        Ask nobody. The copies are removed, and the record too, unless a change could not be judged.
         """
         is_clean = True
         try:
-            findings = await self.inspect(_refuse_unattended)
+            findings = await self.inspect(_allow if self._is_settled else _refuse_unattended)
         except (OSError, GooseLikeError) as error:
             findings = [f"hooks or settings that a command left in the workspace may still be active: {error}"]
             is_clean = False
         await asyncio.to_thread(self._close, is_clean=is_clean)
+        if findings and (folder := state_folder() / REFUSED_FOLDER).exists():
+            findings.append(f"the refused content of files is in {folder}")
         return findings
 
     def _close(self, *, is_clean: bool) -> None:
@@ -109,11 +119,12 @@ class RepositoryAudit:
         self._pins.close()
         self._record.close(is_kept=not is_clean)
 
-    async def inspect(self, require: Require, timeout_s: float | None = None) -> list[str]:
+    async def inspect(self, require: Require, timeout_s: float | None = None, *, is_last: bool = False) -> list[str]:
         """Find what changed since the last call, undo what `require` refuses, and return sentences for the model.
 
-        A search for new repositories that takes longer than `timeout_s` continues in its thread, and the next call
-        judges what it found.
+        `is_last`: all commands have ended, so that later changes are the person's until the next command. A search for
+        new repositories that takes longer than `timeout_s` continues in its thread, and the next call judges what it
+        found.
         """
         notes: list[str] = []
         async with self._lock:
@@ -131,6 +142,7 @@ class RepositoryAudit:
                 notes += await self._settle(self._survey(), require)
                 if self._search:
                     break
+            self._is_settled = is_last
         return notes
 
     # --- at the start
@@ -242,7 +254,7 @@ class RepositoryAudit:
             for change in dangerous:
                 dangers.setdefault(change.where, {}).update(dict.fromkeys(change.dangers))
             places = "; ".join(f"{', '.join(names)} in {where}" for where, names in dangers.items())
-            text = f"let git, editors or shells run what a command changed: {places}"
+            text = f"let git, editors or shells run what changed here: {places}"
             subject = str(dangerous[0].where if len(dangers) == 1 else self._root)
             try:
                 await require(subject, text, lambda: format_edits(change.edit for change in dangerous))
@@ -283,5 +295,9 @@ class RepositoryAudit:
         self._gaps |= gaps
 
 
+async def _allow(subject: str, text: str, detail: Callable[[], str]) -> None:
+    pass
+
+
 async def _refuse_unattended(subject: str, text: str, detail: Callable[[], str]) -> None:
-    raise DeniedError(format_refusal("repository", text, "nobody"))
+    raise DeniedError(f"not allowed, as nobody could be asked: {text}")

@@ -19,6 +19,9 @@ _MAX_BYTES = 1_000_000
 _MAX_BYTES_TOGETHER = 5_000_000
 _CLOCK_TICK_NS = 50_000_000
 
+REFUSED_FOLDER = "refused"
+"""The folder in goose_like's state with the content of files that was refused."""
+
 Mark = tuple[int, int, int]
 """Device, inode and change time of a file or folder."""
 
@@ -88,7 +91,7 @@ class AcceptedFiles:
         the file cannot be written.
         """
         if edit.new and edit.new.data is not None:
-            kept = create_private_folder(state_folder() / "refused") / temporary_name(edit.path.name)[1:]
+            kept = create_private_folder(state_folder() / REFUSED_FOLDER) / temporary_name(edit.path.name)[1:]
             kept.touch(0o600)
             kept.write_bytes(edit.new.data)
         for above in reversed(edit.path.parents):

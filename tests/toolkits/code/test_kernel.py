@@ -528,7 +528,7 @@ async def test_repository_changes_of_cells_are_reported(tmp_path):
     async with open_harness(tmp_path) as here:
         await here.run("import subprocess; subprocess.run(['git', 'init', '-q', 'inner']);")
         said = await here.run("open('inner/.git/hooks/pre-commit', 'w').write('#!/bin/sh\\n');")
-        assert "run what a command changed: hook pre-commit" in said + await here.run("1")
+        assert "run what changed here: hook pre-commit" in said + await here.run("1")
 
 
 @needs_sandbox

@@ -1,5 +1,6 @@
 """The repository audit: hooks and settings that commands leave."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -453,6 +454,53 @@ async def test_what_a_killed_session_left_is_not_the_persons(root: Path, project
     async with workspace:
         await run_script(workspace, "true")
         assert await workspace.inspect_changes(None) == []
+
+
+def edit_as_person(root: Path, word: str) -> dict[Path, str]:
+    """Change a setting and a hook of the project and an editor's settings, and return the new texts."""
+    run_git(root / "project", "config", "alias.mine", f"!{word}")
+    for path in (root / "project/.git/hooks/pre-commit", root / "project/.vscode/settings.json"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(word)
+    paths = ("project/.git/config", "project/.git/hooks/pre-commit", "project/.vscode/settings.json")
+    return {root / path: (root / path).read_text() for path in paths}
+
+
+@needs_sandbox
+async def test_what_the_person_changes_while_nothing_runs_stays(root: Path, project: Path) -> None:
+    (project / ".vscode").mkdir()
+    workspace, recorder = create_confined(root)
+    async with workspace:
+        await workspace._freeze_rules()
+        for word in ("before the first command", "between two turns", "before the end"):
+            edited = edit_as_person(root, word)
+            if word != "before the end":
+                await run_script(workspace, "true")
+                assert await workspace.inspect_changes(None) == []
+            assert {path: path.read_text() for path in edited} == edited
+    assert {path: path.read_text() for path in edited} == edited
+    assert recorder.questions == []
+    assert recorder.events == []
+
+
+@needs_sandbox
+@pytest.mark.parametrize("way", ["(sleep 1; {}) &", "env -i setsid bash -c 'sleep 1; {}' >/dev/null 2>&1 &"])
+async def test_what_a_background_process_changes_after_the_turn_is_not_the_persons(
+    root: Path, project: Path, way: str
+) -> None:
+    (project / ".vscode").mkdir()
+    line = way.format("echo evil > project/.vscode/settings.json; mkfifo done")
+    workspace, recorder = create_confined(root)
+    async with workspace:
+        await run_script(workspace, f"{line} true" if line.endswith("&") else line)
+        assert await workspace.inspect_changes(None) == []
+        while not (root / "done").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        assert (project / ".vscode/settings.json").exists()
+        await run_script(workspace, "true")
+        assert "disabled" in str(await workspace.inspect_changes(None))
+    assert not (project / ".vscode/settings.json").exists()
+    assert len(recorder.questions) == 1
 
 
 @needs_sandbox

@@ -72,7 +72,7 @@ class SubagentRun(EventRelay):
             for slot in slots:
                 if slot.locked():
                     self._newest.append(_WAITS)
-                    self._send(events.ToolProgress(call_id=self._call_id, text=f"{_WAITS}\n"))
+                    self._send(events.SubagentEvent(call_id=self._call_id, event=events.Status(text=_WAITS)))
                 await stack.enter_async_context(slot)
             return await work()
 
