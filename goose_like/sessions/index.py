@@ -17,6 +17,7 @@ from typing import Literal
 from goose_like.config.paths import sessions_folder
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.events import Interjected, MessageCompleted, SavedEvent, SessionStarted, TurnStarted
+from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.spelling import did_you_mean
 
@@ -137,15 +138,25 @@ def count_totals(info: SessionInfo) -> tuple[int, dict[str, Usage]]:
 
 
 def read_last_words(info: SessionInfo) -> tuple[str, str]:
-    """Return the last message of the person and the last answer of the model, each empty without one."""
-    last = {"person": "", "model": ""}
-    for kind, line in reversed([*_iterate_lines(info.file, "turn_started", "interjected", "message_completed")]):
-        who = "model" if kind == "message_completed" else "person"
-        if not last[who] and isinstance(event := _try_parse(line), TurnStarted | Interjected | MessageCompleted):
-            last[who] = event.message.text if who == "model" else event.message.first_text
-        if all(last.values()):
-            break
-    return last["person"], last["model"]
+    """Return the last message of the person and the last answer to it, each empty without one.
+
+    Messages that were rewound do not count.
+    """
+    answer = ""
+    lines = [*_iterate_lines(info.file, "turn_started", "interjected", "message_completed", "rewound")]
+    if any(kind == "rewound" for kind, _ in lines):  # only the whole history tells which messages are left
+        history = History.replay(filter(None, map(_try_parse, info.file.read_bytes().splitlines())))
+        last = history.user_message_indexes[-1] if history.user_message_indexes else len(history.messages)
+        answers = [message.text for message in history.messages[last + 1 :] if message.role == "assistant"]
+        asked = history.messages[last].first_text if history.user_message_indexes else ""
+        return asked, next(filter(None, reversed(answers)), "")
+    for _, line in reversed(lines):
+        event = _try_parse(line)
+        if isinstance(event, MessageCompleted):
+            answer = answer or event.message.text
+        elif isinstance(event, TurnStarted | Interjected):
+            return event.message.first_text, answer
+    return "", answer
 
 
 def read_messages(folder: Path) -> list[list[str]]:

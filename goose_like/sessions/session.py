@@ -175,8 +175,18 @@ class Session:
     def _replay(self, *, keep_open_turn: bool) -> None:
         with pause_gc():
             self.history = History()
-            self.recent.extend(self.history.restore(self.read_events(), is_resumed=keep_open_turn))
+            turn_count = 0
+            for event in self.history.restore(self.read_events(), is_resumed=keep_open_turn):
+                if event.type == "rewound":  # an `isinstance` that is false is slow here
+                    self._forget_turns(turn_count - len(self.history.turns))
+                self.recent.append(event)
+                turn_count = len(self.history.turns)
         self.has_open_turn = keep_open_turn and self.history.is_in_turn
+
+    def _forget_turns(self, count: int) -> None:
+        """Remove the newest turns from `recent`: the conversation went back to before them."""
+        while count and self.recent:
+            count -= isinstance(self.recent.pop(), TurnStarted)
 
     def _open(self, *, is_new: bool) -> None:
         hint = "make that folder writable or point GOOSE_LIKE_HOME elsewhere"

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 
 from goose_like.core.errors import SessionError, UsageError
-from goose_like.core.events import Interjected, Logged, MessageCompleted, TurnFinished, TurnStarted, UsageRecorded
+from goose_like.core.events import (
+    Interjected,
+    Logged,
+    MessageCompleted,
+    Rewound,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+)
 from goose_like.core.message import Image, Message, Text, Usage
 from goose_like.sessions.index import (
     count_totals,
@@ -160,6 +168,28 @@ def test_delete():
     assert (list_sessions(), listed.folder.exists()) == ([], False)
 
 
+def test_last_words_of_a_rewound_session():
+    turns = [
+        event
+        for words in ("one", "two", "three")
+        for event in (
+            TurnStarted(message=Message.user(words)),
+            MessageCompleted(message=Message.assistant(f"answer to {words}")),
+            TurnFinished(reason="stop"),
+        )
+    ]
+    session = write_events("back", *turns, Rewound(message_count=2))
+    assert read_last_words(find_session(session.name)) == ("one", "answer to one")
+    resumed = Session.resume("back")
+    resumed.append(Rewound(message_count=0))
+    resumed.close()
+    assert [event.type for event in resumed.recent] == [
+        *("session_started", "turn_started", "message_completed", "turn_finished", "rewound")
+    ]
+    assert read_last_words(find_session(session.name)) == ("", "")
+    assert [event.type for event in Session.resume("back").recent] == ["session_started", "rewound"]
+
+
 def test_last_words_and_messages_by_turn():
     session = write_events(
         "talk",
@@ -169,5 +199,5 @@ def test_last_words_and_messages_by_turn():
         TurnFinished(reason="stop"),
         TurnStarted(message=Message.user("second")),
     )
-    assert read_last_words(find_session(session.name)) == ("second", "done")
+    assert read_last_words(find_session(session.name)) == ("second", "")
     assert read_messages(session.folder) == [["first", "and this"], ["second"]]
