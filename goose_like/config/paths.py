@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +10,9 @@ from pathlib import Path
 
 WORKTREES_FOLDER = ".goose-like/worktrees"
 """The folder of our git worktrees in a repository or workspace."""
+
+CACHE_PATHS = re.compile(r"(.*/)?(__pycache__|node_modules|\.venv|venv|[\w.]+_cache|\.coverage)(/.*)?")
+"""Paths that git usually ignores, and whose content programs make again."""
 
 _APP = "goose-like"
 _MAX_INPUT_BYTES = 30_000_000

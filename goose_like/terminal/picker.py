@@ -210,7 +210,11 @@ class _Picker(Generic[T]):
         return [("bold", title), ("", " " * _GAP), ("dim", count)]
 
     def _render_keys(self) -> StyleAndTextTuples:
-        return [("dim", to_one_line("↑↓ move · type to filter · Enter chooses · Esc cancels", self._columns - 1))]
+        below = len(self._found) - self._first - self._row_count
+        more = f"{below:,} more below · " if below > 0 else ""
+        return [
+            ("dim", to_one_line(f"{more}↑↓ move · type to filter · Enter chooses · Esc cancels", self._columns - 1))
+        ]
 
     def _render_rows(self) -> StyleAndTextTuples:
         """Return the visible rows; the chosen one stays in view."""

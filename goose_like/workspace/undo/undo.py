@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from goose_like.config.paths import WORKTREES_FOLDER, state_folder
+from goose_like.config.paths import CACHE_PATHS, WORKTREES_FOLDER, state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
@@ -205,8 +205,8 @@ class Undo:
             self._tell_once("undo can't use what git has", problem)
         gaps = {path: cached.gap for path, cached in self._known.items() if cached.gap}
         others = os.path.join(root, WORKTREES_FOLDER)
-        ignored = frozenset(path for path in ignored if not (_is_below(path, others) or _is_below(others, path)))
-        gaps |= dict.fromkeys(sorted(ignored), "ignored by git")
+        lost = (path for path in sorted(ignored) if not CACHE_PATHS.fullmatch(path.rstrip("/")))
+        gaps |= {path: "ignored by git" for path in lost if not (_is_below(path, others) or _is_below(others, path))}
         if set(gaps.values()) - self._told:
             self._told.update(gaps.values())
             path, reason = next(iter(gaps.items()))

@@ -213,6 +213,9 @@ async def test_ignored_files_come_back(tmp_path, line):
     (tmp_path / "work/ignored").mkdir()
     (tmp_path / "work/ignored/mine").write_text("mine")
     (tmp_path / "work/a.log").write_text("log")
+    for cache in (".venv", "sub/__pycache__", ".pytest_cache"):  # nobody misses these
+        (tmp_path / "work" / cache).mkdir(parents=True)
+        (tmp_path / "work" / cache / "x.log").write_text("made again")
     async with open_undo(tmp_path) as p:
         await p.run_and_undo(line)
         assert not p.recorder.questions

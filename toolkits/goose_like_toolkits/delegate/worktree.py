@@ -5,14 +5,13 @@ at the end, and the parent's then. A file that only the subagent changed is take
 """
 
 import asyncio
-import re
 import secrets
 from collections.abc import Coroutine, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from goose_like.config.paths import WORKTREES_FOLDER
+from goose_like.config.paths import CACHE_PATHS, WORKTREES_FOLDER
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.toolkit import Workspace
 
@@ -20,8 +19,6 @@ _OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c"
 _AUTHOR = ("-c", "user.name=goose-like", "-c", "user.email=goose-like@localhost")
 _CHANGES_AT_ONCE = 500
 _MAX_LISTED = 10
-_MADE_AGAIN = re.compile(r"(.*/)?(__pycache__|node_modules|\.venv|venv|[\w.]+_cache|\.coverage)(/.*)?")
-"""Ignored files that nobody misses."""
 
 Entries = dict[str, tuple[str, str]]
 """Mode and hash of changed files by path. The mode 000000 means that the file is gone."""
@@ -91,7 +88,7 @@ class SubagentWorktree:
             ignored = (await self._git(self._top, "ls-files", "-oi", "--exclude-standard", "--directory", "-z")).split(
                 "\0"
             )
-            if kept := [path for path in ignored if path and not _MADE_AGAIN.fullmatch(path.rstrip("/"))]:
+            if kept := [path for path in ignored if path and not CACHE_PATHS.fullmatch(path.rstrip("/"))]:
                 self.notes.append(f"git ignores these, so they were not taken over: {list_some(kept)}")
             if not self.notes:
                 await self._git(self._workspace.root, "worktree", "remove", "--force", str(self._top))
