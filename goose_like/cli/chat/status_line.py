@@ -1,4 +1,4 @@
-"""The status line: mode, model, context, profile, branch, tokens, cost."""
+"""The status line: mode, model, context, cost, tokens, branch, profile."""
 
 from rich.cells import cell_len
 
@@ -25,11 +25,11 @@ def format_status(context: SlashContext, width: int) -> str:
         f"{task_count} running (/tasks)" if task_count else "",
         model.label,
         f"context {used}",
-        profile.name,
-        exchange.workspace.branch,
+        "cost unknown" if cost is None else f"${cost:.4f}" if cost else "",
         f"{_shorten(usage.total_tokens)} tokens",
         f"{usage.cache_read_tokens / usage.input_tokens:.0%} cached" if usage.cache_read_tokens else "",
-        "cost unknown" if cost is None else f"${cost:.4f}" if cost else "",
+        exchange.workspace.branch,
+        profile.name,
     )
     workspace, wanted = exchange.workspace, context.wanted_approval
     approval, sandbox = workspace.approval, workspace.mode

@@ -315,6 +315,17 @@ async def test_a_refused_write_says_how_to_go_on(confined_toolkit: DeveloperHarn
 
 
 @needs_sandbox
+async def test_a_file_that_a_command_writes_to_its_own_tmp_is_told(tmp_path):
+    note = "in the sandbox's own /tmp, which is removed when the session ends"
+    async with open_developer(tmp_path, "workspace") as made:
+        answer = await made.shell("echo hello > /tmp/r.txt; echo more >/tmp/sub.d; ls /tmp/none; cat < notes/tmp/r.txt")
+        assert f"[/tmp/r.txt is {note}]" in answer
+        assert f"[/tmp/sub.d is {note}]" in answer
+        assert answer.count(note) == 2
+        assert note not in await made.shell("cat /tmp/r.txt; mktemp")
+
+
+@needs_sandbox
 async def test_the_own_tmp_of_the_sandbox_is_told(confined_toolkit: DeveloperHarness, tmp_path: Path):
     hidden = tmp_path / "real.txt"  # below the machine's /tmp
     hidden.write_text("x")
@@ -404,10 +415,8 @@ async def test_a_command_with_network_leaves_nothing_behind(tmp_path):
     async with open_developer(tmp_path, answer=Answer(choice="allow", by="person")) as made:
         left = "while sleep 0.02; do date +%N >/tmp/alive; done"
         await made.shell(f"env -i setsid bash -c '{left}' >/dev/null 2>&1 & sleep 0.2", access="network")
-        assert (
-            await made.shell("sleep 0.1; cp /tmp/alive /tmp/was; sleep 0.3; cmp /tmp/alive /tmp/was && echo dead")
-            == "dead"
-        )
+        look = "sleep 0.1; cp /tmp/alive /tmp/was; sleep 0.3; cmp /tmp/alive /tmp/was && echo dead; rm /tmp/was"
+        assert await made.shell(look) == "dead"
 
 
 async def test_without_a_sandbox_nothing_is_said_of_one(tmp_path):

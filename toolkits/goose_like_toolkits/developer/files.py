@@ -26,6 +26,7 @@ MAX_COMPARED_LINES = 20_000
 MAX_PLACES = 1_000
 MAX_DIFF_LINES = 80
 MAX_DIFF_BYTES = 6_000
+IN_PRIVATE_TMP = "in the sandbox's own /tmp, which is removed when the session ends"
 HIDDEN_TMP = "the sandbox has its own /tmp and hides the machine's; ask the person to copy the file into the workspace"
 
 
@@ -233,7 +234,7 @@ class FileTools:
         self._notifier.log(diff)
         facts = [change, *(["now as UTF-8"] if old and old.encoding != new.encoding else []), *notes]
         if self._is_in_private_tmp(real):
-            facts.append("in the sandbox's own /tmp, which is removed when the session ends")
+            facts.append(IN_PRIVATE_TMP)
         findings = await self._linters.check_file(real, new.shown)
         action = "created" if old is None else "saved"
         return f"{action} {path} ({', '.join(facts)}){findings.describe_new(before)}"

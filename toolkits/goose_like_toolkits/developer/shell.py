@@ -21,7 +21,7 @@ from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, cr
 from goose_like.workspace.sandbox.bubblewrap import move_tmp
 from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_environment
 
-from .files import HIDDEN_TMP
+from .files import HIDDEN_TMP, IN_PRIVATE_TMP
 from .stuck_check import StuckCheck
 
 MAX_TIMEOUT_S = 3600.0
@@ -45,6 +45,7 @@ builtin printf "\0"; builtin export -p; builtin export -f; builtin printf "\0"; 
 _LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 
 _NO_NETWORK = re.compile("Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known")
+_TMP_PATH = re.compile(r"(?<![\w.-])/tmp/[\w.-]+")
 _MISSING_IN_TMP = re.compile(r"/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/")
 _READ_ONLY = re.compile("Read-only file system|Device or resource busy")
 
@@ -206,7 +207,7 @@ class Shell:
         if not 0 < timeout_s <= MAX_TIMEOUT_S:
             raise ToolError(f"timeout_s is in seconds, more than 0 and at most {MAX_TIMEOUT_S:g}")
         before = self.state
-        full = _find_full_files(command, Path(before.cwd))
+        full, private = _find_full_files(command, Path(before.cwd)), self._find_private_files(command)
         with ExitStack() as held:
             held.callback(output.close)
             process, end = await self.start(command, access, held)
@@ -229,6 +230,7 @@ class Shell:
             *(self._advise(text, access, code or 0) if code or why_stopped else []),
             *self._update_state(before, state, command),
             *_find_emptied(full),
+            *(f"{path} is {IN_PRIVATE_TMP}" for path in self._find_private_files(command) if path not in private),
             *await self._workspace.inspect_changes(),
             *([why_stopped] if why_stopped else []),
         ]
@@ -236,6 +238,11 @@ class Shell:
         if why_stopped:
             raise ToolError(answer)
         return answer
+
+    def _find_private_files(self, command: str) -> list[str]:
+        """Find the existing files below the sandbox's own /tmp that a command names."""
+        paths = dict.fromkeys(_TMP_PATH.findall(command))
+        return [path for path in paths if self._workspace.is_private(path) and self._workspace.resolve(path).exists()]
 
     async def _follow(
         self, command: str, process: Process, timeout_s: float, output: LimitedOutput, *, stops: bool
