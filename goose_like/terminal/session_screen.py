@@ -22,7 +22,7 @@ from .escape import escape_controls, to_one_line
 from .input import KEY_HELP, Prompt
 from .interaction import ask_person
 from .markdown_stream import MarkdownStream
-from .renderer import Renderer
+from .renderer import Renderer, is_failed
 from .tool_call import KEPT_LINES, LIVE_LINES, PLAN_TOOL, RunningCall, convert_nested_event, describe_call, number_calls
 from .wrap import ConsoleLines
 
@@ -278,6 +278,8 @@ class SessionScreen(Notifier):
             return
         if running.is_subagent:
             running.drop_output()
+        if is_failed(result, running.split_result(result.output)[1]):
+            running.favor_end()
         self._print_output(running)
         del self._calls[result.call_id]
         self.finished.append((running.call, result))
@@ -399,14 +401,15 @@ class SessionScreen(Notifier):
         yield from _format_rows(running, running.get_excerpt(head_rows, min(row_count - head_rows, KEPT_LINES)), width)
 
     def _format_activity(self, width: int, elapsed_s: float) -> Text:
-        dot = _DOTS[int(elapsed_s * 10) % len(_DOTS)]
-        activity = self._status
+        dot, activity, time_text = _DOTS[int(elapsed_s * 10) % len(_DOTS)], self._status, f"{elapsed_s:.0f} s"
+        if started := [running.started_at for running in self._calls.values() if running.started_at is not None]:
+            time_text = f"{time.monotonic() - min(started):.0f} s · turn {time_text}"
         if self._thought and not self._has_answer_text:
             activity = f"thinking: {' '.join(self._thought.split())[-max(width - 30, 10) :]}"
         elif self._calls and not activity:
             counts = Counter(f"{running.state}: {running.call.name}" for running in self._calls.values())
             activity = ", ".join(f"{text} ({count})" if count > 1 else text for text, count in counts.items())
-        line = f"{dot} {to_one_line(activity or 'thinking', width - 12)} · {elapsed_s:.0f} s"
+        line = f"{dot} {to_one_line(activity or 'thinking', width - len(time_text) - 6)} · {time_text}"
         return Text(line, "dim")
 
     def _ring_bell(self) -> None:

@@ -42,6 +42,7 @@ class RunningCall:
         self.is_asking = self.is_subagent = False
         self.call_count = 0
         self.status = ""
+        self._tail_rows = TAIL_LINES
         self._has_gap = False
         self._dropped = 0
         self._last = ""
@@ -54,7 +55,7 @@ class RunningCall:
     @property
     def tail(self) -> list[str]:
         """The last lines, without those in `head`."""
-        return [*self.newest][-TAIL_LINES:]
+        return [*self.newest][-self._tail_rows :]
 
     @property
     def state(self) -> str:
@@ -88,6 +89,14 @@ class RunningCall:
             self.line_count += 1
             is_first = len(self.head) < LIVE_LINES and not self._has_gap
             (self.head if is_first else self.newest).append(fit_line(self._last, dropped, width))
+
+    def favor_end(self) -> None:
+        """Keep fewer of the first lines and show more of the last ones: there a failed command says why."""
+        if self.line_count > LIVE_LINES + TAIL_LINES:
+            rest = self.head[TAIL_LINES:] if self.line_count == len(self.head) + len(self.newest) else []
+            self.head = self.head[:TAIL_LINES]
+            self.newest = deque([*rest, *self.newest], maxlen=KEPT_LINES)
+            self._tail_rows = LIVE_LINES
 
     def get_excerpt(self, head_rows: int, tail_rows: int) -> list[str]:
         """Return the first and the last lines, with the unfinished one, and how many are between them."""
