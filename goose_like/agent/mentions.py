@@ -3,6 +3,7 @@
 import errno
 import re
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -108,10 +109,13 @@ class _Attachments:
                 self.parts[path] = self._read(path, is_own)
         except (FileNotFoundError, NotADirectoryError):
             # A name in a sentence, a file that does not exist yet, or one that only the user can see.
-            if not Path(path).expanduser().is_file():
+            if not (place := Path(path).expanduser()).is_file():
                 return False
-            reason = "commands have a private /tmp; put the file into the workspace"
-            self.notes.append(f"the model does not see {path}: {reason}")
+            if is_own and (image := self._read_image_of_machine(place)):
+                self.parts[path] = image
+                return True
+            reason = "commands have a private /tmp; put the file into the workspace, or start with --add-dir"
+            self.notes.append(f"the model does not see {path}: {reason} {shlex.quote(str(place.parent))}")
         except (GooseLikeError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
                 return False
@@ -136,6 +140,14 @@ class _Attachments:
             return save_image(data, path, self._outputs) if detect_media_type(data) else self._read_text(path, data)
         more = [f"[{len(names) - MAX_NAMES:,} more]"] if len(names) > MAX_NAMES else []
         return self._read_text(path, "".join(f"{name}\n" for name in [*names[:MAX_NAMES], *more]).encode())
+
+    def _read_image_of_machine(self, place: Path) -> Part | None:
+        """Read an image from the machine's own /tmp, where programs put screenshots. Commands do not see it."""
+        with suppress(OSError), place.open("rb") as file:
+            data = file.read(_MAX_READ_BYTES)
+            if detect_media_type(data):
+                return save_image(data, str(place), self._outputs)
+        return None
 
     def _read_text(self, path: str, data: bytes) -> Text:
         limit = min(MAX_FILE_BYTES, self._free_bytes)

@@ -138,12 +138,14 @@ def test_files_that_cannot_be_attached(root, build):
     (root / "data").write_bytes(b"\xff\xfe\xfd")
     (root / "zero").write_bytes(b"a\0b")
     with NamedTemporaryFile(dir="/tmp") as mine:
+        mine.write(b"words")
+        mine.flush()
         message, notes = build(f"@data @zero @{mine.name}")
     assert texts(message)[1:] == []
     assert [sentence.partition(": ")[2] for sentence in notes] == [
         "it is no UTF-8 text; ask for a tool that reads it",
         "it is binary; ask for a tool that reads it",
-        "commands have a private /tmp; put the file into the workspace",
+        "commands have a private /tmp; put the file into the workspace, or start with --add-dir /tmp",
     ]
 
 

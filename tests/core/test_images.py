@@ -122,12 +122,14 @@ async def test_images_that_cannot_be_attached(
     assert all(part in event.text for part, event in zip(report, logged, strict=True))
 
 
-async def test_only_readable_images_are_attached(tmp_path: Path) -> None:
+async def test_an_image_in_the_tmp_of_the_machine_is_attached(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.png").write_bytes(PNG)  # below the machine's /tmp, which the sandbox has not
+    (tmp_path / "fake.png").write_text("words")
     async with open_developer(tmp_path) as here:
-        bench = ExchangeHarness(["no"], folder=tmp_path / "s2", takes_images=True, workspace=here.workspace)
-        await bench.exchange.reply(f"see {tmp_path}/elsewhere.png")
-    assert bench.provider.requests[0].messages == (Message.user(f"see {tmp_path}/elsewhere.png"),)
+        bench = ExchangeHarness(["yes"], folder=tmp_path / "s2", takes_images=True, workspace=here.workspace)
+        await bench.exchange.reply(f"see {tmp_path}/elsewhere.png and {tmp_path}/fake.png")
+    (message,) = bench.provider.requests[0].messages
+    assert [image.source for image in message.images] == [f"{tmp_path}/elsewhere.png"]
     assert ["put the file into the workspace" in event.text for event in bench.events_of(Logged)] == [True]
 
 

@@ -130,6 +130,18 @@ def test_a_turn_is_drawn(session, place):
         drawn = drawn.partition(part)[2]
 
 
+@pytest.mark.parametrize(
+    ("last", "gap", "first_of_tail"), [(15, "", 4), (16, "… 1 more line · /show 1\n  │ ", 5), (300, "… 285 more", 289)]
+)
+def test_a_failed_command_shows_its_end(session, last, gap, first_of_tail):
+    terminal = session({"calls": [shell(f"seq {last}; false")]}, "an answer")
+    terminal.type("go\r")
+    terminal.see("an answer")
+    drawn = terminal.text.partition("▸ shell")[2].replace(" lines · /show 1\n  │ ", "")
+    assert f"\n  │ 3\n  │ {gap}{first_of_tail}\n" in drawn
+    assert f"\n  │ {last}\n  ✗ exit code 1 · " in drawn
+
+
 def test_folded_output_can_be_shown(session):
     terminal = session({"calls": [shell("seq 100 130")]}, "done")
     terminal.type("go\r")
