@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import re
+import select
 import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -154,7 +156,7 @@ async def run_until_stopped(
 class StdoutWriter(Notifier):
     """Standard output of a run: the answer as text, one JSON object, or every event as a line of JSON.
 
-    `reader_gone` is done when a write fails: the reader has exited, the disk is full or the output is closed.
+    `reader_gone` is done when the reader has exited, or when a write fails since the disk is full or the output closed.
     """
 
     def __init__(self, output_format: OutputFormat) -> None:
@@ -164,9 +166,14 @@ class StdoutWriter(Notifier):
         self._format = output_format
         self._has_started = False
         self._error: OSError | None = None
+        self._poll = select.poll()
+        with suppress(OSError, ValueError):  # the output is closed
+            self._poll.register(self._stream.fileno(), 0)
 
     @override
     def notify(self, event: Event) -> None:
+        if not self.reader_gone.done() and any(state & select.POLLERR for _, state in self._poll.poll(0)):
+            self.reader_gone.set_result(None)
         self._has_started = self._has_started or not isinstance(event, Status)
         if self._format == "stream-json" and self._has_started:  # the first line is SessionStarted
             self._write(event.model_dump_json() + "\n")

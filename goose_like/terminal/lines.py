@@ -75,6 +75,6 @@ class LineWriter:
         try:
             self._file.write(text.translate(_CONTROLS).expandtabs())
             self._file.flush()
-        except BrokenPipeError:  # the rest of the buffer must not cause an error at exit
+        except OSError:  # the reader is gone or the disk is full: work goes on without progress
+            # The rest of the buffer must not cause an error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
-            raise SystemExit(1) from None

@@ -398,7 +398,25 @@ def test_output_that_is_lost_is_one_sentence(place, words, output, sentence):
     assert done.stderr.count(sentence) == 1
 
 
-@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+@pytest.mark.parametrize("count", [0, 3, 8, 10])
+def test_a_run_stops_when_the_reader_of_both_streams_is_gone(place, count):
+    calls = [{"calls": [shell("seq 1 9")]}, {"calls": [shell("while echo more; do sleep 0.1; done")]}]
+    words = [sys.executable, "-m", "goose_like", "run", "go on", "--model", place.script(*calls)]
+    line = f'"$@" 2>&1 | head -{count} >/dev/null; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(["bash", "-c", line, "bash", *words], env=place.env(), cwd=place.work, timeout=60)
+    assert done.returncode == 1
+    assert place.list_turn_ends() == ["cancelled"]
+
+
+def test_a_session_by_lines_ends_when_the_reader_of_both_streams_is_gone(place):
+    model = place.script({"calls": [shell("seq 1 20")]}, "an answer", "another")
+    words = [sys.executable, "-m", "goose_like", "--model", model]
+    line = 'printf "hi\\nthere\\n" | "$@" 2>&1 | head -4 >/dev/null'
+    subprocess.run(["bash", "-c", line, "bash", *words], env=place.env(), cwd=place.work, timeout=60, check=True)
+    assert place.list_turn_ends() == ["stop", "stop"]
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-", "2>/dev/full", "2> >(exec 0<&-; sleep 1)"])
 def test_a_closed_input_or_error_stream_changes_nothing(place, closed):
     line = [sys.executable, "-m", "goose_like", "run", "hi", "--model", place.script({"text": "hello"})]
     command = ["bash", "-c", f'"$@" {closed}', "bash", *line]
