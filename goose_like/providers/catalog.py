@@ -14,7 +14,7 @@ from typing import Any
 
 from goose_like.config.paths import replace_private_file, state_folder
 from goose_like.config.profile import ModelChoice
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import CredentialError, GooseLikeError
 
 from .base import SupportsProbe
 from .prices import find_shared_window, is_free
@@ -74,6 +74,23 @@ async def refresh_offers() -> list[ModelOffer]:
     with suppress(OSError):
         replace_private_file(state_folder() / "models.json", json.dumps(lists))
     return await asyncio.to_thread(list_offers)
+
+
+async def fetch_offers(provider: str) -> list[ModelOffer]:
+    """Ask the server of one provider for its models and list them. One that cannot be asked has those of the table.
+
+    Raises:
+        CredentialError: the server refused the key, or needs one.
+    """
+    factory, names = find_provider_class(provider), _read_lists().get(provider)
+    if isinstance(factory, SupportsProbe):
+        try:
+            names = (await factory.probe(ModelChoice(model=provider))).models or names
+        except CredentialError:
+            raise
+        except GooseLikeError:  # a request to the chosen model will say what is wrong
+            pass
+    return await asyncio.to_thread(lambda: [*_list_provider_offers(provider, names)])
 
 
 async def _fetch_names(provider: str) -> Sequence[str]:

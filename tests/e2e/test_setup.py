@@ -50,6 +50,41 @@ def test_the_fast_model_of_the_provider_is_set_up_too(place, open_screen, answer
     assert ("with mine:tiny as fast model" in terminal.text) == ("tiny" in lines)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_server_that_refuses_the_key_or_its_absence_is_given_another(place, open_screen, stored):
+    refused = refusal(401, "wrong key")
+    answers = [refused, refused, listed("big"), listed("big"), sse(said("hello you"))]
+    with threaded(answers) as server:
+        if stored:
+            (place.home / "config").mkdir()
+            keys = place.home / "config/keys.yaml"
+            keys.touch(0o600)
+            keys.write_text("OPENAI_API_KEY: sk-old-and-refused\n")
+        terminal = open_screen("setup", OPENAI_BASE_URL=server.base_url)
+        terminal.see("key from" if stored else "key if the server asks")
+        terminal.type("openai:\r")
+        terminal.see("OPENAI_API_KEY (not shown)")
+        terminal.type("sk-wrong-key-of-mine\r")
+        terminal.see("the server refused this key; type another one, or press Enter to stop")
+        terminal.see("OPENAI_API_KEY (not shown)", times=2)
+        terminal.type(f"{KEY}\r")
+        terminal.see("accepted it")
+        terminal.see("Choose the default model")
+        terminal.type("big\r")
+        terminal.see("openai:big answers: hello you")
+        assert terminal.wait_exit() == 0
+    assert KEY in (place.home / "config/keys.yaml").read_text()
+
+
+def test_a_refused_key_of_the_environment_is_named(place, open_screen):
+    with threaded([refusal(401, "wrong key")]) as server:
+        terminal = open_screen("setup", columns=200, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY=KEY)
+        terminal.see("Choose a provider")
+        terminal.type("openai:\r")
+        assert terminal.wait_exit() == 76
+    assert "OPENAI_API_KEY" in terminal.text.partition("asking for")[2]
+
+
 @pytest.mark.parametrize("answers", ["yy", "yn", "n"])
 def test_without_a_network_the_typed_key_is_kept_if_the_person_wants_it(place, open_screen, answers):
     (place.home / "config").mkdir()

@@ -86,8 +86,9 @@ def use_profile(name: str) -> Path:
 def set_models(processor: str, accelerator: str | None = None) -> Path:
     """Make models those of the default profile: the one that `use` names, else `default`.
 
-    Without an accelerator, the processor does its work too, also if the profile names another one until now. The older
-    form `provider: NAME` is removed, as it would be put before the names of the models.
+    The embedded model brings its own profile, unless the default profile has more than models. Without an accelerator,
+    the processor does its work too, also if the profile names another one until now. The older form `provider: NAME` is
+    removed, as it would be put before the names of the models.
 
     Raises:
         ProfileError: `use` names no profile, or the profile is written in a form that cannot be changed automatically.
@@ -116,18 +117,25 @@ def _draft_models(processor: str, accelerator: str | None) -> tuple[str | None, 
         raise ProfileError(f"{file}: use: {describe_unknown_profile(name, known)}")
     before, source = read_profiles_file(file), known[name]
     models = {"processor": processor} | ({"accelerator": accelerator} if accelerator else {})
+    base = "local" if processor == "local" else "default"
     if not _is_own(source):
+        if base == "local" and name == "default":
+            return before, _draft_addition(file, before, {name: {"extends": base}})
         return before, _draft_addition(file, before, {name: {"extends": name, **models}})
     if source.error or not isinstance(source.data, Mapping | None):
         load_profile(name)  # raises the error with its place
     old = source.data or {}
-    kept = {key: value for key, value in old.items() if key != "provider"}
     if not accelerator and "accelerator" in old:
         models["accelerator"] = processor
+    removed = ["provider"]
+    if old.get("extends") in ("default", "local") and old.keys() <= {"extends", "processor", "accelerator"}:
+        removed += ["processor", "accelerator"] if base == "local" else []
+        models = {"extends": base} | ({} if base == "local" else models)
+    kept = {key: value for key, value in old.items() if key not in removed}
     block = re.compile(rf"(?m)^{re.escape(name)}:[ \t]*(#.*)?(\r?\n|\Z)(([ \t]+.*|[ \t]*)(\r?\n|\Z))*")
     text = before or ""
     if source.file == file and (found := block.search(text)):
-        changed = re.sub(r"(?m)^[ \t]+provider:[ \t]*[\w.-]+[ \t]*(#.*)?(\r?\n|\Z)", "", found[0], count=1)
+        changed = re.sub(rf"(?m)^[ \t]+({'|'.join(removed)}):[ \t]*[^\s{{#].*(\r?\n|\Z)", "", found[0])
         for key, value in reversed(models.items()):
             changed = _set_line(changed, key, value, is_new=key not in old)
         draft = text[: found.start()] + changed + text[found.end() :]
@@ -135,7 +143,7 @@ def _draft_models(processor: str, accelerator: str | None) -> tuple[str | None, 
             load_profile(name, drafts={file: draft})
             return before, draft
     lines = " and ".join(f"`{key}: {value}`" for key, value in models.items())
-    removal = "" if kept == old else "remove `provider` and "
+    removal = "".join(f"remove `{key}` and " for key in removed if key in old)
     raise ProfileError(f"{removal}add this to your profile {name!r} in {source.file}: {lines}")
 
 

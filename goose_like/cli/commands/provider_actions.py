@@ -7,7 +7,7 @@ import sys
 
 from goose_like.config import secrets
 from goose_like.config.profile import ModelChoice
-from goose_like.core.errors import ModelUnavailableError, UsageError
+from goose_like.core.errors import CredentialError, ModelUnavailableError, UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.providers.base import ProviderInfo, SupportsProbe
 from goose_like.providers.registry import find_provider_class, list_provider_names
@@ -66,19 +66,30 @@ def check_provider(wanted: str) -> int:
 def log_in(name: str, *, is_checked: bool) -> None:
     """Read a key from a hidden prompt or standard input, and store it after the provider's server accepted it."""
     variable, factory = _get_key_variable(name), find_provider_class(name)
-    key = _read_key(variable).strip()
-    if not key:
-        raise UsageError(f"no key was given; type it, or: goose-like provider login {name} < FILE")
-    if not (key.isascii() and key.isprintable()):
-        raise UsageError("the key contains characters that no key has; copy it again")
-    verdict = "not checked"
-    if is_checked and isinstance(factory, SupportsProbe):
+    verdict, has_refused = "not checked", False
+    while True:
+        key = _read_key(variable).strip()
+        if not key:
+            raise UsageError(f"no key was given; type it, or: goose-like provider login {name} < FILE")
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError("the key contains characters that no key has; copy it again")
+        if not (is_checked and isinstance(factory, SupportsProbe)):
+            break
         try:
             probe = asyncio.run(factory.probe(ModelChoice(model=name), key))
-            verdict = f"{probe.address} {'accepted it' if probe.is_key_verified else 'answers, but did not check it'}"
         except ModelUnavailableError as error:
             if not confirm(f"{error}. Store the key without a check?"):
                 raise
+        except CredentialError:
+            if not sys.stdin.isatty():
+                raise
+            print("the server refused this key; type another one, or press Enter to stop", file=sys.stderr)
+            has_refused = True
+            continue
+        else:
+            is_verified = probe.is_key_verified or has_refused
+            verdict = f"{probe.address} {'accepted it' if is_verified else 'answers, but did not check it'}"
+        break
     print(f"{variable} is stored in {secrets.store_key(variable, key)} ({verdict})")
     if os.environ.get(variable):
         print(f"note: {variable} in the environment takes precedence")

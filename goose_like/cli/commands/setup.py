@@ -1,6 +1,7 @@
 """The work of `goose-like setup`: choose a provider and a model, store the key, and try one request."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
@@ -11,7 +12,7 @@ from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavail
 from goose_like.core.events import MessageCompleted, Status
 from goose_like.core.message import Message
 from goose_like.providers.base import Request
-from goose_like.providers.catalog import format_window, refresh_offers
+from goose_like.providers.catalog import ModelOffer, fetch_offers, format_window
 from goose_like.providers.registry import find_provider_class, list_provider_names, open_model
 from goose_like.terminal.escape import to_one_line
 from goose_like.terminal.interaction import has_person, open_lines
@@ -72,18 +73,31 @@ def _make_provider_choice(name: str) -> Choice[str]:
         state = "needs a key" if isinstance(missing, CredentialError) else "needs more"
     else:
         place = find_key_location(info.key_variable)
-        state = f"key from {place}" if place else "no key needed"
+        state = f"key from {place}" if place else "key if the server asks" if info.key_variable else "no key needed"
     return Choice(name, f"{name}: {info.summary}", (state,))
 
 
 def _choose_model(provider: str) -> str | None:
     """Let the person choose a model; the server is asked for its list first."""
     print("asking for the list of models ...", file=sys.stderr)
-    offers = [one for one in asyncio.run(refresh_offers()) if one.label.partition(":")[0] == provider]
+    offers = _fetch_offers(provider)
     if not offers:
         raise UsageError(f"{provider} has no list of models; name one in profiles.yaml: processor: {provider}:MODEL")
     title = "Choose the default model (window, $ per million tokens in / out)"
     return pick_alone(title, [Choice(one.label, one.label, (format_window(one.window), one.price)) for one in offers])
+
+
+def _fetch_offers(provider: str) -> list[ModelOffer]:
+    """List the models of a provider. If its server refuses the stored key, or wants one, ask for a key."""
+    while True:
+        try:
+            return asyncio.run(fetch_offers(provider))
+        except CredentialError as error:
+            variable = find_provider_class(provider).info.key_variable
+            if not variable or os.environ.get(variable):
+                raise
+            print(f"{error}", file=sys.stderr)
+            provider_actions.log_in(provider, is_checked=True)
 
 
 def _find_fast_model(provider: str, model: str) -> str | None:

@@ -193,6 +193,27 @@ def test_the_fast_model_is_set_too(home, before, after):
     assert (profile.processor.model, profile.accelerator.model) == ("openai:new", "openai:fast")
 
 
+@pytest.mark.parametrize("before", [None, "default:\n  extends: default\n  processor: openai:old\n"])
+def test_the_embedded_model_brings_its_profile(home, before):
+    get_profiles_file().parent.mkdir(parents=True)
+    if before:
+        get_profiles_file().write_text(before)
+    for _ in range(2):
+        set_models("local")
+        assert get_profiles_file().read_text().endswith("default:\n  extends: local\n")
+        assert load_profile(None)[0] == load_profile("local")[0].model_copy(update={"name": "default"})
+    set_models("openai:new", "openai:fast")
+    assert load_profile(None)[0].toolkits == load_profile("default")[0].toolkits != load_profile("local")[0].toolkits
+    assert load_profile(None)[0].processor.model == "openai:new"
+
+
+def test_a_profile_of_one_s_own_stays_with_the_embedded_model(home):
+    get_profiles_file().parent.mkdir(parents=True)
+    get_profiles_file().write_text("default:\n  extends: default\n  sandbox: full\n")
+    set_models("local")
+    assert get_profiles_file().read_text() == "default:\n  processor: local\n  extends: default\n  sandbox: full\n"
+
+
 @pytest.mark.parametrize(
     "text",
     [
