@@ -84,7 +84,7 @@ def _match_places(words: Sequence[str | None], places: Sequence[str]) -> bool | 
     reached = {0: True}  # count of matched places -> certain or not
     is_after_option = False
     for word in words:
-        if len(places) in reached:
+        if len(places) in reached or not reached:
             break
         if word is None:
             return None
@@ -172,6 +172,7 @@ class PermissionRules:
         if not limiting and not allowing:
             return Judgement()
         commands = parse_line(line)
+        written = line.strip() if len(commands) == 1 and "\n" not in line.strip() else ""
         doubt = ""
         for rule in limiting:
             for command in commands:
@@ -179,7 +180,7 @@ class PermissionRules:
                     case True:
                         return Judgement(rule.verdict, f"`{format_command(command)}` matches {rule}")
                     case None if command.words[0] is not None:
-                        doubt = doubt or f"`{format_command(command)}` may match {rule}"
+                        doubt = doubt or f"`{written or format_command(command)}` may match {rule}"
         if any(command.words[0] is None for command in commands):
             doubt = doubt or "no rule can judge a part of this line before it runs"
         if doubt:

@@ -74,6 +74,12 @@ RULES = PermissionRules(build_rules(LISTS, "profile x"), Path("/w"))
                 "rm $x /etc",
                 "docker --context x run y",
                 "git $x --force",
+                "git $x log push",
+                "git -c $x push -f",
+                "git --foo $x push",
+                "docker --context logs $x",
+                "git l{og,} $x",
+                "$x log push",
                 "git pus?",
                 "git {push,--force}",
                 "$x",
@@ -99,7 +105,12 @@ RULES = PermissionRules(build_rules(LISTS, "profile x"), Path("/w"))
             None,
             (
                 "git log push",
+                "git log -2 --oneline -- $1",
+                "git -C x log $1",
+                "git --foo=x log $(cat y) push",
+                "echo x | xargs git log",
                 "docker logs run",
+                "docker logs $x",
                 "rm -rf build",
                 "git status > x",
                 "git status >> x",
@@ -265,6 +276,31 @@ def test_a_denied_command_is_never_allowed(before: list[str], after: list[str]) 
     rules = PermissionRules([PermissionRule("allow", "*"), PermissionRule("deny", "git push --force")])
     line = " ".join([*before, "\ngit", "push", "--force", *after])
     assert rules.judge_line(line).verdict in ("deny", "ask")
+
+
+TAILS = st.lists(st.sampled_from(["$x", '"$1"', "$(cat y)", "--", "-n", "push", "{a,push}", "pu*"]), max_size=5)
+
+
+@given(st.sampled_from(["log", "show -2", "-C . -c a=b diff --stat", "--git-dir x log", "--a=b log"]), TAILS)
+def test_a_known_subcommand_settles_the_judgement(known: str, tail: list[str]) -> None:
+    assert DENY.judge_line(" ".join(["git", known, *tail])).verdict is None
+
+
+ARGUMENTS = st.sampled_from(["$x", "push", "log", "-p", "--foo", "-C .", "--a=b", "pus?", "-"])
+VALUES = st.sampled_from(["", "push", "log", "-C", "-p", "--foo", ". push", "log push", "--foo x push", "-C . push"])
+
+
+@given(st.sampled_from(["git", "$x git", "sudo git", "git $x"]), st.lists(ARGUMENTS, max_size=4), VALUES)
+def test_an_unknown_word_never_hides_a_denied_command(program: str, arguments: list[str], value: str) -> None:
+    """Judge a line with `$x` at least as strictly as the line that it becomes."""
+    line = " ".join([program, *arguments])
+    if DENY.judge_line(line.replace("$x", value)).verdict:
+        assert DENY.judge_line(line).verdict
+
+
+def test_a_doubt_shows_the_words_as_written() -> None:
+    reason = '`git $1 "$2"` may match `deny: git push`'
+    assert DENY.judge_line('git $1 "$2"') == Judgement("ask", reason)
 
 
 def test_a_reason_names_the_command_and_the_rule() -> None:
