@@ -25,7 +25,6 @@ from goose_like.config.profile import ApprovalMode, Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import PlanUpdated, Status, Task, TurnFinished
-from goose_like.core.spelling import did_you_mean
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.index import write_label
 from goose_like.sessions.session import Session
@@ -37,7 +36,7 @@ from goose_like.terminal.renderer import format_usage
 from .io import PipeIO, TerminalIO
 from .modes import apply_wanted_mode, has_new_mode, record_restriction
 from .shell_escape import run_shell_escape
-from .slash_registry import collect_commands, is_command_line, split_command_line
+from .slash_registry import collect_commands, describe_unknown, is_command_line, split_command_line
 
 EXIT_WORDS = ("exit", ":q", "quit")
 RUN_PLAN = "Carry out the plan."
@@ -363,8 +362,7 @@ class ChatLoop:
             context.show(f"> /{name} {words}".rstrip())
         command = context.commands.get(name)
         if command is None:
-            hint = did_you_mean(name, context.commands)
-            context.show(f"no command /{name} (to send it as a message, put a space before the /); {hint}")
+            context.show(describe_unknown(name, context.commands))
         elif self._work is None:
             self._start_work(self._run_command(context, command, words))
         elif command.anytime:

@@ -16,6 +16,7 @@ from goose_like.config.entry_points import (
 from goose_like.config.paths import COMMANDS, OTHER_COMMANDS, config_folder
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.spelling import did_you_mean
 
 from .command_files import parse_command
 
@@ -24,6 +25,21 @@ COMMAND_LINE = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)
 _SHIPPED = Path(__file__).parent / "markdown_commands"
 REPLACEABLE = ("commit", "init", "review")
 """Commands of ours that a file with the same name replaces."""
+
+_OTHER_NAMES = {
+    **dict.fromkeys(("new", "reset"), "/clear"),
+    **dict.fromkeys(("quit", "q", "bye"), "/exit"),
+    **dict.fromkeys(("continue", "sessions"), "/resume"),
+    **dict.fromkeys(("usage", "stats"), "/cost"),
+    **dict.fromkeys(("status", "config", "settings"), "/context, /profile and /model"),
+    **dict.fromkeys(("approvals", "allowed-tools", "sandbox"), "/permissions and /mode"),
+    **dict.fromkeys(("ps", "bashes"), "/tasks"),
+    **dict.fromkeys(("memory", "hints"), "AGENTS.md; /init writes one"),
+    **dict.fromkeys(("mcp", "tools"), "/toolkits"),
+    **dict.fromkeys(("login", "logout"), "goose-like setup"),
+    "agents": "files in .goose-like/agents: goose-like help more-toolkits",
+}
+"""Commands of other agents, and what does the same here."""
 
 _LONG_NAME = re.compile(r"/([\w-]+(?::[\w-]+)+)(?:\s+(.*))?", re.DOTALL)
 _NAME = re.compile(r"\w[\w-]*(:\w[\w-]*)*")
@@ -47,6 +63,12 @@ def split_command_line(line: str, commands: Mapping[str, SlashCommand]) -> tuple
     if name not in commands:
         name = next((each for each in commands if ":" in each and each.replace(":", "-") == name), name)
     return name, (match[2] or "").strip()
+
+
+def describe_unknown(name: str, commands: Mapping[str, SlashCommand]) -> str:
+    """Format the error text for an unknown command, with what other agents mean by it, or the nearest names."""
+    hint = f"here it is {other}" if (other := _OTHER_NAMES.get(name)) else did_you_mean(name, commands)
+    return f"no command /{name} (to send it as a message, put a space before the /); {hint}"
 
 
 def collect_commands(

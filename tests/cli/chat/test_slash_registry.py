@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
-from goose_like.cli.chat import command_files
+from goose_like.cli.chat import command_files, slash_registry
 from goose_like.cli.chat.command_files import fill_arguments
 from goose_like.cli.chat.slash_registry import collect_commands, split_command_line
 from goose_like.config import entry_points
@@ -338,3 +339,25 @@ def test_a_command_that_cannot_be_imported_is_reported_and_the_others_work(monke
     commands, (report,) = collect_commands({}, None)
     assert list(commands) == ["leave", "init"]
     assert report.startswith("skipped: the command 'broken' of the package 'goose-like' can't be imported: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("new", "here it is /clear"),
+        ("quit", "here it is /exit"),
+        ("approvals", "here it is /permissions and /mode"),
+        ("hlep", "did you mean 'help'?"),
+    ],
+)
+def test_commands_of_other_agents_are_named(home, name, hint):
+    commands, _ = slash_registry.collect_commands({}, None)
+    assert slash_registry.describe_unknown(name, commands).endswith(hint)
+
+
+def test_each_command_that_stands_for_another_exists(home):
+    commands, _ = slash_registry.collect_commands({}, None)
+    others = slash_registry._OTHER_NAMES
+    assert not others.keys() & commands.keys()
+    named = {name for text in others.values() for name in re.findall(r"(?<![\w-])/([a-z]+)", text)}
+    assert named <= commands.keys()
