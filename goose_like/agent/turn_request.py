@@ -8,7 +8,8 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import TurnFinished
 from goose_like.core.message import Message
 from goose_like.providers.base import Model, ModelPair
-from goose_like.providers.registry import find_provider_class, open_model
+from goose_like.providers.model_names import find_full_name
+from goose_like.providers.registry import find_provider_class, list_provider_names, open_model
 
 from .exchange import Exchange
 
@@ -96,6 +97,8 @@ def find_model_label(name: str, provider: str) -> str:
     if known := next((each for each in (info.accelerator, info.processor) if each and name in each), None):
         return f"{provider}:{known}"
     if not any(map(str.isdigit, name)):
+        if label := find_full_name(name, [provider, *list_provider_names()]):
+            return label
         raise GooseLikeError("write it as PROVIDER:MODEL")
     owners = {"claude": "anthropic", "gpt": "openai", "gemini": "google"}
     return f"{owners.get(name.partition('-')[0], provider)}:{name}"

@@ -5,7 +5,6 @@ Names come from the lists that the servers gave last time, else from the offline
 
 import asyncio
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,15 +16,10 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError
 
 from .base import SupportsProbe
+from .model_names import can_chat, find_table, is_offered, make_sort_key
 from .prices import find_shared_window, is_free
 from .registry import find_provider_class, list_provider_names
 
-_NO_CHAT = re.compile(
-    r"embed|whisper|tts|dall-e|moderation|realtime|transcri|image|audio|video|sora|\blive\b|ocr|rerank|guard|"
-    r"^(ft:|ada$|babbage|curie|davinci|text-)|:batch$"
-)
-_OFFLINE_NAMES = {"azure": r"$.", "bedrock": r"(\w+\.)?anthropic\.", "google": "gemini|gemma", "vertex": "claude"}
-"""The names of the offline table that a provider takes. Others take all. Azure's names are the user's own."""
 _SAMPLE_TOKENS = 1_000  # the first tier of prices that grow with the length
 
 
@@ -118,33 +112,21 @@ def _list_provider_offers(provider: str, listed: Sequence[str] | None) -> Iterat
         yield ModelOffer("local", WINDOW_TOKENS, "free")
         return
     known = _read_table(provider)
-    pattern = re.compile(_OFFLINE_NAMES.get(provider, ""))
-    names = sorted(listed or filter(pattern.match, known), key=_make_sort_key)
+    names = sorted(listed or (name for name in known if is_offered(provider, name)), key=make_sort_key)
     for name in dict.fromkeys([*filter(None, (info.processor, info.accelerator)), *names]):
-        if name.isprintable() and not _NO_CHAT.search(name):
+        if name.isprintable() and can_chat(name):
             window, price = known.get(name) or _look_up(provider, name)
             yield ModelOffer(
                 f"{provider}:{name}", info.find_window(name) or window, "free" if is_free(provider) else price
             )
 
 
-def _make_sort_key(name: str) -> tuple[str, list[int], str]:
-    """Sort by vendor, then the newest version first. Sizes such as 70b and dates are no versions."""
-    versions = re.findall(r"(?<!\d)\d{1,2}(?![\dbBk])", name)
-    return name.rpartition("/")[0], [*(-int(part) for part in versions), 1], name
-
-
 def _read_table(provider: str) -> dict[str, tuple[int | None, str]]:
     """Return window and price of the models in the offline table by name."""
-    from genai_prices.data_snapshot import get_snapshot  # slow: 0.3 s
-
-    try:
-        found = get_snapshot().find_provider(None, provider, None)
-    except LookupError:
-        return {}
+    found = find_table(provider)
     return {
         model.id: (model.context_window or find_shared_window(model.id), _format_price(model, found))
-        for model in found.models
+        for model in (found.models if found else ())
         if not model.deprecated
     }
 

@@ -1,6 +1,6 @@
 """The registry of providers: lists them, chooses the models of a profile, and opens these."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
@@ -13,9 +13,10 @@ from goose_like.config.secrets import find_key
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
 from goose_like.core.errors import CredentialError, ProfileError, prefix_error_path
-from goose_like.core.spelling import did_you_mean
+from goose_like.core.spelling import did_you_mean, find_nearest_name
 
 from .base import Model, ModelPair, Provider
+from .model_names import find_full_name
 from .openai import OpenAIProvider
 from .presets import load_presets
 
@@ -99,15 +100,22 @@ def find_provider_class(name: str) -> type[Provider]:
     """Return the provider class of a name: installed, or built for a preset. No vendor's SDK is imported.
 
     Raises:
-        ProfileError: The name is unknown. The text gives the nearest name.
+        ProfileError: The name is unknown. The text gives the nearest name, or the provider of a model of this name.
     """
     installed = list_names("goose_like.provider")
     if name in installed:
         return cast(type[Provider], load_entry_point("goose_like.provider", name))
     presets = load_presets()
     if name not in presets:
-        raise ProfileError(f"unknown provider {name!r}; {did_you_mean(name, [*installed, *presets])}")
+        raise ProfileError(f"unknown provider {name!r}; {_suggest_provider(name, [*installed, *presets])}")
     return OpenAIProvider.for_preset(presets[name])
+
+
+def _suggest_provider(name: str, known: Sequence[str]) -> str:
+    """Suggest the nearest provider, or the model that somebody names without its provider."""
+    is_near = find_nearest_name(name, known) and "-" not in name
+    model = None if is_near or not name else find_full_name(name, list_provider_names())
+    return f"did you mean {model}?" if model else did_you_mean(name, known)
 
 
 def open_models(profile: Profile) -> ModelPair:

@@ -256,6 +256,10 @@ BAD = {
         "toolkits: []\nmoderator: {name: truncate, config: {limit: 3}}",
         "line 3: moderator 'truncate' has no 'limit'; there are: at, limit_tokens",
     ),
+    "model without provider": (
+        "accelerator: opus",
+        r"unknown provider 'opus'; did you mean anthropic:claude-opus-\S+\?",
+    ),
     "unknown provider": ("accelerator: playd:m", r"line 2: unknown provider 'playd'; did you mean 'played'\?"),
 }
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from goose_like.agent.build import build_exchange
-from goose_like.agent.turn_request import TurnRequest, run_turn
+from goose_like.agent.turn_request import TurnRequest, find_model_label, run_turn
 from goose_like.config.profile import ModelChoice, Profile
+from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Asked, Logged, MessageCompleted, ToolFinished
 from goose_like.core.notifier import Recorder
 from tests.workspace.workspace_harness import needs_sandbox
@@ -102,3 +103,23 @@ async def test_a_model_that_cannot_be_used_is_reported(tmp_path, root, name):
         assert (await run_turn(exchange, TurnRequest("one", model=name))).reason == "stop"
     (note,) = [event.text for event in recorder.events if isinstance(event, Logged) and name in event.text]
     assert f"the model '{name}' can't be used: " in note
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "start"),
+    [
+        ("haiku", "anthropic", "anthropic:claude-haiku-"),
+        ("opus", "anthropic", "anthropic:claude-opus-"),
+        ("sonnet", "anthropic", "anthropic:claude-sonnet-"),
+        ("sonnet", "openai", "anthropic:claude-sonnet-"),
+        ("mini", "openai", "openai:gpt-"),
+        ("claude-sonnet-4-5-20250929", "openai", "anthropic:claude-sonnet-4-5-20250929"),
+    ],
+)
+def test_a_short_name_becomes_a_full_one(name, provider, start):
+    assert find_model_label(name, provider).startswith(start)
+
+
+def test_a_name_that_nobody_knows_is_no_model():
+    with pytest.raises(GooseLikeError, match="write it as PROVIDER:MODEL"):
+        find_model_label("nobody", "openai")

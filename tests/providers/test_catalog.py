@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from goose_like.providers import catalog
 from goose_like.providers.catalog import ModelOffer, list_offers, refresh_offers
 from tests.loopback import Loopback, listed, refusal
 
@@ -56,15 +55,3 @@ def test_a_broken_file_of_lists_is_ignored(home, text):
     (home / "state").mkdir(parents=True)
     (home / "state/models.json").write_text(text)
     assert not any("\x1b" in offer.label for offer in list_offers())
-
-
-def test_newer_versions_come_first():
-    names = ["claude-opus-5", "claude-3-5-haiku-latest", "claude-opus-5-5", "llama-70b", "gpt-4o-2024-05-13", "gpt-4.1"]
-    assert sorted(names, key=catalog._make_sort_key) == [
-        "claude-opus-5-5",
-        "claude-opus-5",
-        "gpt-4o-2024-05-13",
-        "gpt-4.1",
-        "claude-3-5-haiku-latest",
-        "llama-70b",
-    ]
