@@ -256,7 +256,7 @@ class History:
         output = f"{INTERRUPTED}{SHOWN_UNTIL_THEN}{shown}" if shown else INTERRUPTED
         return ToolResult(call_id=call_id, output=output, is_error=True)
 
-    def _start_turn(self, message: Message, is_read_only: bool) -> None:
+    def _start_turn(self, message: Message, is_read_only: bool = False) -> None:
         for result in message.tool_results if self.open_calls else ():
             if self.is_open(result.call_id):
                 self._results[result.call_id] = result

@@ -29,7 +29,7 @@ def test_a_session_commits_in_its_worktree_which_is_kept_and_found_again(place, 
     model = place.script({"calls": [COMMIT]}, "Committed.", "Here again.")
     terminal = open_screen("--worktree", "feature", "-m", model, columns=200)
     terminal.see("uncommitted changes stay in")
-    terminal.see("worktree-feature · 0 tokens")
+    terminal.see("0 tokens · worktree-feature")
     terminal.type("go\r")
     terminal.see("Committed.")
     terminal.idle()
@@ -66,7 +66,7 @@ def test_a_session_commits_in_its_worktree_which_is_kept_and_found_again(place, 
 
 def test_one_without_changes_is_removed(place, open_screen, repository):
     terminal = open_screen("session", "start", "talk", "-w", "-m", place.script("hello"), columns=200)
-    terminal.see("worktree-talk · 0 tokens")
+    terminal.see("0 tokens · worktree-talk")
     assert terminal.leave() == 0
     terminal.see("removed worktree talk, which had no changes")
     assert "worktree-" not in repository("branch")
@@ -88,9 +88,9 @@ def test_a_running_session_goes_to_a_worktree_and_back(place, session, repositor
     terminal.idle()
     terminal.type("/worktree feature\r")
     terminal.see("back to this session: /resume talk")
-    terminal.see("worktree-feature · 0 tokens")
+    terminal.see("0 tokens · worktree-feature")
     terminal.type("/resume talk\r")
-    terminal.see("main · 0 tokens")
+    terminal.see("0 tokens · main")
     assert terminal.leave() == 0
     assert "removed worktree feature, which had no changes" in terminal.text
     assert "resume with: goose-like session resume talk" in terminal.text

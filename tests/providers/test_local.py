@@ -3,6 +3,7 @@
 import asyncio
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -73,7 +74,9 @@ async def test_a_damaged_model(tmp_path, capfd):
 async def test_real_answers(capfd, monkeypatch, tmp_path, home):
     if cache := os.environ.get("PERSON_CACHE_HOME"):  # no gigabyte is unpacked for each run
         (home / "cache").mkdir(parents=True)
-        (home / "cache/weights").symlink_to(f"{cache}/goose-like/weights")
+        weights = Path(cache) / "goose-like/weights"
+        weights.mkdir(parents=True, exist_ok=True)
+        (home / "cache/weights").symlink_to(weights)
     private = tmp_path / "private"
     private.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(private))
