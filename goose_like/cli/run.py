@@ -168,7 +168,8 @@ class StdoutWriter(Notifier):
         self._error: OSError | None = None
         self._poll = select.poll()
         with suppress(OSError, ValueError):  # the output is closed
-            self._poll.register(self._stream.fileno(), 0)
+            if not self._stream.isatty():  # a disowned run goes on when its terminal is gone
+                self._poll.register(self._stream.fileno(), 0)
 
     @override
     def notify(self, event: Event) -> None:

@@ -16,7 +16,7 @@ from .yaml_source import read_yaml
 _SERVICE = "goose-like"
 _OTHER_NAMES = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
 """Second names of keys in the environment, which the vendor's tools and goose 0.9 read."""
-_ENVIRONMENT, _KEYRING = "the environment", "the keyring"
+ENVIRONMENT, _KEYRING = "the environment", "the keyring"
 
 _SECRET_WORDS = {
     *("KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "AUTHTOKEN", "SECRET", "SECRETS"),
@@ -113,7 +113,7 @@ def _iterate_keys(variable: str | None) -> Iterator[tuple[str, str]]:
         return
     for name in (variable, _OTHER_NAMES.get(variable, variable)):
         if key := os.environ.get(name, "").strip():
-            yield _ENVIRONMENT, key
+            yield ENVIRONMENT, key
     if key := _read_keyring(variable):
         yield _KEYRING, key
     if key := _read_file().get(variable, ""):

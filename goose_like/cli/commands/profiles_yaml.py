@@ -118,8 +118,10 @@ def _draft_models(processor: str, accelerator: str | None) -> tuple[str | None, 
     before, source = read_profiles_file(file), known[name]
     models = {"processor": processor} | ({"accelerator": accelerator} if accelerator else {})
     base = "local" if processor == "local" else "default"
+    others = {one.name for one in list_profile_sources() if (_is_own(one) or one.is_project) and one.name != name}
+    is_shipped = not others & {"default", "local"}
     if not _is_own(source):
-        if base == "local" and name == "default":
+        if base == "local" and name == "default" and is_shipped:
             return before, _draft_addition(file, before, {name: {"extends": base}})
         return before, _draft_addition(file, before, {name: {"extends": name, **models}})
     if source.error or not isinstance(source.data, Mapping | None):
@@ -128,7 +130,8 @@ def _draft_models(processor: str, accelerator: str | None) -> tuple[str | None, 
     if not accelerator and "accelerator" in old:
         models["accelerator"] = processor
     removed = ["provider"]
-    if old.get("extends") in ("default", "local") and old.keys() <= {"extends", "processor", "accelerator"}:
+    has_models_only = old.keys() <= {"extends", "processor", "accelerator"}
+    if is_shipped and has_models_only and old.get("extends") in ("default", "local"):
         removed += ["processor", "accelerator"] if base == "local" else []
         models = {"extends": base} | ({} if base == "local" else models)
     kept = {key: value for key, value in old.items() if key not in removed}

@@ -1,13 +1,12 @@
 """The work of `goose-like setup`: choose a provider and a model, store the key, and try one request."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
 
 from goose_like.config.profile import ModelChoice
-from goose_like.config.secrets import find_key_location
+from goose_like.config.secrets import ENVIRONMENT, find_key_location
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, UsageError
 from goose_like.core.events import MessageCompleted, Status
 from goose_like.core.message import Message
@@ -94,7 +93,7 @@ def _fetch_offers(provider: str) -> list[ModelOffer]:
             return asyncio.run(fetch_offers(provider))
         except CredentialError as error:
             variable = find_provider_class(provider).info.key_variable
-            if not variable or os.environ.get(variable):
+            if not variable or find_key_location(variable) == ENVIRONMENT:  # it would win over a stored key
                 raise
             print(f"{error}", file=sys.stderr)
             provider_actions.log_in(provider, is_checked=True)

@@ -207,6 +207,15 @@ def test_the_embedded_model_brings_its_profile(home, before):
     assert load_profile(None)[0].processor.model == "openai:new"
 
 
+def test_the_embedded_model_loosens_no_base_of_one_s_own(home):
+    get_profiles_file().parent.mkdir(parents=True)
+    own = "use: mine\nmine:\n  extends: default\ndefault:\n  sandbox: read-only\n"
+    get_profiles_file().write_text(own)
+    set_models("local")
+    profile, _ = load_profile(None)
+    assert (profile.sandbox, profile.processor.model) == ("read-only", "local")
+
+
 def test_a_profile_of_one_s_own_stays_with_the_embedded_model(home):
     get_profiles_file().parent.mkdir(parents=True)
     get_profiles_file().write_text("default:\n  extends: default\n  sandbox: full\n")
