@@ -111,14 +111,15 @@ def check_models_can_be_set() -> None:
 def _draft_models(processor: str, accelerator: str | None) -> tuple[str | None, str]:
     """Return the text of `profiles.yaml` and the text with other models. Raise as `set_models`."""
     name = find_selected_profile() or "default"
-    known = {source.name: source for source in reversed(list_profile_sources())}
+    sources = list_profile_sources()
+    known = {source.name: source for source in reversed(sources)}
     file = get_profiles_file()
     if name not in known:
         raise ProfileError(f"{file}: use: {describe_unknown_profile(name, known)}")
     before, source = read_profiles_file(file), known[name]
     models = {"processor": processor} | ({"accelerator": accelerator} if accelerator else {})
     base = "local" if processor == "local" else "default"
-    others = {one.name for one in list_profile_sources() if (_is_own(one) or one.is_project) and one.name != name}
+    others = {one.name for one in sources if (_is_own(one) or one.is_project) and one.name != name}
     is_shipped = not others & {"default", "local"}
     if not _is_own(source):
         if base == "local" and name == "default" and is_shipped:
