@@ -5,6 +5,7 @@ Functions import what they need when they run, so that `--help` and usage errors
 
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -13,7 +14,6 @@ import typer
 from goose_like import __version__
 from goose_like.core.errors import GooseLikeError
 
-from .commands import groups, session
 from .exit import run_guarded
 from .options import (
     ForkOption,
@@ -38,12 +38,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(session.app, name="session")
-app.add_typer(groups.profile_app, name="profile")
-app.add_typer(groups.toolkit_app, name="toolkit")
-app.add_typer(groups.provider_app, name="provider")
-app.add_typer(groups.trust_app, name="trust")
-app.add_typer(groups.permissions_app, name="permissions")
+
+_GROUPS = {
+    "session": "Start, resume and manage conversations of several turns.",
+    "profile": "Show, check, create and edit profiles.",
+    "toolkit": "List, show and create toolkits.",
+    "provider": "List and check model providers, and store API keys.",
+    "trust": "Manage permanent permissions: trusted projects and answers.",
+    "permissions": "Show which rule decides about a command, and list all rules.",
+    "boss": "Work on a long goal: plan it, then act round by round, with memory in files.",
+    "component": "ConCopilot components: list, show, check, write, install, run and deploy them.",
+    "plugin": "List, show, check, test, run and create TaskWeaver plugins.",
+    "serve": "Make profiles available to OpenBB Workspace and to clients of OpenAI's API over HTTP.",
+}
+"""The built-in groups of commands with their help. A command line that does not name a group needs no import of it."""
 
 
 def _list_help_topics(context: typer.Context) -> list[str]:
@@ -204,20 +212,29 @@ def run_command_line() -> int:
 
 
 def _run() -> None:
-    _add_plugins()
     if "_GOOSE_LIKE_COMPLETE" in os.environ:
         from typer.completion import get_completion_inspect_parameters
 
         get_completion_inspect_parameters()  # makes Typer answer, without its options such as --install-completion
+        add_groups()
+    else:
+        add_groups(None if "help" in sys.argv else sys.argv)
     app(prog_name="goose-like")
 
 
-def _add_plugins() -> None:
-    """Add the commands of installed packages. All of these are imported, so they must be light."""
+def add_groups(words: Collection[str] | None = None) -> None:
+    """Add the groups of commands, with their commands if the words name them. Without words, add all commands.
+
+    Groups of installed packages are always imported, because only the import gives their help.
+    """
     from goose_like.config.entry_points import list_names, load_entry_point
 
-    for name in list_names("goose_like.cli"):
-        try:
-            app.add_typer(cast(typer.Typer, load_entry_point("goose_like.cli", name)), name=name)
-        except GooseLikeError as error:  # the other commands still work
-            print(f"goose-like: skipped: {error}", file=sys.stderr)
+    for name in dict.fromkeys([*_GROUPS, *list_names("goose_like.cli")]):
+        help_text, group = _GROUPS.get(name), typer.Typer()
+        if help_text is None or words is None or name in words:
+            try:
+                group = cast(typer.Typer, load_entry_point("goose_like.cli", name))
+            except GooseLikeError as error:  # the other commands still work
+                print(f"goose-like: skipped: {error}", file=sys.stderr)
+                continue
+        app.add_typer(group, name=name, help=help_text or group.info.help)

@@ -37,7 +37,10 @@ def list_topics_below(app: Typer, words: list[str]) -> list[str]:
 
 
 def find_page(app: Typer, words: list[str]) -> str:
-    """Return the page of a command or topic, or all sections of the documentation with a word in their headings."""
+    """Return the page of a command or topic, or all sections of the documentation with a word in their headings.
+
+    A word that names a command and a topic gets both.
+    """
     context = get_command(app).make_context("goose-like", [], resilient_parsing=True)
     for number, word in enumerate(words):
         commands = getattr(context.command, "commands", {})
@@ -53,7 +56,8 @@ def find_page(app: Typer, words: list[str]) -> str:
             formatter.write_dl(_read_table(topics[name]))
     with formatter.section("See also"):
         formatter.write_text(", ".join(f"goose-like help {name}" for name in topics))
-    return f"{context.get_help()}\n\n{formatter.getvalue()}"
+    topic = topics[words[0]] if len(words) == 1 and words[0] in topics else ""
+    return "\n\n".join(filter(None, (context.get_help(), formatter.getvalue(), topic)))
 
 
 def _read_topics() -> dict[str, str]:

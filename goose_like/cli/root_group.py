@@ -10,7 +10,6 @@ from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typing_extensions import override
 
 from goose_like.cli.chat.startup import name_follows
 from goose_like.core.spelling import find_nearest_name
@@ -39,8 +38,8 @@ _UNSAFE = ("--dangerously-skip-permissions", "--dangerously-bypass-approvals-and
 class RootGroup(TyperGroup):
     """The root command. Its words are a command, or the first message of a session, with options anywhere."""
 
-    @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse a command, or options and a first message, which `ctx.meta` keeps."""
         ctx.meta["first"] = ""
         count = self._find_command(args)
         own, rest = _split_flags(args[:count]), args[count:]
@@ -62,8 +61,8 @@ class RootGroup(TyperGroup):
         ctx.meta["first"] = " ".join(words)
         return rest
 
-    @override
     def invoke(self, ctx: Any) -> Any:
+        """Run the command. Messages about wrong options are plain."""
         with _plain_errors():
             return super().invoke(ctx)
 
@@ -141,8 +140,8 @@ def complete_options(words: Sequence[str], options: Mapping[str, str] = _OPTIONA
 class WorktreeCommand(TyperCommand):
     """A command whose option `--worktree` needs no value."""
 
-    @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options, `--worktree` also without a value."""
         if not ctx.resilient_parsing:
             args = complete_options(args, dict.fromkeys(_WORKTREE, "--worktree"))
         return super().parse_args(ctx, args)

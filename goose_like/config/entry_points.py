@@ -103,8 +103,14 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
     "goose_like.cli": {
         "boss": "goose_like_toolkits.boss.cli:app",
         "component": "goose_like_toolkits.components.cli:app",
+        "permissions": "goose_like.cli.commands.groups:permissions_app",
         "plugin": "goose_like_toolkits.code.cli:app",
+        "profile": "goose_like.cli.commands.groups:profile_app",
+        "provider": "goose_like.cli.commands.groups:provider_app",
         "serve": "goose_like.serve.command:app",
+        "session": "goose_like.cli.commands.session:app",
+        "toolkit": "goose_like.cli.commands.groups:toolkit_app",
+        "trust": "goose_like.cli.commands.groups:trust_app",
     },
 }
 """The built-in parts by group and name, each as `module:attribute`. A built-in part wins over an installed one."""

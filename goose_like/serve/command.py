@@ -9,7 +9,6 @@ from goose_like.core.errors import UsageError
 app = typer.Typer(
     rich_markup_mode=None,
     subcommand_metavar="",  # there are no subcommands
-    help="Make profiles available to OpenBB Workspace and to clients of OpenAI's API over HTTP.",
 )
 
 

@@ -1,16 +1,21 @@
 """The pages of `help`: each command has one, and what their tables say is so."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 from typer.main import get_command
 
-from goose_like.cli.app import app, run
+from goose_like.cli import app as app_module
+from goose_like.cli.app import add_groups, app, run
 from goose_like.cli.help import find_page, list_topics, list_topics_below
+from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS
 from goose_like.core import errors
 from goose_like.core.errors import UsageError
 from tests import ROOT
 
+add_groups()
 COMMANDS = [[name] for name in get_command(app).commands] + [
     [group, name] for group, below in get_command(app).commands.items() for name in getattr(below, "commands", ())
 ]
@@ -22,7 +27,8 @@ def test_each_command_has_a_page(words):
     assert text.startswith(f"Usage: {' '.join(['goose-like', *words])} [OPTIONS]")
     for section in ("Options:", "Exit codes:", "Files:", "Environment:", "See also:"):
         assert f"\n{section}\n" in text
-    assert max(map(len, text.splitlines())) <= 100
+    page = text.partition("\n# ")[0]  # a topic of the same name can follow, `help boss`
+    assert max(map(len, page.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "docs").glob("*.md")))
@@ -80,3 +86,21 @@ def test_the_environment_is_what_the_code_reads():
     named = {name for row in rows("environment") for name in re.findall(r"[A-Z_]{3,}", row)}
     assert read - named == {"GOPATH", "PATH"}  # variables of other programs
     assert sorted(name for name in named - {"PAGER"} if not any(name in text for text in texts)) == []
+
+
+def test_a_command_and_a_topic_of_one_name_share_a_page():
+    text = find_page(app, ["boss"])
+    assert text.startswith("Usage: goose-like boss [OPTIONS]")
+    assert "\n# Long goals" in text
+
+
+def test_each_built_in_group_has_its_help_without_an_import():
+    assert app_module._GROUPS.keys() == BUILTIN_ENTRY_POINTS["goose_like.cli"].keys()
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from goose_like.cli.app import run_command_line as run; sys.argv[1:] = ['-h']; "
+         "run(); print([m for m in sys.modules if m.endswith(('.groups', '.session', '.cli.app', '.boss.cli'))])"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "['goose_like.cli.app']"
+    assert {line.split()[0] for line in lines if line.startswith("  ")} > app_module._GROUPS.keys()

@@ -9,17 +9,8 @@ import typer
 from goose_like.cli.options import ProfileOption, list_own_profiles, list_profile_names
 from goose_like.config.entry_points import list_names
 
-profile_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, check, create and edit profiles.")
-toolkit_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, show and create toolkits.")
-provider_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="List and check model providers, and store API keys."
-)
-trust_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Manage permanent permissions: trusted projects and answers."
-)
-
-permissions_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Show which rule decides about a command, and list all rules."
+profile_app, toolkit_app, provider_app, trust_app, permissions_app = (
+    typer.Typer(no_args_is_help=True, rich_markup_mode=None) for _ in range(5)
 )
 
 

@@ -17,9 +17,7 @@ from goose_like.cli.options import (
 )
 from goose_like.cli.root_group import WorktreeCommand
 
-app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Start, resume and manage conversations of several turns."
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 PlanOption = Annotated[str | None, typer.Option(help="Start with the plan in a file: Markdown with a list, or YAML.")]

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from goose_like.agent.slash_context import SwitchSession
-from goose_like.cli.app import app
+from goose_like.cli.app import add_groups, app
 from goose_like.cli.chat import loop as chat
 from goose_like.cli.chat import startup
 from goose_like.cli.options import ProfileOptions
@@ -135,6 +135,9 @@ OTHER = [
     "-r=one",
     "fix the tests",
 ]
+
+
+add_groups()
 
 
 @pytest.mark.parametrize("line", KNOWN)

@@ -10,7 +10,6 @@ from goose_like.cli.options import OutputFormat, ProfileOptions, add_profile_opt
 app = typer.Typer(
     rich_markup_mode=None,
     subcommand_metavar="",
-    help="Work on a long goal: plan it, then act round by round, with memory in files.",
 )
 
 

@@ -16,11 +16,7 @@ OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Folder for t
 
 _ARTIFACTS = Path("artifacts")
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="List, show, check, test, run and create TaskWeaver plugins.",
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -19,11 +19,7 @@ SettingsOption = Annotated[Path | None, typer.Option(help="The settings file.", 
 JsonOption = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="ConCopilot components: list, show, check, write, install, run and deploy them.",
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
