@@ -96,11 +96,14 @@ def test_a_command_and_a_topic_of_one_name_share_a_page():
 
 def test_each_built_in_group_has_its_help_without_an_import():
     assert app_module._GROUPS.keys() == BUILTIN_ENTRY_POINTS["goose_like.cli"].keys()
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys; from goose_like.cli.app import run_command_line as run; sys.argv[1:] = ['-h']; "
-         "run(); print([m for m in sys.modules if m.endswith(('.groups', '.session', '.cli.app', '.boss.cli'))])"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    program = """
+import sys
+from goose_like.cli.app import run_command_line
+sys.argv[1:] = ["--help"]
+run_command_line()
+print([name for name in sys.modules if name.endswith((".groups", ".session", ".cli.app", ".boss.cli"))])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert lines[-1] == "['goose_like.cli.app']"
     assert {line.split()[0] for line in lines if line.startswith("  ")} > app_module._GROUPS.keys()
