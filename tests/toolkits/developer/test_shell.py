@@ -362,6 +362,36 @@ async def test_a_host_that_cannot_be_reached_is_named_however_the_output_is_pipe
         assert f"[no connection: can't connect to {closed}: " in answer
 
 
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("(exit 6) | cat", "[exit code 6 of exit, command 1 of the pipe]"),
+        ("cd . && sh -c 'echo out; exit 1' 2>&1 | tail -2", "[exit code 1 of sh, command 1 of the pipe]"),
+        ("true | sh -c 'exit 3' | cat", "[exit code 3 of sh, command 2 of the pipe]"),
+        ("sh -c 'kill -9 $$' | cat", "[exit code 137 (SIGKILL) of sh, command 1 of the pipe]"),
+        ("sh -c 'echo out; exit 23' | head -1", ""),
+        ("sh -c 'exit 23' | head -1", "[exit code 23 of sh, command 1 of the pipe]"),
+        ("grep nothing /dev/null | wc -l", ""),
+        ("yes | head -1", ""),
+        ("false | true | false", "[exit code 1]"),
+        ("false || true", ""),
+        ("(exit 6) | cat; true", ""),
+    ],
+)
+async def test_a_failure_in_a_pipe_is_told(confined_toolkit: DeveloperHarness, line, note):
+    answer = await confined_toolkit.shell(line)
+    assert answer.endswith(note) if note else "exit code" not in answer
+
+
+@pytest.mark.parametrize("access", ["workspace", "network"])
+async def test_an_unreachable_host_is_told_when_network_is_allowed(tmp_path, access):
+    async with open_developer(tmp_path, mode="workspace+network") as made:
+        fails = "sh -c 'echo curl: Could not resolve host: x; exit 6'"
+        for line in (fails, f"{fails} 2>&1 | tail -1"):
+            assert "[no connection: this machine can't reach the host]" in await made.shell(line, access=access)
+        assert "no connection" not in await made.shell("echo Could not resolve host", access=access)
+
+
 async def test_network_is_asked_for_and_a_refusal_told(confined_toolkit: DeveloperHarness):
     assert "network access for: true" in await confined_toolkit.call_error("shell", command="true", access="network")
     assert confined_toolkit.recorder.questions[0].subject == "true"

@@ -5,7 +5,8 @@ import os
 import re
 import secrets
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,6 +48,8 @@ _LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 _NO_NETWORK = re.compile("Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known")
 _TMP_PATH = re.compile(r"(?<![\w.-])/tmp/[\w.-]+")
 _MISSING_IN_TMP = re.compile(r"/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/")
+_COMPARING = ("grep", "egrep", "rg", "diff", "cmp")
+"""Programs whose exit code 1 is a result and no failure."""
 _READ_ONLY = re.compile("Read-only file system|Device or resource busy")
 
 
@@ -64,8 +67,8 @@ class ShellState:
     cwd: str
     exports: str = ""
     jobs: tuple[str, ...] = ()
-    has_failed_part: bool = False
-    """A part of the last pipeline failed."""
+    codes: tuple[int, ...] = ()
+    """The exit codes of the commands of the last pipe."""
 
 
 class _StateFile:
@@ -224,9 +227,11 @@ class Shell:
             if state and why_stopped:
                 state = replace(state, jobs=())  # these were stopped too
         text = output.format_for_model()
+        codes = state.codes if state else ()
+        has_failed_part = any(codes) or (state is None and "|" in command)
         notes = [
-            *([describe_exit(code)] if code else []),
-            *(self._explain_network(process, text) if code or (state and state.has_failed_part) else []),
+            *([describe_exit(code)] if code else _describe_pipe(command, codes, text)),
+            *(self._explain_network(process, text, access) if code or has_failed_part else []),
             *(self._advise(text, access, code or 0) if code or why_stopped else []),
             *self._update_state(before, state, command),
             *_find_emptied(full),
@@ -304,14 +309,19 @@ class Shell:
         if after.jobs:
             yield f"in the background, process {', '.join(after.jobs)} keeps running unseen until you kill it"
 
-    def _explain_network(self, process: Process, text: str) -> Iterator[str]:
+    def _explain_network(self, process: Process, text: str, access: Access) -> Iterator[str]:
         """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""
+        has_network = self._workspace.has_network or access != "workspace"
         has_proxy = PROXY_VARIABLES.items() <= process.variables.items()
         way = 'call shell with access="network"' if self._workspace.can_ask_for_network else "do without it"
         if process.had_no_route:
             yield f"no network: the sandbox has a proxy for HTTP(S) and no other network; for that {way}"
-        elif not (has_proxy or self._workspace.has_network) and _NO_NETWORK.search(text):
-            yield f"no network: the sandbox has none; {way}"
+        elif (has_network or not has_proxy) and _NO_NETWORK.search(text):
+            yield (
+                "no connection: this machine can't reach the host"
+                if has_network
+                else (f"no network: the sandbox has none; {way}")
+            )
 
     def _advise(self, text: str, access: Access, code: int) -> Iterator[str]:
         if access == "full" or self._workspace.mode == "full":
@@ -328,6 +338,32 @@ class Shell:
                 "the sandbox lets commands write only in /tmp and the workspace (.git/config and hooks aside); "
                 "do it there or tell the person"
             )
+
+
+def _describe_pipe(command: str, codes: Sequence[int], text: str) -> Iterator[str]:
+    """Describe the failures in a pipe that succeeded, because its last command did: `make 2>&1 | tail`."""
+    programs = _find_programs(command)[-len(codes) :] if any(codes) else []
+    if len(codes) < 2 or not programs or (text and programs[-1] == "head"):
+        return  # other commands fail when `head` has read enough
+    for place, (code, program) in enumerate(zip(codes, programs, strict=False), 1):
+        if code not in (0, 128 + signal.SIGPIPE) and not (code == 1 and program in _COMPARING):
+            yield f"{describe_exit(code)} of {program}, command {place} of the pipe"
+
+
+def _find_programs(command: str) -> list[str]:
+    """Find the programs of the commands that are separated by `|`."""
+    words = shlex.shlex(command.replace("\n", ";"), posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
+    programs = [""]
+    with suppress(ValueError):  # an open quote, for which bash has its own message
+        for word in words:
+            if word in ("|", "|&"):
+                programs.append("")
+            elif not word.strip("();&|"):
+                programs[-1] = programs[-1] if word == ")" else ""
+            else:
+                programs[-1] = programs[-1] or word
+    return programs
 
 
 def _find_full_files(command: str, here: Path) -> list[tuple[str, Path]]:
@@ -376,8 +412,8 @@ def _read_state(file: _StateFile, variables: Mapping[str, str]) -> ShellState | 
     """Read the state that a command left, if it is complete. `variables` are those that it started with."""
     with suppress(OSError, ValueError):
         codes, cwd, jobs, exports, _ = file.take().decode(errors="surrogateescape").split("\0")
-        has_failed_part = any(code != "0" for code in codes.split())
-        return ShellState(cwd, drop_known(exports, variables), tuple(jobs.split()), has_failed_part)
+        exit_codes = tuple(int(code) for code in codes.split())
+        return ShellState(cwd, drop_known(exports, variables), tuple(jobs.split()), exit_codes)
     return None
 
 
