@@ -16,7 +16,7 @@ from goose_like.config.private_folder import remove_abandoned_folders
 from goose_like.config.profile import PermissionLists, Profile
 from goose_like.config.profile_loader import describe_goose09_profiles
 from goose_like.config.secrets import find_key_location
-from goose_like.config.tool_list import parse_tool
+from goose_like.config.tool_list import read_rules
 from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.providers.registry import choose_models, find_provider_class, format_model_label
@@ -74,19 +74,15 @@ def _holds_secrets(folder: Path) -> bool:
 
 def _allow_tools(profile: Profile, texts: Sequence[str]) -> Profile:
     """Return the profile with more rules that allow; its own rules that deny or ask still come first."""
-    rules = [_translate_rule(rule.strip()) for text in texts for rule in text.split(",") if rule.strip()]
     try:
+        rules = [rule for text in texts for rule in read_rules(text, Path.cwd())]
         allow = PermissionLists(allow=(*profile.permissions.allow, *rules)).allow
     except ValidationError as error:
         problem = describe_field_error(error.errors(include_url=False)[0] | {"loc": ()}, "--allowed-tools")
         raise UsageError(problem) from error
+    except ValueError as error:
+        raise UsageError(f"--allowed-tools {', '.join(texts)}: {error}") from error
     return profile.model_copy(update={"permissions": profile.permissions.model_copy(update={"allow": allow})})
-
-
-def _translate_rule(rule: str) -> str:
-    """Return our rule for `Bash(git push:*)`, as other agents write it, and any other rule unchanged."""
-    name, pattern = parse_tool(rule) or ("", "")
-    return pattern.removesuffix("*").removesuffix(":").strip() if name.lower() == "bash" and pattern else rule
 
 
 def open_session(

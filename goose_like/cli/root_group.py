@@ -2,6 +2,7 @@
 
 import os
 import select
+import shlex
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +33,26 @@ _OTHER_COMMANDS = {
     "resume": "--resume",
 }
 """Commands of other agents, and ours for the same."""
-_UNSAFE = ("--dangerously-skip-permissions", "--dangerously-bypass-approvals-and-sandbox", "--yolo")
+_UNSAFE = "--approval yolo --sandbox full"
+_OTHER_OPTIONS = {
+    **dict.fromkeys(("--dangerously-skip-permissions", "--yolo"), _UNSAFE),
+    "--dangerously-bypass-approvals-and-sandbox": _UNSAFE,
+    **dict.fromkeys(("--permission-mode", "--approval-mode", "--ask-for-approval", "-a"), "--approval"),
+    "--full-auto": "--approval auto, the default",
+    **dict.fromkeys(("-C", "--cd", "--cwd"), "cd DIR && goose-like ..."),
+    **dict.fromkeys(("--system-prompt", "--append-system-prompt"), "instructions in AGENTS.md or in a profile"),
+    **dict.fromkeys(("-i", "--image"), "@FILE in the message; `run -i FILE` reads the task from a file"),
+    "--max-turns": "--max-steps",
+    "--json": "--output-format stream-json",
+    "-s": "--sandbox",
+    "--oss": "--model local",
+    "--search": "web search is on where the provider offers it, see `goose-like toolkit show developer`",
+    "--allowedTools": "--allowed-tools",
+    **dict.fromkeys(("--disallowedTools", "--disallowed-tools"), "permissions: {deny: [...]} in a profile"),
+    "--agents": "files in .goose-like/agents/",
+    "--no-session-persistence": "run --no-session",
+}
+"""Options of other agents, and ours for the same."""
 
 
 class RootGroup(TyperGroup):
@@ -44,9 +64,7 @@ class RootGroup(TyperGroup):
         count = self._find_command(args)
         own, rest = _split_flags(args[:count]), args[count:]
         args, count = [*own, *rest], len(own)
-        if unsafe := next((word for word in own if word in _UNSAFE), None):
-            ctx.fail(f"no option {unsafe}; here two options do this: --approval yolo --sandbox full")
-        with _plain_errors():
+        with _improve_errors():
             if any(word in _PRINT for word in own):
                 return super().parse_args(ctx, ["run", *_convert_to_run(own), *args[count:], *_name_piped_input(args)])
             if count < len(args):
@@ -55,7 +73,7 @@ class RootGroup(TyperGroup):
             rest = super().parse_args(ctx, args if ctx.resilient_parsing else complete_options(args))
         words = [*ctx._protected_args, *rest]
         if words and not ctx.resilient_parsing:
-            if len(words[0].split()) < 2:
+            if len(words[0].split()) < 2 and "--" not in args:
                 ctx.fail(self._describe_unknown(words))
             rest = ctx._protected_args = ctx.args = []
         ctx.meta["first"] = " ".join(words)
@@ -63,7 +81,7 @@ class RootGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Messages about wrong options are plain."""
-        with _plain_errors():
+        with _improve_errors():
             return super().invoke(ctx)
 
     def _find_command(self, words: Sequence[str]) -> int:
@@ -74,6 +92,8 @@ class RootGroup(TyperGroup):
         place = 0
         while place < len(words) and words[place] not in self.commands:
             word = words[place]
+            if word == "--":
+                return len(words)
             has_value = name_follows(words[place + 1 :]) if word in _OPTIONAL else word in options
             place += 2 if has_value else 1
         return min(place, len(words))
@@ -86,17 +106,23 @@ class RootGroup(TyperGroup):
             return f"no command {word!r}; did you mean {near!r}?"
         if len(words) == 1 and os.path.isfile(word):
             return f"no command {word!r}; for a task in a file: goose-like run -i {word}"
-        first = " ".join(words) if len(words) > 1 else f"{word} ..."
-        return f'no command {word!r}; to start a session with these words, quote them: goose-like "{first}"'
+        if len(words) == 1:
+            return f"no command {word!r}; to start a session with this word: goose-like -- {shlex.quote(word)}"
+        return f'no command {word!r}; to start a session with these words, quote them: goose-like "{" ".join(words)}"'
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Remove the words of pydantic from messages about wrong options."""
+def _improve_errors() -> Iterator[None]:
+    """Name our option for one of another agent. Remove the words of pydantic from messages about wrong values."""
     try:
         yield
     except typer.BadParameter as error:
         error.message = error.message.removeprefix("Value error, ")
+        raise
+    except Exception as error:
+        option = getattr(error, "option_name", "")  # of click's NoSuchOption, which Typer does not export
+        if option in _OTHER_OPTIONS and (context := getattr(error, "ctx", None)):
+            context.fail(f"no option {option}; here it is: {_OTHER_OPTIONS[option]}")
         raise
 
 

@@ -1,19 +1,29 @@
-"""Lists of tools in files for other agents, such as `Read, Bash(git log:*)`."""
+"""Lists of tools as other agents write them, such as `Read, Bash(git log:*)`."""
 
 import re
 from collections.abc import Iterator
+from glob import escape
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from .rule_topics import COMMAND, split_rule
+
+_SEPARATORS = ", \t\r\n"
+_FILE_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
+_UNASKED_TOOLS = ("Glob", "Grep", "LS", "Read", "Task", "TodoWrite", "WebSearch")
+"""Tools that need no rule: they only read, or ask themselves."""
+
+_ANYTHING = re.compile(r":?\*\Z")
 _ENTRY = re.compile(r"([A-Za-z_][\w-]*)(?:\((.*)\))?", re.DOTALL)
 
 
-def split_tools(text: str) -> Iterator[str]:
-    """Split a list of tools at commas and blanks outside of parentheses."""
+def split_tools(text: str, separators: str = _SEPARATORS) -> Iterator[str]:
+    """Split a list of tools at separators outside of parentheses: at commas and blanks."""
     entry, depth = "", 0
     for letter in f"{text},":
-        if depth <= 0 and (letter == "," or letter.isspace()):
+        if depth <= 0 and letter in separators:
             if entry:
                 yield entry
             entry, depth = "", 0
@@ -41,6 +51,56 @@ def parse_tool(entry: str) -> tuple[str, str] | None:
     if pattern is not None and (not pattern.strip() or not _is_balanced(pattern)):
         return None
     return name, (pattern or "").strip()
+
+
+def make_command_rule(pattern: str) -> str:
+    """Return the permission rule of `Bash(PATTERN)`, such as `git log` for `git log:*`.
+
+    Raises:
+        ValueError: the pattern is no command.
+    """
+    rule = _ANYTHING.sub("", pattern).strip() or "*"
+    if split_rule(rule)[0] is not COMMAND:
+        raise ValueError("it is no command")
+    return rule
+
+
+def make_path_rule(pattern: str, root: Path) -> str:
+    """Return the permission rule of `Edit(PATTERN)` in a workspace.
+
+    Raises:
+        ValueError: the pattern leads out of the workspace.
+    """
+    if ".." in pattern or pattern.startswith(("/", "~")):
+        raise ValueError("it leads out of the workspace")
+    return f"path:{escape(str(root))}/{pattern.removeprefix('./') or '*'}"
+
+
+def read_rules(text: str, root: Path) -> Iterator[str]:
+    """Read permission rules that are separated by commas. Translate tools such as `Bash(git push:*)` and `Edit`.
+
+    Raises:
+        ValueError: the pattern of a tool cannot be a rule.
+    """
+    for part in split_tools(text, ","):
+        entries = [*split_tools(part)]
+        translated = [_translate_entry(entry, root) for entry in entries]
+        if None in translated:
+            yield part.strip()
+        else:
+            yield from (rule for rules in translated for rule in rules or ())
+
+
+def _translate_entry(entry: str, root: Path) -> list[str] | None:
+    """Return the rules of a tool of other agents, or None if the entry is none."""
+    name, pattern = parse_tool(entry) or ("", "")
+    if name.lower() == "bash":
+        return [make_command_rule(pattern)]
+    if name in _FILE_TOOLS:
+        return [make_path_rule(pattern, root)]
+    if name == "WebFetch" and pattern.startswith("domain:"):
+        return [pattern]
+    return [] if name in _UNASKED_TOOLS else None
 
 
 def _is_balanced(text: str) -> bool:

@@ -14,15 +14,20 @@ from tests.e2e.command import shell
         (["login"], "here it is: goose-like setup"),
         (["run", "missing.md"], "there is no file 'missing.md'"),
         (["exec", "fix it"], "here it is: goose-like run"),
-        (["-P", "boss", "--approval", "plan", "word"], "to start a session with these words, quote them"),
-        (["--model", "run", "word"], "to start a session with these words, quote them"),
+        (["-P", "boss", "--approval", "plan", "word"], "to start a session with this word: goose-like -- word"),
+        (["--model", "run", "word"], "to start a session with this word: goose-like -- word"),
         (["--yolo"], "--approval yolo --sandbox full"),
         (["run", "--sandbox", "none", "x"], "Invalid value for '--sandbox': 'none' is not one of"),
         (["--approval", "no"], "Invalid value for '--approval': 'no' is not one of"),
         (["--fork"], "--fork needs --continue or --resume"),
         (["-p", "--fork", "x"], "--fork needs --resume"),
         (["-c", "session", "list"], "put options after the command"),
-        (["-p", "--allowed-tools", "Edit(src/*)", "x"], "--allowed-tools: expected the start of a command"),
+        (["-p", "--allowed-tools", "tol:x", "x"], "--allowed-tools: expected the start of a command"),
+        (["-p", "--allowed-tools", "Edit(/etc/*)", "x"], "--allowed-tools Edit(/etc/*): it leads out of the workspace"),
+        (["-p", "--permission-mode", "plan", "x"], "no option --permission-mode; here it is: --approval"),
+        (["run", "--json", "x"], "no option --json; here it is: --output-format stream-json"),
+        (["session", "start", "-C", "x"], "no option -C; here it is: cd DIR"),
+        (["-i", "picture.png"], "no option -i; here it is: @FILE in the message"),
         (["-p", "--add-dir", "missing", "x"], "--add-dir missing: there is no such folder"),
     ],
 )
@@ -58,7 +63,18 @@ def test_agents_of_a_project_work_when_it_is_trusted_this_time(place):
     assert place.run("run", "--trust", "go", "-m", model).stdout == "done\n"
 
 
-@pytest.mark.parametrize("rule", ["touch", "Bash(touch)", "Bash(touch:*)", "bash(touch a.txt)"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "touch",
+        "Bash(touch)",
+        "Bash(touch:*)",
+        "bash(touch a.txt)",
+        "Read Bash(touch:*) Edit",
+        "Bash",
+        "Bash(git, x), touch",
+    ],
+)
 def test_allowed_tools_of_other_agents(place, rule):
     model = place.script({"calls": [shell("touch a.txt")]}, "done")
     done = place.run("-p", "--approval", "ask", "--allowed-tools", rule, "go", "-m", model)
@@ -84,6 +100,12 @@ def test_the_first_message_of_a_session_by_lines(place):
     model = place.script({"text": "one", "expect": "fix it"}, {"text": "two", "expect": "and that"})
     done = place.run("fix it", "-m", model, input="and that\n")
     assert (done.returncode, done.stdout, place.list_messages()) == (0, "one\ntwo\n", ["fix it", "and that"])
+
+
+@pytest.mark.parametrize("word", ["hello", "run"])
+def test_one_word_can_be_the_first_message(place, word):
+    done = place.run("-m", place.script({"text": "one", "expect": word}), "--", word, input="")
+    assert (done.returncode, done.stdout, place.list_messages()) == (0, "one\n", [word])
 
 
 @pytest.mark.parametrize("words", [("-p", "sum up"), ("sum up", "--print"), ("-p", "sum up", "-")])

@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass
-from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
 from goose_like.config.front_matter import split_front_matter
 from goose_like.config.profile import PermissionLists
-from goose_like.config.rule_topics import COMMAND, split_rule
-from goose_like.config.tool_list import ToolList, parse_tool
+from goose_like.config.tool_list import ToolList, make_command_rule, make_path_rule, parse_tool
 from goose_like.config.yaml_source import validate
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel, Text
@@ -39,7 +37,6 @@ _PLACEHOLDER = re.compile(
 )
 _SHELL = re.compile(r"(?<![\w`])!`([^`]+)`")
 _MARK = "\x1a{}\x1a"
-_ANYTHING = re.compile(r":?\*\Z")
 
 
 class _FrontMatter(FrozenModel):
@@ -180,15 +177,8 @@ def _make_rule(entry: str, tools: Collection[Tool], root: Path) -> list[str]:
     if tool is None or tool.options.is_read_only(name):
         return []
     if tool.name == "shell":
-        rule = _ANYTHING.sub("", pattern).strip() or "*"
-        if split_rule(rule)[0] is not COMMAND:
-            raise ValueError
-        return list(PermissionLists(allow=(rule,)).allow)
-    if tool.name in ("patch_file", "write_file"):
-        if ".." in pattern or pattern.startswith(("/", "~")):
-            raise ValueError
-        return [f"path:{escape(str(root))}/{pattern.removeprefix('./') or '*'}"]
-    return []
+        return list(PermissionLists(allow=(make_command_rule(pattern),)).allow)
+    return [make_path_rule(pattern, root)] if tool.name in ("patch_file", "write_file") else []
 
 
 def _split_words(words: str) -> list[str]:
