@@ -72,7 +72,10 @@ class PermissionRule:
             return None
         if not fnmatchcase(name if "/" in first else command.name, first):
             return False
-        arguments = split_git_options(command.words[1:])[1] if command.name == "git" else command.words[1:]
+        arguments = command.words[1:]
+        if command.name == "git":
+            options, arguments = split_git_options(arguments)
+            arguments = arguments if None not in options else (None, *arguments)  # `git -C $x`: it may be two words
         words = [None if word is None or "{" in word else word for word in arguments]
         found = [_match_places(words, [want for want in wanted if not want.startswith("-")])]
         found += [_has_option(words, want) for want in wanted if want.startswith("-")]

@@ -76,6 +76,8 @@ RULES = PermissionRules(build_rules(LISTS, "profile x"), Path("/w"))
                 "git $x --force",
                 "git $x log push",
                 "git -c $x push -f",
+                "git -C $x log $1",
+                "git -C $x log -1",
                 "git --foo $x push",
                 "docker --context logs $x",
                 "git l{og,} $x",
