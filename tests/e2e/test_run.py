@@ -382,6 +382,7 @@ def test_a_reader_that_leaves_early_is_no_traceback(place):
         ("run", "hi", "--model", "MODEL"),
         ("run", "hi", "--model", "MODEL", "--output-format", "json"),
         ("run", "hi", "--model", "MODEL", "--output-format", "stream-json"),
+        ("--model", "MODEL"),
     ],
 )
 @pytest.mark.parametrize(
@@ -391,7 +392,12 @@ def test_output_that_is_lost_is_one_sentence(place, words, output, sentence):
     model = place.script({"text": "hello"})
     line = [sys.executable, "-m", "goose_like", *(model if word == "MODEL" else word for word in words)]
     done = subprocess.run(
-        ["bash", "-c", f'"$@" >{output}', "bash", *line], env=place.env(), cwd=place.work, stderr=PIPE, text=True
+        ["bash", "-c", f'"$@" >{output}', "bash", *line],
+        env=place.env(),
+        cwd=place.work,
+        input="hi\nho\n",
+        stderr=PIPE,
+        text=True,
     )
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
     assert f"goose-like: {sentence}" in done.stderr.splitlines()[-1]

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from typing_extensions import override
@@ -35,14 +36,21 @@ Steer = Callable[[str], bool]
 class AnswerWriter(Notifier):
     """Standard output that is no terminal: it gets the answer of each turn when the turn ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_lost: Callable[[], None]) -> None:
+        """Create the writer. It calls `on_lost` when the reader has exited, or a write failed."""
         self._writer = StdoutWriter("text")
+        self._writer.reader_gone.add_done_callback(lambda _: on_lost())
 
     @override
     def notify(self, event: Event) -> None:
         self._writer.notify(event)
         if isinstance(event, TurnFinished):
-            self._writer.finish(self._writer.answer, {})
+            with suppress(OSError):  # `check` raises it
+                self._writer.finish(self._writer.answer, {})
+
+    def check(self) -> None:
+        """Raise OSError if output was lost."""
+        self._writer.finish("", {})
 
 
 class PipeIO:
@@ -58,7 +66,8 @@ class PipeIO:
     def __init__(self) -> None:
         has_terminal = is_terminal(sys.stdout)
         self._screen = open_screen(shows_answer=has_terminal)
-        self.notifier: Notifier = self._screen if has_terminal else Tee(self._screen, AnswerWriter())
+        self._answers = None if has_terminal else AnswerWriter(self.close)
+        self.notifier: Notifier = Tee(self._screen, self._answers) if self._answers else self._screen
         self.show: Callable[[object], None] = self._screen.log
         self._lines = LineReader()
         self._closed = asyncio.Event()
@@ -91,8 +100,10 @@ class PipeIO:
         self._closed.set()
 
     async def shut_down(self) -> None:
-        """End the output."""
+        """End the output. Raise OSError if answers were lost."""
         self._screen.pause()
+        if self._answers:
+            self._answers.check()
 
     def show_startup(self, stop: Stop) -> None:
         """Do nothing: only signals stop a session that is starting."""
