@@ -76,6 +76,24 @@ def test_a_server_that_refuses_the_key_or_its_absence_is_given_another(place, op
     assert KEY in (place.home / "config/keys.yaml").read_text()
 
 
+def test_a_key_that_only_the_trial_refuses_is_asked_for_again(place, open_screen):
+    answers = [listed("big"), listed("big"), refusal(401, "wrong key"), listed("big"), sse(said("hello you"))]
+    with threaded(answers) as server:
+        write_row(place, server, processor="big")
+        terminal = open_screen("setup")
+        terminal.see("Choose a provider")
+        terminal.type("mine:\r")
+        terminal.see("MINE_API_KEY (not shown)")
+        terminal.type("sk-wrong-key-of-mine\r")
+        terminal.see("Choose the default model")
+        terminal.type("\r")
+        terminal.see("MINE_API_KEY (not shown)", times=2)
+        terminal.type(f"{KEY}\r")
+        assert terminal.wait_exit() == 0
+        assert "mine:big answers: hello you" in terminal.text
+    assert KEY in (place.home / "config/keys.yaml").read_text()
+
+
 def test_a_refused_key_of_the_environment_is_named(place, open_screen):
     with threaded([refusal(401, "wrong key")]) as server:
         terminal = open_screen("setup", columns=200, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY=KEY)

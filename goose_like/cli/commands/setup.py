@@ -1,9 +1,10 @@
 """The work of `goose-like setup`: choose a provider and a model, store the key, and try one request."""
 
 import asyncio
-import sys
 from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
+from typing import TypeVar
 
 from goose_like.config.profile import ModelChoice
 from goose_like.config.secrets import ENVIRONMENT, find_key_location
@@ -11,13 +12,15 @@ from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavail
 from goose_like.core.events import MessageCompleted, Status
 from goose_like.core.message import Message
 from goose_like.providers.base import Request
-from goose_like.providers.catalog import ModelOffer, fetch_offers, format_window
+from goose_like.providers.catalog import fetch_offers, format_window
 from goose_like.providers.registry import find_provider_class, list_provider_names, open_model
 from goose_like.terminal.escape import to_one_line
 from goose_like.terminal.interaction import has_person, open_lines
 from goose_like.terminal.picker import Choice, pick_alone
 
 from . import profiles_yaml, provider_actions
+
+T = TypeVar("T")
 
 NO_TERMINAL = (
     "setup asks questions and needs a terminal; without one: goose-like provider login NAME < FILE, and a line "
@@ -32,7 +35,7 @@ def run_setup() -> None:
     profiles_yaml.check_models_can_be_set()
     provider = pick_alone("Choose a provider", [_make_provider_choice(name) for name in _list_providers()])
     if provider is None:
-        print("nothing was changed")
+        _say("nothing was changed")
         return
     variable = find_provider_class(provider).info.key_variable
     if variable and not find_key_location(variable) and _find_setup_error(provider):
@@ -41,10 +44,10 @@ def run_setup() -> None:
         raise missing
     model = provider if provider == "local" else _choose_model(provider)
     if model is None:
-        print("no model was chosen; the default model stays")
+        _say("no model was chosen; the default model stays")
         return
     try:
-        _show_answer(model)
+        _ask_for_keys(provider, partial(_show_answer, model))
         fast_model = _find_fast_model(provider, model)
     except ModelUnavailableError as error:
         if not provider_actions.confirm(f"{error}. Make {model} the default model anyway?"):
@@ -52,7 +55,7 @@ def run_setup() -> None:
         fast_model = None
     place = profiles_yaml.set_models(model, fast_model)
     more = f", with {fast_model} as fast model" if fast_model else ""
-    print(f"{model} is now the default model{more}: {place}; start a session with: goose-like")
+    _say(f"{model} is now the default model{more}: {place}; start a session with: goose-like")
 
 
 def _list_providers() -> list[str]:
@@ -78,25 +81,29 @@ def _make_provider_choice(name: str) -> Choice[str]:
 
 def _choose_model(provider: str) -> str | None:
     """Let the person choose a model; the server is asked for its list first."""
-    print("asking for the list of models ...", file=sys.stderr)
-    offers = _fetch_offers(provider)
+    _say("asking for the list of models ...")
+    offers = _ask_for_keys(provider, lambda: asyncio.run(fetch_offers(provider)))
     if not offers:
         raise UsageError(f"{provider} has no list of models; name one in profiles.yaml: processor: {provider}:MODEL")
     title = "Choose the default model (window, $ per million tokens in / out)"
     return pick_alone(title, [Choice(one.label, one.label, (format_window(one.window), one.price)) for one in offers])
 
 
-def _fetch_offers(provider: str) -> list[ModelOffer]:
-    """List the models of a provider. If its server refuses the stored key, or wants one, ask for a key."""
+def _ask_for_keys(provider: str, act: Callable[[], T]) -> T:
+    """Return the result of an action. Ask for a key as often as the server refuses the stored key, or wants one."""
     while True:
         try:
-            return asyncio.run(fetch_offers(provider))
+            return act()
         except CredentialError as error:
             variable = find_provider_class(provider).info.key_variable
             if not variable or find_key_location(variable) == ENVIRONMENT:  # it would win over a stored key
                 raise
-            print(f"{error}", file=sys.stderr)
+            _say(str(error))
             provider_actions.log_in(provider, is_checked=True)
+
+
+def _say(text: str) -> None:
+    open_lines().write_line(text)
 
 
 def _find_fast_model(provider: str, model: str) -> str | None:
@@ -107,7 +114,7 @@ def _find_fast_model(provider: str, model: str) -> str | None:
     try:
         _show_answer(fast_model)
     except GooseLikeError as error:
-        print(f"{error}; {model} does the work of the fast model, too", file=sys.stderr)
+        _say(f"{error}; {model} does the work of the fast model, too")
         return None
     return fast_model
 
@@ -119,7 +126,7 @@ def _show_answer(model: str) -> None:
         answer = asyncio.run(_try_model(model, lines.spin))
     finally:
         lines.stop_spinner()
-    print(f"{model} answers: {to_one_line(answer, 60)}")
+    lines.write_line(f"{model} answers: {to_one_line(answer, 60)}")
 
 
 async def _try_model(label: str, show_status: Callable[[str], None]) -> str:
