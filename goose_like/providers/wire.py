@@ -220,7 +220,7 @@ def build_status_error(
     answer = f"HTTP {status}: {text}" if text else f"HTTP {status}"
     codes = str([body.get("code"), body.get("type")]) if isinstance(body, Mapping) else ""
     if status in (401, 403):
-        return CredentialError(f"the API key was refused ({answer}); set {key_variable} to a key that is valid there")
+        return CredentialError(f"the server wants a valid API key ({answer}); set {key_variable}")
     if status == 404:
         return ModelUnavailableError(
             f"no model {model!r} there ({answer}); choose another model, or correct base_url", is_retryable=False

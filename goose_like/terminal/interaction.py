@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from goose_like.core.events import Answer, Event, Question
 
-from .escape import escape_invisible
+from .escape import escape_invisible, to_one_line
 from .lines import LineWriter
 from .renderer import MAX_LABEL_CHARS
 from .run_screen import RunScreen, Screen
@@ -28,6 +28,7 @@ _ANSWERS: dict[str, Answer] = {
     "n": Answer(choice="deny", by="person"),
     "": Answer(choice="deny", by="person"),
 }
+_MAX_TEXT_CHARS = 60
 _NO = re.compile(r"(?:no?\b[\s,.:;-]*|(?=(?:don't|do not|stop)\b))(?P<reason>.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -128,8 +129,23 @@ async def ask_person(
 
     `read_line` shows a label and returns the typed line, or an empty string at the end of input. Text that begins with
     "no" denies and gives the reason. Other words go to the model with `send_to_model`, and the question is asked again.
-    A single letter is never a message: it may answer another question.
+    A single letter is never a message: it may answer another question. A cancelled question is shown as not answered:
+    its command has ended, or the turn was stopped.
     """
+    try:
+        return await _read_answer(question, read_line, show_detail, show, send_to_model)
+    except asyncio.CancelledError:
+        show(f"  not answered: {to_one_line(question.text, _MAX_TEXT_CHARS)}")
+        raise
+
+
+async def _read_answer(
+    question: Question,
+    read_line: Callable[[str], Awaitable[str]],
+    show_detail: Callable[[Question], None],
+    show: Callable[[str], None],
+    send_to_model: Callable[[str], None] | None,
+) -> Answer:
     if question.kind == "text":
         line = await read_line("  answer: ")
         return Answer(choice="allow", by="person", text=line.strip()) if line else Answer()

@@ -275,7 +275,7 @@ async def test_a_failed_search_counts_only_without_pages() -> None:
 @pytest.mark.parametrize(
     ("response", "problem"),
     [
-        (refusal(401, "bad key"), r"the API key was refused .*set ANTHROPIC_API_KEY"),
+        (refusal(401, "bad key"), r"the server wants a valid API key .*set ANTHROPIC_API_KEY"),
         (refusal(429, "slow down"), "too many requests"),
         (searched(found(("A", "https://a.example/"))), "the answer is empty"),
         (searched("text"), "as a block where an object belongs"),

@@ -197,7 +197,7 @@ async def test_a_search_on_the_server() -> None:
 @pytest.mark.parametrize(
     ("response", "problem"),
     [
-        (refusal(401, "bad key"), r"the API key was refused .*set OPENAI_API_KEY"),
+        (refusal(401, "bad key"), r"the server wants a valid API key .*set OPENAI_API_KEY"),
         (refusal(429, "slow down"), "too many requests"),
         (searched(look_up(status="failed"), cite("sorry")), r"could not search the web \(no reason\)"),
         (searched(error={"code": "x", "message": "out of order"}, status="failed"), r"\(out of order\)"),

@@ -363,8 +363,8 @@ async def test_lists_of_other_servers(monkeypatch):
 @pytest.mark.parametrize(
     ("response", "kind", "words"),
     [
-        (refusal(401, f"no such key {KEY}"), CredentialError, "the API key was refused.*GROQ_API_KEY"),
-        (refusal(403), CredentialError, "the API key was refused"),
+        (refusal(401, f"no such key {KEY}"), CredentialError, "the server wants a valid API key.*GROQ_API_KEY"),
+        (refusal(403), CredentialError, "the server wants a valid API key"),
         (refusal(404), ModelUnavailableError, "has nothing at /v1/models"),
         (
             Response(302, {"location": "http://127.0.0.1:1/", "content-length": "0"}),

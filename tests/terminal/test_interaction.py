@@ -1,5 +1,7 @@
 """Answers of a person at the terminal: keys and words."""
 
+import asyncio
+
 import pytest
 
 from goose_like.core.events import Answer, Question
@@ -61,3 +63,17 @@ async def test_only_the_answers_that_a_question_has_count() -> None:
 async def test_a_long_prefix_is_not_beside_the_keys() -> None:
     long = PUSH.model_copy(update={"prefix": "cd /home/me/project/app, git push"})
     assert (await ask(long, "n\n"))[1] == ["  [y] once  [p] session  [a] always  [N] no: "]
+
+
+async def test_a_cancelled_question_is_shown_as_not_answered() -> None:
+    shown: list[str] = []
+    question = Question(kind="domain", subject="x.org", text="connect to x.org for: curl x.org")
+
+    async def read_line(_: str) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await ask_person(question, read_line, lambda _: None, shown.append)
+    assert shown == ["  not answered: connect to x.org for: curl x.org"]
