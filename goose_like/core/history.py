@@ -14,6 +14,9 @@ from .message import Image, Message, Text, ToolCall, ToolResult, Usage
 PROMPT_STATE_KEY = "prompt"
 """The key in `History.state` of a hash of the prompt. When the prompt changes, old thinking is removed."""
 
+STOPPED = "the person stopped this"
+"""The start of a result that a call gave because the person ended its work."""
+
 INTERRUPTED = "interrupted: this call was cut off before it gave a result; what it had done until then may stand"
 SHOWN_UNTIL_THEN = ". It had shown:\n"
 

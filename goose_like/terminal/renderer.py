@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from goose_like.core import events
+from goose_like.core.history import STOPPED
 from goose_like.core.message import ToolResult, Usage
 
 from .escape import escape_controls, escape_invisible, to_one_line
@@ -209,7 +210,8 @@ class Renderer:
         if long:
             notes.append(long[2])
         text = escape_controls(" · ".join(filter(None, notes)))
-        self._print_end(running, text, *(("✗", "red") if is_failure else ("✓", "green")))
+        mark = ("■", "yellow") if result.output.startswith(STOPPED) else ("✗", "red") if is_failure else ("✓", "green")
+        self._print_end(running, text, *mark)
         self.lines.write_pictures(result)
 
     def print_stopped(self, running: RunningCall, *, hint: str = "") -> None:

@@ -57,6 +57,20 @@ def test_esc_leaves_a_list_and_changes_nothing(session):
     assert terminal.leave() == 0
 
 
+def test_a_list_counts_the_rows_below(session):
+    terminal = session("first", columns=80, rows=8)
+    terminal.idle()
+    terminal.type("/profile\r")
+    terminal.see("▸ default")
+    terminal.see("more below · ↑↓ move")
+    terminal.type("review")
+    terminal.see("> review")
+    terminal.until(lambda: terminal.rows[-1].startswith("↑↓ move"), "rows below are still counted")
+    terminal.type(ESC)
+    terminal.wait_gone("Choose a profile")
+    assert terminal.leave() == 0
+
+
 def test_a_model_of_the_servers_list(session, place: Place):
     with threaded([listed("house-7b", "house-9b")]) as server:
         env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}

@@ -1,5 +1,6 @@
 """Background work in a session: `/tasks`, and the count on the status line."""
 
+import re
 import subprocess
 
 import pytest
@@ -40,6 +41,20 @@ def test_a_process_is_counted_listed_and_stopped(session):
     assert terminal.leave() == 0
 
 
+def test_the_time_of_a_call_is_beside_that_of_the_turn(session):
+    terminal = session({"calls": [WAIT], "delay_s": 2.5})
+    terminal.type("go\r")
+    terminal.see("running: shell")
+    times = re.compile(r"running: shell · ([1-9]) s · turn (\d+) s")
+    terminal.until(lambda: times.search(terminal.text) is not None, "no times")
+    found = times.search(terminal.text)
+    assert found is not None
+    assert int(found[2]) - int(found[1]) >= 2
+    terminal.type("\x03")
+    terminal.see("■ stopped")
+    assert terminal.leave() == 0
+
+
 def test_a_delegate_is_stopped_while_others_work(session, place, repository):
     steps = [{"calls": [delegate("one"), delegate("two")]}, {"calls": [WAIT]}, {"calls": [WAIT]}, "both are stopped"]
     terminal = session(*steps)
@@ -51,7 +66,7 @@ def test_a_delegate_is_stopped_while_others_work(session, place, repository):
     terminal.see_status("auto · workspace · 1 running (/tasks)")
     terminal.type("/tasks stop d2\r")
     terminal.see("both are stopped")
-    assert terminal.text.count("the person stopped this delegate") == 2
+    assert len(re.findall(r"■. the person stopped this delegate", terminal.text)) == 2
     assert terminal.leave() == 0
     assert place.list_turn_ends() == ["stop"]
 

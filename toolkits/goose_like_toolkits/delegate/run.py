@@ -13,6 +13,7 @@ from typing_extensions import override
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.subagent import EventRelay
 from goose_like.core import events
+from goose_like.core.history import STOPPED
 from goose_like.core.notifier import Notifier
 from goose_like.terminal.tool_call import convert_nested_event
 from goose_like.toolkit import RunningTask, ToolError
@@ -63,7 +64,7 @@ class SubagentRun(EventRelay):
             task = asyncio.current_task()
             if task and task.cancelling():
                 raise
-            raise ToolError("the person stopped this delegate; its changes until then remain") from None
+            raise ToolError(f"{STOPPED} delegate; its changes until then remain") from None
 
     async def _work_when_free(
         self, work: Callable[[], Coroutine[Any, Any, str]], slots: Sequence[asyncio.Semaphore]
