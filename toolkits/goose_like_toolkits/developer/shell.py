@@ -48,6 +48,7 @@ _LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 _NO_NETWORK = re.compile("Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known")
 _TMP_PATH = re.compile(r"(?<![\w.-])/tmp/[\w.-]+")
 _MISSING_IN_TMP = re.compile(r"/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/")
+_ASSIGNMENT = re.compile(r"\w+=")
 _COMPARING = ("grep", "egrep", "rg", "diff", "cmp")
 """Programs whose exit code 1 is a result and no failure."""
 _READ_ONLY = re.compile("Read-only file system|Device or resource busy")
@@ -342,12 +343,15 @@ class Shell:
 
 def _describe_pipe(command: str, codes: Sequence[int], text: str) -> Iterator[str]:
     """Describe the failures in a pipe that succeeded, because its last command did: `make 2>&1 | tail`."""
-    programs = _find_programs(command)[-len(codes) :] if any(codes) else []
-    if len(codes) < 2 or not programs or (text and programs[-1] == "head"):
+    if len(codes) < 2 or not any(codes):
+        return
+    programs = [*[""] * len(codes), *_find_programs(command)][-len(codes) :]
+    if text and programs[-1] == "head":
         return  # other commands fail when `head` has read enough
     for place, (code, program) in enumerate(zip(codes, programs, strict=False), 1):
         if code not in (0, 128 + signal.SIGPIPE) and not (code == 1 and program in _COMPARING):
-            yield f"{describe_exit(code)} of {program}, command {place} of the pipe"
+            who = f"{program}, " if program else ""
+            yield f"{describe_exit(code)} of {who}command {place} of the pipe"
 
 
 def _find_programs(command: str) -> list[str]:
@@ -361,7 +365,7 @@ def _find_programs(command: str) -> list[str]:
                 programs.append("")
             elif not word.strip("();&|"):
                 programs[-1] = programs[-1] if word == ")" else ""
-            else:
+            elif not _ASSIGNMENT.match(word):
                 programs[-1] = programs[-1] or word
     return programs
 
