@@ -166,7 +166,8 @@ class FileAccess:
         """
         place, rule = await self._find_target(path)
         await self._require_write(place, rule, data)
-        await self.announce_change(place, ())
+        if self._to_sandbox_path(place) == place:  # undo has nothing to restore in the private folder
+            await self.announce_change(place, ())
         write_file(place, data)
         self._accept_change(place, data)
         return place
@@ -247,13 +248,23 @@ class FileAccess:
             return format_diff(shown[0], data)
 
         is_outside = rule in ("read", "private") and self._permissions.mode != "read-only"
-        text = f"write {place}, which is outside the workspace" if is_outside else f"change {place}"
+        named = self._to_sandbox_path(place)
+        text = f"write {place}, which is outside the workspace" if is_outside else f"change {named}"
+        if named != place:
+            text = f"{text}, in the sandbox's own /tmp"
         kind: PermissionKind = "outside" if is_outside else "change"
         if kind == "change" and self._is_start_file(place):
             kind, text = "repository", f"{text}, by which an editor, a shell or an agent runs programs"
-        await self._permissions.require(kind, str(place), text, detail)
+        await self._permissions.require(kind, str(named), text, detail)
         if shown and self._read_old(place) != shown[0]:
             raise GooseLikeError(f"{place} was changed while the question was open; look at it again")
+
+    def _to_sandbox_path(self, place: Path) -> Path:
+        """Translate a path of the private folder to the path below /tmp that commands see; keep any other path."""
+        rules = self._rules
+        if rules and place.is_relative_to(rules.tmp) and rules.to_host_path(Path("/tmp")) == rules.tmp:
+            return Path("/tmp", place.relative_to(rules.tmp))
+        return place
 
     def _read_old(self, place: Path) -> bytes | None:
         with suppress(FileNotFoundError, NotADirectoryError):

@@ -12,6 +12,8 @@ from goose_like_toolkits.developer import shell as module
 
 from goose_like.config.profile import NetworkChoice, PermissionLists, WorkspaceSettings
 from goose_like.core.events import Answer, StateSaved
+from goose_like.core.message import ToolCall
+from goose_like.terminal.tool_call import RunningCall
 from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, wait_until
 from tests.workspace.workspace_harness import needs_sandbox
 
@@ -299,7 +301,10 @@ async def test_a_file_that_a_redirection_emptied_is_told(tmp_path):
         assert (await made.shell("uniq < 'names.txt' > sorted")) == "[no output]"
         assert "log" not in await made.shell("echo new > log")
         answer = await made.shell("sort names.txt > names.txt")
-        assert "[names.txt is empty now: `>` emptied it before it was read; write to another file, then mv]" in answer
+        assert (
+            "[the file names.txt is empty now: `>` emptied it before it was read; write to another file, then mv]"
+            in answer
+        )
 
 
 # --- the sandbox
@@ -319,9 +324,14 @@ async def test_a_file_that_a_command_writes_to_its_own_tmp_is_told(tmp_path):
     note = "in the sandbox's own /tmp, which is removed when the session ends"
     async with open_developer(tmp_path, "workspace") as made:
         answer = await made.shell("echo hello > /tmp/r.txt; echo more >/tmp/sub.d; ls /tmp/none; cat < notes/tmp/r.txt")
-        assert f"[/tmp/r.txt is {note}]" in answer
-        assert f"[/tmp/sub.d is {note}]" in answer
+        assert f"[the file /tmp/r.txt is {note}]" in answer
+        assert f"[the file /tmp/sub.d is {note}]" in answer
         assert answer.count(note) == 2
+        call = ToolCall(id="1", name="shell", arguments='{"command": "x"}')
+        shown = RunningCall(call).split_result(answer)[1]  # the screen shows these without unfolding
+        assert [text for text in shown if note in text] == [
+            f"the file {path} is {note}" for path in ("/tmp/r.txt", "/tmp/sub.d")
+        ]
         assert note not in await made.shell("cat /tmp/r.txt; mktemp")
 
 
@@ -336,6 +346,19 @@ async def test_the_own_tmp_of_the_sandbox_is_told(confined_toolkit: DeveloperHar
     for command in (f"cat {hidden}", f"""python3 -c 'open("{hidden}")'"""):
         assert "hides the machine's" in await confined_toolkit.shell(command)
     assert "hides the machine's" not in await confined_toolkit.shell("cat missing")
+
+
+@needs_sandbox
+async def test_a_question_about_a_file_in_the_own_tmp_names_it_as_the_model_did(tmp_path):
+    async with open_developer(tmp_path, approval="ask", answer=Answer(choice="allow", by="person")) as made:
+        await made.call_ok("write_file", path="/tmp/report.html", content="x")
+        (question,) = made.recorder.questions
+        assert (question.text, question.subject) == (
+            "change /tmp/report.html, in the sandbox's own /tmp",
+            "/tmp/report.html",
+        )
+        await made.call_ok("write_file", path="report.html", content="x")
+        assert made.recorder.questions[1].text == f"change {made.workspace.root}/report.html"
 
 
 @needs_sandbox

@@ -236,7 +236,11 @@ class Shell:
             *(self._advise(text, access, code or 0) if code or why_stopped else []),
             *self._update_state(before, state, command),
             *_find_emptied(full),
-            *(f"{path} is {IN_PRIVATE_TMP}" for path in self._find_private_files(command) if path not in private),
+            *(
+                f"the file {path} is {IN_PRIVATE_TMP}"
+                for path in self._find_private_files(command)
+                if path not in private
+            ),
             *await self._workspace.inspect_changes(),
             *([why_stopped] if why_stopped else []),
         ]
@@ -382,7 +386,7 @@ def _find_emptied(full: list[tuple[str, Path]]) -> Iterator[str]:
     """Note files that the command emptied: `sort x > x` succeeds without a message, and weak models overlook it."""
     for word, path in full:
         if _size_bytes(path) == 0:
-            yield f"{word} is empty now: `>` emptied it before it was read; write to another file, then mv"
+            yield f"the file {word} is empty now: `>` emptied it before it was read; write to another file, then mv"
 
 
 def _size_bytes(path: Path) -> int:
