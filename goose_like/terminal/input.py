@@ -10,7 +10,7 @@ from typing import Literal
 
 from prompt_toolkit import layout
 from prompt_toolkit.application import Application, create_app_session
-from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ConditionalAutoSuggest
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, DummyCompleter, DynamicCompleter, ThreadedCompleter
 from prompt_toolkit.data_structures import Point, Size
@@ -105,7 +105,7 @@ class Prompt:
             history=self._history,
             completer=ThreadedCompleter(DynamicCompleter(lambda: self.completer)),
             complete_while_typing=Condition(lambda: self._question is None),
-            auto_suggest=AutoSuggestFromHistory(),
+            auto_suggest=ConditionalAutoSuggest(AutoSuggestFromHistory(), Condition(lambda: self._question is None)),
             enable_history_search=False,
             accept_handler=self._accept,
             tempfile_suffix=".md",
@@ -357,7 +357,8 @@ class Prompt:
 
     def _steer(self) -> None:
         words = self._buffer.text.strip()
-        if self.on_steer(words):
+        is_answer = self._question is not None and len(words) == 1
+        if not is_answer and self.on_steer(words):
             self._buffer.reset(append_to_history=bool(words))
         else:
             self._buffer.validate_and_handle()
@@ -399,7 +400,7 @@ class Prompt:
         keys.add("escape", "enter", filter=is_typing & emacs_mode)(lambda _: buffer.newline(copy_margin=False))
         keys.add("c-c")(lambda _: self._interrupt())
         keys.add("c-d", filter=Condition(lambda: not buffer.text))(lambda _: self._end_input())
-        keys.add("c-s", filter=Condition(lambda: self._question is None))(lambda _: self._steer())
+        keys.add("c-s", filter=is_typing)(lambda _: self._steer())
         keys.add("c-v", filter=is_typing & is_inserting)(lambda _: self.on_paste())
         keys.add("escape", "v", filter=is_typing & emacs_mode)(lambda _: self.on_paste())
         keys.add("c-x", "c-e", filter=is_typing)(lambda _: self._open_editor())

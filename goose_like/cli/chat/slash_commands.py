@@ -25,7 +25,7 @@ from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
 from goose_like.core.history import estimate_tokens
 from goose_like.core.message import join_answers
-from goose_like.providers.prices import compute_cost_usd
+from goose_like.providers.prices import compute_cost_usd, find_context_window
 from goose_like.providers.registry import open_model
 from goose_like.sessions.fork import fork as fork_session
 from goose_like.sessions.index import find_session, list_sessions
@@ -121,8 +121,8 @@ def toolkits(context: SlashContext, words: str) -> None:
 @command(anytime=True)
 def draw_context(context: SlashContext, words: str) -> None:
     """Draw what fills the model's context window."""
-    exchange, history = context.exchange, context.exchange.history
-    window = exchange.models.processor.window
+    exchange, history, model = context.exchange, context.exchange.history, context.exchange.models.processor
+    window = model.window or find_context_window(model.label)
     tool_texts = [f"{tool.spec.schema}{tool.spec.description}" for tool in exchange.tools.values()]
     kinds = {"system prompt": len(exchange.system.encode()) // 4, "tools": sum(map(len, tool_texts)) // 4}
     names = {"user": "your messages", "assistant": "answers and calls", "tool": "tool results"}

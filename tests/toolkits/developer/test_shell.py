@@ -328,7 +328,7 @@ async def test_a_file_that_a_command_writes_to_its_own_tmp_is_told(tmp_path):
         assert f"[the file /tmp/sub.d is {note}]" in answer
         assert answer.count(note) == 2
         call = ToolCall(id="1", name="shell", arguments='{"command": "x"}')
-        shown = RunningCall(call).split_result(answer)[1]  # the screen shows these without unfolding
+        shown = RunningCall(call, "").split_result(answer)[1]  # the screen shows these without unfolding
         assert [text for text in shown if note in text] == [
             f"the file {path} is {note}" for path in ("/tmp/r.txt", "/tmp/sub.d")
         ]
