@@ -95,6 +95,7 @@ class Prompt:
         self._resources = ExitStack()
         self._draft = Document()
         self._unprinted = ""
+        self._frame = -1, ""  # number and live rows
         self._interrupted_at = self._escaped_at = 0.0
         self._is_tab_pending = False
         self._output = PromptOutput.open()
@@ -284,7 +285,10 @@ class Prompt:
             app._redraw()
 
     def _render_live(self) -> str:
-        return self.live(self.size.columns)
+        """Render the live rows once per frame: its height and its cursor must fit its text, also in a resize."""
+        if self._frame[0] != self.app.render_counter:
+            self._frame = self.app.render_counter, self.live(self.size.columns)
+        return self._frame[1]
 
     def _get_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         is_first = line == 0 and wrapped == 0
