@@ -16,6 +16,7 @@ from goose_like.core.events import (
     Asked,
     DurableEvent,
     Event,
+    Interjected,
     MessageCompleted,
     Question,
     Retrying,
@@ -103,11 +104,11 @@ class Journal(Notifier):
             case ToolFinished(result=result):
                 self._end_streams(result.call_id)
                 self._shown.pop(result.call_id, None)
-            case TurnFinished():
+            case TurnFinished() | Interjected():
                 self._end_streams(*self._streams)
                 self._save_shown_texts()  # an interrupted call has them in its result
                 self._shown.clear()
-                for task in self._host_questions:
+                for task in self._host_questions if isinstance(event, TurnFinished) else ():
                     task.cancel()
             case Retrying():
                 for key in _ANSWER_STREAMS:

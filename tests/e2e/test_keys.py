@@ -243,6 +243,38 @@ def test_esc_twice_goes_back_to_a_message(session):
     terminal.see("> /rewind")
 
 
+@pytest.mark.parametrize("key", ["\x13", ESC])
+def test_the_newest_output_of_a_stopped_call_is_kept(session, key):
+    terminal = session({"calls": [shell("echo one; sleep 1.3; echo two; sleep 300")]}, "as you wish")
+    terminal.type("hi\r")
+    terminal.see("│ one")
+    terminal.type("/show\r")
+    terminal.see("no tool call has ended yet; Ctrl-O unfolds a running one")
+    terminal.see("│ two")
+    terminal.type("leave that" * (key == "\x13") + key)
+    terminal.see("as you wish" if key == "\x13" else "■ cancelled")
+    terminal.idle()
+    terminal.type("/show\r")
+    terminal.see("\none\ntwo\n")
+    assert terminal.leave() == 0
+
+
+def test_ctrl_s_at_a_question_sends_the_text(session, place):
+    terminal = session({"calls": [NETWORK]}, "as you wish")
+    terminal.type("not so\r")
+    terminal.see("[N] no:")
+    terminal.type("no")
+    terminal.see("[N] no: no")
+    time.sleep(0.5)
+    assert terminal.rows[-2].rstrip().endswith("[N] no: no")  # nothing of an earlier input is suggested
+    terminal.type("t the network\x13")
+    terminal.see("as you wish")
+    assert "\x13" not in terminal.text
+    assert "search" not in terminal.text
+    assert place.list_messages() == ["not so", "not the network"]
+    assert terminal.leave() == 0
+
+
 @pytest.mark.parametrize("key", ["\x13", ESC, "\x03"])
 def test_a_stopped_call_is_marked_before_what_follows(session, open_screen, key):
     terminal = session(LONG, "as you wish")

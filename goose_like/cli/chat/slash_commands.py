@@ -165,7 +165,7 @@ def show(context: SlashContext, words: str) -> None:
     """Show the whole output of a tool call by its number [the last call]."""
     calls = context.finished_calls
     if not calls:
-        raise UsageError("no tool has run yet")
+        raise UsageError("no tool call has ended yet; Ctrl-O unfolds a running one")
     number = int(words) if words.isdecimal() else 0 if words else len(calls)
     if not 1 <= number <= len(calls):
         raise UsageError(f"no call {words!r}; choose a number from 1 to {len(calls)}")
