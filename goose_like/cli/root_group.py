@@ -45,6 +45,9 @@ _OTHER_OPTIONS = {
     "--max-turns": "--max-steps",
     "--json": "--output-format stream-json",
     "-s": "--sandbox",
+    **dict.fromkeys(("-t", "--text"), "the task itself, in quotes"),
+    "-v": "--version",
+    "-r": "--resume",
     "--oss": "--model local",
     "--search": "web search is on where the provider offers it, see `goose-like toolkit show developer`",
     "--allowedTools": "--allowed-tools",
@@ -102,13 +105,12 @@ class RootGroup(TyperGroup):
         word = words[0]
         if ours := _OTHER_COMMANDS.get(word):
             return f"no command {word!r}; here it is: goose-like {ours}"
+        message = f"-- {shlex.quote(word)}" if len(words) == 1 else f'"{" ".join(words)}"'
         if near := find_nearest_name(word, self.commands):
-            return f"no command {word!r}; did you mean {near!r}?"
+            return f"no command {word!r}; did you mean {near!r}? As a first message: goose-like {message}"
         if len(words) == 1 and os.path.isfile(word):
             return f"no command {word!r}; for a task in a file: goose-like run -i {word}"
-        if len(words) == 1:
-            return f"no command {word!r}; to start a session with this word: goose-like -- {shlex.quote(word)}"
-        return f'no command {word!r}; to start a session with these words, quote them: goose-like "{" ".join(words)}"'
+        return f"no command {word!r}; as a first message: goose-like {message}"
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from goose_like.terminal.renderer import format_usage
 from .io import PipeIO, TerminalIO
 from .modes import apply_wanted_mode, has_new_mode, record_restriction
 from .shell_escape import run_shell_escape
-from .slash_registry import collect_commands, describe_unknown, is_command_line, split_command_line
+from .slash_registry import collect_commands, complete_name, describe_unknown, is_command_line, split_command_line
 
 EXIT_WORDS = ("exit", ":q", "quit")
 RUN_PLAN = "Carry out the plan."
@@ -357,7 +357,8 @@ class ChatLoop:
         elif line.strip():
             self._send(context, line)
 
-    async def _handle_command(self, context: SlashContext, name: str, words: str) -> None:
+    async def _handle_command(self, context: SlashContext, typed: str, words: str) -> None:
+        name = complete_name(typed, context.commands)
         if not self._io.waits_for_work:
             context.show(f"> /{name} {words}".rstrip())
         command = context.commands.get(name)

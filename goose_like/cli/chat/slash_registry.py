@@ -65,9 +65,17 @@ def split_command_line(line: str, commands: Mapping[str, SlashCommand]) -> tuple
     return name, (match[2] or "").strip()
 
 
+def complete_name(name: str, commands: Mapping[str, SlashCommand]) -> str:
+    """Return the only command that begins with these letters, as the menu shows it, else the name as it is."""
+    longer = [each for each in commands if each.startswith(name)]
+    return longer[0] if name not in (*commands, *_OTHER_NAMES) and len(name) > 1 and len(longer) == 1 else name
+
+
 def describe_unknown(name: str, commands: Mapping[str, SlashCommand]) -> str:
     """Format the error text for an unknown command, with what other agents mean by it, or the nearest names."""
-    hint = f"here it is {other}" if (other := _OTHER_NAMES.get(name)) else did_you_mean(name, commands)
+    longer = [f"/{each}" for each in sorted(commands) if each.startswith(name)]
+    hint = f"did you mean {' or '.join(longer)}?" if longer else did_you_mean(name, commands)
+    hint = f"here it is {other}" if (other := _OTHER_NAMES.get(name)) else hint
     return f"no command /{name} (to send it as a message, put a space before the /); {hint}"
 
 

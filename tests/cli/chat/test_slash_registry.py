@@ -361,3 +361,19 @@ def test_each_command_that_stands_for_another_exists(home):
     assert not others.keys() & commands.keys()
     named = {name for text in others.values() for name in re.findall(r"(?<![\w-])/([a-z]+)", text)}
     assert named <= commands.keys()
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [("con", "context"), ("context", "context"), ("co", "co"), ("c", "c"), ("nothing", "nothing"), ("new", "new")],
+)
+def test_a_part_of_a_name_is_the_only_command_that_begins_with_it(typed, name):
+    commands = collect_commands({}, None)[0]
+    assert slash_registry.complete_name(typed, commands) == name
+
+
+def test_the_commands_that_begin_with_a_part_of_a_name_are_suggested():
+    commands = collect_commands({}, None)[0]
+    assert slash_registry.describe_unknown("co", commands).endswith(
+        "did you mean /commit or /compact or /context or /copy or /cost?"
+    )
