@@ -138,7 +138,7 @@ class ScriptedProvider:
         self._position = at + 1
         if at >= len(self._script):
             raise ProviderError(
-                f"the script {self._source.file} has {len(self._script)} step(s), and this was request number {at + 1}; "
+                f"the script {self._source.file} has {len(self._script)} steps, and this was request number {at + 1}; "
                 "add a step"
             )
         step = self._script[at].truncate(request.max_tokens)
