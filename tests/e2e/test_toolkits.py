@@ -21,9 +21,10 @@ EDITOR = """#!{python}
 import sys
 from pathlib import Path
 
-(wanted,), file = Path.cwd().glob("*-profile.yaml"), Path(sys.argv[1])
-before, _, _ = file.read_text().partition("\\n" + wanted.name.removesuffix("-profile.yaml") + ":\\n")
-file.write_text(before + "\\n" + wanted.read_text())
+_, wanted = Path("profiles.yaml").read_text().split("\\n", 1)
+file = Path(sys.argv[1])
+before, _, _ = file.read_text().partition("\\n" + wanted.split("\\n", 1)[0] + "\\n")
+file.write_text(before + "\\n" + wanted)
 """
 NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
