@@ -414,7 +414,8 @@ async def test_a_failure_in_a_pipe_is_told(confined_toolkit: DeveloperHarness, l
 async def test_an_unreachable_host_is_told_when_network_is_allowed(tmp_path, access):
     async with open_developer(tmp_path, mode="workspace+network") as made:
         fails = "sh -c 'echo curl: Could not resolve host: x; exit 6'"
-        for line in (fails, f"{fails} 2>&1 | tail -1"):
+        curl = "curl() { return 6; }; curl -s x.org"
+        for line in (fails, f"{fails} 2>&1 | tail -1", curl, f"{curl} | head" if access == "workspace" else curl):
             assert "[no connection: this machine can't reach the host]" in await made.shell(line, access=access)
         assert "no connection" not in await made.shell("echo Could not resolve host", access=access)
 

@@ -45,7 +45,10 @@ builtin printf "\0"; builtin export -p; builtin export -f; builtin printf "\0"; 
 """
 _LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 
-_NO_NETWORK = re.compile("Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known")
+_NO_NETWORK = re.compile(
+    "Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known"
+    "|exit code (6 of curl|4 of wget)"  # with their options for less output
+)
 _TMP_PATH = re.compile(r"(?<![\w.-])/tmp/[\w.-]+")
 _MISSING_IN_TMP = re.compile(r"/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/")
 _ASSIGNMENT = re.compile(r"\w+=")
@@ -230,9 +233,11 @@ class Shell:
         text = output.format_for_model()
         codes = state.codes if state else ()
         has_failed_part = any(codes) or (state is None and "|" in command)
+        failures = [describe_exit(code)] if code else [*_describe_pipe(command, codes, text)]
+        evidence = "\n".join([text, *failures, f"exit code {code} of {_find_programs(command)[-1]}"])
         notes = [
-            *([describe_exit(code)] if code else _describe_pipe(command, codes, text)),
-            *(self._explain_network(process, text, access) if code or has_failed_part else []),
+            *failures,
+            *(self._explain_network(process, evidence, access) if code or has_failed_part else []),
             *(self._advise(text, access, code or 0) if code or why_stopped else []),
             *self._update_state(before, state, command),
             *_find_emptied(full),
