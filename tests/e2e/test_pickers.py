@@ -68,6 +68,7 @@ def test_a_list_counts_the_rows_below(session):
     terminal.until(lambda: terminal.rows[-1].startswith("↑↓ move"), "rows below are still counted")
     terminal.type(ESC)
     terminal.wait_gone("Choose a profile")
+    terminal.see_status("auto · workspace")
     assert terminal.leave() == 0
 
 
@@ -87,6 +88,16 @@ def test_a_model_of_the_servers_list(session, place: Place):
     terminal.see("openai:house-7b")
     terminal.type("\x15/model openai:house-9")
     terminal.see("\n openai:house-9b")
+
+
+def test_a_list_without_a_key_says_how_to_get_more_models(session):
+    terminal = session("first", columns=80)
+    terminal.type("/model\r")
+    terminal.see("Choose a model (others need a key: goose-like setup)")
+    terminal.type(ESC)
+    terminal.wait_gone("Choose a model")
+    terminal.see_status("auto · workspace")
+    assert terminal.leave() == 0
 
 
 def test_resume_another_session(session, open_screen, place: Place):

@@ -86,6 +86,8 @@ async def pick_model(context: SlashContext) -> str | None:
 
     choices = _make_model_choices(await asyncio.to_thread(list_offers), own)
     title = "Choose a model (window, $ per million tokens in / out)"
+    if all(choice.value in ("local", own.label) for choice in choices):
+        title = "Choose a model (others need a key: goose-like setup)"
     return await pick(title, choices, current=own.label, reload=reload)
 
 
