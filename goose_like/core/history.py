@@ -87,6 +87,7 @@ class History:
     _token_counts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _turn_token_counts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _results: dict[str, ToolResult] = field(default_factory=dict)
+    _plans: list[tuple[int, tuple[events.Task, ...]]] = field(default_factory=list)  # by number of messages before
     _reminders: list[str] = field(default_factory=list)
     _pending_replacements: dict[str, str] = field(default_factory=dict)
     _last_step: tuple[tuple[str, str, str, bool, tuple[Image, ...]], ...] = ()
@@ -196,7 +197,8 @@ class History:
                     modes = {"sandbox": sandbox or header.sandbox, "approval": approval or header.approval}
                     self.header = header.model_copy(update=modes)
             case events.PlanUpdated(tasks=tasks):
-                self.plan, self.steps_since_plan, self.is_reminded_of_open_tasks = tasks, 0, False
+                self._plans.append((len(self.messages), tasks))
+                self._set_plan(tasks)
             case events.Reminded():
                 self._add_reminder(event)
             case events.Interjected(message=message):
@@ -357,6 +359,9 @@ class History:
         del self.messages[message_count:]
         while self.messages and self.messages[-1].tool_calls:
             del self.messages[-1]  # keep no call without its result
+        while self._plans and self._plans[-1][0] > len(self.messages):
+            del self._plans[-1]
+        self._set_plan(self._plans[-1][1] if self._plans else ())
         if len(self.messages) < self.kept_start:
             self.summary, self.kept_start = None, 0
         if self.suffix and len(self.messages) < self.suffix[0]:
@@ -366,6 +371,9 @@ class History:
         self.measured_count = self.measured_tokens = 0
         if len(self.messages) < self._stripped_end:
             self._strip_thinking()
+
+    def _set_plan(self, tasks: tuple[events.Task, ...]) -> None:
+        self.plan, self.steps_since_plan, self.is_reminded_of_open_tasks = tasks, 0, False
 
     def _find_start(self, kept_count: int) -> int:
         """Find the first of the last `kept_count` messages. A result is never sent without its call."""

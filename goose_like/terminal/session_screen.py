@@ -45,8 +45,9 @@ class SessionScreen(Notifier):
     """A screen around the prompt of a session, drawn at most fifteen times a second.
 
     `finished` holds the calls with their results; `/show N` takes an index into it, from 1. `get_queue` returns the
-    messages that wait for the next step, and `add_to_queue` adds one. Lines that `is_command` names answer no question.
-    `find_result` returns the result that the history has for a call that was stopped.
+    messages that wait for the next step, and `add_to_queue` adds one. `get_plan` returns the current plan. Lines that
+    `is_command` names answer no question. `find_result` returns the result that the history has for a call that was
+    stopped.
     """
 
     def __init__(self, prompt: Prompt, bell: Literal["bell", "osc9", "off"] = "bell") -> None:
@@ -57,6 +58,7 @@ class SessionScreen(Notifier):
         self.renderer = Renderer(ConsoleLines(self._console))
         self.finished: list[tuple[ToolCall, ToolResult]] = []
         self.get_queue: Callable[[], Sequence[str]] = tuple
+        self.get_plan: Callable[[], Sequence[events.Task]] = tuple
         self.describe_wait: Callable[[], str] = str
         self.add_to_queue: Callable[[str], None] = lambda text: None
         self.is_command: Callable[[str], bool] = lambda line: False
@@ -115,10 +117,8 @@ class SessionScreen(Notifier):
                     self.notify(shown)
             case events.ToolFinished(result=result):
                 self._finish_call(result)
-            case events.PlanUpdated(tasks=tasks):
-                self._plan = tasks
-                if not any(task.is_open for task in tasks):
-                    self.renderer.print_event(event)
+            case events.PlanUpdated() | events.Rewound():
+                self._change_plan(event)
             case events.Logged():
                 if len(self._calls) == 1:  # else the entry can belong to any call
                     self.renderer.print_head(*self._calls.values())
@@ -169,6 +169,11 @@ class SessionScreen(Notifier):
             self._console.print(renderable)
         self._draw_soon()
 
+    def _change_plan(self, event: events.PlanUpdated | events.Rewound) -> None:
+        self._plan = event.tasks if isinstance(event, events.PlanUpdated) else self.get_plan()
+        if isinstance(event, events.Rewound) or not any(task.is_open for task in self._plan):
+            self.renderer.print_event(event)
+
     def toggle_keys(self) -> None:
         """Show the keys above the prompt, or hide them."""
         self._shows_keys = not self._shows_keys
@@ -187,9 +192,7 @@ class SessionScreen(Notifier):
         """Show status texts until `show_session` is called."""
         self._is_open = False
 
-    def show_session(
-        self, earlier: Iterable[events.DurableEvent], plan: Sequence[events.Task], *, is_new: bool
-    ) -> None:
+    def show_session(self, earlier: Iterable[events.DurableEvent], *, is_new: bool) -> None:
         """Show a session from now on, starting with its earlier events. `is_new` restarts the numbers of calls."""
         self._console.width = self._prompt.size.columns
         self._is_open = True
@@ -200,7 +203,7 @@ class SessionScreen(Notifier):
         self._calls.clear()
         self._turn_started_at = None
         self._status = ""
-        self._plan = plan
+        self._plan = self.get_plan()
         self._draw_soon()
 
     def _replay(self, event: events.DurableEvent) -> None:

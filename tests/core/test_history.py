@@ -324,6 +324,20 @@ def test_rewinding_removes_later_turns(to, starts):
     assert (history.measured_count, history.measured_tokens) == (0, 0)
 
 
+@pytest.mark.parametrize(("to", "plan"), [(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "b"), (5, "c")])
+def test_rewinding_restores_the_plan_of_that_time(to, plan):
+    first, second, third = (PlanUpdated(tasks=(Task(description=name),)) for name in "abc")
+    history = fold([HEADER, first, *TWO_TURNS[:3], second, *TWO_TURNS[3:5], third, TWO_TURNS[5]])
+    history.apply(Rewound(message_count=to))
+    assert [task.description for task in history.plan] == [plan]
+
+
+def test_rewinding_removes_a_plan_of_the_first_turn():
+    history = fold([*START, call_tools("a"), PlanUpdated(tasks=(Task(description="d"),)), finish_call("a")])
+    history.apply(Rewound(message_count=0))
+    assert history.plan == ()
+
+
 def test_rewinding_removes_the_mark_of_a_cut_answer():
     cut = MessageCompleted(message=Message.assistant("half"), is_cut=True)
     history = fold([HEADER, *TWO_TURNS[:3], TWO_TURNS[3], cut])

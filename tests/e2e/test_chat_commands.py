@@ -195,6 +195,31 @@ def test_rewind_takes_the_conversation_back(session, place):
     terminal.see("no message '9'")
 
 
+@pytest.mark.parametrize("command", ["/undo conversation", "/rewind 2 conversation"])
+def test_going_back_restores_the_plan(session, place, open_screen, command):
+    def plan(*names: str) -> dict:
+        tasks = [{"description": name, "status": "planned"} for name in names]
+        return {"calls": [{"tool": "update_plan", "arguments": {"tasks": tasks}}]}
+
+    reminded = "there is more to do"
+    terminal = session(plan("look around"), "first", plan("dig", "plant"), "second", reminded, rows=24, columns=80)
+    for words, answer in (("one", "first"), ("two", reminded)):
+        terminal.type(f"{words}\r")
+        terminal.see(answer)
+        terminal.idle()
+    terminal.see("☐ plant")
+    terminal.type(f"{command}\r")
+    terminal.see("goose> two")
+    terminal.wait_gone("☐ plant")
+    terminal.see("☐ look around")
+    terminal.type("\x15/plan\r")
+    terminal.see("[planned] look around")
+    assert terminal.leave() == 0
+    terminal = open_screen("-c")
+    terminal.see("☐ look around")
+    assert "plant" not in "\n".join(terminal.rows)
+
+
 def test_fork_and_export(session, place):
     terminal = session("first", "second")
     terminal.type("hi\r")

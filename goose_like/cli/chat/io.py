@@ -167,10 +167,11 @@ class TerminalIO:
         screen.get_queue, screen.add_to_queue = lambda: inbox.pending, inbox.put
         screen.describe_wait = lambda: "waits for the next mode" if inbox.is_held else "waits; Ctrl-S sends it now"
         screen.is_command = is_command_line
-        screen.find_result = context.exchange.history.find_result
+        history = context.exchange.history
+        screen.find_result, screen.get_plan = history.find_result, lambda: history.plan
         prompt.completer = SessionCompleter(context)
         prompt.refresh_completions()
-        screen.show_session(session.recent, context.exchange.history.plan, is_new=session is not self._session)
+        screen.show_session(session.recent, is_new=session is not self._session)
         self._session = session
         session.recent.clear()  # earlier events are drawn once
 
