@@ -195,6 +195,29 @@ def test_rewind_takes_the_conversation_back(session, place):
     terminal.see("no message '9'")
 
 
+def test_diff_shows_a_commit_by_the_files_of_the_work_tree(session, place):
+    def run(*words: str) -> str:
+        command = ["git", "-c", "user.name=t", "-c", "user.email=t@t", *words]
+        return subprocess.run(command, cwd=place.work, check=True, capture_output=True, text=True).stdout.strip()
+
+    (place.work / "a.txt").write_text("one\n")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        run(*words)
+    before = run("rev-parse", "HEAD")[:7]
+    commit = "git -c user.name=t -c user.email=t@t commit -qam second"
+    terminal = session({"calls": [shell(f"echo two > a.txt; {commit}")]}, "done", columns=80, rows=24)
+    terminal.type("go\r")
+    terminal.see("done")
+    terminal.idle()
+    terminal.type("/diff\r")
+    terminal.see("+two")
+    shown = terminal.text.partition("> /diff\n")[2]
+    assert shown.startswith(f"HEAD moved from {before} to {run('rev-parse', 'HEAD')[:7]}\na.txt\n")
+    assert ".git" not in shown
+    terminal.type("/rewind\r")
+    terminal.see("changed files: a.txt\n")
+
+
 @pytest.mark.parametrize("command", ["/undo conversation", "/rewind 2 conversation"])
 def test_going_back_restores_the_plan(session, place, open_screen, command):
     def plan(*names: str) -> dict:

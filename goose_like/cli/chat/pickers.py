@@ -130,7 +130,8 @@ async def pick_turn(context: SlashContext) -> int | None:
     texts = list_messages(context)
 
     async def describe(number: int) -> str:
-        paths = [_shorten(str(path), exchange.workspace.root) for path in changed.get(number, ())]
+        kept = (path for path in changed.get(number, ()) if ".git" not in path.parts)
+        paths = [_shorten(str(path), exchange.workspace.root) for path in kept]
         more = [f"and {len(paths) - _MAX_FILES:,} more"] if len(paths) > _MAX_FILES else []
         files = ", ".join([*paths[:_MAX_FILES], *more]) or "none"
         return "\n".join([f"changed files: {files}", *(f"> {to_one_line(one, _MAX_WORDS)}" for one in texts[number])])

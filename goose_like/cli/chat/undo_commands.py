@@ -65,10 +65,15 @@ async def rewind(context: SlashContext, words: str) -> None:
 async def diff(context: SlashContext, words: str) -> None:
     """Show file changes of this session since message N [since its start]."""
     plan = await _plan_restore(context, int(words) if words.isdecimal() else 1)
-    if plan is None or not plan.changes:
-        context.show("no file has changed" if plan else _NO_RECORD)
+    if plan is None:
+        context.show(_NO_RECORD)
         return
-    for change in plan.changes:
+    if head := await plan.describe_head():
+        context.show(head)
+    changes = [change for change in plan.changes if not change.is_of_git]
+    if not changes:
+        context.show("no file has changed")
+    for change in changes:
         done = replace(change, now=change.target, target=change.now)  # the plan describes the way back
         await _show_change(context, plan, done, Text(_format_path(context, change), "bold"))
 

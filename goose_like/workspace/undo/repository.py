@@ -40,6 +40,12 @@ def read_head(git: Path) -> bytes | None:
     return text.encode() if _HEAD.fullmatch(text) else None
 
 
+def describe_commit(head: bytes) -> str:
+    """Return the short commit in a HEAD from `read_head`. Return an empty text for any other content."""
+    found = _HEAD.fullmatch(head.decode(errors="replace"))
+    return (found["commit"][:7] or "no commit") if found else ""
+
+
 def _find_packed(common: Path, name: str) -> str:
     lines = _read(common / "packed-refs").decode(errors="replace").splitlines()
     return next((line.split(" ")[0] for line in lines if line.endswith(f" {name}")), "")

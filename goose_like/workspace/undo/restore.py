@@ -15,6 +15,7 @@ from goose_like.workspace.diff import format_diff
 from goose_like.workspace.files import open_folder, replace_file, temporary_name
 
 from .contents import Contents
+from .repository import describe_commit
 from .snapshot import ABSENT, FileState
 
 
@@ -29,6 +30,11 @@ class FileChange:
     is_edited: bool
     now: FileState
     target: FileState
+
+    @property
+    def is_of_git(self) -> bool:
+        """True if git itself keeps this file, such as HEAD and the index."""
+        return ".git" in self.path.parts
 
     @property
     def kind(self) -> Literal["restore", "remove", "recreate", "lost"]:
@@ -51,6 +57,19 @@ class RestorePlan:
     async def format_diff(self, change: FileChange) -> str:
         """Format one change as a diff; folders, links and other non-text content as a line with their kind."""
         return await self.run(partial(self._format_diff, change))
+
+    async def describe_head(self) -> str:
+        """Return a line with the commits if HEAD is at another one since then, else an empty text."""
+        return await self.run(self._describe_head)
+
+    def _describe_head(self) -> str:
+        for change in self.changes:
+            if change.is_of_git and change.path.name == "HEAD":
+                with suppress(OSError):
+                    path, states = str(change.path), (change.target, change.now)
+                    old, new = (describe_commit(self.contents.read(path, state)) for state in states)
+                    return f"HEAD moved from {old} to {new}" if old and new and old != new else ""
+        return ""
 
     def _format_diff(self, change: FileChange) -> str:
         now, target = change.now, change.target
