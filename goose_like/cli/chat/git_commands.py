@@ -93,20 +93,24 @@ async def _find_changes(repository: "_Repository", words: str) -> tuple[str, str
     return f"the changes of {last} since it left {first}", await repository.diff("diff", f"{first}...{last}")
 
 
-@command(usage="[MESSAGE]")
+@command(usage="[--all] [MESSAGE]")
 async def commit(context: SlashContext, words: str) -> None:
     """Commit with a drafted message that you confirm or edit, or with MESSAGE. Your own git runs hooks and signs."""
     repository = await _open_repository(context)
+    first, _, rest = words.partition(" ")
+    takes_all = first == "--all"
+    words = rest if takes_all else words
     add, diff = "", await repository.diff("diff", "--cached")
-    if not diff.strip():
+    if takes_all or not diff.strip():
         changed = (await repository.run("status", "--short", *repository.visible)).rstrip("\n")
         if not changed:
             raise UsageError("there is nothing to commit")
-        context.show(escape_controls(changed))
-        typed = await context.ask("  nothing is staged; commit all of this? [y]es  [N]o: ")
-        if typed.strip().lower() not in ("y", "yes"):
-            context.show("nothing was committed; stage files with !git add FILE")
-            return
+        if not takes_all:
+            context.show(escape_controls(changed))
+            typed = await context.ask("  nothing is staged; commit all of this? [y]es  [N]o: ")
+            if typed.strip().lower() not in ("y", "yes"):
+                context.show("nothing was committed; stage files with !git add FILE")
+                return
         add = f"{shlex.join(('git', 'add', '--all', *repository.visible))} && "
         diff = f"{changed}\n{await repository.diff_working_tree()}"
     message = words or await _draft_message(context, repository, diff)
@@ -114,7 +118,7 @@ async def commit(context: SlashContext, words: str) -> None:
         context.show(StyledText(escape_controls(message), "bold"))
         typed = (await context.ask("  commit with this message? [y]es  [e]dit  [N]o: ")).strip().lower()
         if typed in ("e", "edit"):
-            context.set_input(f"/commit {message}")
+            context.set_input(f"/commit {'--all ' if add else ''}{message}")
             return
         if typed not in ("y", "yes"):
             context.show("nothing was committed")

@@ -13,6 +13,7 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.slash_context import SlashContext
 from goose_like.cli.chat import git_commands
 from goose_like.cli.chat.git_commands import commit, review
+from goose_like.cli.chat.slash_registry import split_command_line
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import UsageError
 from goose_like.core.events import UsageRecorded
@@ -139,7 +140,8 @@ async def test_commit_takes_what_is_staged_and_a_message(tmp_path, root):
 
 
 @pytest.mark.parametrize(
-    ("answers", "inputs"), [(["n"], []), (["y", ""], []), (["y", "e"], ["/commit Say two in a\n\nOne was wrong."])]
+    ("answers", "inputs"),
+    [(["n"], []), (["y", ""], []), (["y", "e"], ["/commit --all Say two in a\n\nOne was wrong."])],
 )
 async def test_nothing_is_committed_without_a_yes(tmp_path, root, answers, inputs):
     write_two(root)
@@ -148,6 +150,20 @@ async def test_nothing_is_committed_without_a_yes(tmp_path, root, answers, input
     assert given == inputs
     assert git("log", "--format=%s") == "Add a\n"
     assert git("diff", "--cached") == ""
+
+
+@pytest.mark.parametrize(
+    ("staged", "answers", "files"), [([], ["y", "e"], ["a.py", "new.py"]), (["a.py"], ["e"], ["a.py"])]
+)
+async def test_an_edited_message_is_committed_without_another_question(tmp_path, root, staged, answers, files):
+    write_two(root)
+    git("add", *staged)
+    async with open_context(tmp_path, *answers) as (context, _, inputs, _):
+        await commit(context, "")
+        _, words = split_command_line(inputs[0].replace("two", "2"), {"commit": commit})
+        await commit(context, words)
+    assert git("log", "-1", "--format=%B") == "Say 2 in a\n\nOne was wrong.\n\n"
+    assert git("show", "--name-only", "--format=").split() == files
 
 
 @pytest.mark.parametrize(
