@@ -34,6 +34,11 @@ class Inbox:
         texts, self.pending = self.pending, []
         return texts
 
+    def take_newest(self) -> str:
+        """Remove and return the newest message. Return an empty text if none waits, or a step was cut short for it."""
+        is_cut_short = self._step is not None and self.is_steered
+        return self.pending.pop() if self.pending and not is_cut_short else ""
+
     def steer(self) -> bool:
         """Cut the running step short so that the messages are sent now. Return False without messages or a step."""
         if not self.has_messages() or self._step is None or self.is_steered:

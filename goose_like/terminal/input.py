@@ -47,7 +47,7 @@ KEY_HELP = (
     ("Ctrl-O", "unfold or fold the output of the last call"),
     ("Alt-Enter", "new line; Esc Enter too"),
     ("Tab, arrows", "choose a completion"),
-    ("Ctrl-R, arrows", "search earlier inputs"),
+    ("Ctrl-R, arrows", "search earlier inputs; Up takes a waiting message back first"),
     ("Ctrl-V, Alt-V", "paste an image"),
     ("Ctrl-X Ctrl-E", "open your editor"),
     ("Ctrl-C", "stop the turn, or clear the input; twice: leave, like Ctrl-D"),
@@ -67,6 +67,7 @@ class Prompt:
     - `live(width)` returns the rows above the input, `status(width)` the row below, with ANSI colours.
     - `on_interrupt` handles Ctrl-C and returns whether it stopped something.
     - `on_steer` handles Ctrl-S with the typed text and returns whether it took the text.
+    - `take_waiting` removes the newest message that waits and returns it, or returns an empty text.
     - `on_paste` handles the key that pastes an image. `on_leave` is called when the prompt closes.
     - `is_working` returns whether Esc would stop something. `on_mode` handles Shift-Tab.
     - `on_unfold` handles Ctrl-O. `on_help` handles `?` at an empty prompt.
@@ -80,6 +81,7 @@ class Prompt:
         self.on_interrupt: Callable[[], bool] = lambda: False
         self.on_leave: Callable[[], object] = lambda: None
         self.on_steer: Callable[[str], bool] = lambda words: False
+        self.take_waiting: Callable[[], str] = str
         self.on_paste: Callable[[], None] = lambda: self.print("the session is still starting; paste again\n")
         self.is_working: Callable[[], bool] = lambda: False
         self.on_mode: Callable[[], None] = lambda: None
@@ -367,6 +369,13 @@ class Prompt:
         else:
             self._buffer.validate_and_handle()
 
+    def _go_up(self, count: int) -> None:
+        """Handle Up at an empty prompt: edit the newest waiting message, or else an earlier input."""
+        if text := self.take_waiting():
+            self._buffer.set_document(Document(text))
+        else:
+            self._buffer.auto_up(count)
+
     def _start_tab(self) -> None:
         self._buffer.start_completion(insert_common_part=True)
         self._is_tab_pending = True
@@ -405,6 +414,7 @@ class Prompt:
         keys.add("c-c")(lambda _: self._interrupt())
         keys.add("c-d", filter=Condition(lambda: not buffer.text))(lambda _: self._end_input())
         keys.add("c-s", filter=is_typing)(lambda _: self._steer())
+        keys.add("up", filter=is_typing & is_empty)(lambda event: self._go_up(event.arg))
         keys.add("c-v", filter=is_typing & is_inserting)(lambda _: self.on_paste())
         keys.add("escape", "v", filter=is_typing & emacs_mode)(lambda _: self.on_paste())
         keys.add("c-x", "c-e", filter=is_typing)(lambda _: self._open_editor())

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from goose_like.agent.inbox import Inbox
 from goose_like.core.events import (
     Interjected,
     MessageCompleted,
@@ -17,6 +18,20 @@ from tests.agent.loop import (
     wait_for_text,
 )
 from tests.fakes import PAUSE, call, calls
+
+
+async def test_a_message_is_taken_back_unless_a_step_was_cut_short_for_it():
+    inbox = Inbox()
+    assert inbox.take_newest() == ""
+    for text in ("one", "two", "three"):
+        inbox.put(text)
+    assert (inbox.take_newest(), inbox.pending) == ("three", ["one", "two"])
+    with inbox:
+        assert inbox.take_newest() == "two"
+        inbox.steer()
+        assert inbox.take_newest() == ""
+        await asyncio.sleep(0)
+    assert inbox.take() == ["one"]
 
 
 async def test_waiting_messages_come_before_the_next_step(create_harness):

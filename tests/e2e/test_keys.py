@@ -13,6 +13,7 @@ from tests.e2e.command import shell
 WRITE = {"tool": "write_file", "arguments": {"path": "made.txt", "content": "x\n"}}
 LONG = {"calls": [shell("seq 1 3000; sleep 300")]}
 NETWORK = shell("echo got through", access="network")
+UP = "\x1b[A"
 MODE = "\x1b[Z"  # Shift-Tab
 ESC = "\x1b"
 OFFER = "[y] run it  [q] run it with questions  [N] keep planning, or type a change:"
@@ -229,6 +230,35 @@ def test_alt_enter_during_a_turn_is_a_new_line(session, place):
     terminal.type("\x13")
     terminal.see("second")
     assert place.list_messages() == ["hi", "one\ntwo"]
+
+
+def test_up_at_an_empty_prompt_takes_back_the_newest_waiting_message(session, place):
+    os.mkfifo(place.work / "wait")
+    terminal = session({"calls": [shell("echo working; read < wait")]}, "done", columns=80, rows=24)
+    terminal.type("go\r")
+    terminal.see("│ working")
+    for words in ("keep", "remove"):
+        terminal.type(f"{words}\r")
+        terminal.see(f"⏎ {words}")
+    terminal.type(UP)
+    terminal.wait_gone("⏎ remove")
+    terminal.see("goose> remove")
+    terminal.type(UP * 2)  # with text in the prompt it is the history
+    terminal.see("goose> keep")
+    assert "⏎ keep" in "\n".join(terminal.rows)
+    terminal.type("\x15")
+    terminal.type(UP)
+    terminal.wait_gone("⏎ keep")
+    terminal.type(" it\r")
+    terminal.see("⏎ keep it")
+    (place.work / "wait").write_text("\n")
+    terminal.see("done")
+    terminal.idle()
+    terminal.type(UP)
+    terminal.see("goose> keep it")
+    terminal.type("\x15")
+    assert terminal.leave() == 0
+    assert place.list_messages() == ["go", "keep it"]
 
 
 def test_esc_twice_goes_back_to_a_message(session):

@@ -8,6 +8,7 @@ from functools import partial
 
 from typing_extensions import override
 
+from goose_like.agent.inbox import Inbox
 from goose_like.agent.mentions import format_pasted_image
 from goose_like.agent.slash_context import SlashContext
 from goose_like.cli.run import StdoutWriter
@@ -160,6 +161,7 @@ class TerminalIO:
         inbox, session = context.exchange.inbox, context.exchange.session
         prompt.on_leave = lambda: None  # `read_line` reports it
         prompt.on_interrupt, prompt.on_steer, prompt.is_working = stop, steer, is_working
+        prompt.take_waiting = lambda: self._take_waiting(inbox)
         prompt.on_mode = lambda: self._choose_mode(context)
         prompt.on_unfold, prompt.on_help = screen.toggle_output, screen.toggle_keys
         prompt.on_paste = lambda: self._start_paste(context)
@@ -174,6 +176,11 @@ class TerminalIO:
         screen.show_session(session.recent, is_new=session is not self._session)
         self._session = session
         session.recent.clear()  # earlier events are drawn once
+
+    def _take_waiting(self, inbox: Inbox) -> str:
+        text = inbox.take_newest()
+        self._screen.draw()
+        return text
 
     def _choose_mode(self, context: SlashContext) -> None:
         choose_next_mode(context)
