@@ -17,6 +17,7 @@ from goose_like.sessions.transcript import format_time
 from goose_like.terminal.escape import to_one_line
 from goose_like.terminal.picker import Choice, pick, pick_alone
 from goose_like.workspace.permissions.policy import effective_sandbox
+from goose_like.workspace.undo.repository import is_of_git
 
 _MAX_WORDS = 240
 _MAX_FILES = 5
@@ -126,12 +127,12 @@ async def _describe_profile(name: str) -> str:
 async def pick_turn(context: SlashContext) -> int | None:
     """Let the person choose the number of a turn by its message. The list begins at the newest."""
     exchange = context.exchange
-    changed = await exchange.undo.list_turn_changes() if exchange.undo else {}
+    changes = await exchange.undo.list_turn_changes() if exchange.undo else {}
+    changed = {number: [path for path in paths if not is_of_git(path)] for number, paths in changes.items()}
     texts = list_messages(context)
 
     async def describe(number: int) -> str:
-        kept = (path for path in changed.get(number, ()) if ".git" not in path.parts)
-        paths = [_shorten(str(path), exchange.workspace.root) for path in kept]
+        paths = [_shorten(str(path), exchange.workspace.root) for path in changed.get(number, ())]
         more = [f"and {len(paths) - _MAX_FILES:,} more"] if len(paths) > _MAX_FILES else []
         files = ", ".join([*paths[:_MAX_FILES], *more]) or "none"
         return "\n".join([f"changed files: {files}", *(f"> {to_one_line(one, _MAX_WORDS)}" for one in texts[number])])

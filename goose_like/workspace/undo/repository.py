@@ -40,6 +40,11 @@ def read_head(git: Path) -> bytes | None:
     return text.encode() if _HEAD.fullmatch(text) else None
 
 
+def is_of_git(path: Path) -> bool:
+    """Check whether a file is the HEAD or the index of a repository."""
+    return ".git" in path.parts and path.name in ("HEAD", "index")
+
+
 def describe_commit(head: bytes) -> str:
     """Return the short commit in a HEAD from `read_head`. Return an empty text for any other content."""
     found = _HEAD.fullmatch(head.decode(errors="replace"))

@@ -15,7 +15,7 @@ from goose_like.workspace.diff import format_diff
 from goose_like.workspace.files import open_folder, replace_file, temporary_name
 
 from .contents import Contents
-from .repository import describe_commit
+from .repository import describe_commit, is_of_git
 from .snapshot import ABSENT, FileState
 
 
@@ -33,8 +33,8 @@ class FileChange:
 
     @property
     def is_of_git(self) -> bool:
-        """True if git itself keeps this file, such as HEAD and the index."""
-        return ".git" in self.path.parts
+        """True if the file is git's record of the commit and of what is staged."""
+        return is_of_git(self.path)
 
     @property
     def kind(self) -> Literal["restore", "remove", "recreate", "lost"]:
