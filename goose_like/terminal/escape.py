@@ -67,7 +67,12 @@ def measure_width(line: str) -> int:
 
 def to_one_line(text: str, width: int = 100) -> str:
     """Return the text as one line of at most `width` columns."""
-    line, width = " ".join(escape_controls(text[: 20 * width]).split()), max(width, 1)
+    return cut_line(" ".join(escape_controls(text[: 20 * width]).split()), width)
+
+
+def cut_line(line: str, width: int) -> str:
+    """Cut a line without controls to at most `width` columns. Blanks stay, and tabs become blanks."""
+    line, width = line.expandtabs(), max(width, 1)
     if measure_width(line) <= width:
         return line
     if line.isascii():

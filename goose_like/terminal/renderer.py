@@ -9,13 +9,14 @@ from goose_like.core import events
 from goose_like.core.history import STOPPED
 from goose_like.core.message import ToolResult, Usage
 
-from .escape import escape_controls, escape_invisible, to_one_line
+from .escape import cut_line, escape_controls, escape_invisible, to_one_line
 from .lines import MAX_LINE, LineWriter, StyledText
-from .tool_call import FAILURE_NOTE, PLAN_TOOL, RunningCall, describe_call, get_code_lines
+from .tool_call import FAILURE_NOTE, PLAN_TOOL, RunningCall, describe_call, split_code
 
 ERROR_ROWS = 10
 RESULT_ROWS = 2
 CALL_ROWS = 5
+CODE_ROWS = 12
 MAX_LABEL_CHARS = 30
 """Length of a prefix that the keys of a question can show beside them."""
 _MAX_ARTIFACT_COLUMNS = 120
@@ -177,10 +178,26 @@ class Renderer:
         call, mark = running.call, f"▸{running.label} "
         name = escape_controls(call.name)
         gutter = len(mark) + len(name) + 2
-        row_count = 1 if running.is_subagent else CALL_ROWS
-        lines = get_code_lines(call) or [describe_call(call, row_count * self.lines.get_room(gutter))]
-        rows = [row for line in lines for row in self.lines.wrap(line, gutter)]
+        lines, others = split_code(call)
+        if running.is_subagent or not lines:
+            row_count = 1 if running.is_subagent else CALL_ROWS
+            rows = self.lines.wrap(describe_call(call, row_count * self.lines.get_room(gutter)), gutter)
+        elif len(lines) == 1:
+            rows = self._wrap_code([" · ".join(filter(None, [lines[0].strip(), others]))], gutter)
+        else:
+            rows = [*self._wrap_code(lines, gutter), *(self.lines.wrap(f"· {others}", gutter) if others else ())]
         return [(mark, "cyan"), (name, "bold"), ("  " + f"\n{' ' * gutter}".join(rows), "")]
+
+    def _wrap_code(self, lines: Sequence[str], gutter: int) -> list[str]:
+        """Return the first lines in a few rows beside a gutter, and how many lines follow."""
+        rows = list[str]()
+        for index, line in enumerate(lines):
+            hidden = len(lines) - index
+            added = self.lines.wrap(cut_line(line, CALL_ROWS * self.lines.get_room(gutter)), gutter)
+            if len(rows) + len(added) > CODE_ROWS - (hidden > 1):
+                return [*rows, f"… {hidden:,} more line{'s' * (hidden > 1)}"]
+            rows += added
+        return rows
 
     def print_output_line(self, call: RunningCall, line: str) -> None:
         """Print one line of a call's output."""

@@ -14,7 +14,6 @@ PLAN_TOOL = "update_plan"
 LIVE_LINES = 12
 TAIL_LINES = 3
 KEPT_LINES = 100
-CODE_LINES = 12
 
 _NOTE = re.compile(r"\[([a-z].{0,9998})\]")
 """A note in brackets at the end of output, as the tools `shell` and `run_code` write it."""
@@ -174,13 +173,13 @@ def _format_nested_event(event: Event, width: int) -> str:
             return ""
 
 
-def get_code_lines(call: ToolCall) -> list[str]:
-    """Return the first lines of a call's code, or an empty list for code of one line."""
-    code = call.parse_arguments().get("code")
+def split_code(call: ToolCall) -> tuple[list[str], str]:
+    """Return the lines of a call's code or command, and its other arguments in one line."""
+    arguments = call.parse_arguments()
+    code = arguments.pop("code" if "code" in arguments else "command", "")
     lines = escape_controls(code).strip("\n").split("\n") if isinstance(code, str) else []
-    if len(lines) > CODE_LINES:
-        lines = [*lines[: CODE_LINES - 1], f"… {len(lines) - CODE_LINES + 1:,} more lines"]
-    return lines if len(lines) > 1 else []
+    others = call.model_copy(update={"arguments": json.dumps(arguments)})
+    return lines, describe_call(others, MAX_LINE)
 
 
 def describe_call(call: ToolCall, width: int) -> str:

@@ -373,6 +373,33 @@ def test_a_long_command_is_wrapped_and_not_cut():
     )
 
 
+@pytest.mark.parametrize("name", ["command", "code"])
+def test_the_lines_of_a_command_are_shown_as_they_are(name):
+    heredoc = "python3 - <<'EOF'\nfor i in range(3):\n    if i  % 2:\n\tprint('odd', '\x1b')\n\nEOF\n"
+    shown = draw(ToolStarted(call=call(**{name: heredoc}, timeout_s=5)), is_terminal=True)
+    assert [row.rstrip() for row in shown.splitlines()] == [
+        "▸ shell  python3 - <<'EOF'",
+        "         for i in range(3):",
+        "             if i  % 2:",
+        "                 print('odd', '\\x1b')",
+        "",
+        "         EOF",
+        "         · timeout_s=5",
+    ]
+    assert draw(ToolStarted(call=call(**{name: "grep 'a   b' f", "access": "network"}))) == (
+        "▸ shell  grep 'a   b' f · access=network"
+    )
+
+
+def test_of_a_long_command_the_first_lines_and_the_count_are_shown():
+    long = ToolStarted(call=call(command="\n".join(["x" * 900, *map(str, range(1, 30))]), access="network"))
+    rows = [row.strip() for row in draw(long, width=60, is_terminal=True).splitlines()]
+    assert rows[4].endswith("x…")
+    assert rows[5:] == ["1", "2", "3", "4", "5", "6", "… 23 more lines", "· access=network"]
+    twelve = ToolStarted(call=call(command="\n".join("abcdefghijkl")))
+    assert len(draw(twelve, is_terminal=True).splitlines()) == 12
+
+
 def test_the_plan_is_drawn_without_its_call():
     tasks = (Task(description="look", status="complete"), Task(description="mend", status="in-progress"))
     plan = call("update_plan", tasks=[])
