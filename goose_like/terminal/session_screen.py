@@ -123,8 +123,8 @@ class SessionScreen(Notifier):
                 if len(self._calls) == 1:  # else the entry can belong to any call
                     self.renderer.print_head(*self._calls.values())
                 self.renderer.print_event(event)
-            case events.Asked():
-                if asking := self._calls.get(current_call.get("")):
+            case events.Asked(question=question):
+                if asking := self._find_asking(question.text):
                     self.renderer.print_head(asking)
                 self.renderer.print_event(event)
             case events.ArtifactShown(call_id=call_id):
@@ -156,6 +156,12 @@ class SessionScreen(Notifier):
                 asking.is_asking = False
             for running in self._calls.values():
                 running.skip_time(time.monotonic() - asked_at)
+
+    def _find_asking(self, text: str) -> RunningCall | None:
+        """Find the call that a question is about. A question about a host and an earlier one do not say it."""
+        calls = [*self._calls.values()]
+        fitting = [running for running in calls if running.is_named_in(text)] or (calls if len(calls) == 1 else [])
+        return self._calls.get(current_call.get("")) or next(iter(fitting), None)
 
     def _add_to_queue(self, text: str) -> None:
         self.add_to_queue(text)

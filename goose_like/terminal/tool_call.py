@@ -64,6 +64,11 @@ class RunningCall:
         arguments = self.call.parse_arguments()
         return "waiting for the network" if "url" in arguments or "urls" in arguments else "running"
 
+    def is_named_in(self, text: str) -> bool:
+        """Return whether the text of a question names the command, code, file or page of the call."""
+        arguments = self.call.parse_arguments()
+        return any(str(arguments[name]) in text for name in ("command", "code", "path", "url") if arguments.get(name))
+
     def skip_time(self, seconds: float) -> None:
         """Leave the time of a question out of the time that the call took."""
         if self.started_at is not None:

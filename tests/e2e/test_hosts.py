@@ -31,6 +31,8 @@ def test_a_command_waits_for_the_answer(session, place, key, verdict, answer, ou
     terminal.see(verdict)
     if key in "yn":
         terminal.see("[N] no:")
+        head = "▸ shell  curl -sS http://one.invalid/; echo end\n? connect to one.invalid for: curl"
+        assert terminal.text.count(head) == 2
         terminal.type("n\r")
     terminal.see("as you say")
     terminal.idle()

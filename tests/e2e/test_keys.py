@@ -409,3 +409,19 @@ def test_a_terminal_that_ignores_suspension_keeps_the_prompt(session, place):
     terminal.signal(signal.SIGTERM)
     assert terminal.wait_exit() == 143
     assert place.list_messages() == ["hi"]
+
+
+def test_a_call_stands_before_its_question(session, open_screen):
+    denied = {"calls": [shell("touch a.txt"), shell("touch b.txt") | {"id": "b"}]}
+    terminal = session(denied, "as you say", words=("--approval", "ask"))
+    terminal.type("go\r")
+    for name in ("a.txt", "b.txt"):
+        terminal.see(f"? run: touch {name}")
+        terminal.see("[N] no:")
+        terminal.type("n\r")
+    terminal.see("as you say")
+    assert terminal.leave() == 0
+    terminal = open_screen("session", "resume", "talk")
+    terminal.see("as you say")
+    for number, name in enumerate(("a.txt", "b.txt"), 1):
+        assert f"▸{number} shell  touch {name}\n? run: touch {name}\n  command denied" in terminal.text
