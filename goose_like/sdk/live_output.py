@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from goose_like.core.masking import MaskedBytes
+from goose_like.sessions.output_limit import remove_codes
 
 SHOW_INTERVAL_S = 0.1
 HEAD_BYTES = 2048
@@ -21,12 +22,13 @@ ShowOutput = Callable[[str, int], None]
 class LiveOutput:
     """A filter that shows output as it comes: the first 2 KiB, then at most 4 KiB ten times a second.
 
-    The newest output is always shown. Of a line that is longer, the middle is missing. Secrets are masked.
+    The newest output is always shown. Of a line that is longer, the middle is missing. Secrets are masked,
+    and colors and cursor moves of a terminal are removed, as in the result.
     """
 
     def __init__(self, show: ShowOutput) -> None:
         self._show = show
-        self._waiting = b""
+        self._waiting = self._unfinished = b""
         self._head_bytes = HEAD_BYTES
         self._skipped_lines = 0
         self._is_in_line = False
@@ -36,6 +38,8 @@ class LiveOutput:
 
     def write(self, chunk: bytes) -> None:
         """Show the chunk, now or at the next interval."""
+        # Codes are removed before secrets are masked: a code can stand within a secret.
+        chunk, self._unfinished = remove_codes(self._unfinished + chunk)
         head, rest = chunk[: self._head_bytes], chunk[self._head_bytes :]
         if head:
             self._head_bytes -= len(head)
@@ -51,6 +55,7 @@ class LiveOutput:
         """Show the rest."""
         if self._timer:
             self._timer.cancel()
+        self._waiting, self._unfinished = self._waiting + self._unfinished, b""
         self._flush(is_last=True)
 
     def _flush(self, *, is_last: bool = False) -> None:

@@ -28,6 +28,14 @@ _LINE_END = re.compile(rb"(?<!\r)\r++\n")  # linear also for many \r without \n
 _OVERWRITE = re.compile(rb"\A([^\r\n]*)\r+(?=[^\r\n])")
 
 
+def remove_codes(data: bytes) -> tuple[bytes, bytes]:
+    """Return output without the codes of a terminal, and its end if that may be a half of a code or character."""
+    plain = _CODE.sub(b"", data)
+    unfinished = _UNFINISHED.search(plain, max(0, len(plain) - _MAX_HELD_BYTES))
+    size = unfinished.start() if unfinished else len(plain)
+    return plain[:size], plain[size:]
+
+
 class PlainBytes:
     """A filter that removes the colors and cursor moves of a terminal from output.
 

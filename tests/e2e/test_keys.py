@@ -425,3 +425,13 @@ def test_a_call_stands_before_its_question(session, open_screen):
     terminal.see("as you say")
     for number, name in enumerate(("a.txt", "b.txt"), 1):
         assert f"▸{number} shell  touch {name}\n? run: touch {name}\n  command denied" in terminal.text
+
+
+def test_colours_of_a_command_are_not_shown_as_codes(session, place):
+    os.mkfifo(place.work / "wait")
+    terminal = session({"calls": [shell(r"printf '\033[31mred\033[0m \001\n'; read < wait")]}, "done")
+    terminal.type("go\r")
+    terminal.see("│ red \\x01\n")
+    (place.work / "wait").write_text("\n")
+    terminal.see("done")
+    assert "x1b" not in terminal.text

@@ -65,6 +65,23 @@ def test_of_a_long_line_the_beginning_and_the_end_are_shown(output, start, end):
     assert text.count("�") <= 1  # a character that the end of the first 2 KiB cuts
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+def test_codes_of_a_terminal_are_removed_also_in_pieces(size):
+    output = b"\x1b[1;31mred\x1b[0m \x1b]0;a title\x07\x1b[2Kplain\a\n10%\r50%\r\n\x1b"
+    shown = show(*(output[at : at + size] for at in range(0, len(output), size)), pauses=(True,) * len(output))
+    assert "".join(text for text, _ in shown) == "red plain\a\n10%\r50%\r\n\x1b"
+
+
+def test_of_endless_ends_of_lines_few_wait():
+    shown = show(*[b"\r" * 1_000] * 100, pauses=(True,) * 100)
+    assert sum(len(text) for text, _ in shown[:-1]) > 50_000
+
+
+def test_codes_within_a_secret_do_not_show_it():
+    ((text, _),) = show(b"key sk-ant-api03-\x1b[31mabcdefghijklmnopqrstuvwxyz0123456789\x1b[0m\n")
+    assert "klmnop" not in text
+
+
 def test_many_lines_are_left_out_by_their_number():
     lines = [b"%d\n" % number for number in range(20_000)]
     (first, _), (middle, _), (last, count) = show(b"".join(lines))
