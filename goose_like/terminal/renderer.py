@@ -78,8 +78,10 @@ class Renderer:
             case events.Logged(text=text):
                 text = escape_controls(text)
                 is_diff = text.startswith("--- ") and "\n+++ " in text
-                for line in number_diff_lines(text) if is_diff else [[(f"  {one}", "dim")] for one in text.split("\n")]:
-                    write_line(line)
+                for line in text.split("\n") if not is_diff else ():
+                    write_line([(f"  {line}", "dim")])
+                for numbered in number_diff_lines(text, self.lines) if is_diff else ():
+                    write_line(numbered)
             case events.Asked(question=question):
                 self._print_question(question)
             case events.Answered(question=question, answer=answer):
@@ -292,17 +294,24 @@ def is_failed(result: ToolResult, notes: Sequence[str]) -> bool:
     return result.is_error or any(map(FAILURE_NOTE.match, notes))
 
 
-def number_diff_lines(diff: str) -> Iterator[StyledText]:
-    """Yield the lines of a unified diff with numbers: of removed lines before the change, of others after it."""
+def number_diff_lines(diff: str, lines: LineWriter) -> Iterator[StyledText]:
+    """Yield the lines of a unified diff with numbers: of removed lines before the change, of others after it.
+
+    The rows of a long line stand below each other where `lines` are those of a terminal.
+    """
+    # A log keeps long lines, and folding would load Rich.
+    fold = lines.fold if lines.is_terminal else lambda text, indent: [text]
     before = after = 0
     for line in diff.split("\n"):
         kind, style = line[:1], _DIFF_STYLES.get(line[:1], "dim")
         if hunk := _HUNK.match(line):
             before, after = int(hunk[1]), int(hunk[2])
         if not (before or after) or hunk or kind not in (" ", "+", "-"):
-            yield [(f"  {line}", style if hunk else "dim")]
+            yield [("  " + "\n  ".join(fold(line, 2)), style if hunk else "dim")]
             continue
-        yield [(f"  {before if kind == '-' else after:>4} ", "dim"), (line, style)]
+        number = f"  {before if kind == '-' else after:>4} "
+        indent = len(number) + len(kind)
+        yield [(number, "dim"), (kind + f"\n{' ' * indent}".join(fold(line[1:], indent)), style)]
         before += kind != "+"
         after += kind != "-"
 

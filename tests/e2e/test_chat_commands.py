@@ -134,6 +134,17 @@ def test_undo_brings_the_tree_back(session, place, is_repository):
     terminal.see("goose> go")
 
 
+def test_the_rows_of_a_long_line_of_a_change_stand_below_its_text(session, place):
+    write = {"path": "a.txt", "content": f"{'word ' * 10}{'x' * 80}\n"}
+    terminal = session({"calls": [{"tool": "write_file", "arguments": write}]}, "all done", columns=80)
+    terminal.type("go\r")
+    terminal.see("all done")
+    terminal.idle()
+    terminal.type("/diff\r")
+    row = f"     1 +{'word ' * 10}{'x' * 22}\n        {'x' * 58}\n"
+    terminal.see(row, times=2)
+
+
 def test_undo_asks_before_it_overwrites_what_somebody_else_changed(session, place):
     file = place.work / "a.txt"
     file.write_text("one\n")

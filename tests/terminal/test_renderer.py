@@ -554,6 +554,16 @@ def test_the_lines_of_a_change_have_their_numbers():
     ]
 
 
+def test_a_long_line_of_a_change_is_indented_below_its_text():
+    diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-short\n+\tlong line that  is wider 界界界 than it\n"
+    assert draw(Logged(text=diff), width=30, is_terminal=True).splitlines()[3:6] == [
+        "     1 -short",
+        "     1 +    long line that  is",
+        "         wider 界界界 than it",
+    ]
+    assert draw(Logged(text=f"{diff}+{'x' * 3000}")).splitlines()[-1].endswith("x" * 3000)
+
+
 def test_what_may_be_asked_next_stands_below_the_answer():
     turn = [PromptsSuggested(prompts=("Why?", "And\nthen?")), TextDelta(text="So.\n"), TurnFinished(reason="stop")]
     assert draw(*turn) == "So.\n  → Why?\n  → And then?"

@@ -1,9 +1,10 @@
 """Slash commands that go back: undo, rewind, and the changes since a message."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from goose_like.agent.slash_command import command
@@ -12,6 +13,7 @@ from goose_like.core.errors import UsageError
 from goose_like.core.history import Turn
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.renderer import number_diff_lines
+from goose_like.terminal.wrap import ConsoleLines
 from goose_like.workspace.undo.restore import FileChange, RestorePlan
 
 from .slash_commands import show_rows
@@ -143,10 +145,19 @@ def _show_rest(context: SlashContext, listed: Sequence[object]) -> None:
         context.show(f"  and {len(listed) - _MAX_LISTED:,} more")
 
 
+@dataclass(frozen=True)
+class _NumberedDiff:
+    """A unified diff with line numbers, which Rich renders for the width of its console."""
+
+    text: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        return (Text.assemble(*line) for line in number_diff_lines(self.text, ConsoleLines(console)))
+
+
 async def _show_change(context: SlashContext, plan: RestorePlan, change: FileChange, title: Text) -> None:
     context.show(title)
-    for line in number_diff_lines(escape_controls(await plan.format_diff(change))):
-        context.show(Text.assemble(*line))
+    context.show(_NumberedDiff(escape_controls(await plan.format_diff(change))))
 
 
 async def _plan_restore(context: SlashContext, number: int) -> RestorePlan | None:
