@@ -11,7 +11,7 @@ from goose_like.core.message import ToolResult, Usage
 
 from .escape import cut_line, escape_controls, escape_invisible, to_one_line
 from .lines import MAX_LINE, LineWriter, StyledText
-from .tool_call import FAILURE_NOTE, PLAN_TOOL, RunningCall, describe_call, split_code
+from .tool_call import FAILURE_NOTE, KEPT_LINES, LIVE_LINES, PLAN_TOOL, RunningCall, describe_call, split_code
 
 ERROR_ROWS = 10
 RESULT_ROWS = 2
@@ -207,16 +207,26 @@ class Renderer:
         for row in self.lines.wrap(line, len(gutter)):
             self.lines.write_line(gutter + row, "dim")
 
-    def print_result(self, running: RunningCall, result: ToolResult, *, hint: str = "") -> None:
-        """Print the last lines of a call's output and how the call ended.
+    def wrap_excerpt(self, running: RunningCall, row_count: int) -> list[str]:
+        """Return as much of the first and last output of a call as fits into so many rows."""
+        gutter = f"  │{running.label} "
+        room, line_count = 3 * self.lines.get_room(len(gutter)), row_count - 1
+        while True:
+            head_count = min(line_count // 3, LIVE_LINES)
+            lines = running.get_excerpt(head_count, min(line_count - head_count, KEPT_LINES))
+            fitted = (cut_line(escape_controls(line), room) for line in lines)
+            rows = [gutter + row for line in fitted for row in self.lines.wrap(line, len(gutter))]
+            if len(rows) <= row_count or line_count == 1:
+                return rows[-row_count:]
+            line_count = max(1, min(line_count - 1, line_count * row_count // len(rows)))
 
-        `hint` follows the count of hidden lines, such as the command that shows them.
-        """
+    def print_result(self, running: RunningCall, result: ToolResult) -> None:
+        """Print the last lines of a call's output and how the call ended."""
         body, notes = running.split_result(result.output)
         long = _LEFT_OUT.search(result.output)
         total = len(body) if long or running.is_command else 0
         total += int(long[1].replace(",", "")) - 1 if long and long[1] else 0
-        self._print_tail(running, max(total, running.line_count), hint)
+        self._print_tail(running, max(total, running.line_count))
         is_failure = is_failed(result, notes)
         if running.call.name == PLAN_TOOL:
             if not is_failure:
@@ -233,15 +243,15 @@ class Renderer:
         self._print_end(running, text, *mark)
         self.lines.write_pictures(result)
 
-    def print_stopped(self, running: RunningCall, *, hint: str = "") -> None:
+    def print_stopped(self, running: RunningCall) -> None:
         """Print the last lines of a call that was stopped, and that it was."""
-        self._print_tail(running, running.line_count, hint)
+        self._print_tail(running, running.line_count)
         self._print_end(running, "stopped", "■", "yellow")
 
-    def _print_tail(self, running: RunningCall, total: int, hint: str) -> None:
+    def _print_tail(self, running: RunningCall, total: int) -> None:
         hidden = total - len(running.head) - len(running.tail)
         if running.tail and hidden > 0:
-            self.print_output_line(running, f"… {hidden:,} more line{'s' * (hidden > 1)}{hint}")
+            self.print_output_line(running, f"… {hidden:,} more line{'s' * (hidden > 1)}{running.hint}")
         for line in running.tail:
             self.print_output_line(running, line)
 

@@ -18,12 +18,12 @@ from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import current_call
 
-from .escape import escape_controls, to_one_line
+from .escape import cut_line, escape_controls, to_one_line
 from .input import KEY_HELP, Prompt
 from .interaction import ask_person
 from .markdown_stream import MarkdownStream
 from .renderer import Renderer, is_failed
-from .tool_call import KEPT_LINES, LIVE_LINES, PLAN_TOOL, RunningCall, convert_nested_event, describe_call, number_calls
+from .tool_call import PLAN_TOOL, RunningCall, convert_nested_event, describe_call, number_calls
 from .wrap import ConsoleLines
 
 FRAME_S = 1 / 15
@@ -34,8 +34,8 @@ PLAN_ROWS = 8
 HEAD_ROWS = 3
 TAIL_ROWS = 5
 KEY_COLUMNS = 18
-OTHER_ROWS = 12
-"""Rows of the terminal that unfolded output leaves to the rest."""
+OTHER_ROWS = 6
+"""Rows of the terminal that unfolded output leaves to the rest, without queue and plan."""
 THINKING_CHARACTERS = 400
 BELL_AFTER_S = 10.0
 _DOTS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -102,9 +102,7 @@ class SessionScreen(Notifier):
             case events.MessageCompleted(message=message, is_cut=is_cut):
                 self._complete_message(message, is_cut)
             case events.ToolStarted(call=call):
-                self._last_call = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
-                self._calls[call.id] = self._last_call
-                self._status = ""
+                self._start_call(call)
             case events.ToolProgress(call_id=call_id, text=text, skipped_line_count=count):
                 self._add_output(call_id, text, count)
             case events.SubagentEvent(call_id=call_id, event=inner):
@@ -272,6 +270,12 @@ class SessionScreen(Notifier):
 
     # --- tool calls
 
+    def _start_call(self, call: ToolCall) -> None:
+        if self._last_call and self._last_call.call.id not in self._calls:
+            self._is_unfolded = False  # the output is in the transcript
+        self._last_call = self._calls[call.id] = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
+        self._status = ""
+
     def _add_output(self, call_id: str, text: str, skipped_line_count: int = 0) -> None:
         if running := self._calls.get(call_id):
             running.skip_lines(skipped_line_count)
@@ -291,9 +295,9 @@ class SessionScreen(Notifier):
             running.favor_end()
         self._print_output(running)
         del self._calls[result.call_id]
-        self.finished.append((running.call, result))
+        self._keep_result(running, result)
         self._last_call = running
-        self.renderer.print_result(running, result, hint=f" · /show {len(self.finished)}")
+        self.renderer.print_result(running, result)
         if not running.line_count:  # the output was in the result only; Ctrl-O can unfold it
             running.add_output(f"{result.output}\n", self.renderer.lines.get_room(4))
         self._status = ""
@@ -303,6 +307,7 @@ class SessionScreen(Notifier):
         for call_id, running in self._calls.items():
             stopped = ToolResult(call_id=call_id, output=INTERRUPTED, is_error=True)
             self._print_stopped(running, self.find_result(call_id) or stopped)
+        self._is_unfolded = self._is_unfolded and not self._calls
         self._calls.clear()
 
     def _print_stopped(self, running: RunningCall, result: ToolResult) -> None:
@@ -311,8 +316,12 @@ class SessionScreen(Notifier):
         if not running.line_count and SHOWN_UNTIL_THEN in result.output:  # a resumed session
             self._add_output(running.call.id, result.output.partition(SHOWN_UNTIL_THEN)[2])
         self._print_output(running)
+        self._keep_result(running, result)
+        self.renderer.print_stopped(running)
+
+    def _keep_result(self, running: RunningCall, result: ToolResult) -> None:
         self.finished.append((running.call, result))
-        self.renderer.print_stopped(running, hint=f" · /show {len(self.finished)}")
+        running.hint = f" · /show {len(self.finished)}"
 
     def _print_output(self, running: RunningCall) -> None:
         """Print the head and the first lines of a call that ends."""
@@ -372,7 +381,8 @@ class SessionScreen(Notifier):
                 state = [(f" · {running.state}", "yellow")] if len(self._calls) > 1 and running.is_asking else []
                 yield Text.assemble(*self.renderer.format_call(running), *state)
             if running.is_subagent or not (self._is_unfolded and running is self._last_call):
-                yield from _format_rows(running, running.get_excerpt(HEAD_ROWS, TAIL_ROWS), width)
+                for line in running.get_excerpt(HEAD_ROWS, TAIL_ROWS):
+                    yield Text(f"  │{running.label} {cut_line(escape_controls(line), width - 6)}", "dim")
         if self._is_unfolded and self._last_call and not self._is_running_subagent(self._last_call):
             yield from self._format_unfolded(self._last_call, width)
         if self._shows_keys:
@@ -385,8 +395,7 @@ class SessionScreen(Notifier):
             yield Text(to_one_line(self._status, width - 2), "dim")
         for words in self.get_queue():
             yield Text(f"  ⏎ {to_one_line(words, width - 34)}  ({self.describe_wait()})", "cyan")
-        if any(task.is_open for task in self._plan):
-            yield from (Text.assemble(*row) for row in self.renderer.format_plan_rows(self._plan, PLAN_ROWS))
+        yield from self._format_plan()
 
     def _is_running_subagent(self, running: RunningCall) -> bool:
         return running.is_subagent and running.call.id in self._calls
@@ -404,10 +413,14 @@ class SessionScreen(Notifier):
 
     def _format_unfolded(self, running: RunningCall, width: int) -> Iterator[RenderableType]:
         """Yield as much of the output of a call as fits on the screen."""
-        row_count = max(self._prompt.size.rows - OTHER_ROWS, HEAD_ROWS + TAIL_ROWS)
+        others = OTHER_ROWS + len(self.get_queue()) + len(self._format_plan())
+        row_count = max(self._prompt.size.rows - others, HEAD_ROWS + TAIL_ROWS)
         yield Text(f"  output of {to_one_line(running.call.name, width - 40)} · Ctrl-O folds it", "cyan")
-        head_rows = min(row_count // 3, LIVE_LINES)
-        yield from _format_rows(running, running.get_excerpt(head_rows, min(row_count - head_rows, KEPT_LINES)), width)
+        yield Text("\n".join(self.renderer.wrap_excerpt(running, row_count)), "dim")
+
+    def _format_plan(self) -> list[Text]:
+        rows = self.renderer.format_plan_rows(self._plan, PLAN_ROWS) if any(task.is_open for task in self._plan) else ()
+        return [Text.assemble(*row) for row in rows]
 
     def _format_activity(self, width: int, elapsed_s: float) -> Text:
         dot, activity, time_text = _DOTS[int(elapsed_s * 10) % len(_DOTS)], self._status, f"{elapsed_s:.0f} s"
@@ -425,12 +438,6 @@ class SessionScreen(Notifier):
         """Call the person back after a turn that took long."""
         if self._turn_started_at is not None and time.monotonic() - self._turn_started_at > BELL_AFTER_S:
             self._prompt.alert(self._bell)
-
-
-def _format_rows(running: RunningCall, lines: Iterable[str], width: int) -> Iterator[Text]:
-    """Yield a row for each line of the output of a call."""
-    for line in lines:
-        yield Text(f"  │{running.label} {to_one_line(line, width - 6)}", "dim")
 
 
 class _PrintBuffer(io.StringIO):

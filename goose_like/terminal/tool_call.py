@@ -26,12 +26,14 @@ class RunningCall:
     `is_asking` is true while the person is asked about the call. `is_subagent` is true if a subagent runs for the call:
     its `call_count` calls are output that is folded into one line, and `status` says what it does if it runs no call.
     `label` is the number of the call among parallel calls, or empty. `started_at` is a monotonic time.
+    `hint` follows the count of hidden lines, such as the command that shows them.
     `is_head_printed` is true when no head is wanted any more; the plan has none, because it is shown itself.
     """
 
     def __init__(self, call: ToolCall, label: str, started_at: float | None = None) -> None:
         self.call = call
         self.label = label
+        self.hint = ""
         self.started_at = started_at
         self.is_head_printed = call.name == PLAN_TOOL
         self.line_count = 0
@@ -111,7 +113,7 @@ class RunningCall:
         head = self.head[:head_rows]
         tail = [*(self.head[head_rows:] if is_whole else ()), *lines][-tail_rows:]
         hidden = self.line_count + bool(self.rest) - len(head) - len(tail)
-        return [*head, f"… {hidden:,} more lines", *tail]
+        return [*head, f"… {hidden:,} more lines{self.hint}", *tail]
 
     def _extend_rest(self, piece: str) -> None:
         """Extend the unfinished line. A carriage return restarts it; at the end it can be half of a line end."""

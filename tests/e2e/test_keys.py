@@ -360,6 +360,8 @@ def test_ctrl_o_unfolds_and_folds_the_last_output(session):
     terminal.see("  │ 2990\n")
     terminal.type(ESC)
     terminal.see("■ cancelled")
+    terminal.wait_gone("2990")
+    terminal.type("\x0f")
     terminal.see("  │ 2990\n")
     terminal.type("\x0f")
     terminal.wait_gone("2990")
@@ -368,6 +370,33 @@ def test_ctrl_o_unfolds_and_folds_the_last_output(session):
     terminal.type("/cost\r")
     terminal.see("last turn")
     terminal.wait_gone("2990")
+
+
+def test_unfolded_output_fills_the_screen_and_is_folded_by_the_next_call(session, place):
+    os.mkfifo(place.work / "wait")
+    code = r"printf 'if x:\n    a  b\n\tc\n'; seq 4 40"
+    steps = {"calls": [shell(f"{code}; read < wait; exit")]}, {"calls": [LONG["calls"][0] | {"id": "b"}]}
+    terminal = session(*steps, columns=80, rows=24)
+    terminal.type("go\r")
+    indented = "  │ if x:\n  │     a  b\n  │         c\n"
+    terminal.see(f"{indented}  │ … 32 more lines\n")
+    terminal.type("\x0f")
+    terminal.see(f"{indented}  │ 4\n  │ 5\n  │ … 23 more lines\n  │ 29\n")
+    assert len([row for row in terminal.rows if row.startswith("  │ ")]) == 18
+    (place.work / "wait").write_text("\n")
+    terminal.see("  │ … 2,992 more lines\n")
+    assert "output of shell" not in "\n".join(terminal.rows)
+
+
+def test_unfolded_output_names_the_command_that_shows_all_of_it(session):
+    terminal = session({"calls": [shell(f"seq 40; echo {'y' * 100}")]}, "done", columns=80, rows=24)
+    terminal.type("go\r")
+    terminal.see("done")
+    terminal.idle()
+    terminal.type("\x0f")
+    terminal.see("  │ 5\n  │ … 25 more lines · /show 1\n  │ 31\n")
+    assert terminal.rows.count(f"  │ {'y' * 76}") == 1
+    assert len([row for row in terminal.rows if row.startswith("  │ ")]) == 18
 
 
 @pytest.mark.parametrize(
