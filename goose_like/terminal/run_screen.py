@@ -11,7 +11,7 @@ from goose_like.core.notifier import Notifier
 from .escape import escape_controls, to_one_line
 from .lines import LineWriter
 from .renderer import Renderer
-from .tool_call import LIVE_LINES, RunningCall, convert_nested_event, fit_line, number_calls
+from .tool_call import LIVE_LINES, RunningCall, convert_nested_event, fit_line, label_calls
 
 _STREAM_TAIL_CHARACTERS = 200
 
@@ -103,7 +103,7 @@ class RunScreen(Screen):
             self.renderer.lines.write_text(escape_controls(text))
 
     def _complete_message(self, message: Message, is_cut: bool) -> None:
-        self._labels = number_calls(message)
+        self._labels = label_calls(message)
         self._stream_tail = ""
         self._is_cut = is_cut
         lines = self.renderer.lines

@@ -23,7 +23,7 @@ from .input import KEY_HELP, Prompt
 from .interaction import ask_person
 from .markdown_stream import MarkdownStream
 from .renderer import Renderer, is_failed
-from .tool_call import PLAN_TOOL, RunningCall, convert_nested_event, describe_call, number_calls
+from .tool_call import PLAN_TOOL, RunningCall, convert_nested_event, describe_call, label_calls
 from .wrap import ConsoleLines
 
 FRAME_S = 1 / 15
@@ -31,8 +31,7 @@ TICK_S = 0.1
 OPEN_ROWS = 12
 MESSAGE_ROWS = 12
 PLAN_ROWS = 8
-HEAD_ROWS = 3
-TAIL_ROWS = 5
+HEAD_ROWS, TAIL_ROWS = 3, 5
 KEY_COLUMNS = 18
 OTHER_ROWS = 6
 """Rows of the terminal that unfolded output leaves to the rest, without queue and plan."""
@@ -251,7 +250,7 @@ class SessionScreen(Notifier):
         lines = self.renderer.lines
         self._console.print(self._answer.finish(self._console.width))
         self._answer, self._has_answer_text, self._thought = MarkdownStream(), False, ""
-        self._labels = number_calls(message)
+        self._labels = label_calls(message)
         if is_cut:
             lines.write_line("(cut off)", "yellow")
 

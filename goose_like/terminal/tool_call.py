@@ -3,6 +3,7 @@
 import json
 import re
 from collections import deque
+from string import ascii_lowercase
 
 from goose_like.core.events import Event, Retrying, Status, SubagentEvent, ToolFinished, ToolProgress, ToolStarted
 from goose_like.core.message import Message, ToolCall
@@ -25,7 +26,7 @@ class RunningCall:
 
     `is_asking` is true while the person is asked about the call. `is_subagent` is true if a subagent runs for the call:
     its `call_count` calls are output that is folded into one line, and `status` says what it does if it runs no call.
-    `label` is the number of the call among parallel calls, or empty. `started_at` is a monotonic time.
+    `label` is the letter of the call among parallel calls, or empty. `started_at` is a monotonic time.
     `hint` follows the count of hidden lines, such as the command that shows them.
     `is_head_printed` is true when no head is wanted any more; the plan has none, because it is shown itself.
     """
@@ -140,10 +141,14 @@ class RunningCall:
         return body, sorted(notes, key=lambda note: not FAILURE_NOTE.match(note))
 
 
-def number_calls(message: Message) -> dict[str, str]:
-    """Return a number for each of several parallel calls; a single call needs none, and the plan has none."""
+def label_calls(message: Message) -> dict[str, str]:
+    """Return a letter for each of several parallel calls; a single call needs none, and the plan has none.
+
+    `/show` takes numbers, which count the calls of the whole session.
+    """
     ids = [call.id for call in message.tool_calls if call.name != PLAN_TOOL]
-    return {call_id: str(number) for number, call_id in enumerate(ids, 1)} if len(ids) > 1 else {}
+    letters = [f"{ascii_lowercase[index % 26]}{index // 26 or ''}" for index in range(len(ids))]
+    return dict(zip(ids, letters, strict=True)) if len(ids) > 1 else {}
 
 
 def fit_line(line: str, dropped: int, width: int) -> str:

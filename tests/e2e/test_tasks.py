@@ -78,9 +78,9 @@ def test_each_delegate_is_a_line_that_unfolds(session, repository):
     for number, task in enumerate(("one", "two"), 1):
         terminal.see(f"▸{number} delegate  {task} · 1 call · ▸ shell sleep 600")
     terminal.type("\x0f")  # Ctrl-O unfolds them
-    terminal.see("  │2 ▸ shell sleep 600")
+    terminal.see("  │b ▸ shell sleep 600")
     terminal.type("\x0f")
-    terminal.wait_gone("  │2 ▸ shell sleep 600")
+    terminal.wait_gone("  │b ▸ shell sleep 600")
     terminal.type("\x03")
     terminal.idle()
     assert terminal.leave() == 0

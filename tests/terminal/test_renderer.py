@@ -210,12 +210,12 @@ def test_calls_side_by_side_are_told_by_number():
         ToolFinished(result=ToolResult(call_id="a", output="from one\n[exit code 1]")),
     )
     assert shown.splitlines() == [
-        "▸1 shell  one",
-        "▸2 shell  two",
-        "  │2 from two",
-        "  │1 from one",
-        "  ✓2 T",
-        "  ✗1 exit code 1 · T",
+        "▸a shell  one",
+        "▸b shell  two",
+        "  │b from two",
+        "  │a from one",
+        "  ✓b T",
+        "  ✗a exit code 1 · T",
     ]
 
 
@@ -241,14 +241,14 @@ def test_what_a_delegate_does_stands_below_its_call():
         ToolFinished(result=ToolResult(call_id="a", output="One file.\n[took 2 steps]")),
     )
     assert shown.splitlines() == [
-        "▸1 delegate  look",
-        "▸2 delegate  more",
-        "  │2 ▸ shell ls \\x1b[31m",
-        "  │1 ▸ read_file x",
-        "  │1 ✗ no such file",
-        "  │1 ▸ ▸ shell deep",
-        "  ✓2 took 1 step · T",
-        "  ✓1 took 2 steps · T",
+        "▸a delegate  look",
+        "▸b delegate  more",
+        "  │b ▸ shell ls \\x1b[31m",
+        "  │a ▸ read_file x",
+        "  │a ✗ no such file",
+        "  │a ▸ ▸ shell deep",
+        "  ✓b took 1 step · T",
+        "  ✓a took 2 steps · T",
     ]
 
 
