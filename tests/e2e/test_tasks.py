@@ -75,8 +75,8 @@ def test_each_delegate_is_a_line_that_unfolds(session, repository):
     steps = [{"calls": [delegate("one"), delegate("two")]}, {"calls": [WAIT]}, {"calls": [WAIT]}]
     terminal = session(*steps)
     terminal.type("go\r")
-    for number, task in enumerate(("one", "two"), 1):
-        terminal.see(f"▸{number} delegate  {task} · 1 call · ▸ shell sleep 600")
+    for letter, task in (("a", "one"), ("b", "two")):
+        terminal.see(f"▸{letter} delegate  {task} · 1 call · ▸ shell sleep 600")
     terminal.type("\x0f")  # Ctrl-O unfolds them
     terminal.see("  │b ▸ shell sleep 600")
     terminal.type("\x0f")
