@@ -72,16 +72,19 @@ class Tee(Notifier):
 
 
 def render_plain_text(renderable: object) -> str:
-    """Render a string or Rich renderable as text without styles, as wide as the terminal (80 columns without one)."""
+    """Render a string or Rich renderable as text without styles, for a terminal (80 columns without one).
+
+    Two columns are left for the indentation of log entries. Lines have no blanks at their end.
+    """
     if isinstance(renderable, str):
         return renderable
     from rich.console import Console  # slow to import, and rarely needed
 
-    width = shutil.get_terminal_size().columns
+    width = max(shutil.get_terminal_size().columns - 2, 20)
     console = Console(no_color=True, width=width, force_terminal=False, markup=False, emoji=False)
     with console.capture() as capture:
         console.print(renderable)
-    return capture.get().rstrip("\n")
+    return "\n".join(map(str.rstrip, capture.get().rstrip("\n").split("\n")))
 
 
 def strip_markup(text: str) -> str:

@@ -19,6 +19,16 @@ def test_log_takes_text_and_renderables():
     assert status == Status(text="working")
 
 
+def test_a_logged_table_fits_the_terminal_with_its_indentation(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    recorder, table = Recorder(), Table.grid(expand=True)
+    table.add_row("/name", "word " * 40)
+    recorder.log(table)
+    rows = recorder.events[0].text.split("\n")
+    assert max(map(len, rows)) <= 58
+    assert rows == [row.rstrip() for row in rows]
+
+
 async def test_tee():
     one, two = Recorder(), Recorder()
     Tee(one, two).log("x")
