@@ -452,8 +452,9 @@ def test_a_call_stands_before_its_question(session, open_screen):
     assert terminal.leave() == 0
     terminal = open_screen("session", "resume", "talk")
     terminal.see("as you say")
-    for number, name in enumerate(("a.txt", "b.txt"), 1):
-        assert f"▸{number} shell  touch {name}\n? run: touch {name}\n  command denied" in terminal.text
+    for letter in "ab":
+        name = f"{letter}.txt"
+        assert f"▸{letter} shell  touch {name}\n? run: touch {name}\n  command denied" in terminal.text
 
 
 def test_colours_of_a_command_are_not_shown_as_codes(session, place):
