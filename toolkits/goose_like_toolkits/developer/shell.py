@@ -49,7 +49,7 @@ _NO_NETWORK = re.compile(
     "Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known"
     "|exit code (6 of curl|4 of wget)"  # with their options for less output
 )
-_TMP_PATH = re.compile(r"(?<![\w.-])/tmp/[\w.-]+")
+_TMP_PATH = re.compile(r"(?<![\w.-])/tmp/[\w./-]*[\w-]")
 _MISSING_IN_TMP = re.compile(r"/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/")
 _ASSIGNMENT = re.compile(r"\w+=")
 _COMPARING = ("grep", "egrep", "rg", "diff", "cmp")
@@ -241,11 +241,7 @@ class Shell:
             *(self._advise(text, access, code or 0) if code or why_stopped else []),
             *self._update_state(before, state, command),
             *_find_emptied(full),
-            *(
-                f"the file {path} is {IN_PRIVATE_TMP}"
-                for path in self._find_private_files(command)
-                if path not in private
-            ),
+            *_describe_private([path for path in self._find_private_files(command) if path not in private]),
             *await self._workspace.inspect_changes(),
             *([why_stopped] if why_stopped else []),
         ]
@@ -257,7 +253,7 @@ class Shell:
     def _find_private_files(self, command: str) -> list[str]:
         """Find the existing files below the sandbox's own /tmp that a command names."""
         paths = dict.fromkeys(_TMP_PATH.findall(command))
-        return [path for path in paths if self._workspace.is_private(path) and self._workspace.resolve(path).exists()]
+        return [path for path in paths if self._workspace.is_private(path) and self._workspace.resolve(path).is_file()]
 
     async def _follow(
         self, command: str, process: Process, timeout_s: float, output: LimitedOutput, *, stops: bool
@@ -361,6 +357,12 @@ def _describe_pipe(command: str, codes: Sequence[int], text: str) -> Iterator[st
         if code not in (0, 128 + signal.SIGPIPE) and not (code == 1 and program in _COMPARING):
             who = f"{program}, " if program else ""
             yield f"{describe_exit(code)} of {who}command {place} of the pipe"
+
+
+def _describe_private(paths: Sequence[str]) -> Iterator[str]:
+    if paths:
+        what = f"the file {paths[0]} is" if len(paths) == 1 else f"the files {', '.join(paths)} are"
+        yield f"{what} {IN_PRIVATE_TMP}"
 
 
 def _find_programs(command: str) -> list[str]:
