@@ -94,7 +94,7 @@ def read_rules(text: str, root: Path) -> Iterator[str]:
 def _translate_entry(entry: str, root: Path) -> list[str] | None:
     """Return the rules of a tool of other agents, or None if the entry is none."""
     name, pattern = parse_tool(entry) or ("", "")
-    if name.lower() == "bash":
+    if name == "Bash" or (name.lower() == "bash" and pattern):  # `bash` alone is the command
         return [make_command_rule(pattern)]
     if name in _FILE_TOOLS:
         return [make_path_rule(pattern, root)]

@@ -1,4 +1,4 @@
-"""The command `goose-like serve`; light, because every start of goose-like imports this module."""
+"""The command `goose-like serve`."""
 
 from typing import Annotated, Any
 

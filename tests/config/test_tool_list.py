@@ -1,11 +1,13 @@
 """Tests of lists of tools: how they are split, and that an entry is a name or a name with a pattern, or nothing."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from goose_like.config.tool_list import ToolList, parse_tool
+from goose_like.config.tool_list import ToolList, parse_tool, read_rules
 
 LISTS: TypeAdapter[tuple[str, ...]] = TypeAdapter(ToolList)
 
@@ -63,3 +65,17 @@ def test_no_pattern_is_lost(text):
             name, pattern = parsed
             assert entry in (name, f"{name}({entry[len(name) + 1 : -1]})")
             assert ("(" in entry) == bool(pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("git push, path:docs/**", ["git push", "path:docs/**"]),
+        ("Bash", ["*"]),
+        ("bash", ["bash"]),  # the command, not every command
+        ("bash(ls)", ["ls"]),
+        ("Read Edit(src/*) WebFetch(domain:x.org)", ["path:/w/src/*", "domain:x.org"]),
+    ],
+)
+def test_rules_and_tools_of_other_agents(text, rules):
+    assert [*read_rules(text, Path("/w"))] == rules

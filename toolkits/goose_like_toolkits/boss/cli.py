@@ -1,4 +1,4 @@
-"""The command `goose-like boss`. Every start imports this module, so it imports little itself."""
+"""The command `goose-like boss`."""
 
 from pathlib import Path
 from typing import Annotated

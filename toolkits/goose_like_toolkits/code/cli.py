@@ -1,4 +1,4 @@
-"""Command `goose-like plugin` for the plugins of a project. Imports nothing heavy, because every start imports it."""
+"""The command `goose-like plugin` for the plugins of a project."""
 
 import os
 from pathlib import Path

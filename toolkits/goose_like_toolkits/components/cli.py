@@ -1,4 +1,4 @@
-"""`goose-like component`: components by hand. Every start imports this file, so its imports stay light."""
+"""The command `goose-like component`: components by hand."""
 
 import sys
 from pathlib import Path

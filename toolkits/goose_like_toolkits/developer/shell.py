@@ -234,10 +234,9 @@ class Shell:
         codes = state.codes if state else ()
         has_failed_part = any(codes) or (state is None and "|" in command)
         failures = [describe_exit(code)] if code else [*_describe_pipe(command, codes, text)]
-        evidence = "\n".join([text, *failures, f"exit code {code} of {_find_programs(command)[-1]}"])
         notes = [
             *failures,
-            *(self._explain_network(process, evidence, access) if code or has_failed_part else []),
+            *(self._explain_network(process, command, [text, *failures], access) if code or has_failed_part else []),
             *(self._advise(text, access, code or 0) if code or why_stopped else []),
             *self._update_state(before, state, command),
             *_find_emptied(full),
@@ -315,8 +314,9 @@ class Shell:
         if after.jobs:
             yield f"in the background, process {', '.join(after.jobs)} keeps running unseen until you kill it"
 
-    def _explain_network(self, process: Process, text: str, access: Access) -> Iterator[str]:
+    def _explain_network(self, process: Process, command: str, shown: Sequence[str], access: Access) -> Iterator[str]:
         """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""
+        text = "\n".join([*shown, f"{shown[-1]} of {_find_programs(command)[-1]}"])
         has_network = self._workspace.has_network or access != "workspace"
         has_proxy = PROXY_VARIABLES.items() <= process.variables.items()
         way = 'call shell with access="network"' if self._workspace.can_ask_for_network else "do without it"
