@@ -15,7 +15,7 @@ class GooseLikeError(Exception):
 
 
 class UsageError(GooseLikeError):
-    """A wrong command line."""
+    """A wrong command line, or a wrong file or schema that it names."""
 
     exit_code = 2
 
@@ -44,6 +44,10 @@ class DeniedError(GooseLikeError):
     exit_code = 6
 
 
+class PromptBlockedError(DeniedError):
+    """A message of the person that a toolkit does not let through. No turn starts."""
+
+
 class SandboxError(GooseLikeError):
     """A machine on which commands cannot be sandboxed."""
 
@@ -64,13 +68,21 @@ class ProviderError(GooseLikeError):
     """A model that gave no usable answer.
 
     `is_retryable`: the same request may succeed later. `retry_after_s`: the wait that the server asked for.
-    `max_attempts`: the number of attempts that are worth while, if fewer than usual.
+    `max_attempts`: the number of attempts that are worth while, if fewer than usual. `refusal`: the server's reason
+    for refusing the request, if it was one about the content of the request.
     """
 
     is_retryable = False
+    refusal: str = ""
     max_attempts: int | None = None
 
-    def __init__(self, text: str, *, is_retryable: bool | None = None, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        is_retryable: bool | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(text)
         if is_retryable is not None:
             self.is_retryable = is_retryable
@@ -97,7 +109,11 @@ class ModelUnavailableError(ProviderError):
 
 
 class ContextLengthError(ProviderError):
-    """A request longer than the model's context window."""
+    """A request that is longer than the model's context window, or larger than the server takes."""
+
+
+class AnswerRefusedError(ProviderError):
+    """A model that declined to answer, or a filter of its server that stopped the answer."""
 
 
 class BrokenStreamError(ProviderError):
@@ -107,21 +123,49 @@ class BrokenStreamError(ProviderError):
     is_retryable = True
 
 
+def list_inner_errors(error: BaseException) -> list[BaseException]:
+    """List the errors in an exception group, also in groups within it. Another error stands for itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    inner: list[BaseException] = []
+    for each in error.exceptions:
+        inner += list_inner_errors(each)
+    return inner
+
+
 def find_foreign_frames(error: BaseException, module: object) -> list[str]:
     """Find the stack frames of an error that lie in the top-level package of `module`.
 
-    Each frame is `module:line in function: source`, the newest last.
+    Each frame is `module:line in function: source`, the newest last. An error that was raised because of another one
+    has its frames: a thread turns `sys.exit` into such an error.
     """
+    frames = _list_frames(error, module)
+    if not frames and error.__cause__:
+        return find_foreign_frames(error.__cause__, module)
+    return frames
+
+
+def _list_frames(error: BaseException, module: object) -> list[str]:
     package = str(module).partition(".")[0]
-    modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return [
-        f"{name}:{frame.lineno} in {frame.name}: {frame.line}"
-        for name, frame in zip(modules, traceback.extract_tb(error.__traceback__), strict=True)
-        if name.partition(".")[0] == package
-    ]
+    # The summaries have the lines of the source, and only the frames have the names of the modules.
+    frames = traceback.walk_tb(error.__traceback__)
+    summaries = traceback.extract_tb(error.__traceback__)
+    descriptions = []
+    for (frame, _), summary in zip(frames, summaries, strict=True):
+        name = str(frame.f_globals.get("__name__"))
+        if name.partition(".")[0] == package:
+            descriptions.append(f"{name}:{summary.lineno} in {summary.name}: {summary.line}")
+    return descriptions
 
 
 def describe_foreign_error(error: BaseException, module: object) -> str:
     """Describe an error in one line: its type, its message and the newest frame in the package of `module`."""
-    place = find_foreign_frames(error, module)[-1:]
-    return "; ".join([f"{type(error).__name__}: {error}", *(f"at {frame}" for frame in place)])
+    parts = []
+    if isinstance(error, BaseExceptionGroup):
+        parts.append(f"{type(error).__name__}: {error}")
+    for each in list_inner_errors(error):
+        parts.append(f"{type(each).__name__}: {each}")
+        frames = find_foreign_frames(each, module)
+        if frames:
+            parts.append(f"at {frames[-1]}")
+    return "; ".join(parts)

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from .message import FrozenModel, JsonData, Message, ToolCall, ToolResult, Usage, Utf8Text
+from .format_version import SESSION_FORMAT
+from .message import FrozenModel, JsonData, Message, SavedToolSpec, ToolCall, ToolResult, Usage, Utf8Text
 
 PermissionKind = Literal[
     "command", "change", "deletion", "network", "domain", "outside", "repository", "sandbox", "install", "tool"
@@ -22,6 +23,22 @@ PermissionKind = Literal[
 `sandbox`: a command without a sandbox. `install`: packages that a component of somebody else needs.
 `tool`: a tool call that a rule of the person asks about. `deletion`: a command that loses what undo cannot keep.
 """
+
+ToolKind = Literal["read", "edit", "execute", "search", "fetch", "think", "other"]
+"""What the calls of a tool do, for front-ends that show an icon for each kind.
+
+`read`: looks at something here. `edit`: changes files. `execute`: runs a command or code. `search`: looks for something
+in many places. `fetch`: gets something from elsewhere. `think`: plans, reasons or hands work to a subagent.
+"""
+
+CallDisplay = Literal["whole", "name", "nothing"]
+"""How much of a call a screen shows: all of it, its name without its arguments, or nothing.
+
+The rest is shown in another way: the arguments as a question, or the whole call as the plan.
+"""
+
+AnswerChoice = Literal["allow", "allow_prefix", "allow_always", "deny"]
+"""An answer to a question. `Answer` explains each."""
 
 # --- values that events carry
 
@@ -37,6 +54,18 @@ class Task(FrozenModel):
         """True while there is work left to do."""
         return self.status in ("planned", "in-progress")
 
+    @property
+    def mark(self) -> str:
+        """One character that shows the status."""
+        return {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}[self.status]
+
+
+class AnswerOption(FrozenModel):
+    """One possible answer to a question. `label` is a word or two for people."""
+
+    choice: AnswerChoice
+    label: str
+
 
 class Question(FrozenModel):
     """A question that only the user may answer.
@@ -44,7 +73,8 @@ class Question(FrozenModel):
     `kind` is a permission, `trust` (trust a project folder) or `text` (a free-text question). `subject` is the thing in
     question, `text` the question in one sentence, and `detail` the complete content when `text` does not hold it, for
     example the diff of a file. `prefix` says what the answer `allow_prefix` would allow until the session ends, such as
-    `git push`; if it is empty, there is no such answer.
+    `git push`; if it is empty, there is no such answer. `call_id` is the tool call that asks; the journal sets it, and
+    it is empty if no call asks.
     """
 
     kind: PermissionKind | Literal["trust", "text"]
@@ -52,11 +82,26 @@ class Question(FrozenModel):
     text: Utf8Text
     detail: Utf8Text = ""
     prefix: Utf8Text = Field(default="", exclude_if=operator.not_)
+    call_id: Utf8Text = Field(default="", exclude_if=operator.not_)
 
     @property
     def can_be_remembered(self) -> bool:
         """True when the answer may hold in later sessions: the subject names everything that would be allowed."""
         return self.kind not in ("repository", "sandbox", "text")
+
+    @property
+    def options(self) -> tuple[AnswerOption, ...]:
+        """The possible answers, the narrowest first and `deny` last. A free-text question has none: it wants a text."""
+        if self.kind == "text":
+            return ()
+        once = "this time" if self.kind == "trust" else "once"
+        options = [AnswerOption(choice="allow", label=once)]
+        if self.prefix:
+            options.append(AnswerOption(choice="allow_prefix", label=f"session: {self.prefix}"))
+        if self.can_be_remembered:
+            options.append(AnswerOption(choice="allow_always", label="always"))
+        options.append(AnswerOption(choice="deny", label="no"))
+        return tuple(options)
 
 
 class Answer(FrozenModel):
@@ -67,7 +112,7 @@ class Answer(FrozenModel):
     or is the reason for a denial; it may be empty.
     """
 
-    choice: Literal["allow", "allow_prefix", "allow_always", "deny"] = "deny"
+    choice: AnswerChoice = "deny"
     by: Literal["person", "profile", "nobody"] = "nobody"
     text: Utf8Text = Field(default="", exclude_if=operator.not_)
 
@@ -85,13 +130,17 @@ class Chart(FrozenModel):
     y: tuple[Utf8Text, ...] = Field(min_length=1)
 
 
+Row = dict[Utf8Text, JsonData]
+"""A row of a table: its values by the name of the column."""
+
+
 class Artifact(FrozenModel):
     """Something for people to look at: a table, a chart, an HTML page or text."""
 
     kind: Literal["table", "chart", "html", "text"]
     name: Utf8Text
     description: Utf8Text = ""
-    rows: tuple[dict[Utf8Text, JsonData], ...] = Field(default=(), exclude_if=operator.not_)
+    rows: tuple[Row, ...] = Field(default=(), exclude_if=operator.not_)
     text: Utf8Text = Field(default="", exclude_if=operator.not_)
     chart: Chart | None = Field(default=None, exclude_if=operator.not_)
 
@@ -103,7 +152,8 @@ class SessionStarted(FrozenModel):
     """A process opened the session. A resumed session has one such event for each process.
 
     `is_resumed`: the process continues a turn that a killed process left, and the open calls stay open. `sandbox` and
-    `approval` are the modes of the profile; they are empty in old files.
+    `approval` are the modes of the profile; they are empty in old files. `format` is the version of the file format.
+    `displays` has the tools whose calls are not shown as a whole, by name.
     """
 
     type: Literal["session_started"] = "session_started"
@@ -116,11 +166,16 @@ class SessionStarted(FrozenModel):
     is_resumed: bool = Field(default=False, exclude_if=operator.not_)
     sandbox: str = Field(default="", exclude_if=operator.not_)
     approval: str = Field(default="", exclude_if=operator.not_)
+    displays: dict[str, CallDisplay] = Field(default={}, exclude_if=operator.not_)
+    format: int = SESSION_FORMAT
 
     @property
     def mode(self) -> str:
         """The approval and the sandbox in effect, for people. Empty if they are unknown."""
-        return " · ".join(filter(None, (self.approval, "read-only" if self.approval == "plan" else self.sandbox)))
+        # Nothing is written while a plan is made.
+        sandbox = "read-only" if self.approval == "plan" else self.sandbox
+        known = filter(None, (self.approval, sandbox))
+        return " · ".join(known)
 
 
 class ModeRestricted(FrozenModel):
@@ -131,24 +186,63 @@ class ModeRestricted(FrozenModel):
     approval: str
 
 
+class PromptRecorded(FrozenModel):
+    """The system prompt and the tools, which precede the conversation in each request.
+
+    Both stay as they are, so that vendors keep their caches and accept earlier thinking. `model` is the label
+    `provider:name` of the first model, and `effort` its effort; an empty one is the default of the server.
+    """
+
+    type: Literal["prompt_recorded"] = "prompt_recorded"
+    system: Utf8Text
+    tools: tuple[SavedToolSpec, ...]
+    model: str = ""
+    effort: str = Field(default="", exclude_if=operator.not_)
+
+
+class PromptChanged(FrozenModel):
+    """A change of the prompt. A message tells the model, and the recorded prompt stays.
+
+    `text` is for the model. `system` is the whole system prompt as it should be, `tools` are new tools, `changed_tools`
+    are known ones whose description is another one, and `unavailable` names all tools that cannot be used now. An
+    `effort` of None is that of before.
+    """
+
+    type: Literal["prompt_changed"] = "prompt_changed"
+    text: Utf8Text = ""
+    system: Utf8Text
+    tools: tuple[SavedToolSpec, ...] = Field(default=(), exclude_if=operator.not_)
+    changed_tools: tuple[SavedToolSpec, ...] = Field(default=(), exclude_if=operator.not_)
+    unavailable: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
+    effort: str | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
 class TurnStarted(FrozenModel):
-    """The user sent a message. `is_read_only`: nothing may be changed in this turn."""
+    """The user sent a message. `is_read_only`: nothing may be changed in this turn.
+
+    `is_fresh`: in this turn the model does not see what came before.
+    """
 
     type: Literal["turn_started"] = "turn_started"
     message: Message
     is_read_only: bool = Field(default=False, exclude_if=operator.not_)
+    is_fresh: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class MessageCompleted(FrozenModel):
     """The model finished a message. `is_cut`: it was cancelled, broke off or reached its length limit.
 
-    `model` is the label `provider:name` of another model than the session's processor.
+    `lacks_call`: the server announced a tool call, and none came. `withheld` names the reasons for which the server
+    kept earlier reasoning from the model. `model` is the label `provider:name` of another model than the session's
+    processor.
     """
 
     type: Literal["message_completed"] = "message_completed"
     message: Message
     usage: Usage = Usage()
     is_cut: bool = False
+    lacks_call: bool = Field(default=False, exclude_if=operator.not_)
+    withheld: tuple[str, ...] = Field(default=(), exclude_if=operator.not_)
     model: str = Field(default="", exclude_if=operator.not_)
 
 
@@ -173,6 +267,18 @@ class Logged(FrozenModel):
     text: Utf8Text
 
 
+class FileChanged(FrozenModel):
+    """A tool call changed a file. `path` is absolute.
+
+    `diff` is a unified diff, which may be cut. It is empty if there is none to show, as for a binary file.
+    """
+
+    type: Literal["file_changed"] = "file_changed"
+    call_id: Utf8Text
+    path: Utf8Text
+    diff: Utf8Text = Field(default="", exclude_if=operator.not_)
+
+
 class Asked(FrozenModel):
     """The user was asked a question."""
 
@@ -188,16 +294,20 @@ class Answered(FrozenModel):
     answer: Answer
 
 
+ReminderReason = Literal["", "plan", "open_tasks", "repetition", "context", "shown"]
+
+
 class Reminded(FrozenModel):
     """A text from goose_like, not from the user, at the end of the conversation.
 
-    `reason` is `plan` (the plan is stale), `open_tasks` (the model stopped with open tasks), `repetition` (the model
-    repeats itself), `context` (facts changed; `facts` holds them by toolkit and name) or empty.
+    `reason` is `plan` (the plan is stale), `open_tasks` (in older sessions only), `repetition` (the model
+    repeats itself), `context` (facts changed; `facts` holds them by toolkit and name), `shown` (the screen has shown it
+    in other words) or empty.
     """
 
     type: Literal["reminded"] = "reminded"
     text: Utf8Text
-    reason: Literal["", "plan", "open_tasks", "repetition", "context"] = Field(default="", exclude_if=operator.not_)
+    reason: ReminderReason = Field(default="", exclude_if=operator.not_)
     facts: dict[str, Utf8Text] = Field(default={}, exclude_if=operator.not_)
 
 
@@ -263,12 +373,16 @@ class PromptsSuggested(FrozenModel):
 
 
 class TurnFinished(FrozenModel):
-    """A turn ended, whatever the reason. A one-shot run ends with `exit_code`. Front-ends close all open output."""
+    """A turn ended, whatever the reason. A one-shot run ends with `exit_code`. Front-ends close all open output.
+
+    `answer` is the text that the model sent together with its last calls, if that ended the turn.
+    """
 
     type: Literal["turn_finished"] = "turn_finished"
     reason: Literal["stop", "step_limit", "budget", "handed_off", "cancelled", "error"]
     detail: Utf8Text = ""
     exit_code: int = 0
+    answer: Utf8Text = Field(default="", exclude_if=operator.not_)
 
 
 class TextShown(FrozenModel):
@@ -320,10 +434,17 @@ class Retrying(FrozenModel):
 
 
 class ToolStarted(FrozenModel):
-    """A tool call starts to run."""
+    """A tool call starts to run.
+
+    `title` says in one short line what the call does, for people. `paths` are the files and folders that its arguments
+    name, absolute, with links not followed.
+    """
 
     type: Literal["tool_started"] = "tool_started"
     call: ToolCall
+    kind: ToolKind = Field(default="other", exclude_if=lambda value: value == "other")
+    title: Utf8Text = Field(default="", exclude_if=operator.not_)
+    paths: tuple[Utf8Text, ...] = Field(default=(), exclude_if=operator.not_)
 
 
 class ToolProgress(FrozenModel):
@@ -344,35 +465,40 @@ class SubagentEvent(FrozenModel):
 
 
 class RunFinished(FrozenModel):
-    """A one-shot run ended; its last event. `cost_usd` is null when the price is unknown."""
+    """A one-shot run ended; its last event. `cost_usd` is null when the price is unknown.
+
+    `detail` is the reason, in one sentence, unless the work was simply done.
+    """
 
     type: Literal["run_finished"] = "run_finished"
     usage: Usage
     cost_usd: float | None
     reason: str
     exit_code: int
+    detail: str = ""
 
 
-DurableEvent = (
-    SessionStarted
-    | ModeRestricted
+_ContextEvent = (
+    PromptRecorded
+    | PromptChanged
     | TurnStarted
     | MessageCompleted
     | ToolFinished
-    | PlanUpdated
-    | Logged
-    | Asked
-    | Answered
     | Reminded
     | Interjected
-    | UsageRecorded
     | Compacted
     | Rewound
-    | StateSaved
-    | ArtifactShown
-    | PromptsSuggested
     | TurnFinished
 )
+"""The events that change what the model receives."""
+
+_StateEvent = SessionStarted | ModeRestricted | PlanUpdated | Answered | UsageRecorded | StateSaved
+"""The events that change other state."""
+
+_ShownEvent = Logged | FileChanged | Asked | ArtifactShown | PromptsSuggested
+"""The events that are only for people."""
+
+DurableEvent = _ContextEvent | _StateEvent | _ShownEvent
 EphemeralEvent = (
     Status | TextDelta | ThinkingDelta | Retrying | ToolStarted | ToolProgress | SubagentEvent | RunFinished
 )

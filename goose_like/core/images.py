@@ -10,17 +10,21 @@ from .message import Image
 MAX_IMAGE_BYTES = 3_750_000
 """Vendors accept 5 MB of base64."""
 
-_MAGIC: tuple[tuple[str, str], ...] = (
-    (r"\x89PNG\r\n\x1a\n", "image/png"),
-    (r"\xff\xd8\xff", "image/jpeg"),
-    (r"GIF8[79]a", "image/gif"),
-    (r"RIFF....WEBP", "image/webp"),
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (rb"\x89PNG\r\n\x1a\n", "image/png"),
+    (rb"\xff\xd8\xff", "image/jpeg"),
+    (rb"GIF8[79]a", "image/gif"),
+    (rb"RIFF....WEBP", "image/webp"),
 )
 
 
 def detect_media_type(data: bytes) -> str | None:
     """Detect the media type of an image by its first bytes. Return None when models do not take it."""
-    return next((kind for magic, kind in _MAGIC if re.match(magic.encode("latin-1"), data[:16], re.DOTALL)), None)
+    start = data[:16]
+    for magic, kind in _MAGIC:
+        if re.match(magic, start, re.DOTALL):
+            return kind
+    return None
 
 
 def check_image(data: bytes, source: str) -> str:
@@ -33,9 +37,8 @@ def check_image(data: bytes, source: str) -> str:
     if kind is None:
         raise GooseLikeError(f"{source} is not a PNG, JPEG, GIF or WebP image; convert it first")
     if len(data) > MAX_IMAGE_BYTES:
-        raise GooseLikeError(
-            f"the image {source} has {len(data):,} bytes, more than {MAX_IMAGE_BYTES:,}; make it smaller"
-        )
+        size = f"{len(data):,} bytes, more than {MAX_IMAGE_BYTES:,}"
+        raise GooseLikeError(f"the image {source} has {size}; make it smaller")
     return kind
 
 
@@ -46,7 +49,9 @@ def create_image(data: bytes, source: str) -> Image:
         GooseLikeError: see `check_image`.
     """
     kind = check_image(data, source)
-    name = f"{hashlib.sha256(data).hexdigest()[:24]}.{kind.removeprefix('image/')}"
+    digest = hashlib.sha256(data).hexdigest()[:24]
+    suffix = kind.removeprefix("image/")
+    name = f"{digest}.{suffix}"
     return Image.model_validate({"name": name, "media_type": kind, "source": source})
 
 

@@ -1,38 +1,65 @@
-"""Notifiers: the base class that a front-end implements, and two general ones."""
+"""Notifiers: the base class that a front-end implements, and three general ones."""
 
 import logging
-import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from typing_extensions import override
 
+from .errors import describe_foreign_error
+from .event_text import escape_controls, format_log, format_status
 from .events import Answer, Event, Logged, Question, Status
 
 
 class Notifier:
-    """The receiver of all events of an exchange.
+    """The receiver of all events of an exchange: a front-end.
 
-    A front-end overrides `notify` and, when a user can answer, `ask`. Both run on the event loop. `notify` receives
-    the events in order, must not block and should not raise: a notifier that raises receives no more events, while
-    the turn continues.
+    A front-end overrides `log` and `status`, and gets texts: what happened, and what happens now. One that needs more
+    overrides `notify` and gets the events themselves. It overrides `ask` when a user can answer. All run on the event
+    loop and in the order of the events, must not block and should not raise: a notifier that raises receives no more
+    events, while the turn continues.
+
+    Toolkits log through a notifier, too: the journal, an `EventNotifier` that records an event before the front-end
+    receives it.
     """
 
     def notify(self, event: Event) -> None:
-        """Receive one event. The base class ignores it."""
+        """Receive one event. The base class passes its texts to `log` and `status`."""
+        if text := format_log(event):
+            self.log(escape_controls(text))
+        status = format_status(event)
+        if status is not None:
+            self.status(escape_controls(status))
 
     async def ask(self, question: Question) -> Answer:
         """Ask the user and return the answer. The base class has no user and denies."""
         return Answer(choice="deny", by="nobody")
 
-    def log(self, renderable: object) -> None:
-        """Show a lasting note: a string or any Rich renderable."""
-        self.notify(Logged(text=render_plain_text(renderable)))
+    def log(self, content: object) -> None:
+        """Show a lasting text. Front-ends receive strings; toolkits may also pass Rich renderables to the journal."""
 
     def status(self, text: str) -> None:
-        """Show the current activity until the next status."""
+        """Show the current activity until the next status. An empty text clears it."""
+
+
+class EventNotifier(Notifier, ABC):
+    """A notifier that handles all events itself. Calls of `log` and `status` become events, too."""
+
+    @abstractmethod
+    @override
+    def notify(self, event: Event) -> None:
+        """Receive one event."""
+
+    @override
+    def log(self, content: object) -> None:
+        self.notify(Logged(text=str(content)))
+
+    @override
+    def status(self, text: str) -> None:
         self.notify(Status(text=text))
 
 
-class Recorder(Notifier):
+class Recorder(EventNotifier):
     """A notifier for tests that stores events and questions and gives a fixed answer."""
 
     def __init__(self, answer: Answer = Answer()) -> None:
@@ -50,7 +77,7 @@ class Recorder(Notifier):
         return self._answer
 
 
-class Tee(Notifier):
+class Tee(EventNotifier):
     """A notifier that passes events to several others. The first one answers questions."""
 
     def __init__(self, *notifiers: Notifier) -> None:
@@ -71,28 +98,15 @@ class Tee(Notifier):
         return await self._first.ask(question)
 
 
-def render_plain_text(renderable: object) -> str:
-    """Render a string or Rich renderable as text without styles, for a terminal (80 columns without one).
-
-    Two columns are left for the indentation of log entries. Lines have no blanks at their end.
-    """
-    if isinstance(renderable, str):
-        return renderable
-    from rich.console import Console  # slow to import, and rarely needed
-
-    width = max(shutil.get_terminal_size().columns - 2, 20)
-    console = Console(no_color=True, width=width, force_terminal=False, markup=False, emoji=False)
-    with console.capture() as capture:
-        console.print(renderable)
-    return "\n".join(map(str.rstrip, capture.get().rstrip("\n").split("\n")))
-
-
-def strip_markup(text: str) -> str:
-    """Remove Rich markup such as `[bold]...[/]`. Text with malformed markup returns unchanged."""
-    from rich.errors import MarkupError
-    from rich.text import Text
-
+async def ask_or_deny(front_end: Notifier, question: Question, log: Callable[[str], None]) -> Answer:
+    """Return the answer of a front-end. If it fails to ask, deny this question only, and log why in one sentence."""
     try:
-        return Text.from_markup(text).plain
-    except MarkupError:
-        return text
+        answer: object = await front_end.ask(question)
+    except Exception as error:
+        reason = " ".join(describe_foreign_error(error, type(front_end).__module__).split())
+    else:
+        if isinstance(answer, Answer):
+            return answer
+        reason = f"it answered with a value of type {type(answer).__name__}"
+    log(f"denied, as the front-end failed to ask: {reason}")
+    return Answer()

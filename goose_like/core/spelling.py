@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names."""
+"""Words: suggestions for misspelt names, and numbers with nouns."""
 
 from collections.abc import Iterable
 
@@ -13,6 +13,13 @@ def find_nearest_name(name: str, known: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
+def format_count(count: int, noun: str) -> str:
+    """Write a number with its noun: `1 step`, `2,000 steps`."""
+    if count != 1:
+        noun += "s"
+    return f"{count:,} {noun}"
+
+
 def normalize_name(name: str) -> str:
     """Return the letters and digits of a name, in lower case: `TodoWrite` and `todo_write` are one name."""
     return "".join(filter(str.isalnum, name)).lower()
@@ -23,5 +30,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(set(known))
     if near := find_nearest_name(name, names):
         return f"did you mean {near!r}?"
-    more = f" and {len(names) - _MAX_SUGGESTIONS} more" if len(names) > _MAX_SUGGESTIONS else ""
-    return f"there are: {', '.join(names[:_MAX_SUGGESTIONS])}{more}" if names else "there are none"
+    if not names:
+        return "there are none"
+    listed = ", ".join(names[:_MAX_SUGGESTIONS])
+    hidden_count = len(names) - _MAX_SUGGESTIONS
+    if hidden_count > 0:
+        listed += f" and {hidden_count} more"
+    return f"there are: {listed}"

@@ -1,9 +1,11 @@
 """Tools: the `@tool` decorator, a tool's schema from signature and docstring, and the results a tool may return."""
 
 import inspect
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, get_type_hints, overload
 
@@ -12,7 +14,9 @@ from docstring_parser import Docstring, DocstringStyle
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
 
 from .errors import GooseLikeError
+from .events import CallDisplay, ToolKind
 from .json_schema import simplify_schema
+from .message import ToolSpec as ToolSpec
 from .spelling import normalize_name
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,19 +25,11 @@ current_call: ContextVar[str] = ContextVar("current_call")
 """The id of the tool call that runs the current code. Unset outside of tools."""
 
 DEFAULT_TIME_LIMIT_S = 600.0
+_TITLE_FIELD = re.compile(r"\{(\w+)\}")
 
 
 class ToolError(GooseLikeError):
     """An error that tells the model in one sentence what to do instead. The model sees no traceback."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
-    """The description of a tool for the model. `schema` is the JSON schema (an object) of the arguments."""
-
-    name: str
-    description: str
-    schema: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +43,36 @@ class ToolOptions:
     aliases: tuple[str, ...] = ()
     needs: str = ""
     read_only: bool | tuple[str, ...] = False
+    accompanies_answer: bool = False
+    reads_only_with: Callable[[Mapping[str, Any]], bool] | None = None
+    edits: bool = False
+    has_long_arguments: bool = False
+    rule_topic: Literal["", "command", "path"] = ""
+    kind: ToolKind | Literal[""] = ""
+    title: str = ""
+    paths: tuple[str, ...] = ()
+    display: CallDisplay = "whole"
+
+    def find_kind(self) -> ToolKind:
+        """Return the kind of the tool. Without a given one, it follows from the other options."""
+        if self.kind:
+            return self.kind
+        if self.edits:
+            return "edit"
+        return "read" if self.parallel is True or self.read_only is True else "other"
+
+    def fill_title(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Return the title of a call with its arguments. Without a title, take the name and the first argument."""
+        if self.title:
+
+            def fill(found: re.Match[str]) -> str:
+                return _format_argument(arguments.get(found[1]))
+
+            title = _TITLE_FIELD.sub(fill, self.title)
+        else:
+            first = next(iter(arguments.values()), None)
+            title = f"{name} {_format_argument(first)}"
+        return title.strip() or name
 
     def has_alias(self, name: str) -> bool:
         """Check whether other agents know such a tool under a name, however it is spelled."""
@@ -79,10 +105,21 @@ class Tool:
         """The name that the model uses."""
         return self.spec.name
 
+    def without(self, argument: str) -> "Tool":
+        """Return the tool without an optional argument in its schema, where it would change nothing."""
+        properties = dict(self.spec.schema["properties"])
+        properties.pop(argument, None)
+        schema = {**self.spec.schema, "properties": properties}
+        return replace(self, spec=replace(self.spec, schema=schema))
+
 
 @dataclass(frozen=True, slots=True)
 class TransientResult:
-    """A tool result whose `text` matters in this turn only. From the next turn on, `replacement` stands in for it."""
+    """A tool result whose `text` matters in this turn only.
+
+    After the turn, `replacement` stands in for it as soon as the conversation is shortened. Earlier, the change would
+    cost the vendor's cache and the model's reasoning.
+    """
 
     text: str
     replacement: str
@@ -121,6 +158,15 @@ def tool(
     aliases: tuple[str, ...] = (),
     needs: str = "",
     read_only: bool | tuple[str, ...] = False,
+    accompanies_answer: bool = False,
+    reads_only_with: Callable[[Mapping[str, Any]], bool] | None = None,
+    edits: bool = False,
+    has_long_arguments: bool = False,
+    rule_topic: Literal["", "command", "path"] = "",
+    kind: ToolKind | Literal[""] = "",
+    title: str = "",
+    paths: tuple[str, ...] = (),
+    display: CallDisplay = "whole",
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, **options: Any) -> Any:
     """Turn a toolkit method into a tool. The model reads its name, type hints and docstring.
@@ -137,6 +183,17 @@ def tool(function: Any = None, /, **options: Any) -> Any:
             `needs`: settings without which `Toolkit.tools` leaves the tool out. `/toolkits` tells the person.
             `read_only`: the call changes no files and runs nothing that could, like all parallel calls; or the aliases
             under which it only reads. A kind of subagent with only such tools gets a read-only sandbox.
+            `accompanies_answer`: a text beside only such calls ends the turn, unless a task of the plan is open.
+            `reads_only_with`: checks from the arguments of a call that this call changes nothing.
+            `edits`: the call changes a file. If it fails, later calls of the message run only if they change nothing.
+            `has_long_arguments`: an argument may be as long as a file, so the server sends it piece by piece.
+            `rule_topic`: the pattern in rules of other agents about the tool: `Bash(git log:*)` names commands,
+            `Edit(src/*)` names paths.
+            `kind`: what a call does, for front-ends; see `ToolKind`. By default `edit` with `edits`, `read` with
+            `parallel` or `read_only`, else `other`.
+            `title`: one short line for people, such as `Read {path}`; an argument takes the place of its name.
+            `paths`: the arguments that name files or folders, each a text or a list of texts.
+            `display`: how much of a call screens show; see `CallDisplay`.
     """
 
     def mark(function: F) -> F:
@@ -149,29 +206,53 @@ def tool(function: Any = None, /, **options: Any) -> Any:
 def parse_docstring(text: str) -> Docstring:
     """Parse a docstring in any style. Trying all styles for each tool would cost 10 ms at each start."""
     is_google = ":param" not in text and "---" not in text
-    return docstring_parser.parse(text, DocstringStyle.GOOGLE if is_google else DocstringStyle.AUTO)
+    style = DocstringStyle.GOOGLE if is_google else DocstringStyle.AUTO
+    return docstring_parser.parse(text, style)
 
 
 def make_tool(function: Callable[..., Any]) -> Tool:
     """Create the tool of a bound method or function. Without `@tool`, the default options apply.
 
     Raises:
-        TypeError: a parameter has no JSON form (`*args`, or a type unknown to pydantic), or a method has no `self`.
+        TypeError: a parameter has no JSON form (`*args`, or a type unknown to pydantic), a method has no `self`, or
+            `title` or `paths` names no parameter.
     """
-    text, is_method = inspect.getdoc(function) or "", inspect.ismethod(function)
-    spec, parameters = _describe(getattr(function, "__func__", function), text, is_method)
-    return Tool(spec, function, parameters, getattr(function, "__tool__", ToolOptions()))
+    text = inspect.getdoc(function) or ""
+    is_method = inspect.ismethod(function)
+    # All objects of a class share the function of a method.
+    shared = getattr(function, "__func__", function)
+    spec, parameters = _describe(shared, text, is_method)
+    options = getattr(function, "__tool__", ToolOptions())
+    if options.has_long_arguments:
+        spec = replace(spec, has_long_arguments=True)
+    for argument in (*options.paths, *_TITLE_FIELD.findall(options.title)):
+        if argument not in spec.schema["properties"]:
+            raise TypeError(f"tool {spec.name!r}: `title` or `paths` names {argument!r}, which is no argument")
+    return Tool(spec, function, parameters, options)
+
+
+def _format_argument(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 @lru_cache(maxsize=512)  # many objects share a method: a server builds its toolkits for each request
-def _describe(function: Callable[..., Any], text: str, is_method: bool) -> tuple[ToolSpec, type[BaseModel]]:
+def _describe(
+    function: Callable[..., Any],
+    text: str,
+    is_method: bool,
+) -> tuple[ToolSpec, type[BaseModel]]:
     doc = parse_docstring(text)
     parameters = list(inspect.signature(function).parameters.values())
     if is_method:
         _check_self(function, parameters[:1], doc)
-    descriptions: dict[str, Any] = {
-        entry.arg_name: {"description": entry.description} for entry in doc.params if entry.description
-    }
+    descriptions: dict[str, Any] = {}
+    for entry in doc.params:
+        if entry.description:
+            descriptions[entry.arg_name] = {"description": entry.description}
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
@@ -181,25 +262,39 @@ def _describe(function: Callable[..., Any], text: str, is_method: bool) -> tuple
         name = parameter.name
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise TypeError(f"tool {function.__name__!r}: parameter {parameter} has no JSON form; name each argument")
+        hint = hints.get(name, Any)
         default = ... if parameter.default is parameter.empty else parameter.default
+        description = descriptions.get(name, {})
         # The prefix keeps names such as `schema` or `copy` from clashing with those of BaseModel.
-        fields[f"arg_{name}"] = (hints.get(name, Any), Field(default, alias=name, **descriptions.get(name, {})))
+        fields[f"arg_{name}"] = (hint, Field(default, alias=name, **description))
+    config = ConfigDict(extra="forbid")
     try:
-        model = create_model(f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
         schema = simplify_schema(model.model_json_schema(by_alias=True))
     except PydanticUserError as error:
-        raise TypeError(f"tool {function.__name__!r}: {_explain_bad_hint(hints) or error.message}") from error
-    description = "\n\n".join(text for text in (doc.short_description, doc.long_description) if text)
-    return ToolSpec(function.__name__, description, schema), model
+        reason = _explain_bad_hint(hints) or error.message
+        raise TypeError(f"tool {function.__name__!r}: {reason}") from error
+    paragraphs = filter(None, (doc.short_description, doc.long_description))
+    spec = ToolSpec(function.__name__, "\n\n".join(paragraphs), schema)
+    return spec, model
 
 
-def _check_self(function: Callable[..., Any], parameters: Sequence[inspect.Parameter], doc: Docstring) -> None:
+def _check_self(
+    function: Callable[..., Any],
+    parameters: Sequence[inspect.Parameter],
+    doc: Docstring,
+) -> None:
     """Reject a method without `self`: its first parameter is meant for the model and would not reach it."""
-    first = next(iter(parameters), None)
-    is_for_model = first and (first.annotation is not first.empty or first.name in {d.arg_name for d in doc.params})
-    if first is None or (is_for_model and first.name not in ("self", "cls")):
-        signature = f"def {function.__name__}(self{f', {first}' if first else ''})"
-        raise TypeError(f"tool {function.__name__!r}: its method has no `self`; write `{signature}`")
+    arguments = "self"
+    if parameters:
+        first = parameters[0]
+        described = {entry.arg_name for entry in doc.params}
+        is_for_model = first.annotation is not first.empty or first.name in described
+        if not is_for_model or first.name in ("self", "cls"):
+            return
+        arguments += f", {first}"
+    name = function.__name__
+    raise TypeError(f"tool {name!r}: its method has no `self`; write `def {name}({arguments})`")
 
 
 def _explain_bad_hint(hints: Mapping[str, Any]) -> str | None:

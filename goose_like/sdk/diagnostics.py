@@ -25,8 +25,11 @@ class Diagnostic(FrozenModel):
     is_warning: bool = False
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
-        return f"{place}: {'warning: ' if self.is_warning else ''}{self.text}"
+        place = str(self.file)
+        if self.line:
+            place += f":{self.line}"
+        kind = "warning: " if self.is_warning else ""
+        return f"{place}: {kind}{self.text}"
 
     @property
     def sort_key(self) -> tuple[str, int, str]:

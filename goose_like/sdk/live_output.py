@@ -28,7 +28,8 @@ class LiveOutput:
 
     def __init__(self, show: ShowOutput) -> None:
         self._show = show
-        self._waiting = self._unfinished = b""
+        self._waiting = b""
+        self._unfinished = b""
         self._head_bytes = HEAD_BYTES
         self._skipped_lines = 0
         self._is_in_line = False
@@ -40,14 +41,17 @@ class LiveOutput:
         """Show the chunk, now or at the next interval."""
         # Codes are removed before secrets are masked: a code can stand within a secret.
         chunk, self._unfinished = remove_codes(self._unfinished + chunk)
-        head, rest = chunk[: self._head_bytes], chunk[self._head_bytes :]
+        head = chunk[: self._head_bytes]
+        rest = chunk[self._head_bytes :]
         if head:
             self._head_bytes -= len(head)
             self._print(self._masked.write(head))
         self._waiting += rest
         if len(self._waiting) > MASKED_BYTES:
-            self._skipped_lines += self._waiting[:-MASKED_BYTES].count(b"\n")
-            self._waiting, self._masked = self._waiting[-MASKED_BYTES:], MaskedBytes()
+            skipped = self._waiting[:-MASKED_BYTES]
+            self._skipped_lines += skipped.count(b"\n")
+            self._waiting = self._waiting[-MASKED_BYTES:]
+            self._masked = MaskedBytes()
         if self._timer is None:
             self._flush()
 
@@ -55,11 +59,14 @@ class LiveOutput:
         """Show the rest."""
         if self._timer:
             self._timer.cancel()
-        self._waiting, self._unfinished = self._waiting + self._unfinished, b""
+        self._waiting += self._unfinished
+        self._unfinished = b""
         self._flush(is_last=True)
 
     def _flush(self, *, is_last: bool = False) -> None:
-        data = self._masked.write(self._waiting) + (self._masked.close() if is_last else b"")
+        data = self._masked.write(self._waiting)
+        if is_last:
+            data += self._masked.close()
         self._waiting = b""
         skipped_lines = 0
         if len(data) > SHOW_BYTES or self._skipped_lines:
@@ -71,8 +78,10 @@ class LiveOutput:
                 self._print(b"\n")
                 skipped_lines -= 1
             data = newest
-        is_idle = not self._print(data, skipped_lines, is_last=is_last) or is_last
-        self._timer = None if is_idle else asyncio.get_running_loop().call_later(SHOW_INTERVAL_S, self._flush)
+        has_shown = self._print(data, skipped_lines, is_last=is_last)
+        self._timer = None
+        if has_shown and not is_last:
+            self._timer = asyncio.get_running_loop().call_later(SHOW_INTERVAL_S, self._flush)
 
     def _print(self, data: bytes, skipped_lines: int = 0, *, is_last: bool = False) -> bool:
         """Show masked output. Return False if there is none."""
@@ -86,6 +95,10 @@ class LiveOutput:
 def _cut_to_end(data: bytes) -> bytes:
     """Return the newest output from the start of a line on, or of a character in a line that is longer."""
     newest = data[-SHOW_BYTES:]
-    if (start := newest.find(b"\n") + 1) and start < len(newest):
-        return newest[start:]
-    return newest[match.end() :] if (match := _CUT_CHARACTER.match(newest)) else newest
+    line_start = newest.find(b"\n") + 1
+    if 0 < line_start < len(newest):
+        return newest[line_start:]
+    cut_character = _CUT_CHARACTER.match(newest)
+    if cut_character:
+        return newest[cut_character.end() :]
+    return newest

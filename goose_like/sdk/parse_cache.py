@@ -4,6 +4,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
@@ -50,7 +51,8 @@ class ParseCache:
         for start in range(0, len(wanted), _MAX_NAMES_PER_QUERY):
             some = wanted[start : start + _MAX_NAMES_PER_QUERY]
             with self._repair():
-                query = f"SELECT name, text FROM kept WHERE name IN ({','.join('?' * len(some))})"
+                places = ",".join("?" * len(some))
+                query = f"SELECT name, text FROM kept WHERE name IN ({places})"
                 texts.update(self._database.execute(query, some).fetchall())
         return texts
 
@@ -64,19 +66,25 @@ class ParseCache:
             if size_bytes > self._limit_bytes:
                 database.execute("DELETE FROM kept WHERE number <= (SELECT avg(number) FROM kept)")
 
-    def parse_files(self, kind: type[R], files: Iterable[Path], parse: Callable[[Path], R]) -> Iterator[tuple[Path, R]]:
+    def parse_files(
+        self,
+        kind: type[R],
+        files: Iterable[Path],
+        parse: Callable[[Path], R],
+    ) -> Iterator[tuple[Path, R]]:
         """Yield each file and its result: from the cache if this content was parsed before at this path."""
         keys = {file: _build_key(kind, file) for file in files}
-        texts = self.get(key for key, _ in keys.values() if key)
+        texts = self.get(key.name for key in keys.values() if key)
         new: dict[str, str] = {}
-        for file, (key, mark) in keys.items():
+        for file, key in keys.items():
             result: R | None = None
-            with suppress(ValidationError):  # not in the cache, or written by another version
-                result = kind.model_validate_json(texts.get(key, ""))
+            if key and key.name in texts:
+                with suppress(ValidationError):  # another version wrote it
+                    result = kind.model_validate_json(texts[key.name])
             if result is None:
                 result = parse(file)
-                if key and mark == _mark_file(file):  # else the file changed meanwhile
-                    new[key] = result.model_dump_json(exclude_unset=True)
+                if key and key.mark == _mark_file(file):  # else the file changed meanwhile
+                    new[key.name] = result.model_dump_json(exclude_unset=True)
             yield file, result
         self.put(new)
 
@@ -110,23 +118,33 @@ def _connect(name: str) -> sqlite3.Connection:
     return database
 
 
-def _build_key(kind: type[R], file: Path) -> tuple[str, object]:
-    """Build a key from version, kind, path and content, or an empty key for files that must not be cached.
+_Mark = tuple[int, int, int]
 
-    Also return a value that changes with the file.
-    """
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """The name of a result in the cache, and values that change with its file."""
+
+    name: str
+    mark: _Mark
+
+
+def _build_key(kind: type[R], file: Path) -> _Key | None:
+    """Build a key from version, kind, path and content. Return None for files that must not be cached."""
     try:
         str(file).encode()
-        if not (mark := _mark_file(file)):
-            return "", None
+        mark = _mark_file(file)
+        if mark is None:
+            return None
         with open(file, "rb") as source:
             content = sha256(source.read()).hexdigest()
     except (OSError, ValueError):
-        return "", None
-    return "\0".join((__version__, kind.__name__, str(file), content)), mark
+        return None
+    name = "\0".join((__version__, kind.__name__, str(file), content))
+    return _Key(name, mark)
 
 
-def _mark_file(file: Path) -> tuple[int, int, int] | None:
+def _mark_file(file: Path) -> _Mark | None:
     """Return values that change with a file, or None for a large file, a folder and the like."""
     try:
         status = os.stat(file)

@@ -6,22 +6,18 @@ from typing import Any, TypeVar
 
 import yaml
 
-from goose_like.config.yaml_reader import StandardLoader, YamlError, compose_document, convert_yaml_errors, get_line
+from goose_like.config.yaml_reader import StandardLoader, YamlError, compose_document, convert_yaml_errors
 
 from .diagnostics import MAX_FILE_BYTES, Diagnostic, ParseResult
 
 T = TypeVar("T")
 
 
-class NodeError(YamlError):
-    """A problem with one node of a YAML file, raised by the function that parses the nodes."""
-
-    def __init__(self, node: yaml.Node, text: str) -> None:
-        super().__init__(text, get_line(node))
-
-
 def read_yaml_nodes(
-    file: Path, kind: str, hint: str, parse: Callable[[Any, yaml.Node], ParseResult[T]]
+    file: Path,
+    kind: str,
+    hint: str,
+    parse: Callable[[Any, yaml.Node], ParseResult[T]],
 ) -> ParseResult[T]:
     """Read a YAML file as PyYAML does and parse its nodes. Never raise an exception.
 
@@ -29,7 +25,7 @@ def read_yaml_nodes(
         file: The file to read.
         kind: The kind of file, for error messages: "plugin".
         hint: The end of the message about an empty file: "a plugin begins with `name: NAME`".
-        parse: Builds the result from PyYAML's loader and the top node, or raises `NodeError`.
+        parse: Builds the result from PyYAML's loader and the top node, or raises `YamlError`.
     """
     try:
         if file.is_dir():
@@ -45,15 +41,18 @@ def read_yaml_nodes(
         with convert_yaml_errors(text):
             return parse(loader, node)
     except YamlError as error:
-        problem = str(error) if error.line else f"this is no valid YAML: {error}"
-        return build_failure(file, problem, error.line or 1)
+        if error.line:
+            return build_failure(file, str(error), error.line)
+        return build_failure(file, f"this is not valid YAML: {error}", 1)
     except UnicodeDecodeError as error:
         line = 1 + error.object.count(b"\n", 0, error.start)
         return build_failure(file, "this is no text in UTF-8; save it as such", line)
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a circle of links, up to Python 3.12
-        return build_failure(file, f"can't be read: {' '.join(str(error).split())}")
+        reason = " ".join(str(error).split())
+        return build_failure(file, f"can't be read: {reason}")
 
 
 def build_failure(file: Path, text: str, line: int | None = None) -> ParseResult[Any]:
     """Build the result of a file that cannot be parsed, with one diagnostic."""
-    return ParseResult(diagnostics=(Diagnostic(file=file, line=line, text=text),))
+    diagnostic = Diagnostic(file=file, line=line, text=text)
+    return ParseResult(diagnostics=(diagnostic,))

@@ -20,6 +20,7 @@ from goose_like.providers.base import Model, ModelPair
 from goose_like.providers.null_provider import build_null_models
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.sessions.session import Session
+from goose_like.terminal.plain_text import RichNotifier
 from goose_like.workspace.workspace import Workspace
 
 __all__ = ["Trial", "trial"]
@@ -29,13 +30,19 @@ K = TypeVar("K", bound=Toolkit)
 _LABEL = "scripted:answers"
 
 
+class _TrialRecorder(RichNotifier, Recorder):
+    """A recorder that takes also Rich renderables in `log`."""
+
+
 class Trial(Generic[K]):
     """A running toolkit. `recorder.events` holds all events that the toolkit emitted."""
 
     def __init__(self, toolkit: K, recorder: Recorder) -> None:
         self.toolkit = toolkit
         self.recorder = recorder
-        self.tools: dict[str, Tool] = {tool.name: tool for tool in toolkit.tools()}
+        self.tools: dict[str, Tool] = {}
+        for tool in toolkit.tools():
+            self.tools[tool.name] = tool
 
     async def call(self, name: str, /, **arguments: Any) -> str:
         """Call a tool and return its output for the model.
@@ -78,12 +85,19 @@ async def trial(
         answers: The answers of models to the toolkit's questions, in order.
     """
     async with AsyncExitStack() as stack:
-        session, recorder = Session.temporary(), Recorder()
+        session = Session.temporary()
+        recorder = _TrialRecorder()
         stack.callback(session.close)
         models = _build_models(answers, session.folder / "answers.yaml")
         root = Path(folder or session.folder / "workspace")
         os.makedirs(root, exist_ok=True)
-        workspace = Workspace(root, mode="full", approval="yolo", notifier=recorder, session_folder=session.folder)
+        workspace = Workspace(
+            root,
+            mode="full",
+            approval="yolo",
+            notifier=recorder,
+            session_folder=session.folder,
+        )
         toolkit = await kind.create(
             recorder,
             Requirements(kind.__name__, requires or {}),
@@ -103,5 +117,6 @@ def _build_models(answers: Sequence[str], script: Path) -> ModelPair:
         reason = 'there is no model in a trial; pass answers=["..."], one for each question'
         return build_null_models(ProviderError(reason), _LABEL)
     script.write_text(json.dumps(list(answers)), encoding="utf-8")  # JSON is YAML too
-    model = Model(ScriptedProvider(ModelChoice(model=f"scripted:{script}")), "answers", _LABEL)
+    provider = ScriptedProvider(ModelChoice(model=f"scripted:{script}"))
+    model = Model(provider, "answers", _LABEL)
     return ModelPair(model, model)

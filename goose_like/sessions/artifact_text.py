@@ -8,9 +8,12 @@ from typing import Any
 from html_to_markdown import ConversionOptions, convert
 
 from goose_like.core.events import Artifact
+from goose_like.core.spelling import format_count
 
-_MAX_ROWS, _MAX_COLUMNS = 50, 12
-_MAX_CELL_CHARS, _MAX_TEXT_CHARS = 200, 20_000
+_MAX_ROWS = 50
+_MAX_COLUMNS = 12
+_MAX_CELL_CHARS = 200
+_MAX_TEXT_CHARS = 20_000
 
 _SAFE_INTEGER = 2**53
 """The largest integer that JavaScript reads exactly."""
@@ -18,12 +21,17 @@ _SAFE_INTEGER = 2**53
 
 def list_columns(rows: Sequence[dict[str, Any]]) -> list[str]:
     """List the columns of rows, in the order of their first appearance."""
-    return list(dict.fromkeys(key for row in rows for key in row))
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns.update(dict.fromkeys(row))
+    return list(columns)
 
 
 def simplify_cell(value: Any) -> str | int | float | bool:
     """Convert a value to one that every table can show: not null, not nested, and exact in JavaScript."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+    if value is None:
+        return ""
+    if isinstance(value, float) and not math.isfinite(value):
         return ""
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
@@ -40,10 +48,13 @@ def render_artifact(artifact: Artifact) -> str:
     match artifact.kind:
         case "table" | "chart":
             body = _render_table(artifact.rows, list_columns(artifact.rows))
-            if chart := artifact.chart:
-                body = f"A {chart.kind} chart of {', '.join(chart.y)} by {chart.x}:\n\n{body}"
+            chart = artifact.chart
+            if chart:
+                sizes = ", ".join(chart.y)
+                body = f"A {chart.kind} chart of {sizes} by {chart.x}:\n\n{body}"
         case "html":
-            page = convert(artifact.text, ConversionOptions(skip_images=True, extract_metadata=False))
+            options = ConversionOptions(skip_images=True, extract_metadata=False)
+            page = convert(artifact.text, options)
             body = _truncate((page.content or "").strip())
         case "text":
             body = _truncate(artifact.text)
@@ -55,29 +66,42 @@ def _render_table(rows: Sequence[dict[str, Any]], keys: Sequence[str]) -> str:
         return "(no rows)"
     shown = keys[:_MAX_COLUMNS]
     lines = [_render_row(shown), _render_row(["---"] * len(shown))]
-    lines += [_render_row([_render_cell(row.get(key)) for key in shown]) for row in rows[:_MAX_ROWS]]
-    left = [
-        f"{count:,} more {noun}{'s' * (count != 1)}"
-        for count, noun in ((len(rows) - _MAX_ROWS, "row"), (len(keys) - _MAX_COLUMNS, "column"))
-        if count > 0
-    ]
-    return "\n".join(lines) + (f"\n\n({' and '.join(left)} not shown)" if left else "")
+    for row in rows[:_MAX_ROWS]:
+        cells = [_render_cell(row.get(key)) for key in shown]
+        lines.append(_render_row(cells))
+    hidden = []
+    hidden_row_count = len(rows) - _MAX_ROWS
+    if hidden_row_count > 0:
+        hidden.append(format_count(hidden_row_count, "more row"))
+    hidden_column_count = len(keys) - _MAX_COLUMNS
+    if hidden_column_count > 0:
+        hidden.append(format_count(hidden_column_count, "more column"))
+    if hidden:
+        lines.append(f"\n({' and '.join(hidden)} not shown)")
+    return "\n".join(lines)
 
 
 def _render_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(_shorten(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+    safe = [_shorten(cell).replace("|", r"\|") for cell in cells]
+    return f"| {' | '.join(safe)} |"
 
 
 def _render_cell(value: Any) -> str:
     cell = simplify_cell(value)
-    return str(cell).lower() if isinstance(cell, bool) else str(cell)
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return str(cell)
 
 
 def _shorten(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _MAX_CELL_CHARS else f"{line[:_MAX_CELL_CHARS]}…"
+    if len(line) <= _MAX_CELL_CHARS:
+        return line
+    return f"{line[:_MAX_CELL_CHARS]}…"
 
 
 def _truncate(text: str) -> str:
-    left = len(text) - _MAX_TEXT_CHARS
-    return text if left <= 0 else f"{text[:_MAX_TEXT_CHARS]}…\n\n({left:,} more characters not shown)"
+    hidden_count = len(text) - _MAX_TEXT_CHARS
+    if hidden_count <= 0:
+        return text
+    return f"{text[:_MAX_TEXT_CHARS]}…\n\n({hidden_count:,} more characters not shown)"

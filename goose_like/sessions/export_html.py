@@ -22,22 +22,29 @@ def export_html(transcript: Transcript) -> str:
     """Render the page. All text is escaped. The model's Markdown is rendered without HTML and images."""
     info = transcript.info
     style = files(__package__).joinpath("session_page.css").read_text(encoding="utf-8")
-    markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+    markdown = MarkdownIt("commonmark", {"html": False})
+    markdown.enable(["table", "strikethrough"])
+    markdown.disable("image")
     outputs = info.folder / "outputs"
-    body = "\n".join(part for entry in transcript.iterate_entries() for part in _render_entry(entry, markdown, outputs))
+    parts: list[str] = []
+    for entry in transcript.iterate_entries():
+        parts += _render_entry(entry, markdown, outputs)
+    name = escape(info.name)
+    facts = escape("\n".join(transcript.list_facts()))
+    body = "\n".join(parts)
     return escape_controls(f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width">
-<title>{escape(info.name)}</title>
+<title>{name}</title>
 <style>
 {style}</style>
 </head>
 <body>
-<h1>{escape(info.name)}</h1>
-<p class="facts">{escape(chr(10).join(transcript.list_facts()))}</p>
+<h1>{name}</h1>
+<p class="facts">{facts}</p>
 {body}
 </body>
 </html>
@@ -45,19 +52,25 @@ def export_html(transcript: Transcript) -> str:
 
 
 def _render_entry(entry: Entry, markdown: MarkdownIt, outputs: Path) -> Iterator[str]:
+    title = escape(entry.title)
     match entry.kind:
         case "person":
-            yield f'<h2>{escape(entry.title)}</h2>\n<div class="person" dir="auto">{escape(entry.text)}</div>'
+            yield f"<h2>{title}</h2>"
+            yield f'<div class="person" dir="auto">{escape(entry.text)}</div>'
         case "model":
             yield f'<div class="model" dir="auto">{markdown.render(entry.text)}</div>'
         case "call" if entry.result:
-            mark, kind = ("✗", "bad") if entry.result.is_error else ("✓", "good")
-            yield f'<details><summary><span class="{kind}">{mark}</span> {escape(entry.title)}</summary>'
-            yield f"{_render_block(entry.text)}\n{_render_block(entry.result.output)}\n</details>"
+            mark = '<span class="good">✓</span>'
+            if entry.result.is_error:
+                mark = '<span class="bad">✗</span>'
+            yield f"<details><summary>{mark} {title}</summary>"
+            yield _render_block(entry.text)
+            yield _render_block(entry.result.output)
+            yield "</details>"
         case "diff":
-            yield f"<details open><summary>{escape(entry.title)}</summary>{_render_diff(entry.text)}</details>"
+            yield f"<details open><summary>{title}</summary>{_render_diff(entry.text)}</details>"
         case "thinking" | "folded":
-            yield f"<details><summary>{escape(entry.title)}</summary>{_render_block(entry.text)}</details>"
+            yield f"<details><summary>{title}</summary>{_render_block(entry.text)}</details>"
         case _:
             yield f'<div class="{entry.kind}" dir="auto">{escape(entry.text)}</div>'
     for image in entry.images:
@@ -67,21 +80,31 @@ def _render_entry(entry: Entry, markdown: MarkdownIt, outputs: Path) -> Iterator
 def _render_block(text: str) -> str:
     if not text.strip():
         return ""
-    return _render_diff(text) if _DIFF_START.search(text) else f'<pre dir="auto">{escape(text)}</pre>'
+    if _DIFF_START.search(text):
+        return _render_diff(text)
+    return f'<pre dir="auto">{escape(text)}</pre>'
 
 
 def _render_diff(text: str) -> str:
     tags = {"+": "ins", "-": "del", "@": "b"}
-    head = 2 if text.startswith("--- ") else 0
-    lines = enumerate(text.rstrip("\n").split("\n"))
-    tagged = (("span" if number < head else tags.get(line[:1], "span"), escape(line)) for number, line in lines)
-    return f'<pre class="diff">{"".join(f"<{tag}>{line}</{tag}>" for tag, line in tagged)}</pre>'
+    # The names of the files start with the marks of changed lines.
+    head_line_count = 2 if text.startswith("--- ") else 0
+    tagged = []
+    for number, line in enumerate(text.rstrip("\n").split("\n")):
+        tag = "span"
+        if number >= head_line_count:
+            tag = tags.get(line[:1], "span")
+        tagged.append(f"<{tag}>{escape(line)}</{tag}>")
+    body = "".join(tagged)
+    return f'<pre class="diff">{body}</pre>'
 
 
 def _render_image(image: Image, outputs: Path) -> str:
     source = escape(image.source)
+    file = outputs / Path(image.name).name
     try:
-        data = b64encode((outputs / Path(image.name).name).read_bytes()).decode()
+        content = file.read_bytes()
     except OSError:
         return f'<div class="note">[image {source}]</div>'
+    data = b64encode(content).decode()
     return f'<img alt="{source}" src="data:{image.media_type};base64,{data}">'

@@ -1,9 +1,10 @@
 """Export of a session as Markdown."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from goose_like.terminal.escape import escape_controls
 
@@ -27,8 +28,9 @@ def export_markdown(transcript: Transcript) -> str:
 
 def render_head(transcript: Transcript) -> str:
     """Render the title and the facts of a session."""
-    facts = "\n".join(f"- {_escape(fact)}" for fact in transcript.list_facts())
-    return f"# {_escape(transcript.info.name)}\n\n{facts}"
+    title = _escape(transcript.info.name)
+    facts = _render_list(transcript.list_facts())
+    return f"# {title}\n\n{facts}"
 
 
 def render_entry(entry: Entry) -> Iterator[str]:
@@ -36,8 +38,7 @@ def render_entry(entry: Entry) -> Iterator[str]:
     match entry.kind:
         case "person":
             yield f"## {entry.title.capitalize()}"
-            lines = [entry.text, *(f"[image {image.source}]" for image in entry.images)]
-            yield _disarm("\n".join(f"> {line}".rstrip() for line in "\n".join(lines).split("\n")))
+            yield _quote(entry)
         case "model":
             yield _disarm(entry.text.strip())
         case "call":
@@ -53,16 +54,35 @@ def render_entry(entry: Entry) -> Iterator[str]:
             yield f"*{entry.title}:*"
             yield _fence(entry.text)
         case "plan":
-            yield "\n".join(f"- {_escape(line)}" for line in entry.text.split("\n"))
+            yield _render_list(entry.text.split("\n"))
         case "note" | "end":
-            yield _fence(entry.text) if "\n" in entry.text else f"*{_escape(entry.text)}*"
+            yield _render_note(entry.text)
+
+
+def _quote(entry: Entry) -> str:
+    text = entry.text
+    for image in entry.images:
+        text += f"\n[image {image.source}]"
+    lines = [f"> {line}".rstrip() for line in text.split("\n")]
+    return _disarm("\n".join(lines))
+
+
+def _render_list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {_escape(line)}" for line in lines)
+
+
+def _render_note(text: str) -> str:
+    if "\n" in text:
+        return _fence(text)
+    return f"*{_escape(text)}*"
 
 
 def _fence(text: str, language: str = "") -> str:
     """Fence a text, with a longer fence than any inside the text."""
-    longest = max((len(found) for found in re.findall("`+", text)), default=0)
+    longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text.rstrip(chr(10))}\n{fence}"
+    body = text.rstrip("\n")
+    return f"{fence}{language}\n{body}\n{fence}"
 
 
 def _escape(text: str) -> str:
@@ -75,36 +95,62 @@ def _disarm(text: str) -> str:
     ready: dict[int, str] = {}  # by the number of the line
     tokens = MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines))
     for token in tokens:
-        if token.map and token.type in ("inline", "fence", "code_block"):
-            block = "\n".join(lines[slice(*token.map)])
-            if token.type == "inline":
-                block = _disarm_inline(block)
-            elif "|" in token.info:  # some viewers read a table there, and no fence
-                block = block.replace(token.info, "", 1)
-            ready.update(zip(range(*token.map), block.split("\n"), strict=True))
-    safe = [ready.get(number, _disarm_plain(line)) for number, line in enumerate(lines)]
-    if tokens and (last := tokens[-1]).map and last.type == "fence":
-        body = lines[last.map[0] + 1 : last.map[1]]
-        if not (body and re.fullmatch(f" {{0,3}}{last.markup}{last.markup[0]}*[ \t]*", body[-1])):
-            safe.append(last.markup)
+        if not token.map or token.type not in ("inline", "fence", "code_block"):
+            continue
+        start, end = token.map
+        block = "\n".join(lines[start:end])
+        if token.type == "inline":
+            block = _disarm_inline(block)
+        elif "|" in token.info:  # some viewers read a table there, and no fence
+            block = block.replace(token.info, "", 1)
+        ready.update(enumerate(block.split("\n"), start))
+    safe = []
+    for number, line in enumerate(lines):
+        safe.append(ready.get(number, _disarm_plain(line)))
+    if tokens and _is_open_fence(tokens[-1], lines):
+        safe.append(tokens[-1].markup)
     return "\n".join(safe)
 
 
+def _is_open_fence(token: Token, lines: Sequence[str]) -> bool:
+    """Check whether the last block of a text is a fence without its end."""
+    if not token.map or token.type != "fence":
+        return False
+    start, end = token.map
+    body = lines[start + 1 : end]
+    if not body:
+        return True
+    closing = f" {{0,3}}{token.markup}{token.markup[0]}*[ \t]*"
+    return re.fullmatch(closing, body[-1]) is None
+
+
 def _disarm_inline(text: str) -> str:
+    if "|" in text:  # a cell of a table ends code
+        return _disarm_plain(text)
     parts: list[str] = []
-    start = position = 0
-    while "|" not in text and (found := _BACKTICKS.search(text, position)):  # a cell of a table ends code
+    start = 0
+    position = 0
+    while found := _BACKTICKS.search(text, position):
         position = found.end()
-        end = re.compile(f"(?<!`){found[1]}(?!`)").search(text, position) if found[1] else None
-        if end:
-            position = end.end()
-            code = text[found.start() : position]
-            if "\n" not in code:  # else a line of it may start a block of HTML
-                parts += [_disarm_plain(text[start : found.start()]), code]
-                start = position
-    return "".join([*parts, _disarm_plain(text[start:])])
+        ticks = found[1]
+        if not ticks:  # an escaped character
+            continue
+        end = re.compile(f"(?<!`){ticks}(?!`)").search(text, position)
+        if end is None:
+            continue
+        position = end.end()
+        code = text[found.start() : position]
+        if "\n" in code:  # a line of it may start a block of HTML
+            continue
+        before = text[start : found.start()]
+        parts += [_disarm_plain(before), code]
+        start = position
+    parts.append(_disarm_plain(text[start:]))
+    return "".join(parts)
 
 
 def _disarm_plain(text: str) -> str:
-    text = _ENTITY.sub("&amp;", text).replace("<", "&lt;").replace("![", "!\\[")
+    text = _ENTITY.sub("&amp;", text)
+    text = text.replace("<", "&lt;")
+    text = text.replace("![", "!\\[")
     return _SCRIPT_LINK.sub(r"\1%3A", text)

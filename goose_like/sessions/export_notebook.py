@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.core.images import detect_media_type
-from goose_like.core.message import ToolCall, ToolResult
+from goose_like.core.message import ToolResult
 from goose_like.terminal.escape import escape_controls
 
 from .export_markdown import render_entry, render_head
 from .transcript import Entry, Transcript
 
-_CODE_TOOL = "run_python"
 _FIGURE = re.compile(r"^\[figure: (.+)\]\n?", re.MULTILINE)
 _RAISED = re.compile(r"^\[raised (\w+)\]\n?", re.MULTILINE)
 
@@ -26,8 +25,11 @@ def export_notebook(transcript: Transcript) -> str:
     outputs = transcript.info.folder / "outputs"
     cells = [_make_text_cell(render_head(transcript))]
     for entry in transcript.iterate_entries():
-        if entry.call and entry.call.name == _CODE_TOOL and entry.result:
-            cells.append(_make_code_cell(entry.call, entry.result, outputs))
+        code = None
+        if entry.call:
+            code = entry.call.parse_arguments().get("code")
+        if isinstance(code, str) and entry.result:
+            cells.append(_make_code_cell(code, entry.result, outputs))
         else:
             cells.append(_make_entry_cell(entry, outputs))
     count = 0
@@ -48,39 +50,62 @@ def _make_text_cell(text: str) -> _Cell:
 
 def _make_entry_cell(entry: Entry, outputs: Path) -> _Cell:
     """Make a Markdown cell. Its images are attachments."""
-    images = [(f"{number}-{Path(image.name).name}", image) for number, image in enumerate(entry.images, 1)]
-    attached = {name: data for name, image in images if (data := _read_image(outputs, image.name))}
-    links = [f"![image](attachment:{name})" for name in attached]
-    cell = _make_text_cell("\n\n".join([*render_entry(entry), *links]))
-    return cell | ({"attachments": attached} if attached else {})
+    blocks = list(render_entry(entry))
+    attached = {}
+    for number, image in enumerate(entry.images, 1):
+        data = _read_image(outputs, image.name)
+        if data:
+            name = f"{number}-{Path(image.name).name}"
+            attached[name] = data
+    for name in attached:
+        blocks.append(f"![image](attachment:{name})")
+    cell = _make_text_cell("\n\n".join(blocks))
+    if attached:
+        cell["attachments"] = attached
+    return cell
 
 
-def _make_code_cell(call: ToolCall, result: ToolResult, outputs: Path) -> _Cell:
-    source = str(call.parse_arguments().get("code", call.arguments))
+def _make_code_cell(code: str, result: ToolResult, outputs: Path) -> _Cell:
     made = list(_make_outputs(result, outputs))
-    return {"cell_type": "code", "metadata": {}, "source": source, "outputs": made}
+    return {"cell_type": "code", "metadata": {}, "source": code, "outputs": made}
 
 
 def _make_outputs(result: ToolResult, outputs: Path) -> Iterator[_Cell]:
     """Make the outputs of a cell: printed text or an error, then the figures that the text names."""
-    figures = {path: data for path in _FIGURE.findall(result.output) if (data := _read_image(outputs, path))}
-    others = [image.name for image in result.images if image.source not in figures]
-    text = _FIGURE.sub(lambda found: "" if found[1] in figures else found[0], result.output)
+    figures = {}  # by the paths in the text
+    for path in _FIGURE.findall(result.output):
+        data = _read_image(outputs, path)
+        if data:
+            figures[path] = data
+
+    def leave_out_figure(found: re.Match[str]) -> str:
+        return "" if found[1] in figures else found[0]
+
+    text = _FIGURE.sub(leave_out_figure, result.output)
+    yield from _make_text_output(text, is_error=result.is_error)
+    images = list(figures.values())
+    for image in result.images:
+        if image.source not in figures:
+            images.append(_read_image(outputs, image.name))
+    for data in filter(None, images):
+        yield {"output_type": "display_data", "metadata": {}, "data": data}
+
+
+def _make_text_output(text: str, *, is_error: bool) -> Iterator[_Cell]:
     raised = _RAISED.search(text)
     text = _RAISED.sub("", text)
-    if raised or result.is_error:
-        last = text.strip().rpartition("\n")[2]
+    printed = text.strip()
+    if raised or is_error:
         name = raised[1] if raised else "Error"
+        last_line = printed.rpartition("\n")[2]
         yield {
             "output_type": "error",
             "ename": name,
-            "evalue": last.removeprefix(f"{name}: "),
+            "evalue": last_line.removeprefix(f"{name}: "),
             "traceback": text.rstrip("\n").split("\n"),
         }
-    elif text.strip() and text.strip() != "[no output]":
+    elif printed and printed != "[no output]":
         yield {"output_type": "stream", "name": "stdout", "text": text.removesuffix("\n") + "\n"}
-    for data in [*figures.values(), *filter(None, (_read_image(outputs, name) for name in others))]:
-        yield {"output_type": "display_data", "metadata": {}, "data": data}
 
 
 def _read_image(outputs: Path, path: str) -> dict[str, str]:
@@ -89,4 +114,7 @@ def _read_image(outputs: Path, path: str) -> dict[str, str]:
         data = (outputs / Path(path).name).read_bytes()
     except OSError:
         return {}
-    return {kind: b64encode(data).decode()} if (kind := detect_media_type(data)) else {}
+    kind = detect_media_type(data)
+    if kind is None:
+        return {}
+    return {kind: b64encode(data).decode()}

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from goose_like.core.errors import UsageError
 from goose_like.core.events import ModeRestricted, SessionStarted, TurnStarted
+from goose_like.core.spelling import format_count
 
 from .index import SessionInfo
 from .jsonl import read_lines
@@ -30,9 +31,10 @@ class SessionFiles(BaseModel):
 def read_files(info: SessionInfo, lines: bytes) -> SessionFiles:
     """Read the outputs that the lines of a session name, and all assets."""
     folder = info.folder / "outputs"
-    outputs = (file for file in folder.glob("*") if file.name.encode() in lines)
-    assets = (info.folder / "assets").glob("[!.]*")
-    return SessionFiles.model_construct(folder=str(folder), outputs=_read_all(outputs), assets=_read_all(assets))
+    named = [file for file in folder.glob("*") if file.name.encode() in lines]
+    outputs = _read_all(named)
+    assets = _read_all((info.folder / "assets").glob("[!.]*"))
+    return SessionFiles.model_construct(folder=str(folder), outputs=outputs, assets=assets)
 
 
 def _read_all(files: Iterable[Path]) -> dict[str, bytes]:
@@ -67,7 +69,11 @@ def fork(info: SessionInfo, *, at: int | None = None, name: str | None = None) -
         elif isinstance(event, ModeRestricted):
             start += line + b"\n"
     if at is not None and not 2 <= at <= turns:
-        raise UsageError(f"nothing stands before turn {at} of {turns} in {info.name!r}; see goose-like session show")
+        has = f"{info.name!r} has {format_count(turns, 'turn')}"
+        advice = "copy all of it, without --at"
+        if turns > 1:
+            advice = f"choose one from 2 to {turns}"
+        raise UsageError(f"there is nothing to copy before turn {at}: {has}; {advice}")
     data = b"".join(lines) + start  # the copy has the modes in which the session ended
     files = read_files(info, data)
     session = Session.create(name)

@@ -38,6 +38,17 @@ class _Message(BaseModel):
     created: datetime = datetime.fromtimestamp(0, UTC)
 
 
+def cut_torn_line(text: str) -> tuple[str, bool]:
+    """Return the text without a torn last line, which a killed process leaves, and whether there was one."""
+    *lines, last = text.rstrip().split("\n")
+    try:
+        json.loads(last)
+    except ValueError:
+        if lines:
+            return "\n".join(lines), True
+    return text, False
+
+
 def read_goose09_events(text: str) -> Iterator[tuple[DurableEvent, datetime]]:
     """Yield the events with the times of their messages. A call without a result counts as interrupted.
 
@@ -49,34 +60,66 @@ def read_goose09_events(text: str) -> Iterator[tuple[DurableEvent, datetime]]:
     messages = TypeAdapter(list[_Message]).validate_json(f"[{lines}]")
     if not any(message.content for message in messages):
         raise ValueError("it has no messages")
-    header = SessionStarted(version=__version__, name="", cwd=str(Path.cwd()), profile="", models={}, tools=())
+    header = SessionStarted(
+        version=__version__,
+        name="",
+        cwd=str(Path.cwd()),
+        profile="",
+        models={},
+        tools=(),
+    )
     yield header, messages[0].created
-    new_ids: dict[str, str] = {}  # from the ids in the file, which may repeat, to those of the newest calls
-    numbers = count(1)
+    calls = _Calls()
     is_in_turn = False
     for message in messages:
         time = message.created
-        parts: list[Part] = []
-        for part in message.content:
-            if part.type == "Text" and part.text:
-                parts.append(Text(text=part.text))
-            elif part.type == "ToolUse" and message.role == "assistant":
-                new_ids[part.id] = f"call_{next(numbers)}"
-                arguments = _to_text(part.parameters or {})
-                parts.append(ToolCall(id=new_ids[part.id], name=part.name, arguments=arguments))
-            elif part.type == "ToolResult" and (call_id := new_ids.get(part.tool_use_id)):
-                result = ToolResult(call_id=call_id, output=_to_text(part.output), is_error=part.is_error)
-                yield ToolFinished(result=result), time
-        if parts and message.role == "assistant":
-            yield MessageCompleted(message=Message(role="assistant", parts=tuple(parts))), time
-        elif parts:
-            if is_in_turn:
-                yield TurnFinished(reason="stop"), time
-            is_in_turn = True
-            yield TurnStarted(message=Message(role="user", parts=tuple(parts))), time
+        for result in calls.take_over(message):
+            yield ToolFinished(result=result), time
+        if not calls.parts:
+            continue
+        new = Message(role=message.role, parts=tuple(calls.parts))
+        if new.role == "assistant":
+            yield MessageCompleted(message=new), time
+            continue
+        if is_in_turn:
+            yield TurnFinished(reason="stop"), time
+        is_in_turn = True
+        yield TurnStarted(message=new), time
     if is_in_turn:
         yield TurnFinished(reason="stop"), message.created
 
 
+class _Calls:
+    """The calls of a session under new ids, since the ids in the file may repeat. `parts` are of the newest message."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self._numbers = count(1)
+        self._new_ids: dict[str, str] = {}  # of the newest calls, by id in the file
+
+    def take_over(self, message: _Message) -> list[ToolResult]:
+        """Convert the parts of a message, and return the results of earlier calls in it."""
+        self.parts = []
+        results = []
+        for part in message.content:
+            if part.type == "Text" and part.text:
+                self.parts.append(Text(text=part.text))
+            elif part.type == "ToolUse" and message.role == "assistant":
+                self.parts.append(self._convert_call(part))
+            elif part.type == "ToolResult" and part.tool_use_id in self._new_ids:
+                call_id = self._new_ids[part.tool_use_id]
+                result = ToolResult(call_id=call_id, output=_to_text(part.output), is_error=part.is_error)
+                results.append(result)
+        return results
+
+    def _convert_call(self, part: _Part) -> ToolCall:
+        new_id = f"call_{next(self._numbers)}"
+        self._new_ids[part.id] = new_id
+        arguments = _to_text(part.parameters or {})
+        return ToolCall(id=new_id, name=part.name, arguments=arguments)
+
+
 def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -12,16 +12,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from goose_like.config.paths import sessions_folder
+from goose_like.config.paths import describe_file_error, home_folder, sessions_folder
 from goose_like.core.errors import SessionError, UsageError
-from goose_like.core.events import Interjected, MessageCompleted, SavedEvent, SessionStarted, TurnStarted
+from goose_like.core.events import Interjected, MessageCompleted, SavedEvent, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.spelling import did_you_mean
 
-from .jsonl import parse_line
+from .jsonl import parse_line, read_header
 
 EVENTS_FILE = "events.jsonl"
 SUBAGENTS_FOLDER = "subagents"
@@ -37,6 +37,23 @@ class SessionInfo:
     first_words: str
     summary: str
     changed_at: datetime
+
+    def ran_in(self, cwd: str) -> bool:
+        """Check whether the session ever ran in a folder, also if that has another name since."""
+        if cwd == self.cwd:
+            return True
+        places = _read_places(self.folder)
+        if any(place.path == cwd for place in places):
+            return True
+        try:
+            status = os.stat(cwd)
+        except OSError:
+            return False
+        for place in places:
+            is_same_folder = place.device == status.st_dev and place.number == status.st_ino
+            if is_same_folder and not os.path.exists(place.path):
+                return True
+        return False
 
     @property
     def file(self) -> Path:
@@ -62,8 +79,12 @@ def list_sessions() -> list[SessionInfo]:
 
 def list_subagent_sessions(info: SessionInfo) -> list[SessionInfo]:
     """List the sessions of a session's subagents, the oldest first, each followed by its own subagents."""
-    found = list(iterate_sessions(info.folder / SUBAGENTS_FOLDER))[::-1]
-    return [below for each in found for below in (each, *list_subagent_sessions(each))]
+    newest_first = list(iterate_sessions(info.folder / SUBAGENTS_FOLDER))
+    sessions = []
+    for child in reversed(newest_first):
+        sessions.append(child)
+        sessions += list_subagent_sessions(child)
+    return sessions
 
 
 def find_session(name: str) -> SessionInfo:
@@ -77,7 +98,7 @@ def find_session(name: str) -> SessionInfo:
         if name in (info.name, info.folder.name):
             return info
         names.append(info.name)
-    old = Path.home() / f".config/goose/sessions/{name}.jsonl"
+    old = home_folder() / f".config/goose/sessions/{name}.jsonl"
     if os.path.isfile(old):
         raise SessionError(f"no session {name!r}; take over that of goose 0.9: goose-like session import {old}")
     raise SessionError(f"no session {name!r}; {did_you_mean(name, names)}")
@@ -89,34 +110,46 @@ def find_newest_session(cwd: str | None = None) -> SessionInfo:
     Raises:
         SessionError: there is none.
     """
-    found = next((info for info in iterate_sessions() if cwd in (None, info.cwd)), None)
-    if found is None:
-        place = f" in {cwd}" if cwd else ""
-        raise SessionError(f"no session to resume{place}; start one: goose-like session start")
-    return found
+    for info in _iterate_in(cwd):
+        return info
+    place = f" in {cwd}" if cwd else ""
+    raise SessionError(f"no session to resume{place}; start one: goose-like session start")
 
 
 def search_sessions(words: Sequence[str], cwd: str | None = None) -> Iterator[SessionInfo]:
     """Yield the sessions that have all words in their name, folder or user messages. `cwd` restricts the folder."""
+    folded = [word.casefold() for word in words]
+    for info in _iterate_in(cwd):
+        if _has_words(info, folded):
+            yield info
+
+
+def _iterate_in(cwd: str | None) -> Iterator[SessionInfo]:
+    """Yield the sessions of a folder, or all sessions, the newest first."""
     for info in iterate_sessions():
-        if cwd in (None, info.cwd) and _has_words(info, [word.casefold() for word in words]):
+        if cwd is None or info.ran_in(cwd):
             yield info
 
 
 def _has_words(info: SessionInfo, words: Sequence[str]) -> bool:
-    head = f"{info.name} {info.cwd} {info.summary} {info.first_words}".casefold()
+    head = " ".join((info.name, info.cwd, info.summary, info.first_words)).casefold()
     missing = [word for word in words if word not in head]
     if not missing:
         return True
-    events = (_try_parse(line) for _, line in _iterate_lines(info.file, "turn_started", "interjected"))
-    texts = (event.message.first_text for event in events if isinstance(event, TurnStarted | Interjected))
+    texts = []
+    for _, line in _iterate_lines(info.file, "turn_started", "interjected"):
+        event = _try_parse(line)
+        if isinstance(event, TurnStarted | Interjected):
+            texts.append(event.message.first_text)
     text = "\n".join(texts).casefold()
     return all(word in text for word in missing)
 
 
 def count_totals(info: SessionInfo) -> tuple[int, dict[str, Usage]]:
     """Count turns, and tokens by model, like `core.history.History`, but parse only the lines with numbers."""
-    turns, processor, usage = 0, "", dict[str, Usage]()
+    turns = 0
+    processor = ""
+    usage: dict[str, Usage] = {}
     counted = ("turn_started", "session_started", "message_completed", "usage_recorded")
     for kind, line in _iterate_lines(info.file, *counted):
         try:
@@ -125,13 +158,15 @@ def count_totals(info: SessionInfo) -> tuple[int, dict[str, Usage]]:
                 continue
             if kind == "message_completed":
                 # The message may be long. A `"` inside it is written as `\"`, so this finds the event's own field.
-                line = b"{" + line[line.rindex(b',"usage":{') + 1 :]
+                start = line.rindex(b',"usage":{') + 1
+                line = b"{" + line[start:]
             record = json.loads(line)
             if kind == "session_started":
                 processor = record["models"].get("processor", "")
             else:
                 model = record.get("model", processor)
-                usage[model] = usage.get(model, Usage()) + Usage.model_validate(record["usage"])
+                new = Usage.model_validate(record["usage"])
+                usage[model] = usage.get(model, Usage()) + new
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # a damaged line
             continue
     return turns, usage
@@ -142,14 +177,10 @@ def read_last_words(info: SessionInfo) -> tuple[str, str]:
 
     Messages that were rewound do not count.
     """
+    lines = list(_iterate_lines(info.file, "turn_started", "interjected", "message_completed", "rewound"))
+    if any(kind == "rewound" for kind, _ in lines):
+        return _replay_last_words(info)
     answer = ""
-    lines = [*_iterate_lines(info.file, "turn_started", "interjected", "message_completed", "rewound")]
-    if any(kind == "rewound" for kind, _ in lines):  # only the whole history tells which messages are left
-        history = History.replay(filter(None, map(_try_parse, info.file.read_bytes().splitlines())))
-        last = history.user_message_indexes[-1] if history.user_message_indexes else len(history.messages)
-        answers = [message.text for message in history.messages[last + 1 :] if message.role == "assistant"]
-        asked = history.messages[last].first_text if history.user_message_indexes else ""
-        return asked, next(filter(None, reversed(answers)), "")
     for _, line in reversed(lines):
         event = _try_parse(line)
         if isinstance(event, MessageCompleted):
@@ -159,6 +190,20 @@ def read_last_words(info: SessionInfo) -> tuple[str, str]:
     return "", answer
 
 
+def _replay_last_words(info: SessionInfo) -> tuple[str, str]:
+    """Find the last words in the whole history: it alone tells which messages a rewound session has left."""
+    lines = info.file.read_bytes().splitlines()
+    history = History.replay(filter(None, map(_try_parse, lines)))
+    if not history.user_message_indexes:
+        return "", ""
+    last = history.user_message_indexes[-1]
+    answer = ""
+    for message in history.messages[last + 1 :]:
+        if message.role == "assistant":
+            answer = message.text or answer
+    return history.messages[last].first_text, answer
+
+
 def read_messages(folder: Path) -> list[list[str]]:
     """Return the messages of the person by turn: the first of each turn, then those that were sent while it ran."""
     turns: list[list[str]] = []
@@ -166,8 +211,12 @@ def read_messages(folder: Path) -> list[list[str]]:
         event = _try_parse(line)
         if isinstance(event, Interjected) and turns:
             turns[-1].append(event.message.first_text)
-        else:
-            turns.append([event.message.first_text if isinstance(event, TurnStarted) else ""])
+            continue
+        # An unreadable line may have started a turn.
+        first_text = ""
+        if isinstance(event, TurnStarted):
+            first_text = event.message.first_text
+        turns.append([first_text])
     return turns
 
 
@@ -198,12 +247,18 @@ def check_new_name(name: str) -> str:
 
 def list_taken_names() -> set[str]:
     """List the names that a generated name must avoid: the ends of folder names, and names of renamed sessions."""
-    folders = list(sessions_folder().glob("*-*"))
-    return {folder.name.rpartition("-")[2] for folder in folders} | {read_label(folder, "name") for folder in folders}
+    names = set()
+    for folder in sessions_folder().glob("*-*"):
+        end = folder.name.rpartition("-")[2]
+        names.add(end)
+        names.add(read_label(folder, "name"))
+    return names
 
 
-Label = Literal["name", "title", "holder"]
-"""A file beside the events with one line: a new name, a title for lists, the number of the last process."""
+Label = Literal["name", "title", "holder", "places"]
+"""A file beside the events with one line: a new name, a title for lists, the number of the last process, folders."""
+
+_MAX_PLACES = 20
 
 
 def read_label(folder: Path, label: Label) -> str:
@@ -227,23 +282,56 @@ def write_label(folder: Path, label: Label, text: str) -> None:
         draft.replace(folder / label)
 
 
+class _Place(NamedTuple):
+    """A folder in which a session ran: its path, device and number. A tuple, as it is a list in the file."""
+
+    path: str
+    device: int
+    number: int
+
+
+def _read_places(folder: Path) -> list[_Place]:
+    """Read the folders of a session. Without the label, or with a damaged one, only its first folder counts."""
+    try:
+        places = []
+        for path, device, number in json.loads(read_label(folder, "places")):
+            places.append(_Place(str(path), int(device), int(number)))
+        return places
+    except (TypeError, ValueError):
+        return []
+
+
+def note_place(folder: Path, cwd: str) -> None:
+    """Note that a session runs in a folder: its path, device and number, which stay when the folder is renamed."""
+    places = [place for place in _read_places(folder) if place.path != cwd]
+    with suppress(OSError, SessionError):  # a session works without this
+        status = os.stat(cwd)
+        places.insert(0, _Place(cwd, status.st_dev, status.st_ino))
+        write_label(folder, "places", json.dumps(places[:_MAX_PLACES]))
+
+
 @contextmanager
 def session_errors(failure: str, hint: str = "free some space") -> Iterator[None]:
     """Turn an OSError into a SessionError that says what failed, and how to repair it."""
     try:
         yield
     except OSError as error:
-        raise SessionError(f"{failure}: {error}; {hint}") from error
+        raise SessionError(f"{failure}: {describe_file_error(error)}; {hint}") from error
 
 
 def _read_info(file: Path, changed_at: datetime) -> SessionInfo | None:
     """Read a session up to its first message; None if there is no message or the file is unreadable."""
-    name, cwd, words = "", "", None
+    name = ""
+    cwd = ""
+    words = None
     try:
         with file.open("rb") as lines:
-            for event in map(_try_parse, lines):
-                if isinstance(event, SessionStarted) and not cwd:
-                    name, cwd = event.name, event.cwd
+            for line in lines:
+                event = _try_parse(line)
+                header = {} if cwd else read_header(line)
+                if header:  # also of a newer format, which is refused when the session is opened
+                    name = str(header.get("name", ""))
+                    cwd = str(header.get("cwd", ""))
                 elif isinstance(event, TurnStarted):
                     words = event.message.first_text
                     break
@@ -256,7 +344,8 @@ def _read_info(file: Path, changed_at: datetime) -> SessionInfo | None:
     folder = file.parent
     name = read_label(folder, "name") or name or folder.name
     words = " ".join(words.split())
-    return SessionInfo(folder, name, cwd, words, read_label(folder, "title") or words, changed_at)
+    summary = read_label(folder, "title") or words
+    return SessionInfo(folder, name, cwd, words, summary, changed_at)
 
 
 def _iterate_lines(file: Path, *kinds: str) -> Iterator[tuple[str, bytes]]:

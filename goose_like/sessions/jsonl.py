@@ -1,16 +1,24 @@
 """Lines of a session file: an event as JSON, with the time `at` of writing as its last field."""
 
+import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from goose_like.core.errors import SessionError
 from goose_like.core.events import SavedEvent, saved_event_adapter
+from goose_like.core.format_version import SESSION_FORMAT, describe_newer_format
+
+_HEADER = re.compile(rb'^\{"type":"session_started".*$', re.MULTILINE)
 
 
 def format_line(event: SavedEvent, at: datetime) -> bytes:
     """Format an event as a line with its newline."""
     stamp = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return f'{event.model_dump_json()[:-1]},"at":"{stamp}"}}\n'.encode()
+    fields = event.model_dump_json()[:-1]
+    return f'{fields},"at":"{stamp}"}}\n'.encode()
 
 
 def parse_line(line: bytes) -> SavedEvent:
@@ -19,13 +27,43 @@ def parse_line(line: bytes) -> SavedEvent:
     Raises:
         ValueError: the line is no event (the errors of pydantic are subclasses).
     """
-    event, _, _ = line.rpartition(b',"at":"')
-    return saved_event_adapter.validate_json(event + b"}" if event else line)
+    fields, _, _ = line.rpartition(b',"at":"')
+    if fields:
+        line = fields + b"}"
+    return saved_event_adapter.validate_json(line)
+
+
+def read_header(line: bytes) -> dict[str, Any]:
+    """Return the fields of a line with a SessionStarted, also of another format. Another line has none."""
+    if not _HEADER.match(line):
+        return {}
+    try:
+        return dict(json.loads(line))
+    except (ValueError, RecursionError):  # a torn or damaged line
+        return {}
+
+
+def check_format(data: bytes, file: Path) -> None:
+    """Check that this version can read the lines of a session file.
+
+    Raises:
+        SessionError: a newer goose-like wrote some of them.
+    """
+    for line in _HEADER.findall(data):
+        version = read_header(line).get("format")
+        if refusal := describe_newer_format(f"the session file {file}", version, SESSION_FORMAT):
+            raise SessionError(refusal)
 
 
 def read_lines(data: bytes, file: Path, damage: list[str]) -> Iterator[tuple[bytes, SavedEvent]]:
-    """Yield each complete line without its newline, and its event. Note unreadable lines in `damage`."""
-    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+    """Yield each complete line without its newline, and its event. Note unreadable lines in `damage`.
+
+    Raises:
+        SessionError: a newer goose-like wrote some of the lines.
+    """
+    check_format(data, file)
+    complete = data.split(b"\n")[:-1]
+    for number, line in enumerate(complete, 1):
         try:
             event = parse_line(line)
         except ValueError as error:

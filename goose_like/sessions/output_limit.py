@@ -9,11 +9,14 @@ from typing import BinaryIO
 
 from goose_like.core.masking import MaskedBytes
 
+from .failure_lines import FailureLines
+
 MAX_HEAD_BYTES = 50_000_000
 MAX_TAIL_BYTES = 1_000_000
 MAX_RESERVE_BYTES = 64_000_000
 _RESERVED_SHARE = 20
 _LONGEST_LINE_SHARE = 8
+_FAILURES_SHARE = 4
 _MARK_BYTES = 60
 _BUFFER_FACTOR = 4
 _MAX_HELD_BYTES = 4_096
@@ -24,6 +27,7 @@ _UNFINISHED = re.compile(
     rb"(?:(?<!\r)\r++|\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]{0,2048}\x1b?|[ -/]*)"
     rb"|[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z"
 )
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))  # all but the first byte of a character
 _LINE_END = re.compile(rb"(?<!\r)\r++\n")  # linear also for many \r without \n
 _OVERWRITE = re.compile(rb"\A([^\r\n]*)\r+(?=[^\r\n])")
 
@@ -54,7 +58,10 @@ class PlainBytes:
         lines, end, self.waiting = data.rpartition(b"\n")
         if end:
             self._has_shown_start = False
-        return _clean(lines + end) + (self.flush() if len(self.waiting) > _MAX_HELD_BYTES else b"")
+        complete = _clean(lines + end)
+        if len(self.waiting) > _MAX_HELD_BYTES:
+            complete += self.flush()
+        return complete
 
     def flush(self) -> bytes:
         """Return the waiting line so far, without half a character or half a code at its end."""
@@ -67,7 +74,8 @@ class PlainBytes:
 
     def close(self) -> bytes:
         """Return the rest."""
-        rest, self.waiting = _clean(self.waiting).rstrip(b"\r"), b""
+        rest = _clean(self.waiting).rstrip(b"\r")
+        self.waiting = b""
         return rest
 
 
@@ -77,13 +85,21 @@ def _clean(data: bytes, *, is_open: bool = False) -> bytes:
         data = _CODE.sub(b"", data)
     if b"\r" not in data:
         return data
-    return b"\n".join(_drop_overwritten(line, is_open) for line in _LINE_END.sub(b"\n", data).split(b"\n"))
+    lines = _LINE_END.sub(b"\n", data).split(b"\n")
+    return b"\n".join(_drop_overwritten(line, is_open) for line in lines)
 
 
 def _drop_overwritten(line: bytes, is_open: bool) -> bytes:
+    """Return the last part of a line that shows something. Without one, return the last part."""
     parts = line.split(b"\r")
-    last = next((index for index in range(len(parts) - 1, -1, -1) if parts[index].strip()), len(parts) - 1)
-    return b"\r".join(parts[last:]) if is_open else parts[last]
+    last = len(parts) - 1
+    for index in reversed(range(len(parts))):
+        if parts[index].strip():
+            last = index
+            break
+    if is_open:
+        return b"\r".join(parts[last:])
+    return parts[last]
 
 
 class LimitedOutput:
@@ -104,8 +120,13 @@ class LimitedOutput:
         self._new_lines = 0
         self._head = bytearray()
         self._tail = bytearray()
-        self._plain = None if keeps_codes else PlainBytes()
-        self._raw = None if keeps_codes else bytearray()  # the start as it came, in case that it is binary
+        self._plain: PlainBytes | None = None
+        self._raw: bytearray | None = None  # the start as it came, in case that it is binary
+        self._failures: FailureLines | None = None
+        if not keeps_codes:
+            self._plain = PlainBytes()
+            self._raw = bytearray()
+            self._failures = FailureLines()
         self._masked = MaskedBytes()
         self._file: BinaryIO | None = None
         self._saved_bytes = 0
@@ -117,7 +138,8 @@ class LimitedOutput:
     @property
     def new_bytes(self) -> int:
         """The number of bytes since the last `take_new`."""
-        return self._new_bytes + (len(self._plain.waiting) if self._plain else 0)
+        waiting_bytes = len(self._plain.waiting) if self._plain else 0
+        return self._new_bytes + waiting_bytes
 
     @property
     def is_over_limit(self) -> bool:
@@ -135,26 +157,40 @@ class LimitedOutput:
             chunk = self._restore_binary() + chunk
         elif self._raw is not None:
             self._raw += chunk
-            self._raw = self._raw if len(self._raw) <= self.limit_bytes else None
-        self._append(self._masked.write(self._plain.write(chunk) if self._plain else chunk))
+            if len(self._raw) > self.limit_bytes:
+                self._raw = None
+        if self._plain:
+            chunk = self._plain.write(chunk)
+        self._append(self._masked.write(chunk))
 
     def _restore_binary(self) -> bytes:
         """Clean no more, and return all bytes to append: if possible those that were cleaned already, too."""
-        waiting = self._plain.close() if self._plain else b""
+        waiting = self._close_plain()
         self._plain = None
         if self._raw is None:
             return waiting
-        start, self._raw, self._masked = bytes(self._raw), None, MaskedBytes()
+        start = bytes(self._raw)
+        self._raw = None
+        self._masked = MaskedBytes()
         self._clear()
         return start
 
+    def _close_plain(self) -> bytes:
+        return self._plain.close() if self._plain else b""
+
     def _clear(self) -> None:
-        self._head, self._tail = bytearray(), bytearray()
-        self._new_bytes = self._new_lines = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._new_bytes = 0
+        self._new_lines = 0
+        if self._failures:
+            self._failures = FailureLines()
 
     def _append(self, chunk: bytes) -> None:
         self._new_bytes += len(chunk)
         self._new_lines += chunk.count(b"\n")
+        if self._failures:
+            self._failures.write(chunk)
         if self.is_over_limit or self._file is not None:
             self._save(chunk)
         size = self.limit_bytes * _BUFFER_FACTOR
@@ -171,7 +207,8 @@ class LimitedOutput:
             if self._file is None:
                 self.path.parent.mkdir(0o700, parents=True, exist_ok=True)
                 self.path.touch(0o600)
-                self._file, self._raw = self.path.open("wb"), None
+                self._file = self.path.open("wb")
+                self._raw = None
                 chunk = bytes(self._head + self._tail) + chunk
             room = MAX_HEAD_BYTES - self._saved_bytes
             self._write_file(self._file, chunk[:room])
@@ -193,18 +230,26 @@ class LimitedOutput:
     def close(self) -> None:
         """Close the file. No more output may follow."""
         if not self._is_closed:
-            self._append(self._masked.write(self._plain.close() if self._plain else b"") + self._masked.close())
+            rest = self._masked.write(self._close_plain())
+            rest += self._masked.close()
+            self._append(rest)
         self._is_closed = True
+        if self._file is None:
+            return
         try:
-            if self._file is not None:
-                if self._file_tail and not self._error:
-                    left_out = self._beyond_bytes - len(self._file_tail)
-                    note = f"\n[... {left_out:,} bytes left out here ...]\n" if left_out else ""
-                    self._write_file(self._file, note.encode() + self._file_tail)
-                    self._file_tail.clear()
-                self._file.close()
+            if self._file_tail and not self._error:
+                self._write_file_tail(self._file)
+            self._file.close()
         except OSError as error:
             self._error = error
+
+    def _write_file_tail(self, file: BinaryIO) -> None:
+        note = b""
+        left_out = self._beyond_bytes - len(self._file_tail)
+        if left_out:
+            note = f"\n[... {left_out:,} bytes left out here ...]\n".encode()
+        self._write_file(file, note + self._file_tail)
+        self._file_tail.clear()
 
     def take_new(self) -> str:
         """Return the output since the last call, formatted by `format_for_model`.
@@ -214,8 +259,9 @@ class LimitedOutput:
         """
         self._flush()
         end = self._tail or self._head
-        unfinished = None if self._is_closed else _UNFINISHED.search(end[-4:])
-        rest = bytes(unfinished[0]) if unfinished and unfinished[0][0] >= 0x80 else b""
+        rest = b""
+        if not self._is_closed:
+            rest = _find_cut_character(end)
         del end[len(end) - len(rest) :]
         self._new_bytes -= len(rest)
         text = self.format_for_model()
@@ -244,73 +290,149 @@ class LimitedOutput:
             self._save(b"")
             self.close()
         if is_binary:
-            place = self._describe_place() if self._error else f"saved as {self.path}"
+            place = f"saved as {self.path}"
+            if self._error:
+                place = self._describe_place()
             return f"[binary output, {self._new_bytes:,} bytes, {place}]"
         if not self.is_over_limit:
             return (self._head + self._tail).decode(errors="replace")
         return self._format_excerpt()
 
     def _format_excerpt(self) -> str:
-        """Format as many first and last lines as fit. A long line takes only a part of the limit."""
-        half, longest = self.limit_bytes // 2, max(self.limit_bytes // _LONGEST_LINE_SHARE, 1)
-        head, tail = _split_lines(bytes(self._head)), _split_lines(bytes(self._tail))
-        if self._new_bytes == len(self._head) + len(self._tail):
-            head, tail = _split_lines(bytes(self._head + self._tail)), []
-        else:  # a part of a line stands on each side of the gap
-            head[-1:] = [head[-1][:longest]] if len(head[-1]) > longest else []
-            tail[:1] = [tail[0][-longest:]] if len(tail[0]) > longest else []
-        first = _take_lines(head, half, longest)
-        last = _take_lines((tail or head[len(first) :])[::-1], half, longest)[::-1]
-        shown = [line for line, _ in first + last]
+        """Format as many first and last lines as fit, and failures between. A long line takes a part of the limit."""
+        room = self.limit_bytes // _FAILURES_SHARE
+        failures = self._failures.lines if self._failures else []
+        failure_bytes = sum(len(line) for _, line in failures)
+        half = (self.limit_bytes - min(room, failure_bytes)) // 2
+        longest = max(self.limit_bytes // _LONGEST_LINE_SHARE, 1)
+        head, tail = self._split_buffers(longest)
+        first = _Excerpt()
+        first.take(head, half, longest)
+        last = _Excerpt()
+        last.take(reversed(tail or head[len(first.lines) :]), half, longest)
+        last.reverse()
+        shown = first.lines + last.lines
         left_bytes = self._new_bytes - sum(map(len, shown))
         left_lines = self._new_lines - sum(line.endswith(b"\n") for line in shown)
         place = self._describe_place()
-        start, end = ("".join(text for _, text in part).removesuffix("\n") for part in (first, last))
         if not left_bytes:
-            return "\n".join(filter(None, [start, end, f"[long lines are cut; {place}]"]))
-        size = f"{left_lines:,} lines ({left_bytes:,} bytes)" if left_lines else f"{left_bytes:,} bytes"
-        return f"{start}\n[... {size} left out here; {place} ...]\n{end}"
+            note = f"[long lines are cut; {place}]"
+            return "\n".join(filter(None, [first.text, last.text, note]))
+        size = f"{left_bytes:,} bytes"
+        if left_lines:
+            size = f"{left_lines:,} lines ({size})"
+        gap = f"[... {size} left out here; {place} ...]"
+        important = self._format_failures(len(first.lines), len(last.lines), room)
+        return "\n".join([first.text, gap, *important, last.text])
+
+    def _split_buffers(self, longest: int) -> tuple[list[bytes], list[bytes]]:
+        """Split the head and the tail into lines. All lines are in the head if nothing is missing between."""
+        if self._new_bytes == len(self._head) + len(self._tail):
+            return _split_lines(bytes(self._head + self._tail)), []
+        head = _split_lines(bytes(self._head))
+        tail = _split_lines(bytes(self._tail))
+        # A part of a line stands on each side of the gap. Only a long part says enough.
+        before_gap = head.pop()
+        if len(before_gap) > longest:
+            head.append(before_gap[:longest])
+        after_gap = tail.pop(0)
+        if len(after_gap) > longest:
+            tail.insert(0, after_gap[-longest:])
+        return head, tail
+
+    def _format_failures(self, first_count: int, last_count: int, room: int) -> list[str]:
+        """Format the lines between the first and the last ones that look like failures, with their number."""
+        if not self._failures:
+            return []
+        is_open = not (self._tail or self._head).endswith(b"\n")
+        line_count = self._new_lines + is_open
+        failures = self._failures.find_between(first_count, line_count - last_count)
+        if not failures:
+            return []
+        shown = []
+        for line in failures:
+            room -= len(line) + 1
+            if room < 0:
+                break
+            shown.append(line.decode(errors="replace"))
+        count = f"lines of these that look like failures: {len(failures):,}"
+        if len(shown) < len(failures):
+            count += f"; the first {len(shown):,} are"
+        return [f"[{count}]", *shown, "[...]"]
 
     def _describe_place(self) -> str:
         if self._error:
-            missing = (
-                f"only its first {self._saved_bytes:,} bytes are in {self.path}" if self._saved_bytes else "not saved"
-            )
-            return f"{missing}: {self._error.strerror}"
-        part = "its beginning and end are" if self._beyond_bytes > MAX_TAIL_BYTES else "all of it is"
+            saved = "not saved"
+            if self._saved_bytes:
+                saved = f"only its first {self._saved_bytes:,} bytes are in {self.path}"
+            return f"{saved}: {self._error.strerror}"
+        part = "all of it is"
+        if self._beyond_bytes > MAX_TAIL_BYTES:
+            part = "its beginning and end are"
         return f"{part} in {self.path}: search it with rg or read a part of it"
 
 
+class _Excerpt:
+    """Successive lines that a model reads: as they came, and with the middle of long ones left out."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self._texts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts).removesuffix("\n")
+
+    def take(self, lines: Iterable[bytes], room: int, longest: int) -> None:
+        """Take lines as long as they fit, at least one."""
+        for line in lines:
+            text = _shorten_line(line, longest)
+            room -= len(text.encode())
+            if room < 0 and self.lines:
+                break
+            self.lines.append(line)
+            self._texts.append(text)
+
+    def reverse(self) -> None:
+        """Reverse the lines, which were taken from the end."""
+        self.lines.reverse()
+        self._texts.reverse()
+
+
 def _split_lines(data: bytes) -> list[bytes]:
-    lines = data.split(b"\n")
-    return [*(line + b"\n" for line in lines[:-1]), *filter(None, lines[-1:])]
-
-
-def _take_lines(lines: Iterable[bytes], room: int, longest: int) -> list[tuple[bytes, str]]:
-    """Take lines as long as they fit, at least one, each with its text."""
-    taken: list[tuple[bytes, str]] = []
-    for line in lines:
-        text = _shorten_line(line, longest)
-        room -= len(text.encode())
-        if room < 0 and taken:
-            break
-        taken.append((line, text))
-    return taken
+    """Split into lines with their ends. The last one may lack its end."""
+    *complete, rest = data.split(b"\n")
+    lines = [line + b"\n" for line in complete]
+    if rest:
+        lines.append(rest)
+    return lines
 
 
 def _shorten_line(line: bytes, longest: int) -> str:
     left_out = len(line) - longest
     if left_out <= _MARK_BYTES:
         return _decode_part(line)
-    start, end = line[: longest * 3 // 4], line[len(line) - (longest - longest * 3 // 4) :]
-    return f"{_decode_part(start)} [... {left_out:,} bytes of this line left out ...] {_decode_part(end)}"
+    start_size = longest * 3 // 4
+    end_size = longest - start_size
+    start = _decode_part(line[:start_size])
+    end = _decode_part(line[len(line) - end_size :])
+    return f"{start} [... {left_out:,} bytes of this line left out ...] {end}"
 
 
 def _decode_part(data: bytes) -> str:
     """Decode a part of a text without the halves of characters at its ends."""
+    end = len(data) - len(_find_cut_character(data))
+    whole = data[:end].lstrip(_CONTINUATION_BYTES)
+    return whole.decode(errors="replace")
+
+
+def _find_cut_character(data: bytes | bytearray) -> bytes:
+    """Find the bytes of an unfinished character at the end of a text; empty if there is none."""
     unfinished = _UNFINISHED.search(data[-4:])
-    end = len(data) - len(unfinished[0]) if unfinished and unfinished[0][0] >= 0x80 else len(data)
-    return data[:end].lstrip(bytes(range(0x80, 0xC0))).decode(errors="replace")
+    if unfinished is None:
+        return b""
+    is_character = unfinished[0][0] >= 0x80  # else it is a carriage return or the start of a code
+    return bytes(unfinished[0]) if is_character else b""
 
 
 def limit_text(text: str, path: Path, limit_bytes: int) -> str:
@@ -326,5 +448,10 @@ def limit_text(text: str, path: Path, limit_bytes: int) -> str:
 
 def append_notes(text: str, notes: Iterable[str], placeholder: str = "no output") -> str:
     """Append notes to output, each in brackets on its own line. Empty output becomes the placeholder."""
-    lines = (f"[{' '.join(note.splitlines())}]" for note in notes)
-    return "\n".join([text.removesuffix("\n") if text else f"[{placeholder}]", *lines])
+    parts = [f"[{placeholder}]"]
+    if text:
+        parts = [text.removesuffix("\n")]
+    for note in notes:
+        line = " ".join(note.splitlines())
+        parts.append(f"[{line}]")
+    return "\n".join(parts)

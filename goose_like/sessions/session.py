@@ -27,12 +27,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
-from goose_like.config.paths import create_private_folder, sessions_folder
+from goose_like.config.paths import FOLDER_ADVICE, create_private_folder, sessions_folder
 from goose_like.config.private_folder import PrivateFolder
 from goose_like.core.errors import SessionError
-from goose_like.core.events import DurableEvent, MessageCompleted, SavedEvent, TextShown, ToolFinished, TurnStarted
+from goose_like.core.events import (
+    DurableEvent,
+    MessageCompleted,
+    SavedEvent,
+    SessionStarted,
+    TextShown,
+    ToolFinished,
+    TurnStarted,
+)
 from goose_like.core.gc_pause import pause_gc
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
@@ -46,11 +54,22 @@ from .index import (
     find_newest_session,
     find_session,
     list_taken_names,
+    note_place,
     read_label,
     session_errors,
     write_label,
 )
-from .jsonl import format_line, read_lines
+from .jsonl import check_format, format_line, read_lines
+
+_LETTERS = "bcdfghjklmnpqrstvwxz"  # without vowels, so no name is a word
+_DIGITS = "23456789"  # without those that look like letters
+
+
+class _ShownLine(NamedTuple):
+    """A `text_shown` line, which the text of its call or of the answer will replace."""
+
+    call_id: str
+    line: bytes
 
 
 class Session:
@@ -78,7 +97,7 @@ class Session:
         self._descriptor = -1
         self._private_folder: PrivateFolder | None = None
         self._is_recorded = True
-        self._shown_lines: list[tuple[str, bytes]] = []  # the `text_shown` lines at the end, each with its call id
+        self._shown_lines: list[_ShownLine] = []  # those at the end of the file
 
     @property
     def name(self) -> str:
@@ -111,7 +130,8 @@ class Session:
             SessionError: the folder cannot be written.
         """
         name = _make_file_name(call_id)
-        session = Session(self.folder / SUBAGENTS_FOLDER / name, f"{self.name}/{name}", History(), is_kept=self.is_kept)
+        folder = self.folder / SUBAGENTS_FOLDER / name
+        session = Session(folder, f"{self.name}/{name}", History(), is_kept=self.is_kept)
         session._is_empty = not session.file.exists()
         session._open(is_new=session._is_empty)
         session._replay(keep_open_turn=True)
@@ -140,10 +160,16 @@ class Session:
             SessionError: the name is taken, or the folder cannot be written.
         """
         taken = list_taken_names()
-        name = _make_short_name(taken) if name is None else check_new_name(name)
+        if name is None:
+            name = _make_short_name(taken)
+        else:
+            check_new_name(name)
+        end = name
         # A free name may still end the folder name of a renamed session.
-        last = name if re.fullmatch(r"[a-z0-9]{1,40}", name) and name not in taken else secrets.token_hex(3)
-        session = cls(sessions_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{last}", name, History())
+        if not re.fullmatch(r"[a-z0-9]{1,40}", name) or name in taken:
+            end = secrets.token_hex(3)
+        time = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+        session = cls(sessions_folder() / f"{time}-{end}", name, History())
         session._open(is_new=True)
         session._is_empty = True
         return session
@@ -158,18 +184,31 @@ class Session:
         return session
 
     @classmethod
-    def resume(cls, name: str | None = None, *, cwd: str | None = None, keep_open_turn: bool = False) -> Self:
+    def resume(
+        cls,
+        name: str | None = None,
+        *,
+        cwd: str | None = None,
+        keep_open_turn: bool = False,
+    ) -> Self:
         """Open an existing session: the one of this name, or the newest one (in the folder `cwd`, if given).
 
         With `keep_open_turn`, an interrupted turn stays open for `Exchange.resume_turn`.
 
         Raises:
-            SessionError: there is no such session, or another process has it open.
+            SessionError: there is no such session, another process has it open, or a newer goose-like wrote it.
         """
-        found = find_newest_session(cwd) if name is None else find_session(name)
+        if name is None:
+            found = find_newest_session(cwd)
+        else:
+            found = find_session(name)
         session = cls(found.folder, found.name, History())
         session._open(is_new=False)
-        session._replay(keep_open_turn=keep_open_turn)
+        try:
+            session._replay(keep_open_turn=keep_open_turn)
+        except SessionError:
+            session.close()
+            raise
         return session
 
     def _replay(self, *, keep_open_turn: bool) -> None:
@@ -189,10 +228,11 @@ class Session:
             count -= isinstance(self.recent.pop(), TurnStarted)
 
     def _open(self, *, is_new: bool) -> None:
-        hint = "make that folder writable or point GOOSE_LIKE_HOME elsewhere"
-        with session_errors("the session can't be written", hint):
+        with session_errors("the session can't be written", FOLDER_ADVICE):
             create_private_folder(self.folder)
-            flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if is_new else 0)
+            flags = os.O_RDWR | os.O_CLOEXEC
+            if is_new:
+                flags |= os.O_CREAT | os.O_EXCL
             self._descriptor = os.open(self.file, flags, 0o600)
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -210,6 +250,7 @@ class Session:
     def read_events(self) -> Iterator[SavedEvent]:
         """Read the events in the file. Cut off a torn last line, and note unreadable lines in `damage`."""
         data = self.file.read_bytes()
+        check_format(data, self.file)
         end = data.rfind(b"\n") + 1
         if end != len(data):
             os.ftruncate(self._descriptor, end)
@@ -240,18 +281,28 @@ class Session:
             SessionError: the disk is full or gone, or the session is closed.
         """
         line = format_line(event, datetime.now(UTC))
-        kept = [shown for shown in self._shown_lines if not _is_replaced(shown[0], event)]
+        kept = [shown for shown in self._shown_lines if not _is_replaced(shown.call_id, event)]
         if len(kept) == len(self._shown_lines):
             self._write(line)
         else:
-            replaced_bytes = sum(len(shown) for _, shown in self._shown_lines)
-            self._write(b"".join(shown for _, shown in kept) + line, replaced_bytes)
-        # Lines before another event stay in the file, because replacing them would risk that event.
-        self._shown_lines = [*kept, (event.call_id, line)] if isinstance(event, TextShown) else []
+            replaced_bytes = sum(len(shown.line) for shown in self._shown_lines)
+            lines = [shown.line for shown in kept]
+            self._write(b"".join([*lines, line]), replaced_bytes)
+        if isinstance(event, TextShown):
+            self._shown_lines = [*kept, _ShownLine(event.call_id, line)]
+        else:
+            # Lines before another event stay in the file, because replacing them would risk that event.
+            self._shown_lines = []
         self._is_empty = self._is_empty and not isinstance(event, TurnStarted)
+        if isinstance(event, SessionStarted):
+            note_place(self.folder, event.cwd)
 
     def copy_from(
-        self, lines: bytes, folder: str = "", outputs: Mapping[str, bytes] = {}, assets: Mapping[str, bytes] = {}
+        self,
+        lines: bytes,
+        folder: str = "",
+        outputs: Mapping[str, bytes] = {},
+        assets: Mapping[str, bytes] = {},
     ) -> None:
         """Fill a new session with the lines and files of another one, which may be deleted later.
 
@@ -262,13 +313,11 @@ class Session:
         """
         try:
             with session_errors("the files of the copy can't be written"):
-                for target, contents in ((self.outputs, outputs), (self.assets, assets)):
-                    for name, data in contents.items():
-                        target.mkdir(exist_ok=True, mode=0o700)
-                        (target / name).touch(0o600)
-                        (target / name).write_bytes(data)
-            old, new = (json.dumps(f"{path}/", ensure_ascii=False)[1:-1].encode() for path in (folder, self.outputs))
-            self._write(lines.replace(old, new) if folder else lines)
+                _write_files(self.outputs, outputs)
+                _write_files(self.assets, assets)
+            if folder:
+                lines = lines.replace(_quote_folder(folder), _quote_folder(str(self.outputs)))
+            self._write(lines)
             write_label(self.folder, "name", self._name)
             self._is_empty = False
         except BaseException:
@@ -280,7 +329,9 @@ class Session:
         with session_errors(f"the session file {self.file} can't be written"):
             size = os.fstat(self._descriptor).st_size
             start = size - replaced_bytes
-            before = os.pread(self._descriptor, replaced_bytes, start) if replaced_bytes else b""
+            before = b""
+            if replaced_bytes:
+                before = os.pread(self._descriptor, replaced_bytes, start)
             try:
                 if os.pwrite(self._descriptor, lines, start) != len(lines):
                     raise OSError("no space left on the device")
@@ -303,6 +354,20 @@ class Session:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def _write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    for name, data in contents.items():
+        folder.mkdir(exist_ok=True, mode=0o700)
+        file = folder / name
+        file.touch(0o600)
+        file.write_bytes(data)
+
+
+def _quote_folder(folder: str) -> bytes:
+    """Write the path of a folder with a slash as it stands within a text in JSON."""
+    quoted = json.dumps(f"{folder}/", ensure_ascii=False)
+    return quoted[1:-1].encode()
+
+
 def _is_replaced(call_id: str, event: SavedEvent) -> bool:
     """Return whether an event replaces the shown text of a call, or of the answer if the id is empty."""
     match event:
@@ -317,14 +382,18 @@ def _is_replaced(call_id: str, event: SavedEvent) -> bool:
 
 def _make_short_name(taken: set[str]) -> str:
     """Make a free name of the form letter, digit, letter, digit."""
-    while (name := "".join(random.choice(kind) for kind in ("bcdfghjklmnpqrstvwxz", "23456789") * 2)) in taken:
-        pass
-    return name
+    while True:
+        characters = [random.choice(kind) for kind in (_LETTERS, _DIGITS, _LETTERS, _DIGITS)]
+        name = "".join(characters)
+        if name not in taken:
+            return name
 
 
 def _make_file_name(call_id: str) -> str:
     is_name = re.fullmatch(r"[\w-]{1,80}", call_id, re.ASCII)
-    return call_id if is_name else hashlib.sha256(call_id.encode()).hexdigest()
+    if is_name:
+        return call_id
+    return hashlib.sha256(call_id.encode()).hexdigest()
 
 
 def delete_session(info: SessionInfo) -> bool:

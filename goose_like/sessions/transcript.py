@@ -1,25 +1,30 @@
 """Transcripts: the events of a session as entries for people, independent of the output format."""
 
 import json
-import re
+import os.path
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 from goose_like.config.secrets import register_keys
 from goose_like.core.events import (
+    Answer,
     Answered,
     ArtifactShown,
     Asked,
     Compacted,
     DurableEvent,
+    FileChanged,
     Interjected,
     Logged,
     MessageCompleted,
     ModeRestricted,
     PlanUpdated,
+    PromptChanged,
+    PromptRecorded,
     PromptsSuggested,
+    Question,
     Reminded,
     Rewound,
     SavedEvent,
@@ -39,10 +44,10 @@ from .artifact_text import render_artifact
 from .index import SessionInfo
 from .jsonl import read_lines
 
-_PLAN_MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
+_SUBJECTS = ("command", "code", "path", "url", "task")
+"""The arguments that tell most about a call, the best first."""
 
-_DIFF = re.compile(r"--- [^\n]*\n\+\+\+ (?:b/)?([^\n]*)")
-_WRITE_TOOLS = ("write_file", "patch_file")
+_MAX_SUBJECT_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,41 +85,72 @@ class Transcript:
         register_keys()
         damage: list[str] = []
         history = History()
-        saved_events = (mask_value(event) for _, event in read_lines(info.file.read_bytes(), info.file, damage))
-        return cls(info, history, list(history.restore(saved_events)), damage)
+        lines = read_lines(info.file.read_bytes(), info.file, damage)
+        saved_events = (mask_value(event) for _, event in lines)
+        events = list(history.restore(saved_events))
+        return cls(info, history, events, damage)
 
     @property
     def usage(self) -> dict[str, Usage]:
         """The tokens by model, without models that used none."""
-        return {model: usage for model, usage in self.history.usage.items() if usage.total_tokens}
+        by_model = self.history.usage.by_model
+        return {model: usage for model, usage in by_model.items() if usage.total_tokens}
 
     def list_facts(self) -> list[str]:
         """List the folder, the last use, and the tokens and cost of each model."""
-        facts = [f"folder: {self.info.cwd}", f"last used: {format_time(self.info.changed_at)}"]
+        last_use = format_time(self.info.changed_at)
+        facts = [f"folder: {self.info.cwd}", f"last used: {last_use}"]
         for model, spent in self.usage.items():
+            tokens = f"{spent.input_tokens:,} tokens in, {spent.output_tokens:,} out"
             cost = compute_cost_usd({model: spent})
             price = "cost unknown" if cost is None else f"${cost:.4f}"
-            facts.append(f"{model}: {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out, {price}")
+            facts.append(f"{model}: {tokens}, {price}")
         return facts
 
     def iterate_entries(self) -> Iterator[Entry]:
         """Yield all entries in order. A tool call stands with its result where the model made the call."""
-        results = {event.result.call_id: event.result for event in self.events if isinstance(event, ToolFinished)}
-        turn = 0
+        results = {}
         for event in self.events:
-            turn += isinstance(event, TurnStarted)
-            yield from _describe_event(event, turn, results)
+            if isinstance(event, ToolFinished):
+                results[event.result.call_id] = event.result
+        turn = 0
+        folder = ""
+        for event in self.events:
+            if isinstance(event, TurnStarted):
+                turn += 1
+            elif isinstance(event, SessionStarted):
+                folder = event.cwd
+            yield from _describe_event(event, turn, folder, results)
 
 
 def list_changed_files(events: Sequence[SavedEvent]) -> list[str]:
-    """List the files that tools wrote, each once, as the model named them. Changes by commands are unknown."""
-    done = {event.result.call_id for event in events if isinstance(event, ToolFinished) and not event.result.is_error}
-    calls = (call for event in events if isinstance(event, MessageCompleted) for call in event.message.tool_calls)
-    paths = (call.parse_arguments().get("path") for call in calls if call.name in _WRITE_TOOLS and call.id in done)
-    return list(dict.fromkeys(path for path in paths if isinstance(path, str)))
+    """List the files that tools wrote, each once, as paths from the session's folder if they are in it.
+
+    Changes by commands are unknown, and so are those of sessions before format 3.
+    """
+    folder = ""
+    names: list[str] = []
+    for event in events:
+        if isinstance(event, SessionStarted):
+            folder = event.cwd
+        elif isinstance(event, FileChanged):
+            names.append(_name_file(event.path, folder))
+    return list(dict.fromkeys(names))
 
 
-def _describe_event(event: DurableEvent, turn: int, results: dict[str, ToolResult]) -> Iterator[Entry]:
+def _name_file(path: str, folder: str) -> str:
+    """Return the path from a folder to a file in it, or the absolute path."""
+    if not folder:
+        return path
+    return path.removeprefix(os.path.join(folder, ""))
+
+
+def _describe_event(
+    event: DurableEvent,
+    turn: int,
+    folder: str,
+    results: dict[str, ToolResult],
+) -> Iterator[Entry]:
     match event:
         case TurnStarted(message=message):
             yield Entry("person", f"turn {turn}", message.first_text, images=message.images)
@@ -125,22 +161,23 @@ def _describe_event(event: DurableEvent, turn: int, results: dict[str, ToolResul
             if is_cut:
                 yield Entry("end", "", "cut off")
         case Logged(text=text):
-            diff = _DIFF.match(text)
-            yield Entry("diff", diff[1], text) if diff else Entry("note", "", text)
+            yield Entry("note", "", text)
+        case FileChanged(path=path, diff=diff):
+            if diff:
+                yield Entry("diff", _name_file(path, folder), diff)
         case ArtifactShown(artifact=artifact):
             yield Entry("model", "", render_artifact(artifact))
         case PromptsSuggested(prompts=prompts):
             yield Entry("note", "", f"to ask next: {' · '.join(prompts)}")
         case PlanUpdated(tasks=tasks):
-            yield Entry("plan", "", "\n".join(f"{_PLAN_MARKS[task.status]} {task.description}" for task in tasks))
+            lines = [f"{task.mark} {task.description}" for task in tasks]
+            yield Entry("plan", "", "\n".join(lines))
         case Asked(question=question):
             yield Entry("note", "", f"asked: {question.text}")
             if question.detail:
                 yield Entry("diff", question.subject, question.detail)
         case Answered(question=question, answer=answer):
-            choice = "" if question.kind == "text" else answer.choice.replace("_", " ")
-            text = ": ".join(filter(None, (choice, answer.text))) or "nothing"
-            yield Entry("note", "", f"answered by {answer.by}: {text}")
+            yield Entry("note", "", _describe_answer(question, answer))
         case Reminded(text=text):
             yield Entry("folded", "reminder for the model", text)
         case Compacted(summary=summary, is_routine=False) if summary:
@@ -148,16 +185,40 @@ def _describe_event(event: DurableEvent, turn: int, results: dict[str, ToolResul
         case Rewound(message_count=count):
             yield Entry("end", "", f"gone back to the first {count} messages")
         case SessionStarted():
-            models = ", ".join(dict.fromkeys(event.models.values()))
-            if note := " · ".join(filter(None, (event.profile and f"profile {event.profile}", models))):
-                yield Entry("note", "", note)  # an imported session has neither
+            facts = _list_start_facts(event)
+            if facts:
+                yield Entry("note", "", " · ".join(facts))
         case TurnFinished(reason=reason, detail=detail):
             if reason != "stop" or detail:
-                yield Entry("end", "", f"{reason.replace('_', ' ')}{': ' * bool(detail)}{detail}")
+                words = reason.replace("_", " ")
+                yield Entry("end", "", ": ".join(filter(None, [words, detail])))
         case ToolFinished() | UsageRecorded() | StateSaved() | Compacted() | ModeRestricted():
             pass  # results are shown with their calls
+        case PromptRecorded() | PromptChanged():
+            pass
         case _:
             assert_never(event)
+
+
+def _describe_answer(question: Question, answer: Answer) -> str:
+    parts = []
+    if question.kind != "text":
+        parts.append(answer.choice.replace("_", " "))
+    if answer.text:
+        parts.append(answer.text)
+    content = ": ".join(parts) or "nothing"
+    return f"answered by {answer.by}: {content}"
+
+
+def _list_start_facts(event: SessionStarted) -> list[str]:
+    """List the profile and the models of a process. An imported session has neither."""
+    facts = []
+    if event.profile:
+        facts.append(f"profile {event.profile}")
+    models = ", ".join(dict.fromkeys(event.models.values()))
+    if models:
+        facts.append(models)
+    return facts
 
 
 def _describe_message(message: Message, results: dict[str, ToolResult]) -> Iterator[Entry]:
@@ -167,7 +228,9 @@ def _describe_message(message: Message, results: dict[str, ToolResult]) -> Itera
     if message.text.strip():
         yield Entry("model", "", message.text)
     for call in message.tool_calls:
-        result = results.get(call.id) or ToolResult(call_id=call.id, output=INTERRUPTED, is_error=True)
+        result = results.get(call.id)
+        if result is None:
+            result = ToolResult(call_id=call.id, output=INTERRUPTED, is_error=True)
         title, text = _format_call(call)
         yield Entry("call", title, text, result, result.images, call)
 
@@ -175,16 +238,28 @@ def _describe_message(message: Message, results: dict[str, ToolResult]) -> Itera
 def _format_call(call: ToolCall) -> tuple[str, str]:
     """Format the title of a call and its arguments: strings as they are, other values as JSON."""
     arguments = call.parse_arguments()
-    keys = ("command", "code", "path", "url", "task")
-    subject = next((value for key in keys if isinstance(value := arguments.get(key), str)), "")
-    title = f"{call.name} {subject.partition(chr(10))[0][:100]}".strip()
+    subject = _find_subject(arguments)
+    first_line = subject.partition("\n")[0]
+    title = f"{call.name} {first_line[:_MAX_SUBJECT_CHARACTERS]}".strip()
     if list(arguments) in (["command"], ["code"], [""]):
         return title, subject or call.arguments
-    texts = {
-        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-        for key, value in arguments.items()
-    }
-    return title, "\n".join(f"{key}:{chr(10) if chr(10) in text else ' '}{text}" for key, text in texts.items())
+    texts = []
+    for name, value in arguments.items():
+        text = value
+        if not isinstance(value, str):
+            text = json.dumps(value, ensure_ascii=False, indent=2)
+        separator = "\n" if "\n" in text else " "
+        texts.append(f"{name}:{separator}{text}")
+    return title, "\n".join(texts)
+
+
+def _find_subject(arguments: dict[str, Any]) -> str:
+    """Find the argument that tells most about a call; empty if there is none."""
+    for name in _SUBJECTS:
+        value = arguments.get(name)
+        if isinstance(value, str):
+            return value
+    return ""
 
 
 def format_time(time: datetime) -> str:

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from goose_like.core import events as e
-from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, ToolSpec, Usage
 
 CALL = ToolCall(id="c1", name="shell", arguments='{"a": 1')
 RESULT = ToolResult(call_id="c1", output="ü", is_error=True)
@@ -20,7 +20,7 @@ PINNED = [
     (
         e.SessionStarted(version="1", name="n", cwd="/w", profile="p", models={"processor": "local"}, tools=("a", "b")),
         '{"type":"session_started","version":"1","name":"n","cwd":"/w","profile":"p","models":{"processor":"local"},'
-        '"tools":["a","b"]}',
+        '"tools":["a","b"],"format":3}',
     ),
     (
         e.ModeRestricted(sandbox="read-only", approval="ask"),
@@ -49,6 +49,11 @@ PINNED = [
         '{"description":"f","status":"in-progress"}]}',
     ),
     (e.Logged(text="x"), '{"type":"logged","text":"x"}'),
+    (
+        e.FileChanged(call_id="c1", path="/w/a.py", diff="--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x\n+y"),
+        '{"type":"file_changed","call_id":"c1","path":"/w/a.py",'
+        '"diff":"--- a/a.py\\n+++ b/a.py\\n@@ -1 +1 @@\\n-x\\n+y"}',
+    ),
     (e.Asked(question=QUESTION), f'{{"type":"asked","question":{QUESTION_JSON}}}'),
     (
         e.Answered(question=QUESTION, answer=e.Answer(choice="allow_prefix", by="person")),
@@ -62,6 +67,16 @@ PINNED = [
     (
         e.UsageRecorded(model="local", usage=USAGE, purpose="summary"),
         f'{{"type":"usage_recorded","model":"local","usage":{USAGE_JSON},"purpose":"summary"}}',
+    ),
+    (
+        e.PromptRecorded(system="s", tools=(ToolSpec("a", "A.", {"type": "object"}),), model="m:n", effort="low"),
+        '{"type":"prompt_recorded","system":"s","tools":[{"name":"a","description":"A.","schema":{"type":"object"},'
+        '"has_long_arguments":false}],'
+        '"model":"m:n","effort":"low"}',
+    ),
+    (
+        e.PromptChanged(text="x", system="s", unavailable=("a",), effort="high"),
+        '{"type":"prompt_changed","text":"x","system":"s","unavailable":["a"],"effort":"high"}',
     ),
     (e.Compacted(summary="s", kept_count=2), '{"type":"compacted","summary":"s","kept_count":2}'),
     (e.Rewound(message_count=3), '{"type":"rewound","message_count":3}'),
@@ -84,12 +99,20 @@ PINNED = [
         e.TurnFinished(reason="budget", detail="d", exit_code=5),
         '{"type":"turn_finished","reason":"budget","detail":"d","exit_code":5}',
     ),
+    (
+        e.TurnFinished(reason="stop", answer="x"),
+        '{"type":"turn_finished","reason":"stop","detail":"","exit_code":0,"answer":"x"}',
+    ),
     (e.TextShown(text="x"), '{"type":"text_shown","text":"x"}'),
     (e.TextShown(text="x", call_id="c1"), '{"type":"text_shown","text":"x","call_id":"c1"}'),
     (e.Status(text="x"), '{"type":"status","text":"x"}'),
     (e.TextDelta(text="x"), '{"type":"text_delta","text":"x"}'),
     (e.ThinkingDelta(text="x"), '{"type":"thinking_delta","text":"x"}'),
     (e.Retrying(text="x", wait_s=0.5), '{"type":"retrying","text":"x","wait_s":0.5}'),
+    (
+        e.ToolStarted(call=CALL, kind="edit", title="Edit a.py", paths=("/w/a.py",)),
+        f'{{"type":"tool_started","call":{CALL_JSON},"kind":"edit","title":"Edit a.py","paths":["/w/a.py"]}}',
+    ),
     (e.ToolStarted(call=CALL), f'{{"type":"tool_started","call":{CALL_JSON}}}'),
     (e.ToolProgress(call_id="c1", text="x"), '{"type":"tool_progress","call_id":"c1","text":"x"}'),
     (
@@ -102,7 +125,7 @@ PINNED = [
     ),
     (
         e.RunFinished(usage=USAGE, cost_usd=None, reason="stop", exit_code=0),
-        f'{{"type":"run_finished","usage":{USAGE_JSON},"cost_usd":null,"reason":"stop","exit_code":0}}',
+        f'{{"type":"run_finished","usage":{USAGE_JSON},"cost_usd":null,"reason":"stop","exit_code":0,"detail":""}}',
     ),
 ]
 
@@ -123,6 +146,45 @@ def test_an_answer_without_text_has_no_text_field():
     answer = e.Answer(choice="allow", by="person", text="this")
     assert answer.model_dump_json() == '{"choice":"allow","by":"person","text":"this"}'
     assert e.Answer.model_validate_json(answer.model_dump_json()) == answer
+
+
+@pytest.mark.parametrize(
+    ("asked", "options"),
+    [
+        ({"kind": "command"}, {"allow": "once", "allow_always": "always", "deny": "no"}),
+        (
+            {"kind": "command", "prefix": "git push"},
+            {"allow": "once", "allow_prefix": "session: git push", "allow_always": "always", "deny": "no"},
+        ),
+        ({"kind": "sandbox"}, {"allow": "once", "deny": "no"}),
+        ({"kind": "trust"}, {"allow": "this time", "allow_always": "always", "deny": "no"}),
+        ({"kind": "text"}, {}),
+    ],
+)
+def test_the_options_of_a_question(asked, options):
+    question = e.Question(subject="s", text="t", **asked)
+    assert {option.choice: option.label for option in question.options} == options
+    assert "options" not in question.model_dump_json()
+
+
+def test_only_tools_that_are_not_shown_as_a_whole_have_a_display():
+    header, text = PINNED[0]
+    shown = header.model_copy(update={"displays": {"plan": "nothing"}})
+    assert shown.model_dump_json() == text.replace(',"format"', ',"displays":{"plan":"nothing"},"format"')
+    assert e.SessionStarted.model_validate_json(shown.model_dump_json()) == shown
+
+
+def test_a_change_without_a_diff_has_no_diff_field():
+    text = '{"type":"file_changed","call_id":"","path":"/w/a.png"}'
+    assert e.FileChanged(call_id="", path="/w/a.png").model_dump_json() == text
+    assert e.saved_event_adapter.validate_json(text).diff == ""
+
+
+def test_a_question_names_its_call_only_if_there_is_one():
+    question = QUESTION.model_copy(update={"call_id": "c1"})
+    assert question.model_dump_json() == QUESTION_JSON.replace("}", ',"call_id":"c1"}')
+    assert e.Question.model_validate_json(question.model_dump_json()) == question
+    assert e.Question.model_validate_json(QUESTION_JSON).call_id == ""
 
 
 def test_every_event_is_pinned():

@@ -102,7 +102,7 @@ def test_cut_anywhere(events, data):
     cut = events[: data.draw(st.integers(0, len(events)))]
     history = History.replay(cut)
     assert is_well_formed(history.messages)
-    assert is_well_formed(history.context)
+    assert is_well_formed(history.context.messages)
     assert not history.open_calls
     # The next process opens the session; what both recorded amounts to what the second one lived.
     resumed = History.replay(cut)
@@ -118,7 +118,7 @@ def test_lost_lines(events, data):
     kept = [event for event in events if data.draw(st.integers(0, 4))]
     history = History.replay(kept)
     assert is_well_formed(history.messages)
-    assert is_well_formed(history.context)
+    assert is_well_formed(history.context.messages)
 
 
 def call_tools(*ids):
@@ -231,7 +231,7 @@ def test_a_lost_result_before_a_summary():
     history = History.replay(
         [*START, call_tools("a"), Compacted(summary="S", kept_count=0), call_tools("b"), finish_call("b")]
     )
-    assert [message.role for message in history.context] == ["user", "assistant", "tool"]
+    assert [message.role for message in history.context.messages] == ["user", "assistant", "tool"]
 
 
 def test_the_next_turn_closes_handed_off_calls():
@@ -255,37 +255,38 @@ def thought(text):
 )
 def test_thinking_is_kept_only_after_the_same_text(event):
     history = fold([*START, thought("a"), TurnStarted(message=Message.user("more"))])
-    assert history.context == history.messages
+    assert history.context.messages == history.messages
     history.apply(event)
     history.apply(thought("b"))
-    assert [part.type for message in history.context for part in message.parts if message.role == "assistant"] == [
+    answers = [message for message in history.context.messages if message.role == "assistant"]
+    assert [part.type for message in answers for part in message.parts] == [
         *["text"],
         *["thinking", "redacted_thinking", "text"],
     ]
     assert sum(isinstance(part, Thinking) for message in history.messages for part in message.parts) == 2
     history.apply(Rewound(message_count=2))
     history.apply(thought("c"))
-    assert [len(message.parts) for message in history.context if message.role == "assistant"] == [1, 3]
+    assert [len(message.parts) for message in history.context.messages if message.role == "assistant"] == [1, 3]
 
 
 def test_the_context_reuses_message_objects():
     history = fold([*START, thought("a"), HEADER])
-    assert all(one is other for one, other in zip(history.context, history.context, strict=True))
+    assert all(one is other for one, other in zip(history.context.messages, history.context.messages, strict=True))
 
 
 def test_the_size_of_a_context_is_estimated_anew_after_a_summary():
     measured = MessageCompleted(message=Message.assistant("m" * 400), usage=Usage(input_tokens=90_000))
     events = [*START, measured, TurnFinished(reason="stop")]
-    assert fold(events).context_tokens == 90_000
-    assert fold([*events, Compacted(summary="short", kept_count=1)]).context_tokens < 400
+    assert fold(events).context.tokens == 90_000
+    assert fold([*events, Compacted(summary="short", kept_count=1)]).context.tokens < 400
 
 
 def test_compacted():
     history = fold([*START, call_tools("a"), finish_call("a"), Compacted(summary="S", kept_count=2)])
-    assert [message.text for message in history.context] == ["S", "", ""]
+    assert [message.text for message in history.context.messages] == ["S", "", ""]
     assert len(history.messages) == 3
     history.apply(Compacted(summary="T", kept_count=1))  # a result without its call is not kept
-    assert [message.text for message in history.context] == ["T"]
+    assert [message.text for message in history.context.messages] == ["T"]
 
 
 @pytest.mark.parametrize(("to", "roles"), [(0, ""), (1, "u"), (2, "u"), (3, "uat"), (9, "uat")])
@@ -298,7 +299,7 @@ def test_rewinding_behind_a_summary_removes_it():
     history = fold(
         [*START, call_tools("a"), finish_call("a"), Compacted(summary="S", kept_count=0), Rewound(message_count=1)]
     )
-    assert [message.text for message in history.context] == ["go"]
+    assert [message.text for message in history.context.messages] == ["go"]
 
 
 TWO_TURNS = [
@@ -320,8 +321,8 @@ def test_rewinding_removes_a_call_without_its_result_and_nothing_else():
 def test_rewinding_removes_later_turns(to, starts):
     history = fold([HEADER, *TWO_TURNS, Rewound(message_count=to)])
     assert [turn.start for turn in history.turns] == history.user_message_indexes == starts
-    assert (history.is_in_turn, history.last_turn, history.facts) == (False, None, {})
-    assert (history.measured_count, history.measured_tokens) == (0, 0)
+    assert (history.is_in_turn, history.last_turn, history.context.facts) == (False, None, {})
+    assert (history.context.measured_count, history.context.measured_tokens) == (0, 0)
 
 
 @pytest.mark.parametrize(("to", "plan"), [(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "b"), (5, "c")])
@@ -350,31 +351,24 @@ def test_rewinding_removes_the_mark_of_a_cut_answer():
 def test_rewinding_to_a_summary_keeps_it(to, texts):
     compacted = Compacted(summary="S", kept_count=0, suffix="memory")
     history = fold([HEADER, *TWO_TURNS[:4], compacted, *TWO_TURNS[4:], Rewound(message_count=to)])
-    assert [message.text for message in history.context] == texts
+    assert [message.text for message in history.context.messages] == texts
 
 
 def test_a_compaction_without_a_summary_only_replaces_results():
     event = Compacted(summary="", kept_count=9, replacements={"a": "short"})
     history = fold([HEADER, *TWO_TURNS])
-    preview = history.preview_context(event)
+    preview = history.context.preview(event)
     history.apply(event)
-    assert preview == history.context
+    assert preview == history.context.messages
     assert [message.role for message in preview] == ["user", "assistant", "user", "assistant", "tool"]
     assert preview[-1].tool_results[0].output == "short"
     again = Compacted(summary="", kept_count=9)
-    assert history.preview_context(again) == preview  # earlier replacements stay
-
-
-def test_open_tasks_are_marked_as_questioned_until_the_plan_changes():
-    history = fold([*START, Reminded(text="A", reason="open_tasks"), Reminded(text="B", reason="plan")])
-    assert history.is_reminded_of_open_tasks
-    history.apply(PlanUpdated(tasks=()))
-    assert not history.is_reminded_of_open_tasks
+    assert history.context.preview(again) == preview  # earlier replacements stay
 
 
 def test_a_reminder_during_a_call_follows_its_result():
     history = fold([*START, call_tools("a"), Reminded(text="R"), finish_call("a")])
-    assert [message.role for message in history.messages] == ["user", "assistant", "tool", "user"]
+    assert [message.role for message in history.messages] == ["user", "assistant", "tool", "system"]
 
 
 def test_plan_usage_and_state():
@@ -383,29 +377,30 @@ def test_plan_usage_and_state():
         [*START, PlanUpdated(tasks=tasks), call_tools("a"), finish_call("a"), StateSaved(toolkit="t", value=[1])]
     )
     assert (history.plan, history.steps_since_plan, history.state) == (tasks, 1, {"t": [1]})
-    assert history.usage == history.turn_usage == {"scripted:x": Usage(input_tokens=7, output_tokens=3)}
-    assert (history.measured_count, history.measured_tokens) == (2, 10)
+    used = {"scripted:x": Usage(input_tokens=7, output_tokens=3)}
+    assert history.usage.by_model == history.usage.turn_by_model == used
+    assert (history.context.measured_count, history.context.measured_tokens) == (2, 10)
     for usage in (Usage(output_tokens=1), Usage(input_tokens=2, cache_read_tokens=4, cache_write_tokens=8)):
         history.apply(UsageRecorded(model="m", usage=usage, purpose="p"))
-    assert vars(history.turn_usage["m"]) == vars(history.usage["m"])
-    assert list(vars(history.usage["m"]).values()) == [2, 1, 4, 8]
+    assert vars(history.usage.turn_by_model["m"]) == vars(history.usage.by_model["m"])
+    assert list(vars(history.usage.by_model["m"]).values()) == [2, 1, 4, 8, 0]
     history.apply(TurnStarted(message=Message.user("on")))
-    assert (history.total_usage.total_tokens, history.turn_usage) == (13, {})
+    assert (history.usage.total.total_tokens, history.usage.turn_by_model) == (13, {})
 
 
 def test_the_suffix_stays_after_the_kept_messages():
     history = History.replay([HEADER, TurnStarted(message=Message.user("go"))])
     history.apply(MessageCompleted(message=Message.assistant("a")))
     event = Compacted(summary="goal", kept_count=1, suffix="memory", is_routine=True)
-    planned = history.preview_context(event)
+    planned = history.context.preview(event)
     history.apply(event)
-    assert [message.text for message in history.context] == ["goal", "a", "memory"]
-    assert history.context == planned
+    assert [message.text for message in history.context.messages] == ["goal", "a", "memory"]
+    assert history.context.messages == planned
     history.apply(MessageCompleted(message=Message.assistant("b")))
     history.apply(StateSaved(toolkit=PROMPT_STATE_KEY, value="another"))
-    assert [message.text for message in history.context] == ["goal", "a", "memory", "b"]
+    assert [message.text for message in history.context.messages] == ["goal", "a", "memory", "b"]
     history.apply(Rewound(message_count=1))
-    assert "memory" not in [message.text for message in history.context]
+    assert "memory" not in [message.text for message in history.context.messages]
 
 
 def step(number, *, output="the same", **more):
@@ -457,4 +452,4 @@ def test_a_handed_off_call_is_closed_before_something_else_follows(event):
     history.apply(event)
     assert not history.open_calls
     assert is_well_formed(history.messages)
-    assert is_well_formed(history.context)
+    assert is_well_formed(history.context.messages)

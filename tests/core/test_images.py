@@ -1,12 +1,14 @@
 """Tests of images: in messages, in tool results and on the wires."""
 
 import json
+from operator import is_
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from goose_like.config.profile import ModelChoice
+from goose_like.core.context import estimate_tokens
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import (
     Logged,
@@ -16,7 +18,7 @@ from goose_like.core.events import (
     TurnStarted,
     saved_event_adapter,
 )
-from goose_like.core.history import History, estimate_tokens
+from goose_like.core.history import History
 from goose_like.core.images import MAX_IMAGE_BYTES, check_image, detect_media_type, save_image
 from goose_like.core.message import Image, Message, Text, ToolCall, ToolResult, replace_images
 from goose_like.core.tool import ImageResult
@@ -173,6 +175,14 @@ def test_replacing_images_reuses_the_object() -> None:
     plain, shown = Message.user("x"), Message(role="user", parts=(Text(text="x"), IMAGE))
     assert replace_images(plain) is plain
     assert replace_images(shown) is replace_images(shown)
+
+
+def test_many_messages_without_their_images_stay_the_same_objects() -> None:
+    """Otherwise the whole conversation would be encoded anew in each step."""
+    images = [Image(name=f"{at}.png", media_type="image/png", source="x") for at in range(200)]
+    shown = [Message(role="user", parts=(image,)) for image in images]
+    first = list(map(replace_images, shown))
+    assert all(map(is_, first, map(replace_images, shown)))
 
 
 def test_an_image_counts_in_the_window() -> None:

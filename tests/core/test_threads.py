@@ -1,30 +1,56 @@
-"""Tests of daemon threads: values, errors, context and cancellation."""
+"""Tests of threads: values, errors, context and cancellation."""
 
 import asyncio
+import concurrent.futures
 import threading
-from functools import partial
 
 import pytest
 
-from goose_like.cli.run import StdoutWriter
 from goose_like.core.events import SessionStarted, Status
-from goose_like.core.threads import run_in_daemon_thread
+from goose_like.core.threads import is_running, run_in_daemon_thread, run_in_executor, run_in_thread
 from goose_like.core.tool import current_call
+from goose_like.launch.output import StdoutWriter
 
 
 async def test_value_and_error():
     def fails() -> int:
         raise LookupError("nowhere")
 
-    def leaves(error: BaseException) -> int:
-        raise error
-
     assert await run_in_daemon_thread(lambda: 3) == 3
+    assert await run_in_thread(max, 1, 2, key=abs) == 2
     with pytest.raises(LookupError, match="nowhere"):
         await run_in_daemon_thread(fails)
-    for error in (GeneratorExit("it leaves"), SystemExit("it leaves"), StopIteration("it leaves")):
-        with pytest.raises(RuntimeError, match=f"{type(error).__name__}: it leaves"):
-            await asyncio.wait_for(run_in_daemon_thread(partial(leaves, error)), 20)
+
+
+async def test_a_loop_runs_in_its_own_thread_only():
+    loop = asyncio.get_running_loop()
+    assert is_running(loop)
+    assert not await run_in_thread(is_running, loop)
+
+    async def ask_another_loop() -> bool:
+        return is_running(loop)
+
+    assert not await run_in_thread(asyncio.run, ask_another_loop())
+
+
+STOPS = (
+    StopIteration("it leaves"),
+    GeneratorExit("it leaves"),
+    SystemExit("it leaves"),
+    KeyboardInterrupt("it leaves"),
+)
+CANCELLATIONS = (concurrent.futures.CancelledError("it leaves"), asyncio.CancelledError("it leaves"))
+
+
+@pytest.mark.parametrize("error", [*STOPS, *CANCELLATIONS], ids=repr)
+async def test_every_exception_of_a_thread_reaches_its_caller(error):
+    def leaves() -> int:
+        raise error
+
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        for call in (run_in_thread(leaves), run_in_daemon_thread(leaves), run_in_executor(executor, leaves)):
+            with pytest.raises(RuntimeError, match=f"{type(error).__name__}: it leaves"):
+                await asyncio.wait_for(call, 20)
 
 
 async def test_the_thread_belongs_to_its_tool_call():

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from goose_like.agent.tool_call import call_tool
-from goose_like.core.tool import ToolOptions, make_tool
+from goose_like.core.tool import ToolOptions, make_tool, tool
 from tests.fakes import call
 
 
@@ -66,10 +66,10 @@ def test_choices_and_defaults():
     assert schema(f) == {
         "type": "object",
         "properties": {
-            "a": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+            "a": {"type": "integer"},
             "b": {"enum": ["x", "y"], "type": "string", "default": "x"},
             "c": {"enum": ["red", "blue"], "type": "string", "default": "red"},
-            "d": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+            "d": {"type": "string"},
         },
     }
 
@@ -277,3 +277,46 @@ def test_aliases_are_found_however_they_are_spelled():
     options = ToolOptions(aliases=("todo_write", "ls"))
     names = ("TodoWrite", "todo-write", "LS", "todo", "write", "")
     assert [name for name in names if options.has_alias(name)] == ["TodoWrite", "todo-write", "LS"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, "other"),
+        ({"edits": True}, "edit"),
+        ({"parallel": True}, "read"),
+        ({"parallel": "same tool"}, "other"),
+        ({"read_only": True}, "read"),
+        ({"read_only": ("grep",)}, "other"),
+        ({"parallel": True, "kind": "fetch"}, "fetch"),
+        ({"edits": True, "kind": "execute"}, "execute"),
+    ],
+)
+def test_the_kind_follows_from_the_other_options(options, kind):
+    assert ToolOptions(**options).find_kind() == kind
+
+
+@pytest.mark.parametrize(
+    ("title", "arguments", "text"),
+    [
+        ("", {}, "draw"),
+        ("", {"shape": "circle", "size": 3}, "draw circle"),
+        ("", {"sizes": [1, {"é": None}]}, 'draw [1, {"é": null}]'),
+        ("", {"": "no JSON"}, "draw no JSON"),
+        ("Draw {shape}", {"shape": "a {size} circle"}, "Draw a {size} circle"),
+        ("Draw {shape} of {size}", {"size": 3}, "Draw  of 3"),
+        ("{shape}", {"shape": None}, "draw"),
+    ],
+)
+def test_a_title_has_the_arguments(title, arguments, text):
+    assert ToolOptions(title=title).fill_title("draw", arguments) == text
+
+
+@pytest.mark.parametrize("options", [{"title": "Draw {shapes}"}, {"paths": ("shapes",)}])
+def test_a_title_and_paths_name_arguments(options):
+    @tool(**options)
+    def draw(shape: str) -> None:
+        """Draw a shape."""
+
+    with pytest.raises(TypeError, match="tool 'draw': `title` or `paths` names 'shapes', which is no argument"):
+        make_tool(draw)

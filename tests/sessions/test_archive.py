@@ -1,6 +1,7 @@
 """Archives: a session as JSON and back."""
 
 import json
+import os
 import re
 import shutil
 from base64 import b64decode
@@ -10,17 +11,24 @@ from hypothesis import given
 
 from goose_like.core.errors import SessionError
 from goose_like.core.events import (
+    MessageCompleted,
+    ModeRestricted,
+    PromptChanged,
+    PromptRecorded,
+    SessionStarted,
+    StateSaved,
     TurnStarted,
 )
+from goose_like.core.history import PROMPT_STATE_KEY, History
 from goose_like.core.message import Message
 from goose_like.sessions.archive import export_archive, import_file
 from goose_like.sessions.export_html import export_html
 from goose_like.sessions.export_markdown import export_markdown
-from goose_like.sessions.index import find_session
+from goose_like.sessions.index import count_totals, find_session
 from goose_like.sessions.session import Session
 from goose_like.sessions.transcript import Transcript
 from tests.core.test_history import conversation
-from tests.sessions.session_files import write_events, write_full_session, write_session
+from tests.sessions.session_files import make_header, write_events, write_full_session, write_session
 
 
 @given(conversation())
@@ -30,13 +38,51 @@ def test_out_and_in_again_the_history_is_equal(tmp_path_factory, events):
     file.write_text(export_archive(find_session(session.name)))
     copy = import_file(file)
     copy.close()
-    assert copy.file.read_bytes() == session.file.read_bytes()
-    one, two = Session.resume(session.name), Session.resume(copy.name)
+    one = Session.resume(session.name)
+    two = Session.resume(copy.name)
+    assert find_session(copy.name).cwd == os.getcwd()
+    two.history.header = one.history.header
     assert one.history == two.history
+    assert count_totals(find_session(session.name)) == count_totals(find_session(copy.name))
     assert one.name != two.name
     for each in (one, two):
         each.close()
         shutil.rmtree(each.folder)  # the next example need not read it
+
+
+def test_an_imported_session_records_its_prompt_anew(tmp_path):
+    """Else thinking would return after a text that is another one."""
+    write_events(
+        "one",
+        TurnStarted(message=Message.user("x")),
+        StateSaved(toolkit=PROMPT_STATE_KEY, value="digest"),
+        StateSaved(toolkit="other", value=1),
+        PromptRecorded(system="A", tools=()),
+        PromptChanged(text="B", system="B"),
+        MessageCompleted(message=Message.assistant("y")),
+    )
+    file = tmp_path / "x.json"
+    file.write_text(export_archive(find_session("one")))
+    copy = import_file(file, "two")
+    copy.close()
+    history = History.replay(copy.read_events())
+    assert (history.context.prompt, history.state) == (None, {"other": 1})
+    assert "B" not in str(history.messages)
+
+
+def test_thinking_after_the_same_prompt_survives_an_import(tmp_path):
+    write_events(
+        "one",
+        TurnStarted(message=Message.user("x")),
+        StateSaved(toolkit=PROMPT_STATE_KEY, value="digest"),
+        PromptRecorded(system="A", tools=()),
+    )
+    file = tmp_path / "x.json"
+    file.write_text(export_archive(find_session("one")))
+    copy = import_file(file, "two")
+    copy.close()
+    history = History.replay(copy.read_events())
+    assert (history.context.prompt, history.state) == (None, {PROMPT_STATE_KEY: "digest"})
 
 
 def test_json_holds_the_outputs_that_are_named(tmp_path):
@@ -44,7 +90,7 @@ def test_json_holds_the_outputs_that_are_named(tmp_path):
     file = tmp_path / "x.json"
     file.write_text(export_archive(find_session("one")))
     whole = json.loads(file.read_text())
-    assert (whole["format"], whole["version"], whole["name"]) == ("goose-like session", 1, "one")
+    assert (whole["format"], whole["version"], whole["name"]) == ("goose-like session", 3, "one")
     assert [event["type"] for event in whole["events"]][:2] == ["session_started", "turn_started"]
     copy = import_file(file, "two")
     assert (copy.outputs / "a.png").read_bytes() == b"\x89PNG"
@@ -61,7 +107,46 @@ def test_json_that_another_program_wrote_anew_is_read(tmp_path):
     file = tmp_path / "x.json"
     file.write_text(json.dumps(json.loads(export_archive(find_session("one"))), indent=2))
     copy = import_file(file)
-    assert copy.file.read_bytes() == session.file.read_bytes()
+    copied = [line for line in copy.file.read_text().splitlines() if "session_started" not in line]
+    assert copied == session.file.read_text().splitlines()[1:]
+    copy.close()
+
+
+HOSTILE_HEADERS = {
+    "version": "999\x1b[2J",
+    "name": "../../other",
+    "cwd": "/elsewhere/.goose-like/worktrees/x",
+    "profile": "yolo",
+    "models": {"processor": "scripted:evil.yaml", "accelerator": "scripted:evil.yaml"},
+    "tools": ("shell",),
+    "is_resumed": True,
+    "sandbox": "full",
+    "approval": "yolo",
+    "displays": {"shell": "nothing"},
+}
+
+
+def test_each_field_of_a_header_has_a_hostile_value():
+    assert HOSTILE_HEADERS.keys() == SessionStarted.model_fields.keys() - {"type", "format"}
+
+
+@pytest.mark.parametrize("field", HOSTILE_HEADERS)
+def test_an_imported_header_chooses_nothing(tmp_path, field):
+    write_session("one", "hello")
+    original = Session.resume("one")
+    header = make_header("one").model_copy(update={field: HOSTILE_HEADERS[field]})
+    original.append(header)
+    original.append(ModeRestricted(sandbox="full", approval="yolo"))
+    original.close()
+    file = tmp_path / "x.json"
+    file.write_text(export_archive(find_session("one")))
+    import_file(file, "two").close()
+    copy = Session.resume("two")
+    adopted = copy.history.header
+    assert (adopted.name, adopted.profile, adopted.models, adopted.tools) == ("", "", {}, ())
+    assert (adopted.cwd, adopted.sandbox, adopted.approval) == (os.getcwd(), "", "")
+    assert adopted.displays == {}
+    assert copy.name == "two"
     copy.close()
 
 
@@ -82,7 +167,12 @@ def test_a_bad_event_is_told_with_its_number(tmp_path, home):
         ('{"format": "goose-like session",\n"version": 1,\n]', "at line 3 column 1)"),
         ("[]", "is no session of goose-like or goose 0.9 (Input should be an object)"),
         ('{"type": "logged"}', "(format: Field required)"),
-        ('{"format": "goose-like session", "version": 2, "events": []}', "(version: Input should be 1)"),
+        (
+            '{"format": "goose-like session", "version": 4, "events": []}',
+            "x.json has format 4 of a newer goose-like, and this one reads formats up to 3; upgrade it",
+        ),
+        ('{"format": "goose-like session", "version": 1, "events": 5}', "(events: Input should be a valid "),
+        ('{"a":' + "[" * 100_000, "(Invalid JSON: recursion limit exceeded"),
         ('{"format": "goose-like session", "version": 1, "events": [1]}', "(events.0: Input should be an object)"),
         ('{"format": "goose-like session", "version": 1, "events": [{}]}', "event 1: "),
         (
@@ -134,3 +224,13 @@ def test_secrets_in_older_files_are_masked(monkeypatch):
     archive = json.loads(export_archive(info))
     assert b64decode(archive["outputs"]["a.txt"]) == b"[masked:DB_PASSWORD] is right"
     assert all("at" in event for event in archive["events"])
+
+
+def test_a_masked_event_without_its_time_is_still_json(monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
+    event = TurnStarted(message=Message.user("log in with hunter2-hunter2"))
+    session = write_events("old", TurnStarted(message=Message.user("hello")))
+    with session.file.open("a") as file:
+        file.write(f"{event.model_dump_json()}\n")
+    archive = json.loads(export_archive(find_session("old")))
+    assert archive["events"][-1]["message"]["parts"][0]["text"] == "log in with [masked:DB_PASSWORD]"

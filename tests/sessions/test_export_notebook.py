@@ -26,7 +26,7 @@ def read_notebook(name: str) -> nbformat.NotebookNode:
 def run_cells(*cells: tuple[str, str]) -> nbformat.NotebookNode:
     """Return the notebook of a session whose model ran these cells, with their outputs."""
     calls = [
-        ToolCall(id=str(at), name="run_python", arguments=json.dumps({"code": code, "timeout_s": 9}))
+        ToolCall(id=str(at), name="evaluate", arguments=json.dumps({"code": code, "timeout_s": 9}))
         for at, (code, _) in enumerate(cells)
     ]
     images = (Image(name="h.png", media_type="image/png", source=FIGURE),)  # the model sees the figure too

@@ -60,7 +60,9 @@ def test_a_fork_before_a_turn():
 @pytest.mark.parametrize("at", [4, 1, -1])
 def test_turns_that_are_not_there(at):
     write_session("one", "a", "b", "c")
-    with pytest.raises(UsageError, match=f"nothing stands before turn {at} of 3 in 'one'"):
+    with pytest.raises(
+        UsageError, match=f"nothing to copy before turn {at}: 'one' has 3 turns; choose one from 2 to 3"
+    ):
         fork(find_session("one"), at=at)
 
 

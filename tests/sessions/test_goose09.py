@@ -82,3 +82,18 @@ def test_a_session_of_goose_09_is_named(tmp_path, monkeypatch):
     file.touch()
     with pytest.raises(SessionError, match=re.escape(f"goose-like session import {file}")):
         find_session("old")
+
+
+@pytest.mark.parametrize("tail", ['{"role": "assistant", "content": [{"text": "I w', '{"role"\n', "\x00\x00"])
+def test_a_torn_last_line_is_left_out_and_named(tmp_path, monkeypatch, tail):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "cut.jsonl"
+    file.write_text(
+        "\n".join([build_message("user", build_text("look")), build_message("assistant", build_text("so")), tail])
+    )
+    session = import_file(file)
+    assert session.damage == [f"{file}: the last line was torn and is left out"]
+    session.close()
+    session = Session.resume("cut")
+    assert [message.text for message in session.history.messages] == ["look", "so"]
+    session.close()

@@ -21,6 +21,7 @@ from goose_like.sessions.index import (
     find_session,
     iterate_sessions,
     list_sessions,
+    note_place,
     read_last_words,
     read_messages,
     rename_session,
@@ -48,7 +49,7 @@ def test_what_is_counted_is_what_a_replay_counts(events):
     session = write_events(None, TurnStarted(message=Message.user("x")), *events)
     history = Session.resume(session.name)
     listed = find_session(session.name)
-    assert count_totals(listed) == (history.history.turn_count, history.history.usage)
+    assert count_totals(listed) == (history.history.turn_count, history.history.usage.by_model)
     history.close()
     delete_session(listed)  # the next example need not read it
 
@@ -201,3 +202,14 @@ def test_last_words_and_messages_by_turn():
     )
     assert read_last_words(find_session(session.name)) == ("second", "")
     assert read_messages(session.folder) == [["first", "and this"], ["second"]]
+
+
+@pytest.mark.parametrize("text", ["", "5", "[1]", '[["/w"]]', '[["/w", "a", 1]]', '{"/w": 1}'])
+def test_a_damaged_list_of_folders_leaves_the_first_one(text):
+    write_session("one", "hello")
+    info = find_session("one")
+    (info.folder / "places").write_text(text)
+    assert info.ran_in(info.cwd)
+    assert not info.ran_in("/elsewhere")
+    note_place(info.folder, os.path.realpath("/usr"))
+    assert info.ran_in(os.path.realpath("/usr"))

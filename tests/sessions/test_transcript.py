@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from goose_like.core.events import (
+    FileChanged,
+    Logged,
     MessageCompleted,
     TextShown,
     ToolFinished,
@@ -78,7 +80,8 @@ def test_markdown():
     assert text.startswith("# one\n\n- folder: /w\n")
     assert "## Turn 1\n\n> &lt;script>" in text
     assert "\x1b" not in text
-    assert f"```diff\n{DIFF}\n```" in text
+    assert text.count(f"```diff\n{DIFF}\n```") == 2  # of a question, and of a change
+    assert "--- a note" in text
     assert "````\n--- a/x.py" in text  # the fence is longer than any in the output
     assert "```\ncut\n```\n\n*cut off*" in text  # what was left open is closed
     assert "- ☑ \\<script\\>" in text
@@ -110,8 +113,21 @@ def test_shown_text_of_a_killed_process():
 
 
 def test_files_that_tools_wrote():
-    write_full_session()
-    assert list_changed_files(Transcript.read(find_session("one")).events) == ["x.py"]
+    changes = [
+        FileChanged(call_id="a", path=path, diff=DIFF) for path in ("/w/x.py", "/w2/y.py", "/w/a/z.py", "/w/x.py")
+    ]
+    write_events("one", TurnStarted(message=Message.user("x")), *changes)
+    transcript = Transcript.read(find_session("one"))
+    assert list_changed_files(transcript.events) == ["x.py", "/w2/y.py", "a/z.py"]
+    titles = [entry.title for entry in transcript.iterate_entries() if entry.kind == "diff"]
+    assert titles == ["x.py", "/w2/y.py", "a/z.py", "x.py"]
+
+
+def test_a_logged_diff_of_an_older_session_is_a_note():
+    write_events("one", TurnStarted(message=Message.user("x")), Logged(text=DIFF))
+    transcript = Transcript.read(find_session("one"))
+    assert [(entry.kind, entry.text) for entry in transcript.iterate_entries()][-1] == ("note", DIFF)
+    assert list_changed_files(transcript.events) == []
 
 
 def test_what_is_damaged_is_told_and_the_rest_shown():
