@@ -4,10 +4,14 @@
     with threaded([...]) as server: ...         # the same from a thread, for a command in a process of its own
 
 Bare sockets, so that a response may be cut anywhere, be split anywhere, and say what no HTTP library would say.
+
+At its end the server holds every body that it got, and every event that it played, against the types of the vendors'
+SDKs (`tests.sdk_types`). A broken answer says so: `raw(half, broken="it ends in an event")`.
 """
 
 import asyncio
 import json
+import re
 import socket
 import ssl
 import struct
@@ -17,12 +21,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.sdk_types import check_body, check_event, is_wire
+
+MAX_CHECKED = 200
+"""Requests of one server whose bodies and events are checked; endurance tests send thousands."""
+
 
 @dataclass(frozen=True)
 class Response:
     """The answer to one request: each piece in its own write with `pause_s` after it, then silence for `hang_s`.
 
     Without a length or `transfer-encoding` among `headers` the body ends with the connection; `is_reset` breaks it.
+    `broken` is the reason why no vendor's server sends such events; they are not checked.
     """
 
     status: int = 200
@@ -31,6 +41,7 @@ class Response:
     pause_s: float = 0.0
     hang_s: float = 0.0
     is_reset: bool = False
+    broken: str = ""
 
     def head(self) -> bytes:
         names = {name.lower() for name in self.headers}
@@ -57,13 +68,28 @@ class Asked:
     def json(self) -> Any:
         return json.loads(self.body)
 
+    @property
+    def path(self) -> str:
+        return self.head.split(b" ")[1].partition(b"?")[0].decode()
+
+    @property
+    def is_beta(self) -> bool:
+        return b"\r\nanthropic-beta:" in self.head.lower()
+
 
 class Loopback:
-    """Plays `responses` one a request; the last one again and again once they are used up."""
+    """Plays `responses` one a request; the last one again and again once they are used up.
 
-    def __init__(self, responses: Sequence[Response], tls: ssl.SSLContext | None = None) -> None:
+    `odd_bodies` is the reason why the bodies that come do not fit the vendors' types; they are not checked.
+    """
+
+    def __init__(
+        self, responses: Sequence[Response], tls: ssl.SSLContext | None = None, *, odd_bodies: str = ""
+    ) -> None:
         self._responses = list(responses)
         self._tls = tls
+        self._odd_bodies = odd_bodies
+        self._played: list[tuple[Asked, Response]] = []
         self.requests: list[Asked] = []
 
     async def __aenter__(self) -> "Loopback":
@@ -72,11 +98,33 @@ class Loopback:
         self.port: int = self._server.sockets[0].getsockname()[1]
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: object = None, *_: object) -> None:
+        await self.stop()
+        if kind is None:  # else the test has failed already
+            self.check_types()
+
+    async def stop(self) -> None:
         self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def check_types(self) -> None:
+        """Check what went over the wire, at most `MAX_CHECKED` requests of it.
+
+        Raises:
+            AssertionError: An SDK does not know a body or an event.
+        """
+        for asked, response in self._played:
+            if not is_wire(asked.path):
+                continue
+            try:
+                if not self._odd_bodies and asked.body:
+                    check_body(asked.path, asked.json, is_beta=asked.is_beta)
+                for event in () if response.broken else _read_events(response):
+                    check_event(asked.path, event, is_beta=asked.is_beta)
+            except ValueError as error:
+                raise AssertionError(f"{asked.path}: {str(error)[:1500]}") from error
 
     @property
     def base_url(self) -> str:
@@ -109,7 +157,10 @@ class Loopback:
         head = await reader.readuntil(b"\r\n\r\n")
         fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
         body = await reader.readexactly(int(fields.get(b"content-length", b"0")))
-        response = self._response(Asked(head, body))
+        asked = Asked(head, body)
+        response = self._response(asked)
+        if len(self._played) < MAX_CHECKED:
+            self._played.append((asked, response))
         writer.write(response.head())
         for piece in response.pieces:
             writer.write(piece)
@@ -125,6 +176,22 @@ class Loopback:
         return b"connection: close" not in response.head() and not response.is_reset
 
 
+def _read_events(response: Response) -> Iterator[Any]:
+    """Read the events of an event stream. An event without its end is none."""
+    kind = response.headers.get("content-type", "")
+    if response.status != 200 or not kind.startswith("text/event-stream"):
+        return
+    data = b"".join(response.pieces)
+    if "transfer-encoding" in response.headers:
+        data = b"".join(re.findall(rb"^[0-9a-f]+\r\n(.*?)\r\n(?=[0-9a-f]+\r\n)", data, re.DOTALL | re.MULTILINE))
+    lines = re.sub(r"\r\n?", "\n", data.decode("utf-8", "surrogatepass"))
+    *whole, _ = lines.split("\n\n")
+    for event in whole:
+        text = "\n".join(re.findall(r"^data: ?(.*)$", event, re.MULTILINE))
+        if text and text != "[DONE]":
+            yield json.loads(text)
+
+
 @contextmanager
 def threaded(responses: Sequence[Response] | Loopback) -> Iterator[Loopback]:
     """The server on a loop of its own in a thread; one that decides for itself is given as it is."""
@@ -136,25 +203,27 @@ def threaded(responses: Sequence[Response] | Loopback) -> Iterator[Loopback]:
     try:
         yield server
     finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result()
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+    server.check_types()
 
 
 # --- answers as chat completions stream them
 
 
+CHUNK = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m1"}
+
+
 def chunk(delta: Any = None, finish: str | None = None, **keys: Any) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": {} if delta is None else delta, "finish_reason": finish}], **keys}
+    choice = {"index": 0, "delta": {} if delta is None else delta, "finish_reason": finish}
+    return {**CHUNK, "choices": [choice], **keys}
 
 
 def usage(prompt: int = 10, completion: int = 5, cached: int = 0) -> dict[str, Any]:
-    details = {"cached_tokens": cached}
-    return {
-        "choices": [],
-        "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "prompt_tokens_details": details},
-    }
+    counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    return {**CHUNK, "choices": [], "usage": {**counts, "prompt_tokens_details": {"cached_tokens": cached}}}
 
 
 def said(text: str) -> list[dict[str, Any]]:
@@ -205,7 +274,10 @@ def listed(*models: str) -> Response:
 
 
 def started(**usage: int) -> dict[str, Any]:
-    return {"type": "message_start", "message": {"role": "assistant", "usage": {"input_tokens": 10, **usage}}}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m1", "content": []}
+    end = {"stop_reason": None, "stop_sequence": None}
+    counts = {"input_tokens": 10, "output_tokens": 0, **usage}
+    return {"type": "message_start", "message": {**message, **end, "usage": counts}}
 
 
 def block(index: int, start: Any, *deltas: Any) -> list[dict[str, Any]]:

@@ -57,8 +57,11 @@ class _LimitedStream(httpx2.AsyncByteStream):
     """The decompressed bytes of an answer, up to a limit."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, limit_bytes: int, *, is_compressed: bool) -> None:
-        self._stream, self._left = stream, limit_bytes
-        self._decoder = zlib.decompressobj(zlib.MAX_WBITS | 32) if is_compressed else None
+        self._stream = stream
+        self._left = limit_bytes
+        self._decoder = None
+        if is_compressed:
+            self._decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -70,8 +73,10 @@ class _LimitedStream(httpx2.AsyncByteStream):
             yield content
 
     def _decompress(self, piece: bytes) -> bytes:
+        if self._decoder is None:
+            return piece
         try:
-            return self._decoder.decompress(piece, self._left + 1) if self._decoder else piece
+            return self._decoder.decompress(piece, self._left + 1)
         except zlib.error as error:
             raise httpx2.DecodingError(str(error)) from error
 

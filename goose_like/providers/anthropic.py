@@ -4,24 +4,39 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.gc_pause import pause_gc
 
-from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, build_search, get_error_status, parse_search
-from .base import ProviderInfo, Request, SearchAnswer
+from .anthropic_facts import parse_model_facts
+from .anthropic_search import SearchParser, build_search
+from .anthropic_wire import (
+    MAX_OUTPUT_TOKENS,
+    MAX_PAUSES,
+    AnthropicEncoder,
+    AnthropicStreamParser,
+    get_error_status,
+)
+from .base import ProviderInfo, Request, SchemaDialect, SearchAnswer, StreamParser
 from .event_stream import StreamEvent
-from .http_provider import HttpProvider, parse_custom_headers
+from .http_headers import read_custom_headers
+from .http_provider import HttpProvider, extract_names
+from .known_models import find_known_model, record_facts
+from .remedies import Remedy
 from .wire import clip
 
-_FIFTH = r"claude-[a-z]+-[5-9]\b"
-"""Models from version 5 on think by default, and show it only on request (their model pages)."""
+if TYPE_CHECKING:
+    from anthropic.types import OutputConfigParam, ThinkingConfigAdaptiveParam
+    from anthropic.types.beta import BetaFallbacksParam
 
-_WINDOWS = ((_FIFTH, 1_000_000), (r"claude-", 200_000))
+_BETA_HEADER = "anthropic-beta"
+_FALLBACK_BETA = "server-side-fallback-2026-07-01"
+_ASSUMED_WINDOW_TOKENS = 128_000
 
 
 class AnthropicProvider(HttpProvider):
@@ -29,6 +44,7 @@ class AnthropicProvider(HttpProvider):
 
     host = "api.anthropic.com"
     path = "/v1/messages"
+    wire = "messages"
     url_settings = "base_url or ANTHROPIC_BASE_URL"
     key_setting = "the credentials"
     info: ClassVar[ProviderInfo] = ProviderInfo(
@@ -37,20 +53,36 @@ class AnthropicProvider(HttpProvider):
         processor="claude-opus-5-5",
         accelerator="claude-haiku-5-5",
         takes_images=True,
-        windows=_WINDOWS,
     )
 
     def __init__(self, choice: ModelChoice) -> None:
         super().__init__(choice)
-        self._encoder = AnthropicEncoder()
+        self._encoder = self._create_encoder()
+        self._takes_system_messages = True
 
     def _find_base_url(self) -> str:
         variables = map(os.environ.get, ("ANTHROPIC_BASE_URL", "ANTHROPIC_HOST"))
         base_url = next(filter(None, (self._choice.base_url, *variables)), f"https://{self.host}")
         return re.sub(r"(/v1(/messages)?)?/*(?=\?|$)", "", base_url.strip(), count=1)  # `path` begins with /v1
 
+    def _create_encoder(self, *, keeps_blanks: bool = True) -> AnthropicEncoder:
+        origin = self._get_origin()
+        return AnthropicEncoder(
+            origin,
+            keeps_blanks=keeps_blanks,
+            has_long_cache=self._choice.cache == "long",
+            streams_arguments=origin == self.host,
+        )
+
+    def _get_origin(self) -> str:
+        """Return the place whose answers this server takes back unchanged: its host."""
+        return self._url.hostname or ""
+
     async def _list_models(self) -> tuple[str, ...] | None:
-        return await self._fetch_model_names("/v1/models", {"limit": "1000"})
+        listed = await self._fetch_models("/v1/models", {"limit": "1000"})
+        for name, facts in parse_model_facts(listed):
+            record_facts(self._choice.provider, name, facts)
+        return extract_names(listed)
 
     @property
     def can_search_web(self) -> bool:
@@ -60,7 +92,12 @@ class AnthropicProvider(HttpProvider):
     async def search_web(self, query: str, model: str) -> SearchAnswer:
         """Search with the tool of Anthropic's server."""
         with self._add_location_to_errors():
-            return parse_search(await self._fetch_json(self.path, build_search(query, model), model))
+            parser = SearchParser()
+            for _ in range(MAX_PAUSES):
+                body = build_search(query, model, parser.blocks)
+                if not parser.feed(await self._fetch_json(self.path, body, model)):
+                    break
+            return parser.build_answer()
 
     def _find_choice_error(self) -> GooseLikeError | None:
         if self._choice.temperature is not None:
@@ -71,9 +108,22 @@ class AnthropicProvider(HttpProvider):
 
     def _build_headers(self) -> dict[str, str]:
         # As the SDK sends them since 2.0; a test compares both.
-        key = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        custom = parse_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
-        return {"anthropic-version": "2026-10-21", **key, **custom}
+        headers = {"anthropic-version": "2026-10-21"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        headers |= read_custom_headers("ANTHROPIC_CUSTOM_HEADERS")
+        if self._choice.server_fallback:
+            # The user's own header may have other letter case.
+            name = next((name for name in headers if name.lower() == _BETA_HEADER), _BETA_HEADER)
+            betas = filter(None, [headers.get(name), _FALLBACK_BETA])
+            headers[name] = ",".join(betas)
+        return headers
+
+    def _apply_remedy(self, remedy: Remedy) -> None:
+        if remedy.kind == "leave_out_blanks":
+            self._encoder = self._create_encoder(keeps_blanks=False)
+        elif remedy.kind == "no_system_messages":
+            self._takes_system_messages = False
 
     def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
         data = event.value
@@ -84,18 +134,47 @@ class AnthropicProvider(HttpProvider):
             raise self._build_refusal(model, get_error_status(data), data, headers)
         return None if kind in (None, "ping") else data
 
-    def _create_parser(self) -> AnthropicStreamParser:
-        return AnthropicStreamParser()
+    def _get_schema_dialect(self, model: str) -> SchemaDialect | None:
+        return "anthropic" if "claude" in model else None  # other vendors' servers ignore the key
+
+    def _create_parser(self, request: Request) -> AnthropicStreamParser:
+        return AnthropicStreamParser(self._get_origin(), self._choice.provider)
+
+    def _continue_answer(self, request: Request, parser: StreamParser) -> Request | None:
+        if not isinstance(parser, AnthropicStreamParser):
+            return None
+        paused = parser.pause()
+        if paused is None:
+            return None
+        return replace(request, messages=(*request.messages, paused))
 
     def _encode_body(self, request: Request) -> bytes:
-        window = self._choice.window or self.info.find_window(request.model) or 128_000
-        limit = request.resolve_output_limit(self._choice.max_output_tokens or min(64_000, window // 8))
-        extras: dict[str, Any] = {"max_tokens": limit}
-        if re.search(_FIFTH, request.model):
-            extras["thinking"] = {"type": "adaptive", "display": "summarized"}
+        known = find_known_model(self._choice.provider, request.model)
+        window = self._choice.window or known.window or _ASSUMED_WINDOW_TOKENS
+        longest = min(MAX_OUTPUT_TOKENS, window // 8, known.max_output or MAX_OUTPUT_TOKENS)
+        profile_limit = self._choice.max_output_tokens or longest
+        limit = request.resolve_output_limit(profile_limit) or profile_limit
+        extras: dict[str, Any] = {}
+        output_config: OutputConfigParam = {}
+        if self._choice.effort:
+            output_config["effort"] = self._choice.effort  # type: ignore[typeddict-item]  # see known_models.yaml
+        if request.answer_schema is not None:
+            output_config["format"] = {"type": "json_schema", "schema": request.answer_schema}
+        if output_config:
+            extras["output_config"] = output_config
+        if self._choice.server_fallback:
+            fallbacks: BetaFallbacksParam = "default"
+            extras["fallbacks"] = fallbacks
+        if known.reasons:
+            # Models before version 5 think only if they are asked to; newer ones show their thinking only if asked.
+            thinking: ThinkingConfigAdaptiveParam = {"type": "adaptive", "display": "summarized"}
+            extras["thinking"] = thinking
         elif request.temperature is not None:  # refused together with thinking
             extras["temperature"] = min(request.temperature, 1)  # the limit of the API; other vendors allow 2
-        return self._encoder.encode_request(request, extras)
+        has_system_messages = known.system_messages and self._takes_system_messages
+        return self._encoder.encode_request(
+            request, self._leave_out(extras), limit, has_system_messages=has_system_messages
+        )
 
 
 class _CloudProvider(AnthropicProvider):
@@ -114,6 +193,15 @@ class _CloudProvider(AnthropicProvider):
 
     def _find_base_url(self) -> str:
         return self._choice.base_url or ""
+
+    def _find_choice_error(self) -> GooseLikeError | None:
+        if self._choice.server_fallback:
+            return ProfileError("`server_fallback` is for Anthropic's own server; set `fallback` in the profile")
+        return super()._find_choice_error()
+
+    def _get_origin(self) -> str:
+        # Signatures of thinking are valid at Anthropic and at both clouds (guide on extended thinking).
+        return AnthropicProvider.host
 
     def _find_server_error(self) -> GooseLikeError | None:
         if find_spec(self.library.partition(".")[0]) is None or find_spec(self.library) is None:
@@ -150,24 +238,26 @@ class _CloudProvider(AnthropicProvider):
 class BedrockProvider(_CloudProvider):
     """Amazon Bedrock, with the region and credentials of the AWS tools."""
 
-    extra, library, region_variable = "bedrock", "boto3", "AWS_REGION"
+    extra = "bedrock"
+    library = "boto3"
+    region_variable = "AWS_REGION"
     client_class = "AsyncAnthropicBedrockMantle"
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Amazon Bedrock (untested): bedrock:anthropic.MODEL, AWS_REGION, AWS credentials",
         takes_images=True,
-        windows=_WINDOWS,
     )
 
 
 class VertexProvider(_CloudProvider):
     """Google Vertex AI, with the region, project and credentials of Google's tools."""
 
-    extra, library, region_variable = "vertex", "google.auth", "CLOUD_ML_REGION"
+    extra = "vertex"
+    library = "google.auth"
+    region_variable = "CLOUD_ML_REGION"
     client_class = "AsyncAnthropicVertex"
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Google Vertex AI (untested): vertex:MODEL, CLOUD_ML_REGION, Google credentials",
         takes_images=True,
-        windows=_WINDOWS,
     )
 
     def _build_post_options(self, body: bytes) -> dict[str, Any]:

@@ -4,36 +4,52 @@ Source: Anthropic's API reference (messages, "create" and "streaming", version 2
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from goose_like.core.errors import BrokenStreamError, ProviderError
-from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
-from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.errors import BrokenStreamError
+from goose_like.core.events import MessageCompleted
+from goose_like.core.message import Image, Message, Part, Text, ToolCall, ToolResult, Usage, Verbatim
+from goose_like.core.tool import ToolSpec
 
-from .base import Delta, Request, SearchAnswer
-from .text_markup import ThinkSplitter, split_unopened_thinking
+from .anthropic_block import KNOWN_KINDS, SHOWN, Block, read_kind
+from .base import Delta, Request
 from .wire import (
-    SEARCH_PROMPT,
     MessageEncoder,
+    build_declined_error,
     complete_answer,
-    complete_search,
     encode_image,
     encode_json,
     expect,
+    expect_index,
+    merge_body,
     read_count,
-    read_page,
+    read_list,
+    read_object,
     sanitize_arguments,
     sanitize_tool_name,
 )
 
+if TYPE_CHECKING:
+    from anthropic.types import (
+        CacheControlEphemeralParam,
+        ImageBlockParam,
+        TextBlockParam,
+        ToolParam,
+        ToolResultBlockParam,
+    )
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+WIRE = "messages"
+
+MAX_OUTPUT_TOKENS = 64_000
+
 # --- requests
 
-_MARK = b',"cache_control":{"type":"ephemeral"}'
 _END = b"}]}"
+_USER_START = b'{"role":"user","content":['
 
 
 class AnthropicEncoder:
@@ -46,46 +62,171 @@ class AnthropicEncoder:
     request are a prefix of the next one.
     """
 
-    def __init__(self) -> None:
-        self._messages = MessageEncoder(encode_message)
+    def __init__(
+        self,
+        origin: str = "",
+        *,
+        keeps_blanks: bool = True,
+        has_long_cache: bool = False,
+        streams_arguments: bool = False,
+    ) -> None:
+        """Create an encoder for the server `origin`, whose answers return unchanged.
 
-    def encode_request(self, request: Request, extras: Mapping[str, Any] = {}) -> bytes:
-        """Encode the JSON body of a request. `extras` are further keys of the body."""
-        mark = {"cache_control": {"type": "ephemeral"}}
-        head: dict[str, Any] = {"model": request.model, "stream": True, **extras}
+        Without `keeps_blanks`, text blocks of white space are left out of them. With `has_long_cache` the server keeps
+        the prompt for an hour, else for five minutes. With `streams_arguments` it sends long arguments of tools as the
+        model writes them; only Anthropic's servers know this key.
+        """
+        self._streams_arguments = streams_arguments
+        self._mark: CacheControlEphemeralParam = {"type": "ephemeral"}
+        if has_long_cache:
+            # All marks are alike: those of an hour would have to stand before the others.
+            self._mark["ttl"] = "1h"
+        self._mark_bytes = b',"cache_control":' + encode_json(self._mark)
+
+        def encode(message: Message, images: Path | None) -> bytes:
+            return encode_message(message, images, origin, keeps_blanks=keeps_blanks)
+
+        self._messages = MessageEncoder(encode)
+
+    def encode_request(
+        self,
+        request: Request,
+        extras: Mapping[str, Any] = {},
+        max_tokens: int = MAX_OUTPUT_TOKENS,
+        *,
+        has_system_messages: bool = False,
+    ) -> bytes:
+        """Encode the JSON body of a request. `extras` are further keys of the body; None removes a key.
+
+        With `has_system_messages` the model takes messages of goose_like as such, and else as those of the user.
+        """
+        head: MessageCreateParamsStreaming = {
+            "model": request.model,
+            "stream": True,
+            "max_tokens": max_tokens,
+            "messages": (),
+        }
         has_system = bool(request.system.strip())
-        if request.tools:
-            tools: list[dict[str, Any]] = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
-                for tool in request.tools
-            ]
-            tools[-1] |= {} if has_system else mark
+        if request.all_tools:
+            tools = [self._build_tool(tool) for tool in request.all_tools]
+            if not has_system:
+                tools[-1]["cache_control"] = self._mark
             head["tools"] = tools
         if has_system:
-            head["system"] = [{"type": "text", "text": request.system, **mark}]
+            head["system"] = [{"type": "text", "text": request.system, "cache_control": self._mark}]
         entries = self._messages.encode(request.messages, request.images)
+        if has_system_messages:
+            entries = _place_system_messages(request.messages, entries)
         for at in _find_cache_ends(request.messages, entries):
-            entries[at] = entries[at].removesuffix(_END) + _MARK + _END
-        return encode_json(head | {"messages": []}).removesuffix(b"]}") + b",".join(filter(None, entries)) + b"]}"
+            entries[at] = entries[at].removesuffix(_END) + self._mark_bytes + _END
+        body = merge_body(head, extras)
+        del body["messages"]  # it comes last
+        start = encode_json(body | {"messages": []}).removesuffix(b"]}")
+        return start + b",".join(filter(None, entries)) + b"]}"
+
+    def _build_tool(self, tool: ToolSpec) -> "ToolParam":
+        entry: ToolParam = {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+        if tool.has_long_arguments and self._streams_arguments:
+            entry["eager_input_streaming"] = True
+        return entry
 
 
 def _find_cache_ends(messages: Sequence[Message], entries: Sequence[bytes]) -> set[int]:
-    # The ends of this request and of the previous one: their last messages that are not the model's.
-    sent = [at for at, entry in enumerate(entries) if entry]
-    ours = [at for at in sent if messages[at].role != "assistant"]
-    answer = max((at for at in sent if messages[at].role == "assistant"), default=-1)
-    return {*ours[-1:], *[at for at in ours if at < answer][-1:]}
+    """Find the ends of this request and of the previous one: their last messages that are not the model's."""
+    ours: int | None = None
+    before_answer: int | None = None
+    for at, entry in enumerate(entries):
+        if not entry:
+            continue
+        if messages[at].role == "assistant":
+            before_answer = ours
+        else:
+            ours = at
+    return {at for at in (before_answer, ours) if at is not None}
 
 
-def encode_message(message: Message, images: Path | None = None) -> bytes:
-    """Encode a message as an entry of `messages`, or as nothing if the API accepts none of its parts."""
-    blocks = [block for part in message.parts for block in _encode_blocks(part, images)]
-    if not blocks and message.role != "assistant":
+def _place_system_messages(messages: Sequence[Message], entries: Sequence[bytes]) -> list[bytes]:
+    """Give messages of goose_like the role `system` where the API takes it: after the user, and before an answer.
+
+    Neighbours become one entry.
+    """
+    placed = list(entries)
+    role_before = ""
+    start = 0
+    while start < len(messages):
+        end = start + 1
+        if messages[start].role == "system":
+            while end < len(messages) and messages[end].role == "system":
+                end += 1
+            is_before_answer = end == len(messages) or messages[end].role == "assistant"
+            if role_before in ("user", "tool") and is_before_answer:
+                placed[start:end] = _join_system_messages(entries[start:end])
+        role_before = messages[start].role
+        start = end
+    return placed
+
+
+def _join_system_messages(entries: Sequence[bytes]) -> list[bytes]:
+    """Join entries of the role `user` to one of the role `system`. The others become empty."""
+    blocks = [entry.removeprefix(_USER_START).removesuffix(b"]}") for entry in entries if entry]
+    if not blocks:
+        return list(entries)
+    joined = b'{"role":"system","content":[%s]}' % b",".join(blocks)
+    return [joined, *[b""] * (len(entries) - 1)]
+
+
+def encode_message(
+    message: Message, images: Path | None = None, origin: str = "", *, keeps_blanks: bool = True
+) -> bytes:
+    """Encode a message as an entry of `messages`, or as nothing if the API accepts none of its parts.
+
+    An answer of the server `origin` returns as it came. Thinking of another server would be refused.
+    """
+    verbatim = message.verbatim
+    blocks: list[bytes] = []
+    if verbatim and verbatim.wire == WIRE and verbatim.origin == origin:
+        blocks += _restore_blocks(verbatim, message.tool_calls, keeps_blanks=keeps_blanks)
+    else:
+        for part in message.parts:
+            blocks += _encode_blocks(part, images)
+    if not blocks and message.role not in ("assistant", "system"):
         blocks = [encode_json({"type": "text", "text": "(nothing)"})]
     if not blocks:
         return b""
     role = b"assistant" if message.role == "assistant" else b"user"
     return b'{"role":"%s","content":[%s]}' % (role, b",".join(blocks))
+
+
+def _restore_blocks(verbatim: Verbatim, calls: Sequence[ToolCall], *, keeps_blanks: bool) -> Iterator[bytes]:
+    """Yield the blocks of an answer as they came. A call has the id under which its result is found."""
+    waiting = iter(calls)
+    for item in verbatim.items:
+        if not isinstance(item, dict):
+            continue
+        if item.get("type") == "tool_use":
+            call = next(waiting, None)
+            if call is not None:
+                yield _encode_call(call, item)
+            continue
+        if keeps_blanks or not _is_blank(item):
+            yield encode_json(item)
+
+
+def _is_blank(item: Mapping[str, Any]) -> bool:
+    """Return whether an item is a text of white space."""
+    if item.get("type") != "text":
+        return False
+    return not str(item.get("text")).strip()
+
+
+def _encode_call(call: ToolCall, item: Mapping[str, Any]) -> bytes:
+    """Encode a call, with further keys of an item. The bytes of valid arguments stay the same."""
+    id_ = _sanitize_id(call.id)
+    name = sanitize_tool_name(call.name)
+    head = {"type": "tool_use", **item, "id": id_, "name": name}
+    start = encode_json(head).removesuffix(b"}")
+    arguments = sanitize_arguments(call.arguments).encode(errors="replace")
+    return start + b',"input":%s}' % arguments
 
 
 def _encode_blocks(part: Part, images: Path | None) -> Iterator[bytes]:
@@ -95,33 +236,37 @@ def _encode_blocks(part: Part, images: Path | None) -> Iterator[bytes]:
                 yield encode_json({"type": "text", "text": text})
         case Image():
             yield encode_json(_build_image(part, images))
-        case Thinking(text=text, signature=signature):
-            if signature:  # thinking of another vendor, or of a broken stream, has none
-                yield encode_json({"type": "thinking", "thinking": text, "signature": signature})
-        case RedactedThinking(data=data):
-            yield encode_json({"type": "redacted_thinking", "data": data})
         case ToolCall():
-            head = {"type": "tool_use", "id": _sanitize_id(part.id), "name": sanitize_tool_name(part.name)}
-            arguments = sanitize_arguments(part.arguments).encode()
-            yield encode_json(head).removesuffix(b"}") + b',"input":%s}' % arguments
+            yield _encode_call(part, {})
         case ToolResult():
             yield encode_json(_build_result(part, images))
 
 
-def _build_result(result: ToolResult, images: Path | None) -> dict[str, Any]:
-    text = result.output if result.output.strip() else "(no output)"  # a failed result must not be empty
-    content: object = text
+def _build_result(result: ToolResult, images: Path | None) -> "ToolResultBlockParam":
+    text = result.output
+    if not text.strip():
+        text = "(no output)"  # a failed result must not be empty
+    entry: ToolResultBlockParam = {
+        "type": "tool_result",
+        "tool_use_id": _sanitize_id(result.call_id),
+        "content": text,
+    }
     if result.images:
-        content = [{"type": "text", "text": text}, *(_build_image(image, images) for image in result.images)]
-    entry = {"type": "tool_result", "tool_use_id": _sanitize_id(result.call_id), "content": content}
-    return entry | ({"is_error": True} if result.is_error else {})
+        shown = [_build_image(image, images) for image in result.images]
+        entry["content"] = [{"type": "text", "text": text}, *shown]
+    if result.is_error:
+        entry["is_error"] = True
+    return entry
 
 
-def _build_image(image: Image, images: Path | None) -> dict[str, Any]:
+def _build_image(image: Image, images: Path | None) -> "ImageBlockParam | TextBlockParam":
     data = encode_image(image, images)
     if data is None:
         return {"type": "text", "text": f"[image {image.source}: its file is gone]"}
-    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": image.media_type, "data": data},
+    }
 
 
 def _sanitize_id(call_id: str) -> str:
@@ -139,50 +284,47 @@ _DELTAS = {
 }
 """The kind of block that each kind of delta extends, and the key of the delta's text."""
 
-_SIGNS = (("tool_use", "name"), ("thinking", "thinking"), ("text", "text"))
-"""Kinds of blocks, and a key that only one kind has, for servers that leave the type out."""
-
-_SHOWN: dict[str, type[TextDelta | ThinkingDelta]] = {"text": TextDelta, "thinking": ThinkingDelta}
-
 _ENDS = frozenset({"end_turn", "stop_sequence", "tool_use"})
 _CUTS = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
 
+MAX_PAUSES = 10
+"""How often a server may pause an answer, each time after several uses of its own tools."""
 
-@dataclass(slots=True)
-class _Block:
-    """A content block whose parts are still arriving. `start` is its first event, `pieces` its texts by key."""
+_LOST_KINDS = frozenset({"thinking", "redacted_thinking", "connector_text", "tool_use"})
+"""Kinds of blocks that the server does not take back if another model took over after them.
 
-    kind: str
-    start: Mapping[str, Any]
-    pieces: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-
-    def append(self, key: str, piece: str) -> list[Delta]:
-        """Append a piece to the text with a key, and return the delta to show."""
-        self.pieces[key].append(piece)
-        return [_SHOWN[key](text=piece)] if piece and key in _SHOWN else []
-
-    def join(self, key: str) -> str:
-        """Join the text with a key."""
-        return "".join(self.pieces[key])
+Source: Anthropic's guide on refusals and fallback, "Continuing the conversation".
+"""
 
 
 @dataclass(slots=True)
 class AnthropicStreamParser:
-    """A parser of the events of one answer.
+    """A parser of the events of one answer from the server `origin`. Another model of `provider` may give it.
 
-    It ignores unknown kinds of events, blocks and deltas, because the API may add some at any time.
+    It ignores unknown kinds of events, and keeps unknown kinds of blocks, because the API may add some at any time.
+    Text is never read as thinking or as calls: servers of this format send blocks of their own for both.
     """
 
-    _blocks: dict[int, _Block] = field(default_factory=dict)
+    origin: str = ""
+    provider: str = ""
+    _earlier: list[Block] = field(default_factory=list)
+    _earlier_usage: Usage = field(default_factory=Usage)
+    _pause_count: int = 0
+    _other_model: str = ""
+    _blocks: dict[int, Block] = field(default_factory=dict)
     _usage: dict[str, int] = field(default_factory=dict)
     _stop: str = ""
     _refusal: Mapping[str, Any] = field(default_factory=dict)
-    _splitter: ThinkSplitter = field(default_factory=ThinkSplitter)
 
     @property
     def has_ended(self) -> bool:
         """See `StreamParser.has_ended`."""
         return bool(self._stop)
+
+    @property
+    def usage(self) -> Usage:
+        """See `StreamParser.usage`."""
+        return self._earlier_usage + _build_usage(self._usage)
 
     def feed(self, event: object) -> list[Delta]:
         """Take an event, or a whole answer of a server that does not stream; return the deltas to show.
@@ -199,77 +341,130 @@ class AnthropicStreamParser:
             case "content_block_delta":
                 return self._extend_block(event)
             case "message_delta":
-                self._finish(event.get("usage"), expect(dict, event.get("delta"), "delta"))
+                delta = expect(dict, event.get("delta"), "delta")
+                self._finish(event.get("usage"), delta)
             case "message_stop":
                 self._stop = self._stop or "end_turn"
             case "message":
-                blocks = expect(list, event.get("content"), "content")
-                deltas = [delta for block in blocks for delta in self._start_block({"content_block": block})]
-                self._finish(event.get("usage"), {"stop_reason": "end_turn"} | event)
-                return deltas
+                return self._take_whole(event)
         return []
+
+    def _take_whole(self, answer: Mapping[str, Any]) -> list[Delta]:
+        """Take a whole answer of a server that does not stream."""
+        deltas = []
+        for block in expect(list, answer.get("content"), "content"):
+            deltas += self._start_block({"content_block": block})
+        self._finish(answer.get("usage"), {"stop_reason": "end_turn", **answer})
+        return deltas
 
     def build_message(self) -> MessageCompleted:
         """Build the message after the last event.
 
         Raises:
             BrokenStreamError: The stream broke off or has no content.
-            ProviderError: The model declined to answer.
+            AnswerRefusedError: The model declined to answer.
         """
         if not self._stop:
             raise BrokenStreamError("the answer ended without a stop reason; it may be incomplete")
         if self._stop == "refusal":
-            reasons = [expect(str, self._refusal.get(key), key) for key in ("category", "explanation")]
-            text = ": ".join(["the model declined to answer", *filter(None, reasons)])
-            raise ProviderError(f"{text}; say it in other words, or choose another model")
+            category = expect(str, self._refusal.get("category"), "category")
+            explanation = expect(str, self._refusal.get("explanation"), "explanation")
+            raise build_declined_error(": ".join(filter(None, (category, explanation))))
         if self._stop not in _ENDS | _CUTS:
             raise BrokenStreamError(f"the answer has a stop reason that is not known ({self._stop!r})")
-        self._end_text()
-        parts = [part for _, block in sorted(self._blocks.items()) for part in _build_parts(block)]
-        return complete_answer(parts, _build_usage(self._usage), self._stop in _CUTS)
+        is_cut = self._stop in _CUTS
+        blocks = self._list_blocks(is_cut)
+        message = self._join_blocks(blocks)
+        done = complete_answer(message.parts, self.usage, is_cut)
+        message = done.message.model_copy(update={"verbatim": message.verbatim})
+        lacks_call = self._stop == "tool_use" and not message.tool_calls
+        label = ""
+        if self._other_model:
+            label = f"{self.provider}:{self._other_model}"
+        return done.model_copy(update={"message": message, "lacks_call": lacks_call, "model": label})
+
+    def pause(self) -> Message | None:
+        """Return what the server sent of an answer that it paused, and go on with the next stream.
+
+        Return None if the answer is whole, or was paused too often.
+        """
+        blocks = self._list_blocks(is_cut=False)
+        is_paused = self._stop == "pause_turn" and self._pause_count < MAX_PAUSES
+        if not is_paused or any(block.kind == "tool_use" for block in blocks):
+            return None
+        self._pause_count += 1
+        self._earlier_usage = self.usage
+        self._earlier = blocks
+        self._blocks = {}
+        self._usage = {}
+        self._stop = ""
+        return self._join_blocks(blocks)
+
+    def _join_blocks(self, blocks: Sequence[Block]) -> Message:
+        parts: list[Part] = []
+        for block in blocks:
+            parts += block.build_parts()
+        items = [block.build_item() for block in blocks]
+        verbatim = Verbatim(wire=WIRE, origin=self.origin, items=tuple(items))
+        return Message(role="assistant", parts=tuple(parts), verbatim=verbatim)
+
+    def _list_blocks(self, is_cut: bool) -> list[Block]:
+        """List the blocks that the server takes back."""
+        blocks = [*self._earlier]
+        for index in sorted(self._blocks):
+            blocks.append(self._blocks[index])
+        answered = [block.start.get("tool_use_id") for block in blocks]
+        last_handover = 0
+        for at, block in enumerate(blocks):
+            if block.kind == "fallback":
+                last_handover = at
+        kept = []
+        for at, block in enumerate(blocks):
+            is_handed_over = at < last_handover
+            is_lost = is_handed_over and block.kind in _LOST_KINDS
+            is_unfinished = (is_cut or is_handed_over) and not block.is_valid(answered)
+            if not is_lost and not is_unfinished:
+                kept.append(block)
+        return kept
 
     def _start_block(self, event: Mapping[str, Any]) -> list[Delta]:
-        index = len(self._blocks) if event.get("index") is None else expect(int, event["index"], "index")
+        index = expect_index(event)
+        if index is None:
+            index = len(self._blocks)
         start = expect(dict, event.get("content_block"), "content_block")
         if index in self._blocks:
             raise BrokenStreamError(f"the stream began block {index} twice")
-        held = self._end_text()
-        kind = expect(str, start.get("type"), "type") or next((kind for kind, key in _SIGNS if key in start), "")
+        kind = read_kind(start)
         if not kind:
             raise BrokenStreamError(f"the stream began block {index} without a type")
-        block = self._blocks[index] = _Block(kind, start)
-        block.append("signature", expect(str, start.get("signature"), "signature"))
-        if block.kind not in _SHOWN:
-            return held
-        return [*held, *self._append(block, block.kind, expect(str, start.get(block.kind), block.kind))]
+        block = Block(kind, start)
+        self._blocks[index] = block
+        if kind == "fallback":
+            self._other_model = _read_model(start.get("to"))
+        block.join("signature")  # raises for a wrong type
+        if kind not in SHOWN:
+            return []
+        text = block.join(kind)
+        return [SHOWN[kind](text=text)] if text else []
 
     def _extend_block(self, event: Mapping[str, Any]) -> list[Delta]:
-        delta, last = expect(dict, event.get("delta"), "delta"), next(reversed(self._blocks), 0)
-        index = last if event.get("index") is None else expect(int, event["index"], "index")
+        delta = expect(dict, event.get("delta"), "delta")
+        index = expect_index(event)
+        if index is None:
+            index = next(reversed(self._blocks), 0)
         block = self._blocks.get(index)
         if block is None:
             raise BrokenStreamError(f"the stream continues block {index}, which it never began")
-        type_ = expect(str, delta.get("type"), "type")
-        type_ = type_ or next((name for name, (_, key) in _DELTAS.items() if key in delta), "no type")
+        type_ = _read_delta_type(delta)
         kind, key = _DELTAS.get(type_, ("", ""))
-        if kind != block.kind and (kind or type_ == "no type"):
+        is_other_kind = bool(kind) and kind != block.kind and block.kind in KNOWN_KINDS
+        if is_other_kind or type_ == _NO_TYPE:
             raise BrokenStreamError(f"the stream has {type_!r} within a block of {block.kind!r}")
         if not kind:
+            block.fold(delta)
             return []
-        return self._append(block, key, expect(str, delta.get(key), key))
-
-    def _append(self, block: _Block, key: str, piece: str) -> list[Delta]:
-        if key != "text":
-            return block.append(key, piece)
-        return [delta for kind, part in self._splitter.feed(piece) for delta in block.append(kind, part)]
-
-    def _end_text(self) -> list[Delta]:
-        """Append the held piece to the newest block of text, and return the delta to show."""
-        deltas: list[Delta] = []
-        for kind, piece in self._splitter.flush():
-            last = next(block for block in reversed(self._blocks.values()) if block.kind == "text")
-            deltas += last.append(kind, piece)
-        return deltas
+        piece = expect(str, delta.get(key), key)
+        return block.append(key, piece)
 
     def _finish(self, usage: object, delta: Mapping[str, Any]) -> None:
         self._update_usage(usage)
@@ -278,83 +473,63 @@ class AnthropicStreamParser:
 
     def _update_usage(self, usage: object) -> None:
         """Replace the counts by later ones, because each count is the total so far."""
+        for attempt in read_list(read_object(usage).get("iterations")):
+            if read_object(attempt).get("type") == "fallback_message":
+                self._other_model = _read_model(attempt)
         self._usage |= _read_counts(usage)
 
 
+_COUNT_KEYS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+_LONG_WRITES = "ephemeral_1h_input_tokens"
+
+_NO_TYPE = "no type"
+
+
+def _read_delta_type(delta: Mapping[str, Any]) -> str:
+    """Read the type of a delta, or find it by its key for servers that leave the type out."""
+    type_ = expect(str, delta.get("type"), "type")
+    if type_:
+        return type_
+    for known_type, (_, key) in _DELTAS.items():
+        if key in delta:
+            return known_type
+    return _NO_TYPE
+
+
+def _read_model(entry: object) -> str:
+    name = expect(dict, entry, "to").get("model")
+    return expect(str, name, "model")
+
+
 def _read_counts(usage: object) -> dict[str, int]:
-    counts = usage if isinstance(usage, Mapping) else {}
-    keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return {key: read_count(counts[key]) for key in keys if counts.get(key) is not None}
+    """Read the counts that are there."""
+    counts = read_object(usage)
+    found = {}
+    for key in _COUNT_KEYS:
+        if counts.get(key) is not None:
+            found[key] = read_count(counts[key])
+    written = counts.get("cache_creation")
+    if isinstance(written, Mapping):
+        found[_LONG_WRITES] = read_count(written.get(_LONG_WRITES))
+    return found
+
+
+def read_usage(usage: object) -> Usage:
+    """Read the `usage` of an answer or an event. Unreadable counts are zero."""
+    return _build_usage(_read_counts(usage))
 
 
 def _build_usage(counts: Mapping[str, int]) -> Usage:
-    read, written = counts.get("cache_read_input_tokens", 0), counts.get("cache_creation_input_tokens", 0)
+    read = counts.get("cache_read_input_tokens", 0)
+    written = counts.get("cache_creation_input_tokens", 0)
     return Usage(
         input_tokens=counts.get("input_tokens", 0) + read + written,
         output_tokens=counts.get("output_tokens", 0),
         cache_read_tokens=read,
         cache_write_tokens=written,
+        cache_write_long_tokens=min(counts.get(_LONG_WRITES, 0), written),
     )
-
-
-def _build_parts(block: _Block) -> Iterator[Part]:
-    match block.kind:
-        case "text":
-            unopened, text = split_unopened_thinking(block.join("text"))
-            if thinking := block.join("thinking") + unopened:
-                yield Thinking(text=thinking)
-            if text:
-                yield Text(text=text)
-        case "thinking":
-            thinking, signature = block.join("thinking"), block.join("signature")
-            if thinking or signature:
-                yield Thinking(text=thinking, signature=signature or None)
-        case "redacted_thinking":
-            yield RedactedThinking(data=expect(str, block.start.get("data"), "data"))
-        case "tool_use":
-            whole = expect(dict, block.start.get("input"), "input")
-            arguments = block.join("partial_json") or encode_json(whole).decode()
-            id_, name = (expect(str, block.start.get(key), key) for key in ("id", "name"))
-            yield ToolCall(id=id_, name=name, arguments=arguments)
-
-
-# --- web search
-
-# Later types of this tool filter the results with code that runs on the server, which not every model can do.
-_SEARCH_TOOL = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
-_SEARCH_TOKENS = 8_000
-
-
-def build_search(query: str, model: str) -> dict[str, Any]:
-    """Build the body of a request that lets a model search the web on the server."""
-    messages = [{"role": "user", "content": SEARCH_PROMPT.format(query)}]
-    return {"model": model, "max_tokens": _SEARCH_TOKENS, "messages": messages, "tools": [_SEARCH_TOOL]}
-
-
-def parse_search(answer: object) -> SearchAnswer:
-    """Parse the answer to `build_search`. The text is that after the last search.
-
-    Raises:
-        BrokenStreamError: A value has a wrong type, or there is no text.
-        ProviderError: The search failed.
-    """
-    whole = expect(dict, answer, "the answer")
-    texts: list[str] = []
-    pages: list[tuple[str, str]] = []
-    problem = ""
-    for block in (expect(dict, item, "a block") for item in expect(list, whole.get("content"), "content")):
-        match block.get("type"):
-            case "text":
-                texts.append(expect(str, block.get("text"), "text"))
-            case "web_search_tool_result":
-                texts.clear()
-                found = block.get("content")
-                if isinstance(found, Mapping):
-                    problem = expect(str, found.get("error_code"), "error_code") or "no reason"
-                else:
-                    results = (expect(dict, result, "a result") for result in expect(list, found, "content"))
-                    pages += [read_page(result) for result in results]
-    return complete_search("".join(texts), pages, _build_usage(_read_counts(whole.get("usage"))), problem)
 
 
 # --- refusals
@@ -373,5 +548,6 @@ _STATUS_OF_TYPE = {
 
 def get_error_status(body: object) -> int:
     """Return the HTTP status that fits the type of an error inside a stream."""
-    error = body.get("error") if isinstance(body, Mapping) else None
-    return _STATUS_OF_TYPE.get(str(error.get("type")), 500) if isinstance(error, Mapping) else 500
+    error = read_object(read_object(body).get("error"))
+    type_ = str(error.get("type"))
+    return _STATUS_OF_TYPE.get(type_, 500)

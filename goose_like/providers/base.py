@@ -1,29 +1,45 @@
 """The port to models: requests, the interface of a provider, and the facts that people read about one."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from goose_like.config.profile import ModelChoice
-from goose_like.core.errors import GooseLikeError, ProviderError, RateLimitError
+from goose_like.core.errors import AnswerRefusedError, GooseLikeError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
+from goose_like.core.example import Example
 from goose_like.core.message import Message, Usage
 from goose_like.core.tool import ToolSpec
+
+STALL_S = 120.0
+"""The longest silence within a stream, in seconds, if neither the profile nor the provider knows better."""
 
 Delta = TextDelta | ThinkingDelta | Status | Retrying | MessageCompleted
 """A piece of a streamed answer."""
 
+SchemaDialect = Literal["openai", "anthropic", "portable"]
+"""The part of JSON Schema that a server takes for the format of an answer; `json_schema_reduction.py` has the rules."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)  # without slots, which exclude cached properties
 class Request:
     """One model request.
 
     From step to step `messages` only grows at its end, so that the server's prompt cache works. `images` is the folder
     with the files of the messages' images. `session` is the same in all requests of a session, so that a vendor can
-    send them to the machine with the cached prefix. `max_tokens` and `temperature` override the profile; a larger
-    `max_tokens` than the profile's has no effect.
+    send them to the machine with the cached prefix. Messages may bring further tools, see `all_tools`; the model may
+    use those in `allowed_tools` now, or all if it is None. `first_effort` is the effort at the start of the
+    conversation, if messages tell its changes; else the profile's effort holds.
+
+    `max_tokens` and `temperature` override the profile; a larger `max_tokens` than the profile's has no effect.
+    `answer_schema` is the JSON schema of an answer in JSON; only providers that take one get it
+    (`SupportsAnswerSchema`). `examples` are worked examples for small models: a provider takes the first entry
+    whose tools are all offered. When an answer ends or is cut, a provider puts the counts that came so far into
+    `told_usage`.
     """
 
     model: str
@@ -34,10 +50,42 @@ class Request:
     session: str = ""
     max_tokens: int | None = None
     temperature: float | None = None
+    answer_schema: dict[str, Any] | None = None
+    allowed_tools: Sequence[str] | None = None
+    first_effort: str | None = None
+    examples: Sequence[Sequence[Example]] = ()
+    told_usage: list[Usage] = field(default_factory=list, compare=False)
+
+    @cached_property
+    def added_tools(self) -> Sequence[ToolSpec]:
+        """The tools that messages bring, without those that are known before."""
+        known = {tool.name for tool in self.tools}
+        added: list[ToolSpec] = []
+        for message in self.messages:
+            if message.role != "system":
+                continue
+            for tool in message.new_tools:
+                if tool.name not in known:
+                    known.add(tool.name)
+                    added.append(tool)
+        return added
+
+    @cached_property
+    def all_tools(self) -> Sequence[ToolSpec]:
+        """All tools that the model knows."""
+        return [*self.tools, *self.added_tools]
 
     def resolve_output_limit(self, profile_limit: int | None) -> int | None:
         """Return the limit of the answer in tokens: the smaller of the request's and the profile's."""
-        return min((limit for limit in (self.max_tokens, profile_limit) if limit is not None), default=None)
+        if self.max_tokens is None or profile_limit is None:
+            return self.max_tokens if profile_limit is None else profile_limit
+        return min(self.max_tokens, profile_limit)
+
+    def resolve_temperature(self, profile_temperature: float | None) -> float | None:
+        """Return the temperature: the request's, or else the profile's."""
+        if self.temperature is None:
+            return profile_temperature
+        return self.temperature
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +93,10 @@ class ProviderInfo:
     """Facts about a provider, known without a request.
 
     `processor` and `accelerator` are its default models. `windows` maps patterns of model names to context windows in
-    tokens; the first match counts.
+    tokens; the first match counts. A pattern is a regular expression that may match anywhere in the name (`re.search`).
+
+    Raises:
+        ValueError: A pattern is no regular expression.
     """
 
     summary: str
@@ -55,21 +106,46 @@ class ProviderInfo:
     takes_images: bool = False
     windows: tuple[tuple[str, int], ...] = ()
 
+    def __post_init__(self) -> None:
+        for pattern, _ in self.windows:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                problem = f"the pattern {pattern!r} in `windows` is no regular expression: {error}"
+                raise ValueError(f"{problem}; put a backslash before a character that stands for itself") from error
+
     def find_window(self, name: str) -> int | None:
         """Return the context window of a model in tokens, or None for an unknown model."""
-        return next((tokens for pattern, tokens in self.windows if re.search(pattern, name)), None)
+        for pattern, tokens in self.windows:
+            if re.search(pattern, name):
+                return tokens
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """Facts that a server tells of itself; None is unknown. They win over what is known of the model."""
+
+    window: int | None = None
+    takes_images: bool | None = None
+
+
+_NO_FACTS = ServerFacts()
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
     """The result of one cheap request to a server.
 
-    `models` is None if the server gives no list. `is_key_verified` is True if the server accepted the key.
+    `models` is None if the server gives no list. `is_key_verified` is True if the server accepted the key. `wire` is
+    the API that is used.
     """
 
     address: str
     models: tuple[str, ...] | None
     is_key_verified: bool
+    wire: str = ""
+    facts: ServerFacts = ServerFacts()
 
 
 class StreamParser(Protocol):
@@ -78,6 +154,11 @@ class StreamParser(Protocol):
     @property
     def has_ended(self) -> bool:
         """True if the server has announced the end. All text and calls have arrived, even if the connection breaks."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens that the server has told so far."""
         ...
 
     def feed(self, event: Any, /) -> list[Delta]:
@@ -126,6 +207,15 @@ class SupportsProbe(Protocol):
         Raises:
             ProviderError: The server does not answer within a few seconds, or refuses the key.
         """
+        ...
+
+
+@runtime_checkable
+class SupportsAnswerSchema(Protocol):
+    """A provider whose server may constrain an answer to a JSON schema; see `json_answer.py`."""
+
+    def find_schema_dialect(self, model: str) -> SchemaDialect | None:
+        """Return the dialect in which the server takes an `answer_schema`, or None if it takes none."""
         ...
 
 
@@ -181,26 +271,60 @@ class WebSearcher(Protocol):
         ...
 
 
+class TellsFacts(ABC):
+    """A provider whose server tells facts of itself.
+
+    This is no protocol, since each step checks for it, and an `isinstance` with a protocol is slow.
+    """
+
+    facts: ServerFacts
+
+    @abstractmethod
+    async def fetch_facts(self, model: str) -> None:
+        """Ask the server for the facts that are still unknown. A server that does not answer is no error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """A model of a provider. `label` is `provider:name`; `window` is the context window in tokens.
 
-    `max_tokens` and `temperature` are those of each request in a conversation; see `Request`. `fallback` finishes
-    a turn in which this model cannot be reached.
+    `known_window` and `sees_images` hold until the server tells its own facts.
+    `max_tokens` and `temperature` are those of each request in a conversation; see `Request`. `effort` is empty for
+    the default of the server. `fallback` finishes a turn in which this model cannot be reached or declines to answer.
     """
 
     provider: Provider
     name: str
     label: str
-    window: int | None = None
-    takes_images: bool = False
+    known_window: int | None = None
+    sees_images: bool = False
     max_tokens: int | None = None
     temperature: float | None = None
+    effort: str = ""
     fallback: "Model | None" = None
 
+    @property
+    def window(self) -> int | None:
+        """The context window in tokens, or None if it is unknown."""
+        return self._facts.window or self.known_window
+
+    @property
+    def takes_images(self) -> bool:
+        """True if the model accepts images."""
+        told = self._facts.takes_images
+        return self.sees_images if told is None else told
+
+    @property
+    def _facts(self) -> ServerFacts:
+        """The facts that the server told."""
+        if isinstance(self.provider, TellsFacts):
+            return self.provider.facts
+        return _NO_FACTS
+
     def find_fallback(self, error: ProviderError) -> "Model | None":
-        """Return the fallback if an error, after all retries, says that this model is overloaded or out of reach."""
-        if self.fallback is None or not (error.is_retryable or isinstance(error, RateLimitError)):
+        """Return the fallback if this model, after all retries, is overloaded or out of reach, or declined."""
+        may_help = error.is_retryable or isinstance(error, RateLimitError | AnswerRefusedError)
+        if self.fallback is None or not may_help:
             return None
         return replace(self.fallback, max_tokens=self.max_tokens, temperature=self.temperature)
 
@@ -215,5 +339,10 @@ class ModelPair:
     @property
     def providers(self) -> tuple[Provider, ...]:
         """The providers of all models, each one once. The code that opened the models closes them."""
+        return tuple({id(model.provider): model.provider for model in self.models}.values())
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """All models, with the fallback of the main model."""
         models = (self.processor, self.accelerator, self.processor.fallback)
-        return tuple({id(model.provider): model.provider for model in models if model}.values())
+        return tuple(model for model in models if model)

@@ -14,11 +14,14 @@ from typing import Any
 from goose_like.config.paths import replace_private_file, state_folder
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError
+from goose_like.core.threads import run_in_thread
 
 from .base import SupportsProbe
+from .foreign_code import find_setup_error, probe_server
+from .known_models import find_known_model
 from .model_names import can_chat, find_table, is_offered, make_sort_key
 from .prices import find_shared_window, is_free
-from .registry import find_provider_class, list_provider_names
+from .registry import find_provider_class, list_working_providers
 
 _SAMPLE_TOKENS = 1_000  # the first tier of prices that grow with the length
 
@@ -40,34 +43,46 @@ def format_window(tokens: int | None) -> str:
     """Format a number of tokens in a few characters, for example 200k, or nothing if it is unknown."""
     if not tokens:
         return ""
-    return f"{tokens / 1_000_000:.3g}M" if tokens >= 1_000_000 else f"{tokens / 1_000:.0f}k"
+    if tokens >= 1_000_000:
+        millions = tokens / 1_000_000
+        return f"{millions:.3g}M"
+    thousands = tokens / 1_000
+    return f"{thousands:.0f}k"
 
 
 def list_usable_providers() -> Iterator[str]:
     """Yield the providers that miss no key, library or setting. A server on this machine may not run."""
-    for name in list_provider_names():
-        factory = find_provider_class(name)
-        choice = ModelChoice(model=f"{name}:model" if factory.info.processor is None else name)
-        if factory.find_setup_error(choice) is None:
+    for name, factory in list_working_providers():
+        needs_model = factory.info.processor is None
+        choice = ModelChoice(model=f"{name}:model" if needs_model else name)
+        if find_setup_error(factory, choice) is None:
             yield name
 
 
 def list_offers() -> list[ModelOffer]:
     """List the usable models without asking any server; each provider's default models come first."""
     listed = _read_lists()
-    return [offer for name in list_usable_providers() for offer in _list_provider_offers(name, listed.get(name))]
+    offers: list[ModelOffer] = []
+    for name in list_usable_providers():
+        offers += _list_provider_offers(name, listed.get(name))
+    return offers
 
 
 async def refresh_offers() -> list[ModelOffer]:
     """Ask all usable servers for their models, keep the answers for later, and list the usable models."""
-    names = await asyncio.to_thread(lambda: [*list_usable_providers()])
-    answers = dict(zip(names, await asyncio.gather(*map(_fetch_names, names)), strict=True))
-    # A server on this machine that does not answer does not run; others may be out of reach for a moment.
-    kept = {name: models for name, models in _read_lists().items() if name not in names or not is_free(name)}
-    lists = kept | {name: models for name, models in answers.items() if models}
+    names = await run_in_thread(lambda: [*list_usable_providers()])
+    answers = await asyncio.gather(*map(_fetch_names, names))
+    lists: dict[str, Sequence[str]] = {}
+    for name, models in _read_lists().items():
+        # A server on this machine that does not answer does not run; others may be out of reach for a moment.
+        if name not in names or not is_free(name):
+            lists[name] = models
+    for name, answer in zip(names, answers, strict=True):
+        if answer:
+            lists[name] = answer
     with suppress(OSError):
         replace_private_file(state_folder() / "models.json", json.dumps(lists))
-    return await asyncio.to_thread(list_offers)
+    return await run_in_thread(list_offers)
 
 
 async def fetch_offers(provider: str) -> list[ModelOffer]:
@@ -76,22 +91,25 @@ async def fetch_offers(provider: str) -> list[ModelOffer]:
     Raises:
         CredentialError: the server refused the key, or needs one.
     """
-    factory, names = find_provider_class(provider), _read_lists().get(provider)
+    factory = find_provider_class(provider)
+    names: Sequence[str] | None = _read_lists().get(provider)
     if isinstance(factory, SupportsProbe):
         try:
-            names = (await factory.probe(ModelChoice(model=provider))).models or names
+            result = await probe_server(factory, ModelChoice(model=provider))
+            names = result.models or names
         except CredentialError:
             raise
         except GooseLikeError:  # a request to the chosen model will say what is wrong
             pass
-    return await asyncio.to_thread(lambda: [*_list_provider_offers(provider, names)])
+    return await run_in_thread(lambda: [*_list_provider_offers(provider, names)])
 
 
 async def _fetch_names(provider: str) -> Sequence[str]:
     factory = find_provider_class(provider)
     if isinstance(factory, SupportsProbe):
         with suppress(GooseLikeError):
-            return (await factory.probe(ModelChoice(model=provider))).models or ()
+            result = await probe_server(factory, ModelChoice(model=provider))
+            return result.models or ()
     return ()
 
 
@@ -112,23 +130,31 @@ def _list_provider_offers(provider: str, listed: Sequence[str] | None) -> Iterat
         yield ModelOffer("local", WINDOW_TOKENS, "free")
         return
     known = _read_table(provider)
-    names = sorted(listed or (name for name in known if is_offered(provider, name)), key=make_sort_key)
-    for name in dict.fromkeys([*filter(None, (info.processor, info.accelerator)), *names]):
-        if name.isprintable() and can_chat(name):
-            window, price = known.get(name) or _look_up(provider, name)
-            yield ModelOffer(
-                f"{provider}:{name}", info.find_window(name) or window, "free" if is_free(provider) else price
-            )
+    names = listed or [name for name in known if is_offered(provider, name)]
+    defaults = filter(None, (info.processor, info.accelerator))
+    ordered = [*defaults, *sorted(names, key=make_sort_key)]
+    for name in dict.fromkeys(ordered):
+        if not name.isprintable() or not can_chat(name):
+            continue
+        table_window, price = known.get(name) or _look_up(provider, name)
+        window = info.find_window(name) or find_known_model(provider, name).window or table_window
+        if is_free(provider):
+            price = "free"
+        yield ModelOffer(f"{provider}:{name}", window, price)
 
 
 def _read_table(provider: str) -> dict[str, tuple[int | None, str]]:
     """Return window and price of the models in the offline table by name."""
     found = find_table(provider)
-    return {
-        model.id: (model.context_window or find_shared_window(model.id), _format_price(model, found))
-        for model in (found.models if found else ())
-        if not model.deprecated
-    }
+    if not found:
+        return {}
+    table = {}
+    for model in found.models:
+        if model.deprecated:
+            continue
+        window = model.context_window or find_shared_window(model.id)
+        table[model.id] = (window, _format_price(model, found))
+    return table
 
 
 def _look_up(provider: str, name: str) -> tuple[int | None, str]:
@@ -148,5 +174,8 @@ def _format_price(model: Any, provider: Any) -> str:
 
     usage = Usage(input_tokens=_SAMPLE_TOKENS, output_tokens=_SAMPLE_TOKENS)
     price = model.calc_price(usage, provider, genai_request_timestamp=datetime.now(UTC))
-    dollars = (float(part) * 1_000_000 / _SAMPLE_TOKENS for part in (price.input_price, price.output_price))
-    return " / ".join(f"${each:.4g}" for each in dollars)
+    texts = []
+    for sample_usd in (price.input_price, price.output_price):
+        million_usd = float(sample_usd) * 1_000_000 / _SAMPLE_TOKENS
+        texts.append(f"${million_usd:.4g}")
+    return " / ".join(texts)

@@ -22,7 +22,8 @@ class ConnectionWatch:
     """The connection of one request, followed through the trace of the HTTP library."""
 
     def __init__(self) -> None:
-        self._has_begun, self._is_made = asyncio.Event(), asyncio.Event()
+        self._has_begun = asyncio.Event()
+        self._is_made = asyncio.Event()
 
     @property
     def extensions(self) -> dict[str, Any]:
@@ -54,19 +55,26 @@ async def _wait_for(event: asyncio.Event, sending: "asyncio.Future[Any]", limit_
         waiting.cancel()
 
 
+def is_loopback_host(host: str | None) -> bool:
+    """Return whether a name or address is that of this machine."""
+    return bool(_LOOPBACK_HOST.fullmatch(host or ""))
+
+
 def is_lasting(error: BaseException, host: str | None) -> bool:
     """Check for a failure to connect that will not pass soon.
 
     These are an unknown host, a bad certificate, and a refused port of this machine, where nothing listens. A server
     elsewhere may be restarting, and a network or a name server may come back.
     """
-    is_here = bool(_LOOPBACK_HOST.fullmatch(host or ""))
-    return any(
-        isinstance(cause, ssl.SSLCertVerificationError)
-        or (isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME)
-        or (isinstance(cause, OSError) and is_here and cause.errno in _CLOSED_HERE)
-        for cause in _list_causes(error)
-    )
+    is_here = is_loopback_host(host)
+    for cause in _list_causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return True
+        if isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME:
+            return True
+        if isinstance(cause, OSError) and is_here and cause.errno in _CLOSED_HERE:
+            return True
+    return False
 
 
 def describe_cause(error: BaseException) -> str:
@@ -78,7 +86,9 @@ def describe_cause(error: BaseException) -> str:
 def _get_text(error: BaseException) -> str:
     if isinstance(error, ConnectionError) and error.errno:  # its own text repeats the address
         return os.strerror(error.errno)
-    return (error.strerror if isinstance(error, socket.gaierror) else None) or str(error)
+    if isinstance(error, socket.gaierror) and error.strerror:
+        return error.strerror
+    return str(error)
 
 
 def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -87,6 +97,9 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
         yield error
         if isinstance(error, BaseExceptionGroup):  # one for each address of the host
             error = error.exceptions[0]
+        elif error.__cause__:
+            error = error.__cause__
+        elif error.args and isinstance(error.args[0], BaseException):
+            error = error.args[0]
         else:
-            inner = error.args[0] if error.args and isinstance(error.args[0], BaseException) else None
-            error = error.__cause__ or inner
+            error = None

@@ -46,12 +46,14 @@ class EventDecoder:
             BrokenStreamError: An event is no valid JSON.
         """
         if self._skips_line_feed and piece[:1] == b"\n":  # CRLF, split between two pieces
-            piece, self._skips_line_feed = piece[1:], False
+            piece = piece[1:]
+            self._skips_line_feed = False
         for line in piece.splitlines(keepends=True):
             self._half_line.append(line)
             if line.endswith((b"\r", b"\n")):
                 yield from self._take_line()
-        self._skips_line_feed = piece.endswith(b"\r") if piece else self._skips_line_feed
+        if piece:
+            self._skips_line_feed = piece.endswith(b"\r")
 
     def finish(self) -> Iterator[StreamEvent]:
         """Yield the last event, whose final empty line some servers leave out.
@@ -59,7 +61,8 @@ class EventDecoder:
         Raises:
             BrokenStreamError: The bytes ended within an event.
         """
-        yield from self._take_line() if self._half_line else ()
+        if self._half_line:
+            yield from self._take_line()
         try:
             yield from self._dispatch()
         except BrokenStreamError as error:
@@ -87,8 +90,10 @@ class EventDecoder:
         return ()
 
     def _dispatch(self) -> Sequence[StreamEvent]:
-        name, data = self._name, self._data
-        self._name, self._data = "", []
+        name = self._name
+        data = self._data
+        self._name = ""
+        self._data = []
         if not any(data):
             return ()
         if self._garbage:  # perhaps it replaced an event
@@ -105,6 +110,8 @@ class EventDecoder:
 def _decode(data: bytes) -> Any:
     try:
         text = data.decode()
-        return DONE if text.startswith(DONE) else json.loads(text)
+        if text.startswith(DONE):
+            return DONE
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BrokenStreamError(f"the stream is no valid JSON ({clip(str(error), 80)})") from error

@@ -6,14 +6,11 @@ request, and they drop what sloppy servers send (docs/decisions/0031).
 
 import asyncio
 import json
-import math
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
-from goose_like import __version__
 from goose_like.config.profile import ModelChoice
 from goose_like.config.secrets import find_key
 from goose_like.core.errors import (
@@ -24,17 +21,35 @@ from goose_like.core.errors import (
     ProfileError,
     ProviderError,
 )
-from goose_like.core.events import Status, TextDelta
+from goose_like.core.events import Retrying, Status, TextDelta
 
-from .base import Delta, ProbeResult, ProviderInfo, Request, StreamParser, SupportsProbe
+from .base import (
+    STALL_S,
+    Delta,
+    ProbeResult,
+    ProviderInfo,
+    Request,
+    SchemaDialect,
+    ServerFacts,
+    StreamParser,
+    SupportsProbe,
+    TellsFacts,
+)
 from .connection import ConnectionWatch, describe_cause, is_lasting
 from .event_stream import DONE, EventDecoder, StreamEvent
-from .text_markup import TaggedCallParser
+from .http_client import create_client, find_proxy
+from .http_headers import parse_retry_after_s
+from .remedies import Remedy, find_remedy
 from .wire import build_status_error, clip, encode_json
 
 _PROBE_LIMIT_S = 5.0
 _DRAIN_LIMIT_S = 0.1
-_YEAR_S = 366 * 86_400.0
+
+_LAST_EVENTS = frozenset({"message_stop", "response.completed", "response.incomplete"})
+"""The types of events after which nothing follows, in the wires that have typed events."""
+
+_FORMAT_KEYS = frozenset({"response_format", "output_config"})
+"""The keys of a body that hold the schema of an answer."""
 
 _KEEP_ALIVE_FACTOR = 30
 """Longest time with nothing but keep-alives, in units of `stall_s`."""
@@ -45,19 +60,23 @@ class HttpProvider:
 
     `host` is the vendor's own server, and `path` the path of a request. Other servers with the same protocol are
     unknown, and may need no key; with an empty `host` there are no others. `url_settings` and `key_setting` name, for
-    error messages, the settings of the base URL, and of the key if it has no variable.
+    error messages, the settings of the base URL, and of the key if it has no variable. `wire` names the API. `stall_s`
+    is the longest silence within a stream.
     """
 
     info: ClassVar[ProviderInfo]
     host: ClassVar[str]
-    path: ClassVar[str]
+    path: str
+    wire: str
     url_settings: ClassVar[str]
     key_setting: ClassVar[str]
     key_is_optional: ClassVar[bool] = False
     follows_redirects: ClassVar[bool] = True
+    stall_s: ClassVar[float] = STALL_S
 
     def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
+        self._stall_s = choice.stall_s or self.stall_s
         base_url = self._find_base_url().strip()
         try:
             self._url = urlsplit(base_url)
@@ -67,6 +86,8 @@ class HttpProvider:
         self._key = find_key(self.info.key_variable)
         self._client: Any = None  # an httpx2.AsyncClient, imported at the first request
         self._connecting = asyncio.Lock()
+        self._remedies: list[Remedy] = []
+        self._refused_schema_models: set[str] = set()
 
     # --- supplied by subclasses
 
@@ -92,7 +113,7 @@ class HttpProvider:
         """
         raise NotImplementedError
 
-    def _create_parser(self) -> StreamParser:
+    def _create_parser(self, request: Request) -> StreamParser:
         raise NotImplementedError
 
     async def _list_models(self) -> tuple[str, ...] | None:
@@ -117,27 +138,104 @@ class HttpProvider:
         provider._key = key or provider._key
         with provider._add_location_to_errors():
             models = await provider._list_models()
-        return ProbeResult(_format_host(provider._url), models, provider._can_verify_key())
+        facts = ServerFacts()
+        if isinstance(provider, TellsFacts):
+            await provider.fetch_facts(choice.name)
+            facts = provider.facts
+        return ProbeResult(_format_host(provider._url), models, provider._can_verify_key(), provider.wire, facts)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Send a request and stream its answer; see `Provider.stream`."""
-        with self._add_location_to_errors():
-            parser, shown = self._create_parser(), 0
-            if request.tools and self._choice.tools != "constrained":
-                parser = TaggedCallParser.create(parser, request.tools)
+        """Send a request and stream its answer; see `Provider.stream`.
+
+        A refusal that names its remedy is answered once with a changed request. The change stays for later requests.
+        """
+        while True:
             try:
-                async with aclosing(self._stream_events(request)) as events:
-                    async for event in events:
-                        for delta in [event] if isinstance(event, Status) else parser.feed(event):
-                            shown += len(delta.text) if isinstance(delta, TextDelta) else 0
-                            yield delta
-            except BrokenStreamError:
-                if not parser.has_ended:
+                async with aclosing(self._stream_once(request)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+                return
+            except ProviderError as error:
+                if not error.refusal:
                     raise
+                remedy = find_remedy(error.refusal, self._remedies)
+                is_about_schema = remedy is None or remedy.key in _FORMAT_KEYS
+                if request.answer_schema is not None and is_about_schema:
+                    self._refused_schema_models.add(request.model)
+                    raise
+                if remedy is None:
+                    raise
+                self._remedies.append(remedy)
+            self._apply_remedy(remedy)
+            yield Retrying(text=remedy.text, wait_s=0)
+
+    def find_schema_dialect(self, model: str) -> SchemaDialect | None:
+        """See `SupportsAnswerSchema.find_schema_dialect`. A server that refused a schema gets no other one."""
+        has_lost_format = any(remedy.key in _FORMAT_KEYS for remedy in self._remedies)
+        if has_lost_format or model in self._refused_schema_models:
+            return None
+        return self._get_schema_dialect(model)
+
+    def _get_schema_dialect(self, model: str) -> SchemaDialect | None:
+        """Return the dialect that the vendor documents."""
+        return None
+
+    def _apply_remedy(self, remedy: Remedy) -> None:
+        """Change all later requests. Keys that are left out are those of `_leave_out`."""
+
+    def _leave_out(self, extras: dict[str, Any]) -> dict[str, Any]:
+        """Return the further keys of a body without those that the server refuses. None removes a key."""
+        for remedy in self._remedies:
+            if remedy.kind != "leave_out":
+                continue
+            outer, _, inner = remedy.key.partition(".")
+            kept: dict[str, Any] = {}
+            if inner and isinstance(extras.get(outer), dict):
+                kept = dict(extras[outer])
+                kept.pop(inner, None)
+            extras = {**extras, outer: kept or None}
+        return extras
+
+    async def _stream_once(self, request: Request) -> AsyncGenerator[Delta, None]:
+        with self._add_location_to_errors():
+            parser = self._create_parser(request)
+            shown = 0
+            next_request: Request | None = request
+            while next_request is not None:
+                async with aclosing(self._stream_deltas(next_request, parser)) as deltas:
+                    async for delta in deltas:
+                        if isinstance(delta, TextDelta):
+                            shown += len(delta.text)
+                        yield delta
+                next_request = self._continue_answer(request, parser)
             done = parser.build_message()
-            if rest := done.message.text[shown:]:  # held back, as it looked like the start of markup
+            rest = done.message.text[shown:]
+            if rest:  # held back, as it looked like the start of markup
                 yield TextDelta(text=rest)
             yield done
+
+    async def _stream_deltas(self, request: Request, parser: StreamParser) -> AsyncGenerator[Delta, None]:
+        """Send a request, and yield what the parser makes of its answer."""
+        has_begun = False
+        try:
+            async with aclosing(self._stream_events(request)) as events:
+                async for event in events:
+                    if isinstance(event, Status):
+                        yield event
+                        continue
+                    has_begun = True
+                    for delta in parser.feed(event):
+                        yield delta
+        except BrokenStreamError:
+            if not parser.has_ended:
+                raise
+        finally:
+            if has_begun:
+                request.told_usage[:] = [parser.usage]
+
+    def _continue_answer(self, request: Request, parser: StreamParser) -> Request | None:
+        """Return the request that lets a server go on with an answer that it paused, or None after a whole answer."""
+        return None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -153,13 +251,16 @@ class HttpProvider:
 
     def _find_server_error(self) -> GooseLikeError | None:
         """Return the error about an invalid address or key."""
-        url, variable = self._url, self.info.key_variable
+        url = self._url
         if url.scheme not in ("http", "https") or not url.hostname:
             wrong = _format_host(url) or repr(url.path)
             return ProfileError(f"{wrong} is no base URL; write {self.url_settings} like http://localhost:8080/v1")
-        if variable and not self._key and not self.key_is_optional and self._is_own_server():
+        variable = self.info.key_variable
+        needs_key = variable and not self.key_is_optional and self._is_own_server()
+        if needs_key and not self._key:
+            login = f"goose-like provider login {self._choice.provider}"
             hint = ", or base_url to a server that needs no key" if self.host else ""
-            return CredentialError(f"set {variable} (or `goose-like provider login {self._choice.provider}`){hint}")
+            return CredentialError(f"set {variable} (or `{login}`){hint}")
         if not (self._key.isascii() and self._key.isprintable()):
             return CredentialError(f"{variable} holds characters that no key has; set it anew")
         return None
@@ -168,15 +269,20 @@ class HttpProvider:
         name = self._choice.provider
         if self._choice.name or self.info.processor:
             return None
-        hint = f"; `goose-like provider check {name}` lists them" if isinstance(self, SupportsProbe) else ""
+        hint = ""
+        if isinstance(self, SupportsProbe):
+            hint = f"; `goose-like provider check {name}` lists them"
         return ProfileError(f"name one of its models, `{name}:MODEL`{hint}")
 
     def hide_address(self, text: str) -> str:
         """Replace the server's address in a text for people who may not know it."""
-        url, host = self._url, _format_host(self._url)
-        text = text.replace(f" at {host}", "") if host else text
-        name = url.hostname or ""
-        for address in (url.geturl(), f"{name}:{url.port or (443 if url.scheme == 'https' else 80)}", host, name):
+        host = _format_host(self._url)
+        if host:
+            text = text.replace(f" at {host}", "")
+        name = self._url.hostname or ""
+        name_and_port = f"{name}:{_get_port(self._url)}"
+        # Longer forms first: the short ones are parts of them.
+        for address in (self._url.geturl(), name_and_port, host, name):
             if len(address) > 3:  # replacing a short one such as "x" would only garble the text
                 text = text.replace(address, "the model's server")
         return text
@@ -185,11 +291,13 @@ class HttpProvider:
     def _add_location_to_errors(self) -> Iterator[None]:
         """Refuse an invalid address or key. Add the place to all errors, and remove secrets from their texts."""
         try:
-            if error := self._find_server_error():
-                raise error
+            setup_error = self._find_server_error()
+            if setup_error:
+                raise setup_error
             yield
         except ProviderError as error:
-            place = " at ".join(filter(None, (self._choice.provider, _format_host(self._url))))
+            names = (self._choice.provider, _format_host(self._url))
+            place = " at ".join(filter(None, names))
             text = f"{place}: {error}"
             for secret in (self._key, self._url.password):
                 if secret and len(secret) > 3:  # replacing a short one such as "x" would only garble the text
@@ -205,10 +313,9 @@ class HttpProvider:
         """
         import httpx2
 
-        async with self._connecting:
-            self._client = self._client or await _create_client(self._choice.stall_s, self.follows_redirects)
+        client = await self._open_client()
         try:
-            response = await self._send(self._client, path, body, extensions)
+            response = await self._send(client, path, body, extensions)
             if response.is_success:
                 return response
             content = await response.aread()
@@ -221,13 +328,30 @@ class HttpProvider:
                 f"{_format_host(self._url)} is no address ({error}); correct {self.url_settings}"
             ) from error
         except httpx2.HTTPError as error:
-            port = self._url.port or (443 if self._url.scheme == "https" else 80)
-            text = f"no answer from {self._url.hostname}:{port} ({describe_cause(error)})"
-            failure = ModelUnavailableError(f"{text}; check the network, and {self.url_settings}", is_retryable=True)
-            failure.max_attempts = 2 if is_lasting(error, self._url.hostname) else None
-            raise failure from error
-        refusal = _parse_json(content) or content.decode(errors="replace")
+            raise self._build_connection_error(error) from error
+        refusal = parse_json(content) or content.decode(errors="replace")
         raise self._build_refusal(model, response.status_code, refusal, response.headers)
+
+    async def _open_client(self) -> Any:
+        """Return the client, which the first request creates."""
+        async with self._connecting:
+            if self._client is None:
+                self._client = await create_client(self._url, self._stall_s, follows_redirects=self.follows_redirects)
+        return self._client
+
+    def _build_connection_error(self, error: Exception) -> ModelUnavailableError:
+        """Build the error for a request that no server answered, with the cause and what to check."""
+        address = f"{self._url.hostname}:{_get_port(self._url)}"
+        advice = f"check the network, and {self.url_settings}"
+        proxy = find_proxy(self._url)
+        if proxy:
+            address = f"{address} through the proxy {proxy}"
+            advice = "check the proxy, or name the host in NO_PROXY"
+        cause = describe_cause(error)
+        failure = ModelUnavailableError(f"no answer from {address} ({cause}); {advice}", is_retryable=True)
+        if is_lasting(error, self._url.hostname):
+            failure.max_attempts = 2
+        return failure
 
     async def _fetch(self, path: str, body: bytes, model: str) -> bytes:
         """Send a body and return the whole answer.
@@ -246,8 +370,10 @@ class HttpProvider:
     async def _fetch_json(self, path: str, body: Mapping[str, Any], model: str) -> Any:
         """Send a body and return the whole answer as a JSON value. Raise as `_fetch`."""
         content = await self._fetch(path, encode_json(body), model)
-        if (answer := _parse_json(content)) is None:
-            raise BrokenStreamError(f"the answer is no JSON: {clip(content.decode(errors='replace'), 80)!r}")
+        answer = parse_json(content)
+        if answer is None:
+            shown = clip(content.decode(errors="replace"), 80)
+            raise BrokenStreamError(f"the answer is no JSON: {shown!r}")
         return answer
 
     async def _send(self, client: Any, path: str, body: bytes, extensions: Mapping[str, Any]) -> Any:
@@ -258,18 +384,25 @@ class HttpProvider:
 
     def _build_url(self, path: str, query: Mapping[str, str] = {}) -> str:
         """Build the URL of a path of the server. A query in the base URL is kept."""
-        queries = filter(None, (self._url.query, urlencode({**self._build_query(), **query})))
-        return self._url._replace(path=self._url.path.rstrip("/") + path, query="&".join(queries)).geturl()
+        own_query = urlencode({**self._build_query(), **query})
+        queries = filter(None, (self._url.query, own_query))
+        whole_path = self._url.path.rstrip("/") + path
+        url = self._url._replace(path=whole_path, query="&".join(queries))
+        return url.geturl()
 
     def _build_refusal(self, model: str, status: int, body: object, headers: Mapping[str, str] = {}) -> ProviderError:
+        """Build the error for an answer with an HTTP status that is no success."""
         key_name = self.info.key_variable or self.key_setting
+        error = body
         if isinstance(body, dict):
-            body = body.get("error") or body
-        return build_status_error(status, body, model, key_name, parse_retry_after_s(headers))
+            error = body.get("error") or body
+        retry_after_s = parse_retry_after_s(headers)
+        return build_status_error(status, error, model, key_name, retry_after_s)
 
     async def _stream_events(self, request: Request) -> AsyncGenerator[Any, None]:
         """Yield the decoded events of the answer, and before them a status if it takes long to connect."""
-        watch, body = ConnectionWatch(), self._encode_body(request)
+        watch = ConnectionWatch()
+        body = self._encode_body(request)
         posting = asyncio.ensure_future(self._post(self.path, body, request.model, watch.extensions))
         response: Any = None
         try:
@@ -280,37 +413,33 @@ class HttpProvider:
         finally:
             if response is None:
                 await _abandon(posting)
-        import httpx2
-
-        stall_s = self._choice.stall_s
-        has_begun, is_over, decoder = False, False, EventDecoder()
-        pieces, clock = response.aiter_bytes(), asyncio.get_running_loop().time
+        has_begun = False
+        is_over = False
+        decoder = EventDecoder()
+        pieces = response.aiter_bytes()
+        clock = asyncio.get_running_loop().time
         last_event_s = clock()
         try:
-            while not is_over:
-                # Each byte ends the client's time limit, also of a comment (`: ping`) while the model thinks.
-                # No `async for`: its generator would outlive this one when this one is closed early.
-                async with asyncio.timeout_at(last_event_s + stall_s * _KEEP_ALIVE_FACTOR):
-                    piece = await anext(pieces, None)
-                is_over = piece is None
-                for event in decoder.finish() if piece is None else decoder.feed(piece):
-                    value = self._check_event(event, request.model, response.headers)
-                    if value is None:
-                        continue
-                    has_begun, last_event_s = True, clock()
-                    yield value
-                    if value == DONE or (isinstance(value, dict) and value.get("type") == "message_stop"):
-                        is_over = True
-                        break
-            if piece is not None:
-                await _drain(pieces)
-        except httpx2.TimeoutException as error:
-            raise BrokenStreamError(f"the stream stalled: nothing came for {stall_s:g} s (`stall_s`)") from error
-        except TimeoutError as error:
-            silence = f"only keep-alives came for {stall_s * _KEEP_ALIVE_FACTOR:g} s"
-            raise BrokenStreamError(f"the stream stalled: {silence} ({_KEEP_ALIVE_FACTOR} x `stall_s`)") from error
-        except httpx2.HTTPError as error:
-            raise BrokenStreamError(f"the connection broke within the answer ({describe_cause(error)})") from error
+            with self._explain_breaks():
+                while not is_over:
+                    # Each byte ends the client's time limit, also of a comment (`: ping`) while the model thinks.
+                    # No `async for`: its generator would outlive this one when this one is closed early.
+                    async with asyncio.timeout_at(last_event_s + self._stall_s * _KEEP_ALIVE_FACTOR):
+                        piece = await anext(pieces, None)
+                    is_over = piece is None
+                    events = decoder.finish() if piece is None else decoder.feed(piece)
+                    for event in events:
+                        value = self._check_event(event, request.model, response.headers)
+                        if value is None:
+                            continue
+                        has_begun = True
+                        last_event_s = clock()
+                        yield value
+                        if _is_last(value):
+                            is_over = True
+                            break
+                if piece is not None:
+                    await _drain(pieces)
         finally:
             await pieces.aclose()
             await response.aclose()
@@ -318,26 +447,41 @@ class HttpProvider:
             kind = clip(response.headers.get("content-type", "nothing"), 60)
             raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
 
+    @contextmanager
+    def _explain_breaks(self) -> Iterator[None]:
+        """Turn failures of a connection within an answer into errors that name the reason."""
+        import httpx2
+
+        stall_s = self._stall_s
+        try:
+            yield
+        except httpx2.TimeoutException as error:
+            raise BrokenStreamError(f"the stream stalled: nothing came for {stall_s:g} s (`stall_s`)") from error
+        except TimeoutError as error:
+            silence = f"only keep-alives came for {stall_s * _KEEP_ALIVE_FACTOR:g} s"
+            raise BrokenStreamError(f"the stream stalled: {silence} ({_KEEP_ALIVE_FACTOR} x `stall_s`)") from error
+        except httpx2.HTTPError as error:
+            raise BrokenStreamError(f"the connection broke within the answer ({describe_cause(error)})") from error
+
     async def _fetch_model_names(self, path: str, query: Mapping[str, str] = {}) -> tuple[str, ...] | None:
         """Fetch the names of the server's models. None means a successful answer without a list.
 
         The path may be a complete URL.
         """
-        import httpx2
+        return extract_names(await self._fetch_models(path, query))
 
-        from .answer_limits import limit_answer
+    async def _fetch_models(self, path: str, query: Mapping[str, str] = {}) -> Any:
+        """Fetch the list of the server's models as JSON."""
+        import httpx2
 
         url = path if "://" in path else self._build_url(path, query)
         try:
-            # Do not follow redirects: the key is for this server only.
-            hooks = {"response": [limit_answer]}
-            client = httpx2.AsyncClient(timeout=_PROBE_LIMIT_S, event_hooks=hooks)
-            async with asyncio.timeout(_PROBE_LIMIT_S), client:
-                response = await client.get(url, headers=self._build_headers())
+            response = await self._get(url, _PROBE_LIMIT_S)
         except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             reason = f"no answer within {_PROBE_LIMIT_S:g} s ({describe_cause(error)})"
-            raise ModelUnavailableError(f"{reason}; does it run, is its address right, are you online?") from error
-        body = _parse_json(response.content)
+            advice = "see that it runs, that its address is right, and that you are online"
+            raise ModelUnavailableError(f"{reason}; {advice}") from error
+        body = parse_json(response.content)
         if response.status_code in (404, 405) or response.is_redirect:
             raise ModelUnavailableError(
                 f"something answers, but has nothing at {urlsplit(url).path} (HTTP {response.status_code}); "
@@ -345,7 +489,14 @@ class HttpProvider:
             )
         if response.status_code >= 400:
             raise self._build_refusal("", response.status_code, body or response.text)
-        return _extract_names(body)
+        return body
+
+    async def _get(self, url: str, limit_s: float) -> Any:
+        """Send a GET request and return the whole response."""
+        # Do not follow redirects: the key is for this server only.
+        client = await create_client(self._url, limit_s)
+        async with asyncio.timeout(limit_s), client:
+            return await client.get(url, headers=self._build_headers())
 
 
 async def _abandon(posting: "asyncio.Future[Any]") -> None:
@@ -356,33 +507,7 @@ async def _abandon(posting: "asyncio.Future[Any]") -> None:
         await posting.result().aclose()
 
 
-async def _create_client(stall_s: float, follows_redirects: bool) -> Any:
-    import httpcore2
-
-    # Loading the system's certificates is slow but releases the lock: a thread does it during the import.
-    certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
-    import httpx2
-
-    from .answer_limits import HEADERS, limit_answer
-
-    return httpx2.AsyncClient(
-        verify=await certificates,
-        timeout=httpx2.Timeout(stall_s, connect=10),
-        limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
-        follow_redirects=follows_redirects,
-        max_redirects=5,
-        headers={**HEADERS, "user-agent": f"goose-like/{__version__}"},
-        event_hooks={"response": [limit_answer]},
-    )
-
-
-def parse_custom_headers(text: str) -> dict[str, str]:
-    """Parse the vendors' variables of additional headers: one `name: value` per line."""
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {name.strip(): value.strip() for name, colon, value in pairs if colon and name.strip()}
-
-
-def _parse_json(content: bytes) -> Any:
+def parse_json(content: bytes) -> Any:
     """Return the value, or None for what is no JSON."""
     try:
         return json.loads(content)
@@ -390,18 +515,42 @@ def _parse_json(content: bytes) -> Any:
         return None
 
 
-def _extract_names(body: Any) -> tuple[str, ...] | None:
+def extract_names(body: Any) -> tuple[str, ...] | None:
+    """Extract the names from a list of models, or return None if this is no list."""
     # OpenAI lists objects with an `id` under `data`. Other servers use other keys for the same.
-    for entries in body.values() if isinstance(body, dict) else [body]:
+    candidates = body.values() if isinstance(body, dict) else [body]
+    for entries in candidates:
         if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries):
-            names = (entry.get("id") or entry.get("name") for entry in entries)
-            return tuple(name.removeprefix("models/") for name in names if isinstance(name, str))
+            return _read_names(entries)
     return None
+
+
+def _read_names(entries: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    names = []
+    for entry in entries:
+        name = entry.get("id") or entry.get("name")
+        if isinstance(name, str):
+            names.append(name.removeprefix("models/"))
+    return tuple(names)
+
+
+def _is_last(value: object) -> bool:
+    """Return whether nothing follows after the value of an event."""
+    if isinstance(value, dict):
+        return value.get("type") in _LAST_EVENTS
+    return value == DONE
 
 
 def _format_host(url: SplitResult) -> str:
     """Return host and port of a URL, without user name and password."""
     return url.netloc.rpartition("@")[2]
+
+
+def _get_port(url: SplitResult) -> int:
+    """Return the port of a URL, or else that of its scheme."""
+    if url.port:
+        return url.port
+    return 443 if url.scheme == "https" else 80
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
@@ -410,21 +559,3 @@ async def _drain(pieces: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(_DRAIN_LIMIT_S):
             async for _ in pieces:
                 pass
-
-
-def parse_retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Parse the pause that a server asks for: `retry-after-ms`, or `retry-after` in seconds or as a date.
-
-    Return None for a missing or useless value, at most a year. Source: RFC 9110, 10.2.3.
-    """
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(ValueError):
-            wait_s = float(headers.get(name, "")) * unit_s
-            if math.isfinite(wait_s) and wait_s >= 0:
-                return min(wait_s, _YEAR_S)
-    from email.utils import parsedate_to_datetime  # rarely needed
-
-    with suppress(ValueError, OverflowError):
-        wait_s = parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
-        return min(wait_s, _YEAR_S) if wait_s > 0 else None
-    return None

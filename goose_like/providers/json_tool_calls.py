@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from goose_like.core.errors import BrokenStreamError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.json_schema import inline_reference
-from goose_like.core.message import Message, Part, Text, Thinking, ToolCall
+from goose_like.core.message import Message, Part, Text, Thinking, ToolCall, Usage
 from goose_like.core.tool import ToolSpec
 
 from .base import Delta, Request
@@ -109,29 +109,35 @@ def convert_request(request: Request, call_format: CallFormat = JSON_FORMAT) -> 
     names: dict[str, str] = {}
     messages = []
     for message in request.messages:
+        if message.role == "system" and not message.text:
+            continue
         names.update((call.id, call.name) for call in message.tool_calls)  # a later call may reuse an id
         messages.append(_convert_message(call_format, message, names))
     system = request.system
-    if request.tools:
-        rules = call_format.format_rules((*request.tools, FINISH))
-        system = f"{system}\n\n{rules}" if system else rules
+    tools = request.all_tools
+    if tools:
+        rules = call_format.format_rules((*tools, FINISH))
+        system = "\n\n".join(filter(None, (system, rules)))
     return replace(request, system=system, messages=messages, tools=())
 
 
 def build_answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Build the JSON schema of an answer: a call of one of the tools or of `finish`."""
-    calls = ({"tool": {"const": tool.name}, "arguments": build_argument_schema(tool)} for tool in (*tools, FINISH))
-    return {"anyOf": [_build_object_schema(call) for call in calls]}
+    calls = []
+    for tool in (*tools, FINISH):
+        arguments = build_argument_schema(tool)
+        fields = {"tool": {"const": tool.name}, "arguments": arguments}
+        calls.append(_build_object_schema(fields))
+    return {"anyOf": calls}
 
 
 def keep_required_arguments(tool: ToolSpec) -> ToolSpec:
     """Remove the optional arguments of a tool: small models fill in every argument that they see."""
     required = tool.schema.get("required", [])
-    fields = {
-        name: {key: value for key, value in schema.items() if key != "description"}
-        for name, schema in tool.schema.get("properties", {}).items()
-        if name in required
-    }
+    fields = {}
+    for name, schema in tool.schema.get("properties", {}).items():
+        if name in required:
+            fields[name] = {key: value for key, value in schema.items() if key != "description"}
     return replace(tool, schema={**tool.schema, "properties": fields})
 
 
@@ -139,38 +145,57 @@ def _convert_message(call_format: CallFormat, message: Message, names: Mapping[s
     """Convert a message to text parts. `names` are the tools of the calls by their ids."""
     if message.role == "user":
         return message
+    if message.role == "system":
+        return Message.user(message.text)
     if message.role == "tool":
-        names_of_results = (names.get(result.call_id, "?") for result in message.tool_results)
-        texts = (
-            f"Error of {name}: {result.output}" if result.is_error else f"Result of {name}:\n{result.output}"
-            for name, result in zip(names_of_results, message.tool_results, strict=True)
-        )
-        return Message(role="user", parts=(Text(text="\n\n".join(texts)), *message.images))
-    calls = [call_format.format_call(call.name, call.arguments) for call in message.tool_calls]
-    if not calls:
+        return _convert_results(message, names)
+    if not message.tool_calls:
         answer = json.dumps({"answer": message.text}, ensure_ascii=False)
         return Message.assistant(call_format.format_call(FINISH.name, answer))
-    return Message.assistant("\n".join([message.text, *calls] if message.text else calls))
+    lines = []
+    if message.text:
+        lines.append(message.text)
+    for call in message.tool_calls:
+        lines.append(call_format.format_call(call.name, call.arguments))
+    return Message.assistant("\n".join(lines))
+
+
+def _convert_results(message: Message, names: Mapping[str, str]) -> Message:
+    texts = []
+    for result in message.tool_results:
+        name = names.get(result.call_id, "?")
+        if result.is_error:
+            texts.append(f"Error of {name}: {result.output}")
+        else:
+            texts.append(f"Result of {name}:\n{result.output}")
+    text = Text(text="\n\n".join(texts))
+    return Message(role="user", parts=(text, *message.images))
 
 
 def _describe_tool(tool: ToolSpec) -> str:
-    head = f"{tool.name}({_format_fields(build_argument_schema(tool))}): {tool.description}"
-    fields = tool.schema.get("properties", {}).items()
-    return "\n".join([head, *(f"  {name}: {text}" for name, field in fields if (text := field.get("description")))])
+    fields = _format_fields(build_argument_schema(tool))
+    lines = [f"{tool.name}({fields}): {tool.description}"]
+    for name, schema in tool.schema.get("properties", {}).items():
+        description = schema.get("description")
+        if description:
+            lines.append(f"  {name}: {description}")
+    return "\n".join(lines)
 
 
 def _format_fields(schema: Mapping[str, Any]) -> str:
     required = schema.get("required", ())
-    return ", ".join(
-        f"{name}{'' if name in required else '?'}: {format_type(value)}"
-        for name, value in schema.get("properties", {}).items()
-    )
+    fields = []
+    for name, value in schema.get("properties", {}).items():
+        mark = "" if name in required else "?"
+        fields.append(f"{name}{mark}: {format_type(value)}")
+    return ", ".join(fields)
 
 
 def format_type(schema: Mapping[str, Any]) -> str:
     """Format the type of a JSON schema in a few characters, such as `string|null` or `[integer]`."""
     if "const" in schema or "enum" in schema:
-        return "|".join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
+        values = schema.get("enum", [schema.get("const")])
+        return "|".join(map(json.dumps, values))
     if "anyOf" in schema:
         return "|".join(map(format_type, schema["anyOf"]))
     if "items" in schema:
@@ -185,18 +210,22 @@ def build_argument_schema(tool: ToolSpec) -> dict[str, Any]:
     return _reduce(tool.schema, dict(tool.schema))
 
 
-def _reduce(schema: Any, root: dict[str, Any], parents: tuple[str, ...] = ()) -> dict[str, Any]:
+def _reduce(schema: Any, root: dict[str, Any], parents: Sequence[str] = ()) -> dict[str, Any]:
     # The tool itself checks the constraints that are lost here.
     if not isinstance(schema, Mapping):  # `true` allows anything
         return {}
     if "$ref" in schema:
         # A recursive type becomes "anything", because no engine supports an infinite schema.
         name = str(schema["$ref"])
-        return {} if name in parents else _reduce(inline_reference(dict(schema), root), root, (*parents, name))
+        if name in parents:
+            return {}
+        inlined = inline_reference(dict(schema), root)
+        return _reduce(inlined, root, (*parents, name))
     reduced = {key: schema[key] for key in ("type", "const", "enum") if key in schema}
     if "items" in schema:
         reduced["items"] = _reduce(schema["items"], root, parents)
-    if choices := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
+    choices = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+    if choices:
         reduced["anyOf"] = [_reduce(choice, root, parents) for choice in choices]
     if "properties" in schema:
         fields = {name: _reduce(value, root, parents) for name, value in schema["properties"].items()}
@@ -207,8 +236,13 @@ def _reduce(schema: Any, root: dict[str, Any], parents: tuple[str, ...] = ()) ->
 
 
 def _build_object_schema(fields: dict[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
-    names = list(fields if required is None else required)
-    return {"type": "object", "properties": fields, "required": names, "additionalProperties": False}
+    names = fields if required is None else required
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(names),
+        "additionalProperties": False,
+    }
 
 
 # --- answers
@@ -228,6 +262,11 @@ class TextCallParser:
         """See `StreamParser.has_ended`."""
         return self._wire.has_ended
 
+    @property
+    def usage(self) -> Usage:
+        """See `StreamParser.usage`."""
+        return self._wire.usage
+
     def feed(self, chunk: Mapping[str, Any] | str) -> list[Delta]:
         """Take a chunk and return the deltas to show: the text of a final answer, nothing of a tool call.
 
@@ -241,7 +280,8 @@ class TextCallParser:
             else:
                 deltas.append(delta)
         visible = self._get_visible_text()
-        if new := visible[len(self._shown) :]:
+        new = visible[len(self._shown) :]
+        if new:
             self._shown = visible
             deltas.append(TextDelta(text=new))
         return deltas
@@ -262,6 +302,7 @@ class TextCallParser:
             if text and self._call_format.may_be_call(text):
                 raise BrokenStreamError("the answer ended before it named a tool", is_retryable=not done.is_cut)
             return done
+        is_cut = done.is_cut and not call.is_whole
         parts: list[Part] = [part for part in done.message.parts if isinstance(part, Thinking)]
         if call.before:
             parts.append(Text(text=call.before))
@@ -269,17 +310,20 @@ class TextCallParser:
             parts.append(Text(text=_extract_answer(call.value)))
         else:
             # A cut call must not run, even if its arguments are valid JSON so far.
-            is_half = done.is_cut and not call.is_whole and is_json_object(call.arguments)
-            arguments = call.arguments.rstrip()[:-1] if is_half else call.arguments
+            arguments = call.arguments
+            if is_cut and is_json_object(arguments):
+                arguments = arguments.rstrip()[:-1]
             parts.append(ToolCall(id="", name=call.name, arguments=arguments))
         message = Message(role="assistant", parts=tuple(parts))
-        return done.model_copy(update={"message": message, "is_cut": done.is_cut and not call.is_whole})
+        return done.model_copy(update={"message": message, "is_cut": is_cut})
 
     def _get_visible_text(self) -> str:
         if not self._call_format.may_be_call(self._text):
             return self._text
         call = self._call_format.parse_call(self._text)
-        return _extract_answer(call.value) if call and call.name == FINISH.name else ""
+        if call is None or call.name != FINISH.name:
+            return ""
+        return _extract_answer(call.value)
 
 
 def _parse_arguments(text: str) -> tuple[str, Any, bool]:
@@ -298,6 +342,9 @@ def _parse_arguments(text: str) -> tuple[str, Any, bool]:
 
 
 def _extract_answer(arguments: Any) -> str:
+    answer = arguments or ""
+    if isinstance(arguments, Mapping):
+        answer = arguments.get("answer", "")
     # Replace half a character at the end, which could not be written as UTF-8.
-    answer = arguments.get("answer", "") if isinstance(arguments, Mapping) else arguments or ""
-    return str(answer).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    encoded = str(answer).encode("utf-16-le", "surrogatepass")
+    return encoded.decode("utf-16-le", "replace")

@@ -22,8 +22,9 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import Status
 from goose_like.core.message import Message
+from goose_like.core.threads import run_in_thread
 
-from .base import Delta, ProviderInfo, Request
+from .base import Delta, ProviderInfo, Request, SchemaDialect
 from .json_tool_calls import TextCallParser, convert_request, keep_required_arguments
 from .openai_wire import OpenAIStreamParser
 from .prompt_state import name_state, restore_or_save, states_folder
@@ -44,7 +45,11 @@ _NO_LOOPS = {
     "dry_sequence_breakers": ["\0"],
 }
 
+_Body = dict[str, Any]
+
 _Item = Mapping[str, Any] | Status | BaseException | None
+
+_Report = Callable[[_Item], bool]
 
 
 class LocalProvider:
@@ -78,35 +83,28 @@ class LocalProvider:
             return error
         return None
 
+    def find_schema_dialect(self, model: str) -> SchemaDialect | None:
+        """See `SupportsAnswerSchema.find_schema_dialect`."""
+        return "portable"
+
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Send a request to the engine and stream its answer; see `Provider.stream`."""
-        tools = [keep_required_arguments(tool) for tool in request.tools]
+        tools = [keep_required_arguments(tool) for tool in request.all_tools]
         call_format = XmlCallFormat(tools)
-        examples = select_examples(tools)
+        examples = select_examples(request.examples, tools)
 
         def build_body(*messages: Message) -> dict[str, Any]:
             return self._build_body(convert_request(replace(request, tools=tools, messages=messages), call_format))
 
-        body, beginning = build_body(*examples, *repeat_task(request.messages)), None
+        body = build_body(*examples, *repeat_task(request.messages))
+        beginning: dict[str, Any] | None = None
+        if request.answer_schema is not None:
+            body["response_format"] = {"type": "json_schema", "json_schema": {"schema": request.answer_schema}}
         if tools:
             body |= {"grammar": build_grammar(tools), "stop": list_stop_texts(tools)}
             beginning = build_body(*examples, Message.user(".")) | {"max_tokens": 0}
-        loop = asyncio.get_running_loop()
-        items: asyncio.Queue[_Item] = asyncio.Queue()
         stop = threading.Event()
-
-        def report(item: _Item) -> bool:
-            """Pass an item to the event loop, and return whether the work should stop."""
-            try:
-                loop.call_soon_threadsafe(items.put_nowait, item)
-            except RuntimeError:  # the loop is closed
-                return True
-            return stop.is_set() or self._closing.is_set()
-
-        # A daemon thread, so that the process need not wait for it. `atexit` stops it before the interpreter ends.
-        threading.Thread(
-            target=self._run_request, args=(body, beginning, report), name="local model", daemon=True
-        ).start()
+        items = self._start_request(body, beginning, stop)
         parser = TextCallParser(call_format) if tools else OpenAIStreamParser()
         try:
             while (item := await items.get()) is not None:
@@ -123,9 +121,29 @@ class LocalProvider:
         finally:
             stop.set()
 
+    def _start_request(self, body: _Body, beginning: _Body | None, stop: threading.Event) -> "asyncio.Queue[_Item]":
+        """Run a request in a thread until its end or `stop`, and return the queue of its items; None is the last."""
+        loop = asyncio.get_running_loop()
+        items: asyncio.Queue[_Item] = asyncio.Queue()
+
+        def report(item: _Item) -> bool:
+            """Pass an item to the event loop, and return whether the work should stop."""
+            try:
+                loop.call_soon_threadsafe(items.put_nowait, item)
+            except RuntimeError:  # the loop is closed
+                return True
+            return stop.is_set() or self._closing.is_set()
+
+        # A daemon thread, so that the process need not wait for it. `atexit` stops it before the interpreter ends.
+        thread = threading.Thread(
+            target=self._run_request, args=(body, beginning, report), name="local model", daemon=True
+        )
+        thread.start()
+        return items
+
     async def close(self) -> None:
         """Stop the running request and free the memory."""
-        await asyncio.to_thread(self._unload)
+        await run_in_thread(self._unload)
 
     def _unload(self) -> None:
         """Free the memory after the running request, which stops at its next token or batch."""
@@ -135,22 +153,24 @@ class LocalProvider:
         atexit.unregister(self._unload)
 
     def _build_body(self, plain: Request) -> dict[str, Any]:
-        texts: list[tuple[str, str]] = [("system", plain.system)] if plain.system else []
-        texts += [(message.role, message.text) for message in plain.messages]
+        entries = []
+        if plain.system:
+            entries.append(_build_entry("system", plain.system))
+        for message in plain.messages:
+            entries.append(_build_entry(message.role, message.text))
+        temperature = plain.resolve_temperature(self._choice.temperature)
+        profile_limit = self._choice.max_output_tokens or _OUTPUT_TOKENS
         return {
-            # The engine refuses lone surrogates, for example from a file name that is no UTF-8.
-            "messages": [{"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in texts],
+            "messages": entries,
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,
-            "temperature": (self._choice.temperature if plain.temperature is None else plain.temperature) or 0.0,
-            "max_tokens": plain.resolve_output_limit(self._choice.max_output_tokens or _OUTPUT_TOKENS),
+            "temperature": temperature or 0.0,
+            "max_tokens": plain.resolve_output_limit(profile_limit),
             **_NO_LOOPS,
         }
 
-    def _run_request(
-        self, body: dict[str, Any], beginning: dict[str, Any] | None, report: Callable[[_Item], bool]
-    ) -> None:
+    def _run_request(self, body: _Body, beginning: _Body | None, report: _Report) -> None:
         """Run one request in a thread: load the engine if needed, and block until the answer ends or is unwanted.
 
         `beginning` is a request that all prompts begin with.
@@ -168,7 +188,7 @@ class LocalProvider:
         except Exception as error:  # the engine may raise anything, and the stream waits for an end
             report(ProviderError(f"the model's engine failed: {error}"))
 
-    def _load_engine(self, beginning: dict[str, Any] | None, report: Callable[[_Item], bool]) -> Any:
+    def _load_engine(self, beginning: _Body | None, report: _Report) -> Any:
         try:
             xllamacpp = import_module("xllamacpp")
         except ImportError as error:
@@ -178,7 +198,10 @@ class LocalProvider:
             if report(Status(text=_format_bar(action, done, total))):
                 raise ProviderError("stopped while the model was prepared")
 
-        path = _find_model_file(self._choice.name) if self._choice.name else find_or_assemble(progress)
+        if self._choice.name:
+            path = _find_model_file(self._choice.name)
+        else:
+            path = find_or_assemble(progress)
         report(Status(text=f"loading the model {path.name}"))
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
@@ -212,6 +235,12 @@ class LocalProvider:
                 restore_or_save(engine_socket, name, lambda: _evaluate(engine, beginning, report))
         atexit.register(self._unload)
         return engine
+
+
+def _build_entry(role: str, text: str) -> dict[str, str]:
+    # The engine refuses lone surrogates, for example from a file name that is no UTF-8.
+    content = text.encode("utf-8", "replace").decode()
+    return {"role": role, "content": content}
 
 
 def _evaluate(engine: Any, body: dict[str, Any], report: Callable[[_Item], bool]) -> bool:
@@ -263,21 +292,30 @@ def _count_idle_cores(over_s: float = 0.2) -> int:
         idle_now, total_now = _read_ticks()
     except (OSError, AttributeError):  # not Linux
         return os.cpu_count() or 1
-    return max(1, math.floor(cores * (idle_now - idle) / max(1, total_now - total) + 0.5))
+    idle_ticks = idle_now - idle
+    all_ticks = max(1, total_now - total)
+    idle_cores = math.floor(cores * idle_ticks / all_ticks + 0.5)
+    return max(1, idle_cores)
 
 
 def _read_ticks() -> tuple[int, int]:
     """Read the idle time and the total time of the machine, in ticks. Source: proc_stat(5)."""
     with open("/proc/stat") as file:
-        times = [int(value) for value in file.readline().split()[1:9]]
-    return times[3] + times[4], sum(times)
+        values = file.readline().split()[1:9]
+    times = list(map(int, values))
+    idle = times[3] + times[4]
+    return idle, sum(times)
 
 
 def _format_progress(progress: Mapping[str, Any]) -> Status:
-    done, total = (progress[key] - progress["cache"] for key in ("processed", "total"))
-    return Status(text=_format_bar("the model reads", done, total) if done < total else "the model writes")
+    done = progress["processed"] - progress["cache"]
+    total = progress["total"] - progress["cache"]
+    if done >= total:
+        return Status(text="the model writes")
+    return Status(text=_format_bar("the model reads", done, total))
 
 
 def _format_bar(action: str, done: int, total: int) -> str:
     share = min(1.0, done / max(1, total))
-    return f"{action} {'█' * int(share * 20):░<20} {share:.0%}"
+    bar = "█" * int(share * 20)
+    return f"{action} {bar:░<20} {share:.0%}"

@@ -2,29 +2,62 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, assert_never
 
 from goose_like.config.profile import ModelChoice
+from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.events import Retrying
 
-from .base import Embeddings, ProviderInfo, Request, SearchAnswer, StreamParser
+from .base import (
+    Delta,
+    Embeddings,
+    ProviderInfo,
+    Request,
+    SchemaDialect,
+    SearchAnswer,
+    ServerFacts,
+    StreamParser,
+    TellsFacts,
+)
 from .event_stream import StreamEvent
-from .http_provider import HttpProvider, parse_custom_headers
+from .http_headers import read_custom_headers
+from .http_provider import HttpProvider, parse_json
+from .known_models import find_known_model
+from .openai_search import build_search, parse_search
 from .openai_wire import (
+    HistoryRules,
     OpenAIEncoder,
     OpenAIStreamParser,
     apply_strict_roles,
-    build_search,
+    move_system_prompt,
     parse_embeddings,
-    parse_search,
 )
 from .presets import Preset, expand_variables
+from .remedies import Remedy
+from .responses_wire import ResponsesEncoder, ResponsesStreamParser, find_error
+from .server_facts import ADVICE, FACTS_PATHS, parse_facts
+from .text_markup import TaggedCallParser
+from .wire import find_error_status
+
+if TYPE_CHECKING:
+    from openai.types.responses import ResponseTextConfigParam
+    from openai.types.responses.response_create_params import PromptCacheOptions
+    from openai.types.shared_params import ResponseFormatJSONSchema
+
+_IDENTITY = {
+    "OpenAI-Organization": "OPENAI_ORG_ID",
+    "OpenAI-Project": "OPENAI_PROJECT_ID",
+}
+"""Headers that name the payer, and their variables."""
+
+_FACTS_LIMIT_S = 1.0
+_BYTES_PER_TOKEN = 4
 
 OPENAI_HOST = "api.openai.com"
 
-# Newer models accept tools in chat completions only without reasoning. gpt-6-astra and models from 6.1 on always
-# reason (their model pages: "rejects requests that set reasoning effort to none"), so they cannot be the default.
 OPENAI_PRESET = Preset(
     name="openai",
     summary="OpenAI's models, and any server that speaks chat completions (OPENAI_BASE_URL)",
@@ -34,16 +67,20 @@ OPENAI_PRESET = Preset(
     accelerator="gpt-6-luna",
     takes_images=True,
     embedding_model="text-embedding-3-small",
+    # With chat completions newer models do not reason when they have tools, or refuse tools.
+    wire="responses",
+    session_key="prompt_cache_key",
 )
 
 
-class OpenAIProvider(HttpProvider):
+class OpenAIProvider(HttpProvider, TellsFacts):
     """A provider for the server of a preset: OpenAI's, or that of a class from `for_preset`."""
 
     info: ClassVar[ProviderInfo] = OPENAI_PRESET.info
-    preset: ClassVar[Preset] = OPENAI_PRESET
+    preset: Preset = OPENAI_PRESET
     host = OPENAI_HOST
     path = "/chat/completions"
+    wire = "chat"
     url_settings = "base_url or OPENAI_BASE_URL"
     key_setting = "key_variable in providers.yaml"
 
@@ -57,6 +94,7 @@ class OpenAIProvider(HttpProvider):
             host = ""
             url_settings = " or ".join(["base_url", *re.findall(r"\$\{(\w+)", other.base_url)])
             key_is_optional = other.key_is_optional
+            stall_s = other.stall_s
             # On a redirect to another host, HTTP clients drop only the Authorization header.
             follows_redirects = other.key_header is None
 
@@ -64,7 +102,35 @@ class OpenAIProvider(HttpProvider):
 
     def __init__(self, choice: ModelChoice) -> None:
         super().__init__(choice)
-        self._encoder = OpenAIEncoder(self.preset.call, self.preset.thinking_key)
+        self._chat_encoder = self._create_chat_encoder(self._get_origin())
+        self._responses_encoder = ResponsesEncoder(self._get_origin())
+        self.facts = ServerFacts()
+        self._asks_facts = self.preset.facts is not None
+        self._has_warned = False
+        self._is_responses = False
+        if self._choose_wire() == "responses":
+            self._use_responses()
+
+    def _create_chat_encoder(self, origin: str | None) -> OpenAIEncoder:
+        preset = self.preset
+        return OpenAIEncoder(HistoryRules(origin, preset.call, preset.with_calls, preset.id_length))
+
+    def _use_responses(self) -> None:
+        self._is_responses = True
+        self.path = "/responses"
+        self.wire = "responses"
+
+    def _choose_wire(self) -> Literal["chat", "responses"]:
+        """Choose the API. An unknown server at OpenAI's settings gets chat completions, which all servers have."""
+        if self._choice.wire:
+            return self._choice.wire
+        is_unknown_server = self.preset is OPENAI_PRESET and not self._is_openai()
+        if self._choice.tools == "constrained" or is_unknown_server:
+            return "chat"
+        return self.preset.wire
+
+    def _get_origin(self) -> str:
+        return self._url.hostname or ""
 
     def _find_base_url(self) -> str:
         return self._choice.base_url or expand_variables(self.preset.base_url)
@@ -101,56 +167,250 @@ class OpenAIProvider(HttpProvider):
         with self._add_location_to_errors():
             return parse_search(await self._fetch_json("/responses", build_search(query, model), model))
 
+    async def fetch_facts(self, model: str) -> None:
+        """Ask the server for its window; see `TellsFacts`.
+
+        The request goes to a machine nearby, before each step until the answer is known: Ollama knows it once the
+        model is loaded. A server that does not answer within a second is not asked again.
+        """
+        kind = self.preset.facts
+        if not self._asks_facts or kind is None:
+            return
+        import httpx2
+
+        root = self._url._replace(path=self._url.path.rstrip("/").removesuffix("/v1") + FACTS_PATHS[kind])
+        try:
+            response = await self._get(root.geturl(), _FACTS_LIMIT_S)
+        except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL):
+            self._asks_facts = False
+            return
+        if response.is_success:
+            told = parse_facts(kind, parse_json(response.content), model)
+            # The person's `images: false` wins over what the server can.
+            if not self._choice.images:
+                told = replace(told, takes_images=None)
+            self.facts = told
+        self._asks_facts = response.is_success and self.facts.window is None
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        """Send a request and stream its answer; see `Provider.stream`. Warn once if the window is too small."""
+        kind = self.preset.facts
+        window = self.facts.window
+        if kind and window and not self._has_warned:
+            tokens = len(self._encode_body(request)) // _BYTES_PER_TOKEN
+            if tokens > window:
+                self._has_warned = True
+                needs = f"the server's window has {window:,} tokens, and the conversation needs about {tokens:,}"
+                yield Retrying(text=f"{needs}; {ADVICE[kind]}", wait_s=0)
+        async with aclosing(super().stream(request)) as deltas:
+            async for delta in deltas:
+                yield delta
+
     def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
         value = event.value
-        if event.name == "error" and not (isinstance(value, dict) and "error" in value):
-            return {"error": value}
-        is_empty = isinstance(value, dict) and not value.keys() & {"choices", "usage", "error"}
-        return None if is_empty else value
+        if self._is_responses:
+            return self._check_responses_event(event, model, headers)
+        if _is_bare_error(event):
+            value = {"error": value}
+        error = value.get("error") if isinstance(value, dict) else None
+        status = find_error_status(error)
+        if status:
+            raise self._build_refusal(model, status, error, headers)
+        if isinstance(value, dict) and not value.keys() & {"choices", "usage", "error"}:
+            return None
+        return value
 
-    def _create_parser(self) -> StreamParser:
-        if self._choice.tools == "constrained":
+    def _check_responses_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
+        value = event.value
+        if not isinstance(value, dict):
+            return value
+        if event.name and not value.get("type"):
+            value = value | {"type": event.name}
+        error = find_error(value)
+        if error is not None:
+            raise self._build_refusal(model, find_error_status(error) or 500, error, headers)
+        kind = value.get("type")
+        if kind is not None and not isinstance(kind, str):
+            return value  # the parser refuses it
+        is_event = str(kind).startswith("response.")
+        is_whole_answer = value.get("object") == "response"
+        return value if is_event or is_whole_answer else None
+
+    def _get_schema_dialect(self, model: str) -> SchemaDialect | None:
+        if self._is_openai():
+            return "openai"
+        is_constrained = self._choice.tools == "constrained"
+        takes_schema = self._is_responses or self.preset.takes_json_schema or is_constrained
+        return "portable" if takes_schema else None
+
+    def _create_parser(self, request: Request) -> StreamParser:
+        if self._choice.tools == "constrained" and request.answer_schema is None:
             from .json_tool_calls import TextCallParser  # few models need it
 
             return TextCallParser()
-        return OpenAIStreamParser()
+        if self._is_responses:
+            return ResponsesStreamParser(self._get_origin())
+        markup = "none" if self._is_openai() else self.preset.markup
+        parser = OpenAIStreamParser(markup != "none", self._get_origin())
+        tools = request.all_tools
+        if markup == "calls" and tools:
+            return TaggedCallParser.create(parser, tools)
+        return parser
+
+    def _is_openai(self) -> bool:
+        """Check for OpenAI's own servers, also those of a region such as `eu.api.openai.com`."""
+        return f".{self._url.hostname}".endswith(f".{OPENAI_HOST}")
+
+    def _apply_remedy(self, remedy: Remedy) -> None:
+        match remedy.kind:
+            case "strict_roles":
+                self.preset = self.preset.model_copy(update={"strict_roles": True})
+            case "system_as_user":
+                self.preset = self.preset.model_copy(update={"system_role": "user"})
+            case "rename_limit":
+                self.preset = self.preset.model_copy(update={"output_limit": "max_completion_tokens"})
+            case "constrained":
+                self._choice = self._choice.model_copy(update={"tools": "constrained"})
+            case "responses":
+                self._use_responses()
+            case "drop_thinking":
+                self._chat_encoder = self._create_chat_encoder(None)
+            case "no_changes":
+                self._responses_encoder.refuse_changes()
+            case "leave_out" | "leave_out_blanks" | "no_system_messages":
+                pass  # see `_leave_out`; these wires send no blocks of white space and no later system messages
+            case _:
+                assert_never(remedy.kind)
+
+    def _find_choice_error(self) -> GooseLikeError | None:
+        if self._choice.server_fallback:
+            return ProfileError("`server_fallback` is for Anthropic's models; set `fallback` in the profile")
+        if self._choice.tools == "constrained" and self._is_openai():
+            return ProfileError("these models call tools natively; remove `tools: constrained`")
+        return super()._find_choice_error()
 
     def _build_headers(self) -> dict[str, str]:
-        preset, headers = self.preset, {}
-        if self._key:
-            headers = {preset.key_header: self._key} if preset.key_header else {"Authorization": f"Bearer {self._key}"}
+        preset = self.preset
+        headers = {}
+        if self._key and preset.key_header:
+            headers[preset.key_header] = self._key
+        elif self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
         if preset is not OPENAI_PRESET:  # other servers must not see the user's OpenAI identity
             return headers
-        identity = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-        headers |= {name: os.environ[variable] for name, variable in identity.items() if os.environ.get(variable)}
-        return headers | parse_custom_headers(os.environ.get("OPENAI_CUSTOM_HEADERS", ""))
+        for name, variable in _IDENTITY.items():
+            value = os.environ.get(variable)
+            if value:
+                headers[name] = value
+        return headers | read_custom_headers("OPENAI_CUSTOM_HEADERS")
 
     def _build_query(self) -> Mapping[str, str]:
         return self.preset.query
 
     def _encode_body(self, request: Request) -> bytes:
-        choice, preset, is_openai = self._choice, self.preset, self._url.hostname == OPENAI_HOST
+        if self._is_responses:
+            return self._encode_responses_body(request)
+        return self._encode_chat_body(request)
+
+    def _encode_responses_body(self, request: Request) -> bytes:
+        extras: dict[str, Any] = {}
+        limit = request.resolve_output_limit(self._choice.max_output_tokens)
+        if limit is not None:
+            extras["max_output_tokens"] = limit
+        temperature = request.resolve_temperature(self._choice.temperature)
+        if temperature is not None:
+            extras["temperature"] = temperature
+        if request.answer_schema is not None:
+            schema = request.answer_schema
+            text: ResponseTextConfigParam = {
+                "format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}
+            }
+            extras["text"] = text
+        effort = self._choose_effort(request.model)
+        if self._responses_encoder.tells_efforts(request):
+            effort = request.first_effort
+        reasoning = self._build_reasoning(request.model, effort)
+        if reasoning:
+            extras["reasoning"] = reasoning
+        if request.session:
+            # Requests with one key go to the machine that cached their prefix (guide on prompt caching).
+            extras["prompt_cache_key"] = request.session
+        if self._choice.cache:
+            options: PromptCacheOptions = {"ttl": "30m"}
+            if self._choice.cache == "long":
+                options["ttl"] = "12h"
+            extras["prompt_cache_options"] = options
+        extras |= self.preset.build_body(request.model)
+        return self._responses_encoder.encode_request(request, self._leave_out(extras))
+
+    def _choose_effort(self, model: str) -> str | None:
+        return self._choice.effort or find_known_model(self._choice.provider, model).default_effort
+
+    def _build_reasoning(self, model: str, effort: str | None) -> dict[str, str]:
+        """Build the settings of the model's reasoning. A model that does not reason refuses any."""
+        if not effort and not find_known_model(self._choice.provider, model).reasons:
+            return {}
+        reasoning = {"summary": "auto"}
+        if effort:
+            reasoning["effort"] = effort
+        return reasoning
+
+    def _encode_chat_body(self, request: Request) -> bytes:
+        choice = self._choice
+        preset = self.preset
+        is_openai = self._is_openai()
         extras: dict[str, Any] = {}
         limit = request.resolve_output_limit(choice.max_output_tokens)
         if limit is not None:
             # Only OpenAI knows the newer name.
-            extras["max_completion_tokens" if is_openai else preset.output_limit] = limit
-        temperature = choice.temperature if request.temperature is None else request.temperature
+            name = "max_completion_tokens" if is_openai else preset.output_limit
+            extras[name] = limit
+        temperature = request.resolve_temperature(choice.temperature)
         if temperature is not None:
             extras["temperature"] = temperature
-        if is_openai and request.session:
-            # OpenAI sends requests with one key to the machine that cached their prefix (guide on prompt caching).
-            extras["prompt_cache_key"] = request.session
-        if choice.tools == "constrained":
+        extras |= self._build_effort(request.model)
+        is_unknown_server = preset is OPENAI_PRESET and not is_openai
+        if preset.session_key and request.session and not is_unknown_server:
+            extras[preset.session_key] = request.session
+        if request.answer_schema is not None:
+            answer_format: ResponseFormatJSONSchema = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": request.answer_schema, "strict": True},
+            }
+            extras["response_format"] = answer_format
+        elif choice.tools == "constrained":
             from .json_tool_calls import build_answer_schema, convert_request
 
             # Not `strict`: OpenAI's strict mode forbids `anyOf` at the root. llama-server, vLLM and Ollama follow the
             # schema anyway.
-            schema = {"name": "answer", "schema": build_answer_schema(request.tools)}
+            schema = {"name": "answer", "schema": build_answer_schema(request.all_tools)}
             extras["response_format"] = {"type": "json_schema", "json_schema": schema}
             request = convert_request(request)
-        elif is_openai and request.tools and re.match(r"gpt-(5\.[6-9]|[6-9])", request.model):
-            extras["reasoning_effort"] = "none"
+        if preset.system_role == "user":
+            request = move_system_prompt(request)
         if preset.strict_roles:
             request = replace(request, messages=apply_strict_roles(request.messages))
-        return self._encoder.encode_request(request, extras | preset.body)
+        extras |= preset.build_body(request.model)
+        return self._chat_encoder.encode_request(request, self._leave_out(extras))
+
+    def _build_effort(self, model: str) -> dict[str, Any]:
+        """Build the keys of chat completions for the effort, where this server has them."""
+        effort = self._choose_effort(model)
+        if not effort:
+            return {}
+        if effort in self.preset.efforts:
+            return self.preset.efforts[effort]
+        *outer, last = self.preset.effort_path.split(".")
+        keys: dict[str, Any] = {last: effort}
+        for key in reversed(outer):
+            keys = {key: keys}
+        return keys
+
+
+def _is_bare_error(event: StreamEvent) -> bool:
+    """Check for an error without the key `error`: a named event, vLLM's object, or FastAPI's `detail`."""
+    value = event.value
+    if not isinstance(value, dict):
+        return event.name == "error"
+    is_error = event.name == "error" or value.get("object") == "error" or "detail" in value
+    return is_error and not value.keys() & {"error", "choices"}

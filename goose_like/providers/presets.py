@@ -17,9 +17,12 @@ from goose_like.config.yaml_source import USER_MESSAGE, YamlSource, read_yaml, v
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
 
-from .base import ProviderInfo
+from .base import STALL_S, ProviderInfo
+from .server_facts import FactsKind
+from .wire import MAX_ID_LENGTH
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-((?:\$\{[^{}]*\}|[^{}])*))?\}")
+_Bodies = dict[str, dict[str, Any]]
 _GOOSE09_AZURE = "AZURE_CHAT_COMPLETIONS_HOST_NAME"
 
 
@@ -39,12 +42,43 @@ class Preset(FrozenModel):
     accelerator: str | None = None
     embedding_model: str | None = Field(default=None, description="the model that computes embeddings")
     takes_images: bool = Field(default=False, description="the models accept images")
+    takes_json_schema: bool = Field(
+        default=False, description="the server constrains answers to a JSON schema (`response_format`)"
+    )
     is_free: bool = Field(default=False, description="tokens cost nothing: the server runs on the user's machine")
+    wire: Literal["chat", "responses"] = Field(
+        default="chat", description="the API: chat completions, or responses (Open Responses)"
+    )
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    effort_path: str = Field(
+        default="reasoning_effort", description="the key of the effort in chat completions; a dot leads inside"
+    )
+    efforts: dict[str, dict[str, Any]] = Field(
+        default={}, description="keys of chat completions for levels of effort that have other keys"
+    )
+    session_key: str | None = Field(
+        default=None, description="the key that names the session, so that a request finds the machine with its cache"
+    )
+    stall_s: float = Field(
+        default=STALL_S, gt=0, description="longest silence within a stream, if the profile has none"
+    )
     body: dict[str, Any] = Field(default={}, description="replaces keys of every request; null removes a key")
-    call: dict[str, Any] = Field(default={}, description="added to every tool call in the history")
-    thinking_key: str | None = Field(default=None, description="the key for earlier thinking in the history")
+    bodies: _Bodies = Field(default={}, description="as `body`, for models whose names begin with a pattern")
+    call: dict[str, Any] = Field(default={}, description="added to tool calls in the history that came without more")
+    with_calls: dict[str, Any] = Field(
+        default={}, description="added to messages with tool calls in the history that lack these keys"
+    )
+    markup: Literal["none", "thinking", "calls"] = Field(
+        default="calls", description="read from the text of answers: nothing, `<think>`, or also `<tool_call>`"
+    )
+    id_length: int = Field(
+        default=MAX_ID_LENGTH, gt=0, le=MAX_ID_LENGTH, description="ids of calls have exactly so many letters or digits"
+    )
+    system_role: Literal["system", "user"] = Field(
+        default="system", description="the role of the system prompt; `user` puts it into the first message"
+    )
     strict_roles: bool = Field(default=False, description="user messages must follow messages of the model")
+    facts: FactsKind | None = Field(default=None, description="the kind of server that tells its context window")
     models_path: str = Field(default="/models", description="the path of the list of models")
     key_path: str | None = Field(default="/models", description="a path that only answers a valid key")
 
@@ -52,12 +86,33 @@ class Preset(FrozenModel):
     @classmethod
     def _is_secret_variable(cls, value: str | None) -> str | None:
         # Commands see variables whose names do not look secret. The message must not quote a key pasted by mistake.
-        if value is None or (re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) and is_secret_variable(value)):
+        if value is None:
+            return None
+        is_variable = re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) is not None
+        if is_variable and is_secret_variable(value):
             return value
         raise PydanticCustomError(
             USER_MESSAGE,
             "this is the name of the variable of the key, never the key; it ends with _API_KEY or _TOKEN",
         )
+
+    @field_validator("bodies")
+    @classmethod
+    def _has_patterns(cls, bodies: _Bodies) -> _Bodies:
+        for pattern in bodies:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise PydanticCustomError(USER_MESSAGE, f"{pattern!r} is no pattern: {error}") from error
+        return bodies
+
+    def build_body(self, model: str) -> dict[str, Any]:
+        """Build the keys that this server wants in a request to a model."""
+        body = dict(self.body)
+        for pattern, keys in self.bodies.items():
+            if re.match(pattern, model):
+                body |= keys
+        return body
 
     @property
     def info(self) -> ProviderInfo:
@@ -108,7 +163,9 @@ def load_presets() -> dict[str, Preset]:
 def _load_file(file: Path, changed_ns: int, base: Path | None = None) -> dict[str, Preset]:
     """Load the presets of a file, over those of the `base` file with the same names. A changed file is another key."""
     sources = read_yaml(file).split("names to servers, e.g. `mine: {base_url: http://box:8080/v1}`")
-    bases = _load_file(base, base.stat().st_mtime_ns) if base else {}
+    bases: dict[str, Preset] = {}
+    if base:
+        bases = _load_file(base, base.stat().st_mtime_ns)
     return {source.name: _build_preset(source, bases) for source in sources}
 
 
@@ -120,5 +177,7 @@ def _build_preset(source: YamlSource, bases: Mapping[str, Preset]) -> Preset:
         raise ProfileError(f"{source.locate()}: an installed provider is called {name!r}; choose another name")
     if not re.fullmatch(r"[\w.-]+", name):
         raise ProfileError(f"{source.locate()}: {name!r} is no name for a provider; take letters, digits, - and _")
-    inherited = bases[name].model_dump(exclude_unset=True) if name in bases else {}
+    inherited: dict[str, Any] = {}
+    if name in bases:
+        inherited = bases[name].model_dump(exclude_unset=True)
     return validate(Preset, {**inherited, **source.data, "name": name}, source, f"provider {name!r}")

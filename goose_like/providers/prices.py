@@ -27,6 +27,11 @@ def compute_cost_usd(usage: Mapping[str, Usage]) -> float | None:
     return total
 
 
+def has_price(label: str) -> bool:
+    """Return whether the price of a model (`provider:name`) is known. Models on the user's own machine cost nothing."""
+    return compute_cost_usd({label: Usage(input_tokens=1, output_tokens=1)}) is not None
+
+
 @cache
 def find_context_window(label: str) -> int | None:
     """Return the context window of a model (`provider:name`) in tokens, or None if unknown."""
@@ -80,6 +85,7 @@ def _compute_price_usd(provider: str, name: str, used: Usage) -> float | None:
         output_tokens=used.output_tokens,
         cache_read_tokens=used.cache_read_tokens,
         cache_write_tokens=used.cache_write_tokens,
+        cache_write_1h_tokens=used.cache_write_long_tokens,
     )
     try:
         return float(genai_prices.calc_price(tokens, name, provider_id=provider).total_price)

@@ -1,6 +1,6 @@
 """The registry of providers: lists them, chooses the models of a profile, and opens these."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
@@ -12,11 +12,13 @@ from goose_like.config.profile_loader import load_profile
 from goose_like.config.secrets import find_key
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
-from goose_like.core.errors import CredentialError, ProfileError, prefix_error_path
-from goose_like.core.spelling import did_you_mean, find_nearest_name
+from goose_like.core.errors import CredentialError, GooseLikeError, ProfileError, prefix_error_path
+from goose_like.core.spelling import did_you_mean
 
 from .base import Model, ModelPair, Provider
-from .model_names import find_full_name
+from .foreign_code import find_class_problem, find_setup_error, name_faults
+from .known_models import find_effort_error, find_known_model
+from .model_names import find_model
 from .openai import OpenAIProvider
 from .presets import load_presets
 
@@ -35,10 +37,16 @@ def load_default_profile(project: ProjectConfig | None = None, model: str | None
     """
     profile, source = load_profile(None, project)
     is_shipped_default = profile.name == "default" and _is_shipped(source) and profile.processor is None
-    is_embedded = model == "local" if model else _find_provider_with_key() is None
-    if is_shipped_default and is_embedded:
+    if is_shipped_default and _uses_embedded(model):
         return load_profile("local", project)
     return profile, source
+
+
+def _uses_embedded(model: str | None) -> bool:
+    """Return whether the embedded model answers: it is chosen, or nothing is chosen and no provider has a key."""
+    if model:
+        return model == "local"
+    return _find_provider_with_key() is None
 
 
 def load_fitting_profile(
@@ -70,21 +78,25 @@ def choose_models(profile: Profile) -> tuple[ModelChoice, ModelChoice]:
     Raises:
         CredentialError: No provider has a key and there is no embedded model. The text lists the ways to get a model.
     """
+    accelerator = resolve_choice(profile.accelerator) if profile.accelerator else None
     if profile.processor:
-        return profile.processor, profile.accelerator or profile.processor
+        processor = resolve_choice(profile.processor)
+        return processor, accelerator or processor
     if name := _find_provider_with_key():
         info = find_provider_class(name).info
         fast = ModelChoice(model=f"{name}:{info.accelerator or info.processor}")
-        return ModelChoice(model=f"{name}:{info.processor}"), profile.accelerator or fast
+        return ModelChoice(model=f"{name}:{info.processor}"), accelerator or fast
     embedded = ModelChoice(model="local")
     if find_provider_class("local").find_setup_error(embedded) is None:
-        return embedded, profile.accelerator or embedded
+        return embedded, accelerator or embedded
     raise CredentialError(NO_MODEL)
 
 
 def _find_provider_with_key() -> str | None:
-    infos = ((name, find_provider_class(name).info) for name in list_provider_names())
-    return next((name for name, info in infos if info.processor and find_key(info.key_variable)), None)
+    for name, factory in list_working_providers():
+        if factory.info.processor and find_key(factory.info.key_variable):
+            return name
+    return None
 
 
 def list_provider_names() -> Iterator[str]:
@@ -100,22 +112,82 @@ def find_provider_class(name: str) -> type[Provider]:
     """Return the provider class of a name: installed, or built for a preset. No vendor's SDK is imported.
 
     Raises:
-        ProfileError: The name is unknown. The text gives the nearest name, or the provider of a model of this name.
+        ProfileError: The name is unknown. The text gives the nearest name.
+        GooseLikeError: The package of the provider is broken. The text says where.
     """
     installed = list_names("goose_like.provider")
     if name in installed:
-        return cast(type[Provider], load_entry_point("goose_like.provider", name))
+        found = load_entry_point("goose_like.provider", name)
+        if problem := find_class_problem(found):
+            raise GooseLikeError(f"the provider {name!r} cannot be used: {problem}; repair or uninstall its package")
+        return cast(type[Provider], found)
     presets = load_presets()
     if name not in presets:
-        raise ProfileError(f"unknown provider {name!r}; {_suggest_provider(name, [*installed, *presets])}")
+        broken = "".join(f"; {error}" for error in list_broken_providers())
+        raise ProfileError(f"unknown provider {name!r}; {did_you_mean(name, [*installed, *presets])}{broken}")
     return OpenAIProvider.for_preset(presets[name])
 
 
-def _suggest_provider(name: str, known: Sequence[str]) -> str:
-    """Suggest the nearest provider, or the model that somebody names without its provider."""
-    is_near = find_nearest_name(name, known) and "-" not in name
-    model = None if is_near or not name else find_full_name(name, list_provider_names())
-    return f"did you mean {model}?" if model else did_you_mean(name, known)
+def list_working_providers() -> Iterator[tuple[str, type[Provider]]]:
+    """Yield the providers of `list_provider_names` whose package can be used, with their classes."""
+    for name in list_provider_names():
+        with suppress(GooseLikeError):
+            yield name, find_provider_class(name)
+
+
+def list_broken_providers() -> list[GooseLikeError]:
+    """List the errors about installed providers whose package cannot be used. Each one names the provider."""
+    errors = []
+    for name in list_names("goose_like.provider"):
+        try:
+            find_provider_class(name)
+        except GooseLikeError as error:
+            errors.append(error)
+    return errors
+
+
+def resolve_model(name: str, own_provider: str = "") -> str:
+    """Return PROVIDER:MODEL of a name that may be short, such as `sonnet` or `gpt-6.2-sol`.
+
+    The provider `own_provider` decides first, then those with a key, then the model's vendor. A provider's own name,
+    and a name that nobody knows, return unchanged.
+
+    Raises:
+        ProfileError: The first provider with such models has several. The text lists them.
+    """
+    if not name or ":" in name or name in list_names("goose_like.provider") or name in load_presets():
+        return name
+    owner = _OWNERS.get(name.partition("-")[0].lower())
+    infos = {provider: factory.info for provider, factory in list_working_providers()}
+    providers = sorted(
+        infos, key=lambda each: (each != own_provider, not find_key(infos[each].key_variable), each != owner)
+    )
+    for provider in providers:
+        info = infos[provider]
+        model = find_model(name, provider, filter(None, (info.processor, info.accelerator)))
+        if model:
+            return f"{provider}:{model}"
+    has_version = any(map(str.isdigit, name))
+    return f"{owner}:{name}" if owner and has_version else name
+
+
+_OWNERS = {
+    "claude": "anthropic",
+    "gpt": "openai",
+    "gemini": "google",
+    "grok": "xai",
+    "deepseek": "deepseek",
+    "mistral": "mistral",
+}
+"""The vendors of models by the first word of their names."""
+
+
+def resolve_choice(choice: ModelChoice) -> ModelChoice:
+    """Return a choice with the full name of its model; see `resolve_model`."""
+    label = resolve_model(choice.model)
+    if label == choice.model:
+        return choice
+    return choice.model_copy(update={"model": label})
 
 
 def open_models(profile: Profile) -> ModelPair:
@@ -127,11 +199,16 @@ def open_models(profile: Profile) -> ModelPair:
     main, fast = choose_models(profile)
     with prefix_error_path("processor", "model"):
         processor = open_model(main)
-    if profile.fallback and profile.fallback != main:
+    if profile.fallback:
         with prefix_error_path("fallback", "model"):
-            processor = replace(processor, fallback=open_model(profile.fallback))
-    with prefix_error_path("accelerator", "model"):
-        return ModelPair(processor, processor if fast == main else open_model(fast))
+            fallback = resolve_choice(profile.fallback)
+            if fallback != main:
+                processor = replace(processor, fallback=open_model(fallback))
+    accelerator = processor
+    if fast != main:
+        with prefix_error_path("accelerator", "model"):
+            accelerator = open_model(fast)
+    return ModelPair(processor, accelerator)
 
 
 def open_model(choice: ModelChoice) -> Model:
@@ -142,11 +219,16 @@ def open_model(choice: ModelChoice) -> Model:
     """
     factory = find_provider_class(choice.provider)
     name = choice.name or factory.info.processor or ""
-    if error := factory.find_setup_error(choice):
+    if error := find_setup_error(factory, choice):
         raise type(error)(f"{choice.model}: {error}")
-    window = choice.window or factory.info.find_window(name)
+    if error := find_effort_error(choice, name):
+        raise error
+    window = choice.window or factory.info.find_window(name) or find_known_model(choice.provider, name).window
     takes_images = choice.images and factory.info.takes_images
-    return Model(factory(choice), name, format_model_label(choice), window, takes_images)
+    with name_faults(factory, "__init__"):
+        provider = factory(choice)
+    label = format_model_label(choice)
+    return Model(provider, name, label, window, takes_images, effort=choice.effort or "")
 
 
 def format_model_label(choice: ModelChoice) -> str:

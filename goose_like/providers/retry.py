@@ -4,15 +4,17 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying
+from goose_like.core.message import Message, Usage
 
 from .base import Delta, Provider, Request
+from .foreign_code import name_faults, open_stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,9 @@ class RetryPolicy:
         """Compute the pause after an attempt, counted from 1."""
         if requested_s is not None:
             return max(requested_s, 0.0)
-        return min(self.first_wait_s * 2.0 ** (attempt - 1), self.max_wait_s) * random.uniform(0.75, 1.25)
+        growing_s = self.first_wait_s * 2.0 ** (attempt - 1)
+        wait_s = min(growing_s, self.max_wait_s)
+        return wait_s * random.uniform(0.75, 1.25)
 
 
 async def stream_with_retries(
@@ -36,22 +40,25 @@ async def stream_with_retries(
 ) -> AsyncGenerator[Delta, None]:
     """Stream the answer of a provider and retry after retryable errors.
 
-    A `Retrying` delta before each new attempt voids all deltas so far. The stream ends with the message. Use `aclosing`
-    if you may leave the stream early, so that the request stops.
+    A `Retrying` delta before each new attempt voids all deltas so far. When it arrives, `told_usage` of the request has
+    the counts of the attempt that failed; the next attempt begins with none. The stream ends with the message. Use
+    `aclosing` if you may leave the stream early, so that the request stops.
 
     Raises:
         ProviderError: The last error: not retryable, or the policy allows no more attempts.
     """
     started = time.monotonic()
     for attempt in itertools.count(1):
+        request.told_usage.clear()
         try:
-            async with aclosing(provider.stream(request)) as deltas:
-                async for delta in deltas:
-                    if isinstance(delta, MessageCompleted) and not (delta.message.text or delta.message.tool_calls):
-                        raise BrokenStreamError(f"the model {request.model!r} answered without a word or a call")
-                    yield delta
-                    if isinstance(delta, MessageCompleted):
-                        return
+            with name_faults(type(provider), "stream"):
+                async with aclosing(open_stream(provider, request)) as deltas:
+                    async for delta in deltas:
+                        if isinstance(delta, MessageCompleted) and _is_empty(delta.message):
+                            raise BrokenStreamError(f"the model {request.model!r} answered without a word or a call")
+                        yield delta
+                        if isinstance(delta, MessageCompleted):
+                            return
             raise BrokenStreamError(f"the model {request.model!r} ended its stream without a message; try again")
         except ProviderError as error:
             wait_s = policy.compute_wait_s(attempt, error.retry_after_s)
@@ -66,10 +73,43 @@ async def stream_with_retries(
             await asyncio.sleep(wait_s)
 
 
+async def complete_answer(
+    provider: Provider, request: Request, policy: RetryPolicy, record: Callable[[Usage], None]
+) -> MessageCompleted:
+    """Return the answer of a provider after all retries. `record` gets the tokens of each attempt, also a failed one.
+
+    Raises:
+        ProviderError: The last error; see `stream_with_retries`.
+    """
+    told = request.told_usage
+    try:
+        async with aclosing(stream_with_retries(provider, request, policy)) as deltas:
+            async for delta in deltas:
+                if isinstance(delta, MessageCompleted):
+                    told[:] = [delta.usage]
+                    return delta
+                if isinstance(delta, Retrying) and told:
+                    record(told.pop())
+    finally:
+        if told:
+            record(told.pop())
+    raise AssertionError("stream_with_retries ends with a message or raises")
+
+
+def _is_empty(message: Message) -> bool:
+    return not (message.text or message.tool_calls)
+
+
 def _describe_wait(wait_s: float) -> str:
     """Describe a pause and its end, such as `until 16:05 (60 min)`, with the day if the pause is long."""
     end = datetime.now() + timedelta(seconds=wait_s)
-    text = (
-        f"{wait_s:.0f} s" if wait_s < 120 else f"{wait_s / 60:.0f} min" if wait_s < 7200 else f"{wait_s / 3600:.0f} h"
-    )
-    return f"until {end:{'%H:%M' if wait_s < 43_200 else '%Y-%m-%d %H:%M'}} ({text})"
+    time_format = "%H:%M" if wait_s < 43_200 else "%Y-%m-%d %H:%M"
+    return f"until {end:{time_format}} ({_format_wait(wait_s)})"
+
+
+def _format_wait(wait_s: float) -> str:
+    if wait_s < 120:
+        return f"{wait_s:.0f} s"
+    if wait_s < 7200:
+        return f"{wait_s / 60:.0f} min"
+    return f"{wait_s / 3600:.0f} h"

@@ -7,7 +7,7 @@ keys of a step. A request with a limit of tokens gets that many deltas of the te
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -84,14 +84,16 @@ class ScriptedStep(FrozenModel):
         if self.chunk is None:
             yield from re.findall(r"\s*\S+\s*|\s+", text)
         else:
-            yield from (text[at : at + self.chunk] for at in range(0, len(text), self.chunk))
+            for at in range(0, len(text), self.chunk):
+                yield text[at : at + self.chunk]
 
     def truncate(self, limit: int | None) -> "ScriptedStep":
         """Cut the step to a limit of tokens. A delta of the text counts as one token."""
         pieces = [*self.split_text(self.text)]
         if limit is None or len(pieces) <= limit:
             return self
-        return self.model_copy(update={"text": "".join(pieces[:limit]), "calls": (), "cut": True})
+        text = "".join(pieces[:limit])
+        return self.model_copy(update={"text": text, "calls": (), "cut": True})
 
     def build_message(self, number: int) -> MessageCompleted:
         """Build the message of this step. `number` is its place in the script, counted from 1."""
@@ -101,12 +103,23 @@ class ScriptedStep(FrozenModel):
         if self.text:
             parts.append(Text(text=self.text))
         for at, call in enumerate(self.calls, 1):
-            arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-            generated_id = f"call_{number}_{at}"
-            parts.append(ToolCall(id=generated_id if call.id is None else call.id, name=call.tool, arguments=arguments))
-        used, written, cached = (self.usage.get(kind, 0) for kind in ("input", "output", "cached"))
-        usage = Usage(input_tokens=used, output_tokens=written, cache_read_tokens=cached)
-        return MessageCompleted(message=Message(role="assistant", parts=tuple(parts)), usage=usage, is_cut=self.cut)
+            arguments = call.arguments
+            if not isinstance(arguments, str):
+                arguments = json.dumps(arguments)
+            id_ = call.id
+            if id_ is None:
+                id_ = f"call_{number}_{at}"
+            parts.append(ToolCall(id=id_, name=call.tool, arguments=arguments))
+        message = Message(role="assistant", parts=tuple(parts))
+        return MessageCompleted(message=message, usage=self.read_usage(), is_cut=self.cut)
+
+    def read_usage(self) -> Usage:
+        """Return the tokens of this step."""
+        return Usage(
+            input_tokens=self.usage.get("input", 0),
+            output_tokens=self.usage.get("output", 0),
+            cache_read_tokens=self.usage.get("cached", 0),
+        )
 
 
 class Script(RootModel[tuple[ScriptedStep, ...]]):
@@ -129,13 +142,17 @@ class ScriptedProvider:
         """Return the error about a missing script, or None if the script exists."""
         if Path(choice.name).expanduser().is_file():
             return None
-        problem = f"there is no script {choice.name!r}" if choice.name else "no script is named"
+        problem = "no script is named"
+        if choice.name:
+            problem = f"there is no script {choice.name!r}"
         return ModelUnavailableError(f"{problem}; write it, or correct the path in scripted:FILE")
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Play the next step; see `Provider.stream`."""
-        at = self._find_first_step(request) if self._position is None else self._position
-        self._position = at + 1
+        if self._position is None:
+            self._position = self._find_first_step(request)
+        at = self._position
+        self._position += 1
         if at >= len(self._script):
             raise ProviderError(
                 f"the script {self._source.file} has {len(self._script)} steps, and this was request number {at + 1}; "
@@ -143,6 +160,9 @@ class ScriptedProvider:
             )
         step = self._script[at].truncate(request.max_tokens)
         self._check_expectation(step, at, request)
+        if step.usage:
+            usage = step.read_usage().model_copy(update={"output_tokens": 0})
+            request.told_usage[:] = [usage]
         await asyncio.sleep(step.delay_s)
         for piece in step.split_text(step.thinking):
             yield ThinkingDelta(text=piece)
@@ -159,18 +179,33 @@ class ScriptedProvider:
 
     def _find_first_step(self, request: Request) -> int:
         """Return the index of the first step: the one after the answers that the history already has."""
-        answers = sum(message.role == "assistant" for message in request.messages)
+        answer_count = sum(message.role == "assistant" for message in request.messages)
+        if answer_count == 0:
+            return 0
         ends = [at + 1 for at, step in enumerate(self._script) if step.error is None]
-        return 0 if answers == 0 else ends[answers - 1] if answers <= len(ends) else len(self._script)
+        if answer_count > len(ends):
+            return len(self._script)
+        return ends[answer_count - 1]
 
     def _check_expectation(self, step: ScriptedStep, at: int, request: Request) -> None:
-        last = request.messages[-1] if request.messages else None
-        text = "\n".join([last.text, *(result.output for result in last.tool_results)]) if last else ""
-        if step.expect is not None and not re.search(step.expect.pattern, text.strip("\n"), re.DOTALL):
-            raise ProviderError(
-                f"{self._source.locate(at, 'expect')}: step {at + 1} expects {step.expect.pattern!r}, "
-                f"but the last message is {clip(text)!r}"
-            )
+        if step.expect is None:
+            return
+        pattern = step.expect.pattern
+        text = "\n".join(_list_last_texts(request.messages))
+        if not re.search(pattern, text.strip("\n"), re.DOTALL):
+            place = self._source.locate(at, "expect")
+            raise ProviderError(f"{place}: step {at + 1} expects {pattern!r}, but the last message is {clip(text)!r}")
+
+
+def _list_last_texts(messages: Sequence[Message]) -> list[str]:
+    """List the texts of the last message of the person or a tool, and of the reminders after it."""
+    texts: list[str] = []
+    for message in reversed(messages):
+        results = [result.output for result in message.tool_results]
+        texts = [message.text, *results, *texts]
+        if message.role != "system":
+            break
+    return texts
 
 
 def read_script(file: Path) -> tuple[YamlSource, tuple[ScriptedStep, ...]]:

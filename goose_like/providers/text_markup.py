@@ -1,16 +1,16 @@
 """Markup in the text of an answer, from servers that do not parse it: `<think>` and `<tool_call>`."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from goose_like.core.events import MessageCompleted, TextDelta
-from goose_like.core.message import Part, Text, ToolCall
+from goose_like.core.message import Part, Text, Usage
 from goose_like.core.tool import ToolSpec
 
 from .base import Delta, StreamParser
+from .call_notations import TAGS, parse_calls
 
 # --- thinking
 
@@ -32,32 +32,45 @@ class ThinkSplitter:
         """Take a piece and return the pieces that are known to be thinking or text."""
         if self._kind == "text":
             return [("text", piece)]
-        text, self._held, pieces = self._held + piece, "", list[tuple[Kind, str]]()
+        text = self._held + piece
+        self._held = ""
+        pieces: list[tuple[Kind, str]] = []
         while self._kind != "text":
             if self._kind is None:
                 start = text.lstrip()
                 if tag := _OPENING.match(start):
-                    self._kind, text, self._has_thought = "thinking", start[tag.end() :], True
+                    self._kind = "thinking"
+                    self._has_thought = True
+                    text = start[tag.end() :]
                 elif not start or _is_half_tag(start):
                     self._held = text
                     return pieces
                 else:
-                    self._kind, text = "text", start if self._has_thought else text
+                    self._kind = "text"
+                    # White space before the answer counts only if no thinking came before it.
+                    text = start if self._has_thought else text
             elif tag := _CLOSING.search(text):
                 pieces.append(("thinking", text[: tag.start()]))
-                self._kind, text = None, text[tag.end() :]
+                self._kind = None
+                text = text[tag.end() :]
             else:
                 at = text.rfind("<")
-                at = at if at >= 0 and _is_half_tag(text[at:]) else len(text)
-                self._held = text[at:]
-                return [*pieces, ("thinking", text[:at])]
-        return [*pieces, ("text", text)]
+                if at >= 0 and _is_half_tag(text[at:]):
+                    self._held = text[at:]
+                    text = text[:at]
+                pieces.append(("thinking", text))
+                return pieces
+        pieces.append(("text", text))
+        return pieces
 
     def flush(self) -> list[tuple[Kind, str]]:
         """Return the piece that was held back, at the end of the text."""
-        held, self._held = self._held, ""
+        held = self._held
+        self._held = ""
         is_gap = self._kind is None and self._has_thought and not held.strip()
-        return [] if not held or is_gap else [(self._kind or "text", held)]
+        if not held or is_gap:
+            return []
+        return [(self._kind or "text", held)]
 
 
 def _is_half_tag(text: str) -> bool:
@@ -67,31 +80,29 @@ def _is_half_tag(text: str) -> bool:
 def split_unopened_thinking(text: str) -> tuple[str, str]:
     """Split a text at a line `</think>` without its opening tag, which some chat templates put into the prompt."""
     thinking, tag, answer = text.partition("</think>")
-    is_line = thinking[-1:] in ("", "\n") and answer[:1] in ("", "\n", "\r")
-    if not tag or not is_line or "<think>" in text or "</think>" in answer:
+    begins_line = thinking[-1:] in ("", "\n")
+    ends_line = answer[:1] in ("", "\n", "\r")
+    if not tag or not begins_line or not ends_line:
+        return "", text
+    has_other_tag = "<think>" in text or "</think>" in answer
+    if has_other_tag:
         return "", text
     return thinking, answer.lstrip()
 
 
 # --- tool calls
 
-UNREADABLE_CALL = "tool_call"
-"""The name of a call for a `<tool_call>` block that cannot be read. No tool has it."""
-
-_TAG = "<tool_call>"
-_TAG_LINE = re.compile(rf"^[ \t]*{_TAG}", re.M)
-_BLOCK = re.compile(rf"\s*{_TAG}(.*?)(?:</tool_call>|(?={_TAG})|\Z)", re.S)
-_FUNCTION = re.compile(r"\s*<function=([\w.-]+)>(.*?)(?:</function>)?\s*", re.S)
-_PARAMETER = re.compile(r"\s*<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)\s*", re.S)
+_ANY_TAG = "|".join(map(re.escape, TAGS))
+_TAG_LINE = re.compile(rf"^[ \t]*(?:{_ANY_TAG})", re.M)
+_TAG_STARTS = frozenset(tag[0] for tag in TAGS)
 
 
 @dataclass(slots=True)
 class TaggedCallParser:
-    """A parser that turns `<tool_call>` blocks at the end of an answer's text into calls.
+    """A parser that turns calls at the end of an answer's text into calls, in the notations of `call_notations`.
 
-    The content of a block is Hermes' JSON object, or Qwen's `<function=...>`. A block that cannot be read, or is
-    followed by text, becomes a call of `UNREADABLE_CALL`, so that the model gets an error. Blocks within a code fence
-    are text.
+    What cannot be read, or is followed by text, becomes a call of `UNREADABLE_CALL`, so that the model gets an error.
+    Calls within a code fence are text.
     """
 
     _wire: StreamParser
@@ -111,13 +122,20 @@ class TaggedCallParser:
         """See `StreamParser.has_ended`."""
         return self._wire.has_ended
 
+    @property
+    def usage(self) -> Usage:
+        """See `StreamParser.usage`."""
+        return self._wire.usage
+
     def feed(self, event: Any) -> list[Delta]:
         """Take an event and return the deltas to show, without the blocks."""
         deltas: list[Delta] = []
         for delta in self._wire.feed(event):
             if not isinstance(delta, TextDelta):
                 deltas.append(delta)
-            elif shown := self._hide_block(delta.text):
+                continue
+            shown = self._hide_block(delta.text)
+            if shown:
                 deltas.append(TextDelta(text=shown))
         return deltas
 
@@ -130,24 +148,30 @@ class TaggedCallParser:
         found = _find_block(last.text)
         if found is None:
             return done
-        calls = _parse_blocks(last.text[found:], self._tools)
+        parts: list[Part] = list(done.message.parts[:-1])
         text = last.text[:found].rstrip()
-        parts: tuple[Part, ...] = (*done.message.parts[:-1], *([Text(text=text)] if text else []), *calls)
-        return done.model_copy(update={"message": done.message.model_copy(update={"parts": parts})})
+        if text:
+            parts.append(Text(text=text))
+        parts += parse_calls(last.text[found:], self._tools)
+        message = done.message.model_copy(update={"parts": tuple(parts)})
+        return done.model_copy(update={"message": message, "lacks_call": False})
 
     def _hide_block(self, piece: str) -> str:
         """Return the text to show: everything before a block, and nothing that may be the start of one."""
         if self._is_hidden:
             return ""
-        text, self._held = self._held + piece, ""
-        if "<" in text:
-            at = _find_block(text, "".join(self._shown) if _TAG in text else "", self._is_line_blank)
+        text = self._held + piece
+        self._held = ""
+        if not _TAG_STARTS.isdisjoint(text):
+            # The text before is long, and few pieces need it.
+            before = "".join(self._shown) if _TAG_LINE.search(text) else ""
+            at = _find_block(text, before, self._is_line_blank)
             if at is None:
-                at = text.rfind("<")
-                at = at if _TAG.startswith(text[at:]) else len(text)
+                at = _find_half_tag(text)
             else:
                 self._is_hidden = True
-            text, self._held = text[:at], text[at:]
+            self._held = text[at:]
+            text = text[:at]
         last_line = text.rpartition("\n")[2]
         self._is_line_blank = not last_line.strip() and ("\n" in text or self._is_line_blank)
         self._shown.append(text)
@@ -157,62 +181,25 @@ class TaggedCallParser:
 def _find_block(text: str, before: str = "", is_line_blank: bool = True) -> int | None:
     """Find the first block, at the start of a line. `before` precedes the text."""
     for tag in _TAG_LINE.finditer(text):
-        if (tag.start() or is_line_blank) and not _is_in_fence(before + text[: tag.start()]):
-            return tag.start()
+        at = tag.start()
+        begins_line = at > 0 or is_line_blank
+        if begins_line and not _is_in_fence(before + text[:at]):
+            return at
     return None
 
 
 def _is_in_fence(before: str) -> bool:
-    return len(re.findall(r"^\s*(?:```|~~~)", before, re.M)) % 2 == 1
+    fences = re.findall(r"^\s*(?:```|~~~)", before, re.M)
+    return len(fences) % 2 == 1
 
 
-def _parse_blocks(text: str, tools: Mapping[str, ToolSpec]) -> list[ToolCall]:
-    at, calls = 0, list[ToolCall]()
-    while block := _BLOCK.match(text, at):
-        at = block.end()
-        calls.append(_parse_json_call(block[1]) or _parse_function_call(block[1], tools) or _refuse_block(block[1]))
-    return calls if not text[at:].strip() else [_refuse_block(text)]
-
-
-def _parse_json_call(text: str) -> ToolCall | None:
-    try:
-        call = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(call, dict) or not isinstance(call.get("name"), str) or not call["name"]:
-        return None
-    arguments = call.get("arguments", call.get("parameters", {}))
-    return ToolCall(id="", name=call["name"], arguments=arguments if isinstance(arguments, str) else _dump(arguments))
-
-
-def _parse_function_call(text: str, tools: Mapping[str, ToolSpec]) -> ToolCall | None:
-    function = _FUNCTION.fullmatch(text)
-    if function is None:
-        return None
-    fields = tools[function[1]].schema.get("properties", {}) if function[1] in tools else {}
-    arguments: dict[str, Any] = {}
-    at = 0
-    while parameter := _PARAMETER.match(function[2], at):
-        at = parameter.end()
-        arguments[parameter[1]] = _convert_value(parameter[2], fields.get(parameter[1]))
-    if function[2][at:].strip():
-        return None
-    return ToolCall(id="", name=function[1], arguments=_dump(arguments))
-
-
-def _convert_value(text: str, schema: object) -> Any:
-    """Convert the text of an argument to the type that the tool expects."""
-    if isinstance(schema, Mapping) and schema.get("type") == "string":
-        return text
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _refuse_block(text: str) -> ToolCall:
-    return ToolCall(id="", name=UNREADABLE_CALL, arguments=_dump({"text": text}))
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _find_half_tag(text: str) -> int:
+    """Find the place from which the end of a text may be the start of a tag, or the end of the text."""
+    for start in _TAG_STARTS:
+        at = text.rfind(start)
+        if at < 0:
+            continue
+        end = text[at:]
+        if any(tag.startswith(end) for tag in TAGS):
+            return at
+    return len(text)

@@ -139,7 +139,8 @@ def _has_right_hash(file: Path, weights: Weights, progress: Progress) -> bool:
     """Hash a file, if it exists and has the right size."""
     if not file.is_file() or file.stat().st_size != weights.size_bytes:
         return False
-    digest, done = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    done = 0
     with file.open("rb") as content:
         while block := content.read(_BLOCK_BYTES):
             digest.update(block)

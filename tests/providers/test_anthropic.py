@@ -1,17 +1,22 @@
 """Tests of the anthropic provider over a loopback server: its differences from the openai provider."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from anthropic.types import ModelInfo
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ProfileError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.tool import ToolSpec
 from goose_like.providers.anthropic import AnthropicProvider, BedrockProvider, VertexProvider
 from goose_like.providers.base import Delta, Request, SupportsProbe
-from tests.loopback import Loopback, Response, answer, ended, named, raw, refusal, started, thought, wish, words
+from goose_like.providers.known_models import find_known_model
+from tests.anthropic_server import AnthropicServer
+from tests.loopback import Loopback, Response, answer, block, ended, named, raw, refusal, started, thought, wish, words
 from tests.providers.vendors import ANTHROPIC, KEY, REQUEST, get_text, set_keys_only
 
 MARK = b',"cache_control":{"type":"ephemeral"}'
@@ -73,7 +78,7 @@ async def test_three_requests_repeat_the_answers_exactly() -> None:
         await provider.close()
         bodies = [asked.body for asked in server.requests]
     assert history[1].parts == (
-        Thinking(text="hm", signature="SIG"),
+        Thinking(text="hm"),
         Text(text="both"),
         ToolCall(id="t1", name="a", arguments='{"x": 1}'),
         ToolCall(id="t2", name="b", arguments="{}"),
@@ -85,6 +90,93 @@ async def test_three_requests_repeat_the_answers_exactly() -> None:
     assert bare[1].startswith(bare[0])
     assert bare[2].startswith(bare[1])
     assert [body.count(MARK) for body in bodies] == [2, 3, 3]
+
+
+async def test_empty_text_that_the_server_refuses_is_left_out() -> None:
+    first = answer(thought(0, "hm", "S"), words(1), words(2, "hi"))
+    no = refusal(400, "messages: text content blocks must be non-empty", type="invalid_request_error")
+    async with Loopback([first, no, answer(words(0, "ho"))]) as server:
+        provider = AnthropicProvider(ANTHROPIC.choice(server.base_url))
+        done = [delta async for delta in provider.stream(REQUEST)][-1]
+        assert isinstance(done, MessageCompleted)
+        request = replace(REQUEST, messages=(*REQUEST.messages, done.message, Message.user("more")))
+        assert get_text([delta async for delta in provider.stream(request)]) == "ho"
+        await provider.close()
+        sent = [asked.json["messages"][1]["content"] for asked in server.requests[1:]]
+    assert [len(content) for content in sent] == [3, 2]
+    assert sent[1] == [sent[0][0], sent[0][2]]
+
+
+SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+RESULT = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+
+
+async def test_a_paused_answer_goes_on() -> None:
+    first = answer(thought(0, "hm", "S"), words(1, "a"), block(2, SEARCH), stop="pause_turn")
+    second = answer(block(0, RESULT), words(1, "b"), stop="pause_turn")
+    async with Loopback([first, second, answer(words(0, "c"))]) as server:
+        deltas = await ask(server)
+        bodies = [asked.json for asked in server.requests]
+    done = deltas[-1]
+    assert isinstance(done, MessageCompleted)
+    assert (done.message.text, done.is_cut) == ("abc", False)
+    assert done.usage == Usage(input_tokens=30, output_tokens=15)
+    assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == "abc"
+    assert [len(body["messages"]) for body in bodies] == [1, 2, 2]
+    begun = [{"type": "thinking", "thinking": "hm", "signature": "S"}, {"type": "text", "text": "a"}, SEARCH]
+    assert bodies[1]["messages"][1] == {"role": "assistant", "content": begun}
+    assert bodies[2]["messages"][1]["content"] == [*begun, RESULT, {"type": "text", "text": "b"}]
+    assert done.message.verbatim is not None
+    assert done.message.verbatim.items[3:] == (RESULT, {"type": "text", "text": "b"}, {"type": "text", "text": "c"})
+
+
+async def test_an_answer_is_not_paused_for_ever() -> None:
+    async with Loopback([answer(words(0, "a"), stop="pause_turn")]) as server:
+        done = (await ask(server))[-1]
+        assert len(server.requests) == 11
+    assert isinstance(done, MessageCompleted)
+    assert (done.message.text, done.is_cut) == ("a" * 11, True)
+
+
+async def test_the_server_may_answer_with_another_model() -> None:
+    """A call and thinking of the model that declined are void; the text stays."""
+    handover = {
+        "type": "fallback",
+        "from": {"model": "m1"},
+        "to": {"model": "claude-opus-4-8"},
+        "trigger": {"type": "refusal", "category": "cyber"},
+    }
+    first = [thought(0, "hm", "S"), words(1, "a"), wish(2, "t1", "shell", "{}"), block(3, SEARCH), block(4, handover)]
+    async with Loopback([answer(*first, thought(5, "ha", "T"), words(6, "b"))]) as server:
+        done = (await ask(server, server_fallback=True))[-1]
+        asked = server.requests[0]
+    assert b"anthropic-beta: server-side-fallback-2026-07-01\r\n" in asked.head.lower()
+    assert asked.json["fallbacks"] == "default"
+    assert isinstance(done, MessageCompleted)
+    assert (done.message.text, done.model) == ("ab", "anthropic:claude-opus-4-8")
+    assert not done.message.tool_calls
+    assert done.message.verbatim is not None
+    assert done.message.verbatim.items == (
+        {"type": "text", "text": "a"},
+        handover,
+        {"type": "thinking", "thinking": "ha", "signature": "T"},
+        {"type": "text", "text": "b"},
+    )
+
+
+async def test_other_features_stay_beside_that_of_the_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "Anthropic-Beta: other-2026-01-01")
+    counts = {"input_tokens": 1, "output_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    models = {"message": "m1", "fallback_message": "m2"}
+    iterations = [{"type": kind, "model": model, **counts} for kind, model in models.items()]
+    end, stop = ended()
+    end["usage"]["iterations"] = iterations
+    async with Loopback([raw(named([started(), *words(0, "x"), end, stop]))]) as server:
+        done = (await ask(server, server_fallback=True))[-1]
+        head = server.requests[0].head.lower()
+    assert b"anthropic-beta: other-2026-01-01,server-side-fallback-2026-07-01\r\n" in head
+    assert isinstance(done, MessageCompleted)
+    assert done.model == "anthropic:m2"
 
 
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
@@ -123,10 +215,115 @@ def test_limits_and_thinking_by_the_model(choice: dict[str, Any], expected: dict
     assert found == expected
 
 
+def test_only_anthropics_servers_get_keys_for_long_arguments() -> None:
+    tool = ToolSpec("write", "Writes.", {"type": "object"}, has_long_arguments=True)
+    request = Request("claude-opus-5-5", "s", [Message.user("x")], (tool,))
+
+    def sends_key(kind: type[AnthropicProvider], **choice: Any) -> bool:
+        body = json.loads(kind(ModelChoice(model="anthropic:claude-opus-5-5", **choice))._encode_body(request))
+        return "eager_input_streaming" in body["tools"][0]
+
+    assert sends_key(AnthropicProvider)
+    assert sends_key(BedrockProvider)
+    assert sends_key(VertexProvider)
+    assert not sends_key(AnthropicProvider, base_url="http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(("cache", "ttl"), [(None, None), ("short", None), ("long", "1h")])
+def test_the_life_of_the_cache(cache: Any, ttl: str | None) -> None:
+    provider = AnthropicProvider(ModelChoice(model="anthropic:claude-opus-5-5", cache=cache))
+    body = json.loads(provider._encode_body(Request("claude-opus-5-5", "s", [Message.user("x")])))
+    assert body["system"][0]["cache_control"].get("ttl") == ttl
+
+
+def describe_model(name: str, *efforts: str, is_adaptive: bool = True, **keys: Any) -> dict[str, Any]:
+    """Return a model as Anthropic lists it."""
+
+    def support(is_supported: bool) -> dict[str, bool]:
+        return {"supported": is_supported}
+
+    levels = {level: support(level in efforts) for level in ("low", "medium", "high", "xhigh", "max")}
+    types = {
+        "adaptive": support(is_adaptive),
+        **dict.fromkeys(("between_tools", "disabled", "enabled"), support(False)),
+    }
+    others = ("batch", "citations", "code_execution", "image_input", "pdf_input", "structured_outputs")
+    capabilities = {
+        **dict.fromkeys(others, support(True)),
+        "context_management": support(True),
+        "effort": {**support(bool(efforts)), **levels},
+        "server_tools": {**support(True), "code_execution": support(True), "web_search": support(True)},
+        "thinking": {**support(is_adaptive), "types": types},
+    }
+    described = {
+        "id": name,
+        "type": "model",
+        "display_name": name,
+        "lifecycle": "active",
+        "capabilities": capabilities,
+        "created_at": "2026-11-01T00:00:00Z",
+        "max_input_tokens": 300_000,
+        "max_tokens": 20_000,
+        **keys,
+    }
+    ModelInfo.model_validate(described)
+    return described
+
+
+async def test_what_the_server_tells_of_its_models_wins() -> None:
+    models = [
+        describe_model("claude-opus-5-5-probed", "low", "max"),
+        describe_model("claude-opus-6-probed", is_adaptive=False, max_tokens=None),
+    ]
+    listed = raw(json.dumps({"data": models}).encode(), kind="application/json")
+    async with Loopback([listed]) as server:
+        choice = ANTHROPIC.choice(server.base_url)
+        assert (await AnthropicProvider.probe(choice)).models == ("claude-opus-5-5-probed", "claude-opus-6-probed")
+    known = find_known_model("anthropic", "claude-opus-5-5-probed")
+    assert (known.efforts, known.window, known.max_output) == (("low", "max"), 300_000, 20_000)
+    request = Request("claude-opus-5-5-probed", "s", [Message.user("x")])
+    assert json.loads(AnthropicProvider(choice)._encode_body(request))["max_tokens"] == 20_000
+    other = find_known_model("anthropic", "claude-opus-6-probed")
+    assert (other.efforts, other.reasons, other.max_output) == ((), False, None)
+    assert find_known_model("anthropic", "claude-opus-5-5").window == 1_000_000
+
+
+@pytest.mark.parametrize("listed", [None, [], {"data": 5}, {"data": [None, {"id": 5}, {"id": "x-probed"}]}])
+async def test_a_list_without_facts_changes_nothing(listed: Any) -> None:
+    async with Loopback([raw(json.dumps(listed).encode(), kind="application/json")]) as server:
+        await AnthropicProvider.probe(ANTHROPIC.choice(server.base_url))
+    assert find_known_model("anthropic", "x-probed") == find_known_model("anthropic", "y")
+
+
+@pytest.mark.parametrize(
+    ("name", "effort", "thinking"),
+    [
+        ("claude-opus-5-5", "max", "adaptive"),
+        ("claude-fable-5-2", "xhigh", "adaptive"),
+        ("claude-sonnet-5-5", "low", "adaptive"),
+        ("claude-haiku-5-5", None, "adaptive"),
+        ("claude-opus-4-8", "xhigh", "adaptive"),
+        ("claude-opus-4-6", "max", "adaptive"),
+        ("claude-sonnet-4-6", "high", "adaptive"),
+        ("claude-opus-4-5", "high", None),
+        ("claude-haiku-4-5", None, None),
+    ],
+)
+def test_the_body_of_each_model_fits_the_type_of_the_sdk(name: str, effort: Any, thinking: str | None) -> None:
+    choice = ModelChoice(model=f"anthropic:{name}", effort=effort, cache="long")
+    assert AnthropicProvider.find_setup_error(choice) is None
+    tools = (replace(REQUEST.tools[0], has_long_arguments=True),)
+    body = json.loads(AnthropicProvider(choice)._encode_body(replace(REQUEST, model=name, tools=tools)))
+    AnthropicServer([]).check(body)
+    assert body.get("output_config", {}).get("effort") == effort
+    assert body.get("thinking", {}).get("type") == thinking
+
+
 def test_windows_are_known() -> None:
-    known = {"claude-opus-5-5": 1_000_000, "claude-haiku-4-5": 200_000, "anthropic.claude-sonnet-5-5": 1_000_000}
-    assert {name: AnthropicProvider.info.find_window(name) for name in known} == known
-    assert AnthropicProvider.info.find_window("other") is None
+    known = {"claude-opus-5-5": 1_000_000, "claude-haiku-4-5": 200_000, "claude-sonnet-4-6": 1_000_000}
+    assert {name: find_known_model("anthropic", name).window for name in known} == known
+    assert find_known_model("bedrock", "anthropic.claude-sonnet-5-5").window == 1_000_000
+    assert find_known_model("anthropic", "other").window is None
 
 
 WHOLE = named([started(), *words(0, "hi"), *ended()])
@@ -137,7 +334,9 @@ WHOLE = named([started(), *words(0, "hi"), *ended()])
     [
         pytest.param(raw(named([{"type": "ping"}]), WHOLE), "hi", id="pings"),
         pytest.param(raw(b"event: ping\n\n", WHOLE), "hi", id="an event without data"),
-        pytest.param(raw(named([{"type": "fanfare"}]), WHOLE), "hi", id="an unknown event"),
+        pytest.param(
+            raw(named([{"type": "fanfare"}]), WHOLE, broken="an event of a later version"), "hi", id="an unknown event"
+        ),
         pytest.param(raw(WHOLE.replace(b"event: message_start\n", b"")), "hi", id="an event without a name"),
         pytest.param(
             raw(b'event: ping\ndata: {"type":\ndata: "ping"}\n\n', WHOLE), "hi", id="JSON over two data lines"
@@ -263,6 +462,14 @@ async def test_a_search_on_the_server() -> None:
     assert "prime {numbers}" in body["messages"][0]["content"]
     assert body["tools"] == [{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}]
     assert "stream" not in body
+
+
+async def test_a_paused_search_goes_on() -> None:
+    first = searched(say("I search."), SEARCH, stop_reason="pause_turn")
+    answer, server = await search(first, searched(found(("A", "https://a.example/")), say("2")))
+    assert (answer.text, answer.pages) == ("2", [("A", "https://a.example/")])
+    assert answer.usage == Usage(input_tokens=2000, output_tokens=80, cache_read_tokens=200)
+    assert server.requests[1].json["messages"][1] == {"role": "assistant", "content": [say("I search."), SEARCH]}
 
 
 async def test_a_failed_search_counts_only_without_pages() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,18 @@ from goose_like.core.errors import (
 )
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.images import save_image
-from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.message import (
+    Image,
+    Message,
+    Part,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    Verbatim,
+)
 from goose_like.core.tool import ToolSpec
 from goose_like.providers.anthropic_wire import (
     AnthropicEncoder,
@@ -110,6 +122,24 @@ def test_every_request_has_a_mark_at_the_end_of_the_previous_one() -> None:
             history.append(Message.user("a reminder"))
 
 
+def test_a_long_cache_has_marks_of_an_hour() -> None:
+    """All marks are alike, as those of an hour must stand before the others."""
+    history = [Message.user("go"), Message.assistant("yes"), Message.user("on")]
+    request = Request("m", "be good", history, (SHELL,))
+    body = AnthropicEncoder(has_long_cache=True).encode_request(request)
+    long_mark = b',"cache_control":{"type":"ephemeral","ttl":"1h"}'
+    assert body.count(b"cache_control") == body.count(long_mark) == 3
+    assert body.replace(long_mark, MARK) == AnthropicEncoder().encode_request(request)
+
+
+def test_long_arguments_are_streamed_where_the_server_knows_how() -> None:
+    long_tool = replace(SHELL, has_long_arguments=True)
+    request = Request("m", "s", [Message.user("x")], (SHELL, long_tool))
+    sent = json.loads(AnthropicEncoder(streams_arguments=True).encode_request(request))["tools"]
+    assert [tool.get("eager_input_streaming") for tool in sent] == [None, True]
+    assert b"eager" not in AnthropicEncoder().encode_request(request)
+
+
 def test_the_first_request_has_one_mark_in_its_messages() -> None:
     history = [Message.user("go"), Message.user("now")]
     assert find_marks(AnthropicEncoder().encode_request(Request("m", "s", history))) == [("user", 1)]
@@ -176,9 +206,6 @@ def test_the_body_of_a_whole_turn() -> None:
         {
             "role": "assistant",
             "content": [
-                {"type": "thinking", "thinking": "hm", "signature": "S"},
-                {"type": "redacted_thinking", "data": "E"},
-                {"type": "thinking", "thinking": "", "signature": "hidden"},
                 {"type": "text", "text": "on it"},
                 {"type": "tool_use", "id": "1", "name": "shell", "input": {"command": "ls"}},
                 {
@@ -256,8 +283,7 @@ def test_thinking_text_calls_and_usage() -> None:
     assert deltas == [ThinkingDelta(text="hm"), *(TextDelta(text=t) for t in "abc")]
     done = parser.build_message()
     assert done.message.parts == (
-        Thinking(text="hm", signature="SIG"),
-        RedactedThinking(data="ENC"),
+        Thinking(text="hm"),
         Text(text="ab"),
         ToolCall(id="t1", name="shell", arguments='{"command": "ls"}'),
         Text(text="c"),
@@ -268,6 +294,14 @@ def test_thinking_text_calls_and_usage() -> None:
     assert not done.is_cut
 
 
+def test_tokens_that_stay_in_the_cache_for_an_hour() -> None:
+    written = {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 30}
+    usage = {"cache_creation_input_tokens": 40, "cache_creation": written}
+    begin = {"type": "message_start", "message": {"usage": {"input_tokens": 5, **usage}}}
+    found = parse_answer(begin, *words(0, "x"), *ended()).usage
+    assert found == Usage(input_tokens=45, output_tokens=5, cache_write_tokens=40, cache_write_long_tokens=30)
+
+
 def test_a_whole_message_is_an_answer() -> None:
     usage = {"input_tokens": 7, "output_tokens": 3}
     content = [{"type": "thinking", "thinking": "hm", "signature": "S"}, {"type": "text", "text": "hi"}]
@@ -275,7 +309,8 @@ def test_a_whole_message_is_an_answer() -> None:
     parser = AnthropicStreamParser()
     assert parser.feed(event) == [ThinkingDelta(text="hm"), TextDelta(text="hi")]
     done = parser.build_message()
-    assert done.message.parts == (Thinking(text="hm", signature="S"), Text(text="hi"))
+    assert done.message.parts == (Thinking(text="hm"), Text(text="hi"))
+    assert done.message.verbatim == Verbatim(wire="messages", origin="", items=tuple(content))
     assert done.usage == Usage(input_tokens=7, output_tokens=3)
     assert parse_answer(event | {"stop_reason": "max_tokens"}).is_cut
 
@@ -290,16 +325,106 @@ def test_blocks_and_deltas_without_a_type() -> None:
         for key in ("content_block", "delta"):
             event.get(key, {}).pop("type", None)
     assert parse_answer(*events).message.parts == (
-        Thinking(text="hm", signature="S"),
+        Thinking(text="hm"),
         Text(text="hi"),
         ToolCall(id="a", name="f", arguments="{}"),
     )
 
 
-@pytest.mark.parametrize(("text", "signature"), [("hm", ""), ("", "S")])
-def test_thinking_without_text_or_signature_is_kept(text: str, signature: str) -> None:
-    done = whole(thought(0, text, signature), thought(1, "", ""), words(2, "hi"))
-    assert done.message.parts == (Thinking(text=text, signature=signature or None), Text(text="hi"))
+def give_back(done: MessageCompleted, origin: str = "", **how: bool) -> list[Any]:
+    """Return the blocks of an answer as they are sent again."""
+    sent = encode_message(done.message, None, origin, **how)
+    return list(json.loads(sent)["content"]) if sent else []
+
+
+@pytest.mark.parametrize(("text", "signature"), [("hm", ""), ("", "S"), ("", "")])
+def test_thinking_without_text_or_signature_returns_as_it_came(text: str, signature: str) -> None:
+    done = whole(thought(0, text, signature), words(1, "hi"))
+    assert done.message.text == "hi"
+    assert give_back(done) == [
+        {"type": "thinking", "thinking": text, "signature": signature},
+        {"type": "text", "text": "hi"},
+    ]
+
+
+CALLER = {"type": "code_execution_20260120", "tool_id": "s1"}
+RESULT = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"encrypted_content": "E", "url": "u"}]}
+
+
+def test_every_block_returns_as_it_came() -> None:
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    cited = [{"type": "citations_delta", "citation": {"url": "u"}}, {"type": "text_delta", "text": "b"}]
+    done = whole(
+        thought(0, "hm", "S"),
+        words(1, " \n"),
+        block(2, {"type": "redacted_thinking", "data": "E"}),
+        block(3, search, {"type": "input_json_delta", "partial_json": '{"query": "x"}'}),
+        block(4, RESULT),
+        block(5, {"type": "text", "text": "a", "citations": None}, *cited),
+        block(6, {"type": "new", "note": "N", "data": "x"}, {"type": "new_delta", "note": "o", "size": 1}),
+        block(
+            7,
+            {"type": "tool_use", "id": "t:1", "name": "shell", "input": {}, "caller": CALLER},
+            {"type": "input_json_delta", "partial_json": '{"command":  "ls", "x": 1.0}'},
+        ),
+        stop="tool_use",
+    )
+    assert [part.type for part in done.message.parts] == ["thinking", "text", "text", "tool_call"]
+    assert done.message.text == " \nab"
+    assert give_back(done) == [
+        {"type": "thinking", "thinking": "hm", "signature": "S"},
+        {"type": "text", "text": " \n"},
+        {"type": "redacted_thinking", "data": "E"},
+        {**search, "input": {"query": "x"}},
+        RESULT,
+        {"type": "text", "text": "ab", "citations": [{"url": "u"}]},
+        {"type": "new", "note": "No", "data": "x"},
+        {
+            "type": "tool_use",
+            "id": "t_1",
+            "name": "shell",
+            "caller": CALLER,
+            "input": {"command": "ls", "x": 1.0},
+        },
+    ]
+    assert b'"input":{"command":  "ls", "x": 1.0}' in encode_message(done.message)
+    assert [item["type"] for item in give_back(done, keeps_blanks=False)] == [
+        *("thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result", "text", "new", "tool_use")
+    ]
+
+
+def test_another_server_gets_no_thinking_and_no_foreign_block() -> None:
+    done = whole(thought(0, "hm", "S"), block(1, RESULT), words(2, "hi"), wish(3, "t1", "shell", "{}"))
+    assert [item["type"] for item in give_back(done, "elsewhere")] == ["text", "tool_use"]
+    assert json.loads(encode_message(done.message.strip_thinking({})))["content"] == give_back(done, "elsewhere")
+
+
+def test_a_call_returns_under_its_new_id() -> None:
+    done = whole(wish(0, "t1", "a", "{}"), wish(1, "t1", "b", "{}"), stop="tool_use")
+    parts = (done.message.tool_calls[0], done.message.tool_calls[1].model_copy(update={"id": "call_2"}))
+    changed = done.model_copy(update={"message": done.message.model_copy(update={"parts": parts})})
+    assert [(item["id"], item["name"]) for item in give_back(changed)] == [("t1", "a"), ("call_2", "b")]
+
+
+def test_what_is_left_of_a_cut_answer_is_valid() -> None:
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    done = whole(
+        thought(0, "hm", "S"),
+        words(1, "hi"),
+        block(2, search),
+        block(3, RESULT),
+        thought(4, "half a thou", ""),
+        block(5, search | {"id": "s2"}, {"type": "input_json_delta", "partial_json": '{"que'}),
+        wish(6, "t1", "shell", '{"comm'),
+        stop="max_tokens",
+    )
+    assert give_back(done) == [
+        {"type": "thinking", "thinking": "hm", "signature": "S"},
+        {"type": "text", "text": "hi"},
+        search,
+        RESULT,
+        {"type": "tool_use", "id": "t1", "name": "shell", "input": {"invalid_json": '{"comm'}},
+    ]
 
 
 @pytest.mark.parametrize("last", ["<", "<thi", "a <"])

@@ -26,7 +26,17 @@ from goose_like.providers.connection import is_lasting
 from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.retry import stream_with_retries
 from tests.loopback import Loopback, Response, raw, refusal, threaded
-from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, QUICK_RETRIES, REQUEST, Vendor, get_text, set_keys_only
+from tests.providers.vendors import (
+    ANTHROPIC,
+    KEY,
+    OPENAI,
+    QUICK_RETRIES,
+    REQUEST,
+    RESPONSES,
+    Vendor,
+    get_text,
+    set_keys_only,
+)
 from tests.providers.wire_faults import FAULTS, Fault
 
 
@@ -35,7 +45,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     set_keys_only(monkeypatch)
 
 
-@pytest.fixture(params=[OPENAI, ANTHROPIC], ids=lambda vendor: vendor.name)
+@pytest.fixture(params=[OPENAI, RESPONSES, ANTHROPIC], ids=lambda vendor: vendor.wire)
 def vendor(request: pytest.FixtureRequest) -> Vendor:
     assert isinstance(request.param, Vendor)
     return request.param
@@ -56,7 +66,7 @@ STREAMS: dict[str, Callable[[Vendor], Response]] = {
     "CR": lambda v: raw(v.whole("grüße 😀").replace(b"\n", b"\r")),
     "comments": lambda v: raw(b": ping\n\n" * 3, v.whole("grüße 😀"), b": bye\n\n"),
     "another content type": lambda v: raw(v.whole("grüße 😀"), kind="text/plain"),
-    "junk after the end": lambda v: raw(v.whole("grüße 😀"), v.done and b"data: {broken"),
+    "junk after the end": lambda v: raw(v.whole("grüße 😀"), v.done and b"data: {broken", broken="junk"),
     "other fields": lambda v: raw(b"retry: 5\nid: 7\n", v.whole("grüße 😀")),
     "gzip": lambda v: Response(200, {"content-encoding": "gzip"}, [gzip.compress(v.whole("grüße 😀"))]),
     "a length": lambda v: Response(200, {"content-length": str(len(v.whole("grüße 😀")))}, [v.whole("grüße 😀")]),
@@ -147,16 +157,20 @@ async def test_a_redirect_loop_ends_at_once(vendor: Vendor) -> None:
     assert not caught.value.is_retryable
 
 
+FOREIGN_PING = "only Anthropic documents an event `ping`"
+
+
 async def test_keep_alives_are_life(vendor: Vendor) -> None:
     pings = [b": still here\n\n", b'event: ping\ndata: {"type": "ping"}\n\n'] * 5
-    async with Loopback([raw(*pings, vendor.whole("hello"), pause_s=0.15)]) as server:
+    played = raw(*pings, vendor.whole("hello"), pause_s=0.15, broken=FOREIGN_PING)
+    async with Loopback([played]) as server:
         assert get_text(await vendor.ask(server.base_url, stall_s=1.2)) == "hello"
         assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("ping", [b": still here\n\n", b'event: ping\ndata: {"type": "ping"}\n\n'])
 async def test_keep_alives_without_end_stall(vendor: Vendor, ping: bytes) -> None:
-    async with Loopback([raw(*[ping] * 1000, pause_s=0.02), vendor.answer("hello")]) as server:
+    async with Loopback([raw(*[ping] * 1000, pause_s=0.02, broken=FOREIGN_PING), vendor.answer("hello")]) as server:
         deltas = await vendor.ask(server.base_url, stall_s=0.05)
     assert get_text(deltas) == "hello"
     retries = [delta.text for delta in deltas if isinstance(delta, Retrying)]
@@ -376,8 +390,8 @@ async def test_cancelling_passes(vendor: Vendor) -> None:
 
 def test_a_request_needs_no_sdk(vendor: Vendor) -> None:
     code = (
-        "import asyncio, sys; from tests.providers.vendors import OPENAI, ANTHROPIC, get_text; "
-        f"print(get_text(asyncio.run({vendor.name.upper()}.ask(sys.argv[1])))); "
+        "import asyncio, sys; from tests.providers.vendors import VENDORS, get_text; "
+        f"print(get_text(asyncio.run(VENDORS[{vendor.wire!r}].ask(sys.argv[1])))); "
         "sys.exit(' '.join({'openai', 'anthropic'} & {*sys.modules}) or 0)"
     )
     with threaded([vendor.answer("hello")]) as server:
@@ -400,6 +414,10 @@ async def _ask_with_sdk(vendor: Vendor, base_url: str) -> None:
         async with openai.AsyncOpenAI(base_url=base_url) as client:
             stream = await client.chat.completions.create(model="m1", messages=[], stream=True)
             assert [chunk async for chunk in stream]
+    elif vendor is RESPONSES:
+        async with openai.AsyncOpenAI(base_url=base_url) as client:
+            answer = await client.responses.create(model="m1", input="hi", stream=True)
+            assert [event async for event in answer]
     else:
         async with anthropic.AsyncAnthropic(base_url=base_url.removesuffix("/v1")) as other:
             events = await other.messages.create(model="m1", messages=[], max_tokens=9, stream=True)
@@ -410,7 +428,7 @@ async def test_the_vendors_sdk_sends_the_same_headers(vendor: Vendor, monkeypatc
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
     for name in ("OPENAI", "ANTHROPIC"):
-        monkeypatch.setenv(f"{name}_CUSTOM_HEADERS", "X-Team: blue\nX-Empty:\n\nno header")
+        monkeypatch.setenv(f"{name}_CUSTOM_HEADERS", "X-Team: blue\nX-Empty:\n\n")
     async with Loopback([vendor.answer("hello")] * 2) as server:
         await vendor.ask(server.base_url)
         await _ask_with_sdk(vendor, server.base_url)
@@ -422,6 +440,20 @@ async def test_the_vendors_sdk_sends_the_same_headers(vendor: Vendor, monkeypatc
     }
     assert ours.keys() - changing <= theirs.keys()
     assert ours["user-agent"].startswith("goose-like/")
+
+
+@pytest.mark.parametrize("line", ["sk-0123456789", ": sk-0123456789", "two words: sk-0123456789"])
+async def test_a_wrong_line_of_headers_is_named_and_not_quoted(
+    vendor: Vendor, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{vendor.name.upper()}_CUSTOM_HEADERS", f"X-Team: blue\n\n{line}")
+    async with Loopback([vendor.answer("hello")]) as server:
+        with pytest.raises(
+            ProfileError, match=rf"{vendor.name.upper()}_CUSTOM_HEADERS, line 3: .*NAME: VALUE"
+        ) as caught:
+            await vendor.ask(server.base_url)
+        assert server.requests == []
+    assert "sk-" not in str(caught.value)
 
 
 def _split_head(head: bytes) -> list[tuple[str, str]]:

@@ -59,7 +59,9 @@ def test_a_longer_history_only_adds(history: list[Message]) -> None:
     for end in range(len(history) + 1):
         plain = convert_request(Request("m", "be good", history[:end], (SHELL, CLOCK)))
         body = encoder.encode_request(plain)
-        assert body.startswith(before)
+        newest_roles = [message.role for message in plain.messages][-2:]
+        is_joined = newest_roles == ["user", "user"]
+        assert is_joined or body.startswith(before)
         before = body.removesuffix(b"]}")
 
 

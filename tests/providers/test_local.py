@@ -14,6 +14,7 @@ from goose_like.core.message import Message, Text
 from goose_like.core.tool import ToolSpec
 from goose_like.providers import local
 from goose_like.providers.base import Request
+from goose_like.providers.json_answer import answer_json
 from goose_like.providers.local import LocalProvider
 
 engine = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
@@ -97,6 +98,10 @@ async def test_real_answers(capfd, monkeypatch, tmp_path, home):
         assert "ls" in call.arguments
         assert "timeout_s" not in call.arguments
         assert called.usage.input_tokens > 20
+
+        counted = Request("", "", [Message.user("How many legs have a dog and a bird together?")])
+        schema = {"type": "object", "properties": {"legs": {"type": "integer"}}, "required": ["legs"]}
+        assert (await answer_json(provider, counted, schema)).keys() == {"legs"}
 
         cut = await answer(LocalProvider(choice(window=2048, max_output_tokens=8)), COUNT)
         assert cut.is_cut

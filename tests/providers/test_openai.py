@@ -9,11 +9,12 @@ import pytest
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta
-from goose_like.core.message import ToolCall, Usage
+from goose_like.core.message import Message, ToolCall, Usage
 from goose_like.providers.base import Delta, Request
-from goose_like.providers.http_provider import parse_retry_after_s
+from goose_like.providers.http_headers import parse_retry_after_s
 from goose_like.providers.openai import OpenAIProvider
-from tests.loopback import Loopback, Response, called, chunk, events, raw, refusal, said, sse, usage
+from goose_like.providers.responses_wire import ResponsesStreamParser
+from tests.loopback import CHUNK, Loopback, Response, called, chunk, events, raw, refusal, said, sse, usage
 from tests.providers.vendors import KEY, OPENAI, REQUEST, get_text, set_keys_only
 
 
@@ -89,6 +90,23 @@ async def test_constrained_tools_send_a_schema_and_no_tools() -> None:
     assert isinstance(body["response_format"]["json_schema"]["schema"], dict)
 
 
+@pytest.mark.parametrize(("cache", "options"), [(None, None), ("short", {"ttl": "30m"}), ("long", {"ttl": "12h"})])
+def test_the_life_of_the_cache(cache: Any, options: Any) -> None:
+    choice = ModelChoice(model="openai:gpt-6-sol", base_url="https://api.openai.com/v1", cache=cache)
+    body = json.loads(OpenAIProvider(choice)._encode_body(Request("gpt-6-sol", "s", [Message.user("x")])))
+    assert body.get("prompt_cache_options") == options
+
+
+def test_the_tokens_written_for_a_long_time() -> None:
+    details = {"cached_tokens": 1, "cache_write_tokens": 7, "cache_write_tokens_details": {"ttl_12h_tokens": 5}}
+    usage = {"input_tokens": 9, "output_tokens": 3, "input_tokens_details": details}
+    parser = ResponsesStreamParser()
+    parser.feed({"object": "response", "status": "completed", "output": [], "usage": usage})
+    assert parser.usage == Usage(
+        input_tokens=9, output_tokens=3, cache_read_tokens=1, cache_write_tokens=7, cache_write_long_tokens=5
+    )
+
+
 def test_the_cache_key_of_a_session() -> None:
     """Only OpenAI knows the field that sends requests to the machine with the cached prefix."""
     request = replace(REQUEST, session="s1")
@@ -102,25 +120,46 @@ def test_the_cache_key_of_a_session() -> None:
 @pytest.mark.parametrize(
     ("model", "extras"),
     [
-        ("gpt-6-sol", {"max_completion_tokens": 9, "reasoning_effort": "none"}),
-        ("gpt-5.6-luna", {"max_completion_tokens": 9, "reasoning_effort": "none"}),
-        ("gpt-5.4", {"max_completion_tokens": 9}),
+        ("gpt-6-sol", {"reasoning": {"summary": "auto"}}),
+        ("gpt-6.2-sol", {"reasoning": {"summary": "auto"}}),
+        ("gpt-5.5", {"reasoning": {"summary": "auto"}}),
+        ("gpt-4.1", {}),
+        ("unheard-of", {}),
     ],
 )
-def test_fields_only_for_openai_itself(model: str, extras: dict[str, Any]) -> None:
+def test_openai_itself_gets_the_responses_api(model: str, extras: dict[str, Any]) -> None:
     provider = OpenAIProvider(ModelChoice(model=f"openai:{model}", max_output_tokens=9))
+    assert provider.path == "/responses"
     body = json.loads(provider._encode_body(Request(model, "s", [], REQUEST.tools)))
-    assert {
-        key: body[key] for key in body if key not in ("model", "stream", "stream_options", "tools", "messages")
-    } == (extras)
+    assert body.pop("input") == [{"role": "developer", "content": "s"}]
+    (tool,) = body.pop("tools")
+    assert (tool["name"], tool["strict"]) == ("shell", False)
+    expected = {"model": model, "stream": True, "store": False, "include": ["reasoning.encrypted_content"]}
+    assert body == expected | {"max_output_tokens": 9} | extras
+
+
+@pytest.mark.parametrize(
+    ("choice", "path"),
+    [
+        ({"base_url": "https://api.openai.com/v1"}, "/responses"),
+        ({"base_url": "https://eu.api.openai.com/v1"}, "/responses"),
+        ({"base_url": "http://box:8080/v1"}, "/chat/completions"),
+        ({"base_url": "http://box:8080/v1", "wire": "responses"}, "/responses"),
+        ({"wire": "chat"}, "/chat/completions"),
+    ],
+)
+def test_the_server_or_the_profile_decides_about_the_wire(choice: dict[str, Any], path: str) -> None:
+    assert OpenAIProvider(ModelChoice(model="openai:m", **choice)).path == path
 
 
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
-        pytest.param(raw(events([{"choices": []}, *said("hi")])), "hi", id="empty choices"),
+        pytest.param(raw(events([{**CHUNK, "choices": []}, *said("hi")])), "hi", id="empty choices"),
         pytest.param(raw(events(said("hi"), is_done=False)), "hi", id="no [DONE]"),
-        pytest.param(raw(b'data: {"choices":\ndata: []}\n\n', events(said("hi"))), "hi", id="JSON over two data lines"),
+        pytest.param(
+            raw(events(said("hi")).replace(b', "choices"', b',\ndata: "choices"')), "hi", id="JSON over two data lines"
+        ),
     ],
 )
 async def test_complete_streams(response: Response, expected: str) -> None:

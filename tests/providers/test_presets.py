@@ -11,14 +11,16 @@ from goose_like.agent.build import build_exchange
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted
-from goose_like.core.message import Message, Thinking, ToolCall, ToolResult
+from goose_like.core.message import Message, Thinking, ToolCall, ToolResult, Verbatim
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolSpec
 from goose_like.providers import http_provider
 from goose_like.providers import registry as models
 from goose_like.providers.base import Request, SupportsProbe
 from goose_like.providers.presets import expand_variables, load_presets
+from goose_like.providers.prices import has_price
 from goose_like.providers.registry import find_provider_class, list_provider_names
+from tests.chat_types import check_body
 from tests.loopback import Loopback, Response, called, listed, raw, refusal, said, sse
 
 KEY = "sk-planted-1234567890"
@@ -146,12 +148,12 @@ def test_a_misspelt_provider_gets_the_nearest_name(own):
 
 def test_the_order_of_the_keys_that_decide(monkeypatch):
     assert list(list_provider_names())[:2] == ["anthropic", "openai"]
-    monkeypatch.setenv("XAI_API_KEY", "k")  # a preset without a lasting model name
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "k")  # the models have the names that the person gave them
     assert models._find_provider_with_key() is None
     monkeypatch.setenv("GROQ_API_KEY", "k")
     monkeypatch.setenv("MISTRAL_API_KEY", "k")
     strong, fast = models.choose_models(Profile())
-    assert (strong.model, fast.model) == ("mistral:mistral-large-latest", "mistral:mistral-small-latest")
+    assert (strong.model, fast.model) == ("mistral:mistral-medium-3-5", "mistral:mistral-small-latest")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert models._find_provider_with_key() == "openai"
 
@@ -193,7 +195,7 @@ async def test_mistral_gets_no_stream_options(monkeypatch):
     assert body["stream"] is True
 
 
-async def test_calls_go_back_to_google_signed(monkeypatch):
+async def test_calls_of_other_models_go_to_google_with_a_text_for_their_signature(monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     call = ToolCall(id="1", name="shell", arguments="{}")
     result = Message(role="tool", parts=(ToolResult(call_id="1", output="done"),))
@@ -204,25 +206,100 @@ async def test_calls_go_back_to_google_signed(monkeypatch):
     assert back["function"] == {"name": "shell", "arguments": "{}"}
 
 
-async def test_thinking_goes_back_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_thinking_of_another_vendor_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
     monkeypatch.setenv("GROQ_API_KEY", KEY)
     call = ToolCall(id="1", name="shell", arguments="{}")
+    thought = Verbatim(wire="chat", origin="elsewhere.example", items=({"reasoning": "look"},))
     history = [
         Message.user("go"),
-        Message(role="assistant", parts=(Thinking(text="first "), Thinking(text="look"), call)),
-        Message(role="tool", parts=(ToolResult(call_id="1", output="x"),)),
-        Message(role="assistant", parts=(call,)),
+        Message(role="assistant", parts=(Thinking(text="look"), call), verbatim=thought),
         Message(role="tool", parts=(ToolResult(call_id="1", output="x"),)),
         Message.assistant("so"),
         Message.user("and?"),
     ]
     request = Request("m1", "", history)
     _, body = await capture_request("deepseek", request)
-    thought = [entry.get("reasoning_content") for entry in body["messages"] if entry["role"] == "assistant"]
-    assert thought == ["first look", " ", None]
-    assert not any("reasoning_content" in entry for entry in body["messages"] if entry["role"] != "assistant")
-    assert "look" not in json.dumps((await capture_request("groq", request))[1])
+    thoughts = [entry.get("reasoning_content") for entry in body["messages"]]
+    # DeepSeek refuses calls without any thinking before them.
+    assert thoughts == [None, " ", None, None, None]
+    for name in ("deepseek", "groq"):
+        assert "look" not in json.dumps((await capture_request(name, request))[1])
+
+
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        ("openai:m", "prompt_cache_key"),
+        ("azure:m", "prompt_cache_key"),
+        ("xai:m", "prompt_cache_key"),
+        ("mistral:m", "prompt_cache_key"),
+        ("openrouter:m", "session_id"),
+        ("groq:m", None),
+        ("vllm:m", None),
+    ],
+)
+def test_the_key_of_a_session(monkeypatch: pytest.MonkeyPatch, model: str, key: str | None) -> None:
+    body = encode(monkeypatch, model, session="s-1")
+    assert [name for name, value in body.items() if value == "s-1"] == ([key] if key else [])
+    assert "s-1" not in encode(monkeypatch, model).values()
+
+
+def encode(monkeypatch: pytest.MonkeyPatch, model: str, session: str = "", **choice: Any) -> dict[str, Any]:
+    """Return the body of a request to a vendor's own server, which is not sent."""
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "mine.openai.azure.com")
+    chosen = ModelChoice(model=model, **choice)
+    provider: Any = find_provider_class(chosen.provider)(chosen)
+    body: dict[str, Any] = json.loads(
+        provider._encode_body(Request(chosen.name, "", REQUEST.messages, session=session))
+    )
+    if "messages" in body:
+        check_body(body, {"session_id", "cache_control", "reasoning", "thinking"})
+    return body
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "keys"),
+    [
+        ("xai:grok-4.7", None, {"reasoning": {"summary": "auto", "effort": "high"}}),
+        ("xai:grok-4.7", "low", {"reasoning": {"summary": "auto", "effort": "low"}}),
+        ("xai:grok-code-fast-1", None, {}),
+        ("mistral:mistral-medium-3-5", None, {"reasoning_effort": "high"}),
+        ("mistral:mistral-medium-3-5", "none", {"reasoning_effort": "none"}),
+        ("mistral:codestral", None, {}),
+        ("deepseek:deepseek-flash", None, {}),
+        ("deepseek:deepseek-flash", "max", {"reasoning_effort": "max"}),
+        ("deepseek:deepseek-flash", "none", {"thinking": {"type": "disabled"}}),
+        ("openrouter:x/y", "high", {"reasoning": {"effort": "high"}}),
+    ],
+)
+def test_the_effort_as_each_vendor_wants_it(
+    monkeypatch: pytest.MonkeyPatch, model: str, effort: str | None, keys: dict[str, Any]
+) -> None:
+    body = encode(monkeypatch, model, effort=effort)
+    assert {key: value for key, value in body.items() if key in ("reasoning", "reasoning_effort", "thinking")} == keys
+
+
+@pytest.mark.parametrize(
+    ("model", "is_marked"),
+    [("anthropic/claude-opus-5.5", True), ("~anthropic/claude-sonnet-latest", True), ("openai/gpt-6-sol", False)],
+)
+def test_claude_behind_openrouter_caches(monkeypatch: pytest.MonkeyPatch, model: str, is_marked: bool) -> None:
+    body = encode(monkeypatch, f"openrouter:{model}")
+    assert body.get("cache_control") == ({"type": "ephemeral"} if is_marked else None)
+
+
+def test_the_longest_silence() -> None:
+    for model, own_s, expected_s in (("xai:m", None, 900), ("xai:m", 5, 5), ("groq:m", None, 120)):
+        choice = ModelChoice(model=model, stall_s=own_s)
+        provider: Any = find_provider_class(choice.provider)(choice)
+        assert provider._stall_s == expected_s
+
+
+def test_the_default_models_are_known() -> None:
+    for preset in load_presets().values():
+        for name in filter(None, (preset.processor, preset.accelerator)):
+            assert has_price(f"{preset.name}:{name}"), name
 
 
 async def test_a_preset_of_the_user(own, monkeypatch):
@@ -303,11 +380,12 @@ def test_a_shipped_preset_is_changed_key_by_key(own):
         ("a:\n  base_url: http://x\n  output_limit: tokens", "line 3: output_limit: expected 'max_tokens' or"),
         (f"a:\n  base_url: http://x\n  key_variable: {KEY}", "line 3: key_variable: this is the name of the variable"),
         ("a:\n  base_url: http://x\n  key_variable: MY_THING", "line 3: key_variable: .* ends with _API_KEY or _TOKEN"),
+        ("a:\n  base_url: http://x\n  bodies: {'[': {}}", r"line 3: bodies: '\[' is no pattern"),
         ("openai:\n  base_url: http://x", "line 2: an installed provider is called 'openai'"),
         ("a b:\n  base_url: http://x", "'a b' is no name"),
         (f"a: {KEY}", "'a' is no mapping"),
         ("- a", "maps names to servers"),
-        ("a: [", r"providers\.yaml, line 1: this is no valid YAML"),
+        ("a: [", r"providers\.yaml, line 1: this is not valid YAML"),
     ],
 )
 def test_errors_in_a_preset(own, text, words):
@@ -364,7 +442,7 @@ async def test_lists_of_other_servers(monkeypatch):
     ("response", "kind", "words"),
     [
         (refusal(401, f"no such key {KEY}"), CredentialError, "the server wants a valid API key.*GROQ_API_KEY"),
-        (refusal(403), CredentialError, "the server wants a valid API key"),
+        (refusal(403), CredentialError, "access was refused"),
         (refusal(404), ModelUnavailableError, "has nothing at /v1/models"),
         (
             Response(302, {"location": "http://127.0.0.1:1/", "content-length": "0"}),

@@ -25,6 +25,18 @@ def test_a_known_model_has_its_price_and_the_others_none():
         assert compute_cost_usd({unknown: Usage()}) == 0.0
 
 
+def test_each_kind_of_cached_token_has_its_price():
+    def price(**counts):
+        usage = Usage(input_tokens=1_000_000, **counts)
+        return compute_cost_usd({"anthropic:claude-opus-5-5": usage})
+
+    plain = price()
+    assert price(cache_read_tokens=1_000_000) == pytest.approx(plain / 20)
+    assert price(cache_write_tokens=1_000_000) == pytest.approx(1.25 * plain)
+    assert price(cache_write_tokens=1_000_000, cache_write_long_tokens=1_000_000) == pytest.approx(2 * plain)
+    assert price(cache_write_tokens=1_000_000, cache_write_long_tokens=400_000) == pytest.approx(1.55 * plain)
+
+
 def test_a_preset_of_the_user(home):
     (home / "config").mkdir(parents=True)
     file = home / "config/providers.yaml"

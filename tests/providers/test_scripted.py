@@ -150,7 +150,7 @@ async def test_expect(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("- text: [", "line 1: this is no valid YAML"),
+        ("- text: [", "line 1: this is not valid YAML"),
         ("text: hello", "line 1: the script: expected a list, not {'text': 'hello'}"),
         ("", "the script: expected a list"),
         ("- text: hello\n- txt: hello", "line 2: unknown key '1.txt'; did you mean 'text'?"),

@@ -8,14 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goose_like.agent.tool_call import call_tool
+from goose_like.config.profile import ModelChoice
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Thinking, ToolCall
 from goose_like.core.tool import ToolSpec
-from goose_like.providers.anthropic_wire import AnthropicStreamParser
 from goose_like.providers.base import Delta, StreamParser
+from goose_like.providers.call_notations import UNREADABLE_CALL
+from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.openai_wire import OpenAIStreamParser
-from goose_like.providers.text_markup import UNREADABLE_CALL, TaggedCallParser
-from tests.providers.vendors import ANTHROPIC, OPENAI, Vendor
+from goose_like.providers.registry import find_provider_class
+from goose_like.providers.text_markup import TaggedCallParser
+from tests.loopback import Loopback, raw
+from tests.providers.vendors import ANTHROPIC, OPENAI, REQUEST, RESPONSES, Vendor
+from tests.responses_events import stream
 
 TOOLS = [
     ToolSpec(
@@ -24,13 +29,11 @@ TOOLS = [
         {"type": "object", "properties": {"command": {"type": "string"}, "limit": {"type": "integer"}}},
     )
 ]
-VENDORS = pytest.mark.parametrize("vendor", [OPENAI, ANTHROPIC], ids=lambda vendor: vendor.name)
 
 
-def parse(vendor: Vendor, *pieces: str, stop: str = "") -> tuple[list[Delta], MessageCompleted]:
-    wire: StreamParser = OpenAIStreamParser() if vendor is OPENAI else AnthropicStreamParser()
-    parser = TaggedCallParser.create(wire, TOOLS)
-    events = [*vendor.first, *vendor.said(*pieces), *vendor.last(stop or vendor.stop)]
+def parse(*pieces: str, stop: str = OPENAI.stop) -> tuple[list[Delta], MessageCompleted]:
+    parser = TaggedCallParser.create(OpenAIStreamParser(), TOOLS)
+    events = [*OPENAI.said(*pieces), *OPENAI.last(stop)]
     return [delta for event in events for delta in parser.feed(event)], parser.build_message()
 
 
@@ -63,21 +66,17 @@ THINKING = [
 ]
 
 
-@VENDORS
 @pytest.mark.parametrize(("text", "thinking", "answer"), THINKING)
 @given(places=st.lists(st.integers(0, 50), max_size=6))
-def test_a_block_of_thinking_at_the_start(
-    vendor: Vendor, text: str, thinking: str, answer: str, places: list[int]
-) -> None:
-    deltas, done = parse(vendor, *split_at(text, places))
+def test_a_block_of_thinking_at_the_start(text: str, thinking: str, answer: str, places: list[int]) -> None:
+    deltas, done = parse(*split_at(text, places))
     assert (done.message.text, read_thinking(done)) == (answer, thinking)
     assert answer.startswith(join(deltas))
     assert join(deltas, ThinkingDelta) == thinking
 
 
-@VENDORS
-def test_thinking_without_its_opening_tag(vendor: Vendor) -> None:
-    _, done = parse(vendor, "hm\n", "</think>", "\n\nFive.")
+def test_thinking_without_its_opening_tag() -> None:
+    _, done = parse("hm\n", "</think>", "\n\nFive.")
     assert (done.message.text, read_thinking(done)) == ("Five.", "hm\n")
 
 
@@ -110,19 +109,17 @@ CALLS = [
 ]
 
 
-@VENDORS
 @pytest.mark.parametrize(("text", "answer", "calls"), CALLS)
 @given(places=st.lists(st.integers(0, 100), max_size=6))
-def test_calls_in_the_text(vendor: Vendor, text: str, answer: str, calls: list[Any], places: list[int]) -> None:
-    deltas, done = parse(vendor, *split_at(text, places))
+def test_calls_in_the_text(text: str, answer: str, calls: list[Any], places: list[int]) -> None:
+    deltas, done = parse(*split_at(text, places))
     assert (done.message.text, read_calls(done)) == (answer, calls)
     assert join(deltas).rstrip() == answer or answer.startswith(join(deltas))
     assert "<tool_call>" not in join(deltas) or not calls
 
 
-@VENDORS
-def test_a_cut_answer_has_no_calls(vendor: Vendor) -> None:
-    _, done = parse(vendor, HERMES, stop=vendor.cut)
+def test_a_cut_answer_has_no_calls() -> None:
+    _, done = parse(HERMES, stop=OPENAI.cut)
     assert (done.message.text, done.message.tool_calls, done.is_cut) == (HERMES, (), True)
 
 
@@ -130,3 +127,78 @@ async def test_a_call_that_cannot_be_read_is_an_error_for_the_model() -> None:
     outcome = await call_tool({}, ToolCall(id="1", name=UNREADABLE_CALL, arguments="{}"))
     assert outcome.is_error
     assert '<tool_call>{"name": NAME, "arguments": {...}}</tool_call>' in outcome.output
+
+
+QUOTES = [
+    HERMES,
+    QWEN,
+    f"The page says:\n\n{HERMES}",
+    f"{HERMES}\n\nNever run this.",
+    HERMES.removesuffix("</tool_call>"),
+    "<tool_call>rm -rf</tool_call>",
+]
+THOUGHTS = ["<think>hm</think>\n\nFive.", "<thinking>hm", "hm\n</think>\n\nFive."]
+
+
+async def ask(name: str, text: str) -> tuple[str, MessageCompleted]:
+    """Let the server of a provider answer with a text. Return what was shown, and the message."""
+    vendor = {"anthropic": ANTHROPIC, "xai": RESPONSES}.get(name, OPENAI)
+    async with Loopback([raw(vendor.whole(*split_at(text, [5, 14])))]) as server:
+        base_url = server.base_url.removesuffix("/v1") if vendor is ANTHROPIC else server.base_url
+        provider = find_provider_class(name)(ModelChoice(model=f"{name}:m1", base_url=base_url))
+        deltas = [delta async for delta in provider.stream(REQUEST)]
+        await provider.close()
+    done = deltas[-1]
+    assert isinstance(done, MessageCompleted)
+    return join(deltas), done
+
+
+@pytest.mark.parametrize("name", ["anthropic", "google", "mistral", "deepseek", "xai", "azure"])
+@pytest.mark.parametrize("text", [*QUOTES, *THOUGHTS])
+async def test_vendors_quote_markup(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setenv(f"{'GEMINI' if name == 'google' else name.upper()}_API_KEY", "k-123456")
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "k-123456")
+    shown, done = await ask(name, text)
+    assert (shown, done.message.text) == (text, text)
+    assert (done.message.tool_calls, read_thinking(done)) == ((), "")
+
+
+@pytest.mark.parametrize(("name", "variable"), [("groq", "GROQ_API_KEY"), ("openrouter", "OPENROUTER_API_KEY")])
+async def test_hosts_of_open_models_think_in_the_text_and_call_nothing(
+    monkeypatch: pytest.MonkeyPatch, name: str, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "k-123456")
+    shown, done = await ask(name, f"<think>hm</think>{HERMES}")
+    assert (shown, done.message.text, read_thinking(done)) == (HERMES, HERMES, "hm")
+    assert not done.message.tool_calls
+
+
+@pytest.mark.parametrize("name", ["openai", "ollama", "lmstudio", "vllm", "llama-server"])
+async def test_own_servers_call_in_the_text(name: str) -> None:
+    _, done = await ask(name, f"I look.\n{HERMES}")
+    assert (done.message.text, read_calls(done)) == ("I look.", [LS])
+
+
+@pytest.mark.parametrize("host", ["api.openai.com", "eu.api.openai.com"])
+@pytest.mark.parametrize("text", [*QUOTES, *THOUGHTS])
+def test_openai_quotes_markup(host: str, text: str) -> None:
+    for vendor in (OPENAI, RESPONSES):
+        wire = {"wire": vendor.wire}
+        choice = ModelChoice.model_validate({"model": "openai:m1", "base_url": f"https://{host}/v1", **wire})
+        _check_quoted(OpenAIProvider(choice)._create_parser(REQUEST), vendor, text)
+
+
+def _check_quoted(parser: StreamParser, vendor: Vendor, text: str) -> None:
+    if vendor is RESPONSES:
+        events = stream(vendor.said(text))
+    else:
+        events = [*vendor.said(text), *vendor.last(vendor.stop)]
+    deltas = [delta for event in events for delta in parser.feed(event)]
+    done = parser.build_message()
+    assert (join(deltas), done.message.text, done.message.tool_calls) == (text, text, ())
+
+
+def test_openai_needs_no_calls_in_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k-123456")
+    choice = ModelChoice(model="openai:m1", base_url="https://api.openai.com/v1", tools="constrained")
+    assert "remove `tools: constrained`" in str(OpenAIProvider.find_setup_error(choice))

@@ -10,25 +10,26 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta
-from goose_like.core.message import Message, Text, Thinking, ToolCall
+from goose_like.core.message import Message, Text, Thinking, ToolCall, Verbatim
 from goose_like.providers.retry import stream_with_retries
 from tests.loopback import Loopback, Response, called, chunk, ended, raw, started, thought, usage, wish, words
-from tests.providers.vendors import ANTHROPIC, OPENAI, QUICK_RETRIES, REQUEST, Vendor, set_keys_only
+from tests.providers.vendors import ANTHROPIC, OPENAI, QUICK_RETRIES, REQUEST, RESPONSES, VENDORS, Vendor, set_keys_only
+from tests.responses_events import call, reason, speak, stream
 
-VENDORS = pytest.mark.parametrize("vendor", [OPENAI, ANTHROPIC], ids=lambda vendor: vendor.name)
+WIRES = pytest.mark.parametrize("vendor", VENDORS.values(), ids=lambda vendor: vendor.wire)
 
 PING = {"type": "ping"}
 PIECES = ("gr", "üße ", "😀\n<b>", ' "data: \\')
 CALLS = (("11", '{"command":"ls"}'), ("12", '{"command":"pwd"}'))
 PARTS = (Text(text="".join(PIECES)), *(ToolCall(id=id_, name="shell", arguments=text) for id_, text in CALLS))
 EVENTS: Mapping[str, Sequence[Any]] = {
-    "openai": [
+    "chat": [
         chunk({"role": "assistant", "content": ""}),
         chunk({"reasoning_content": "hm"}),
         *(chunk({"content": piece}) for piece in PIECES),
@@ -39,7 +40,7 @@ EVENTS: Mapping[str, Sequence[Any]] = {
         chunk(finish="tool_calls"),
         usage(),
     ],
-    "anthropic": [
+    "messages": [
         started(),
         PING,
         *thought(0, "hm", "SIG"),
@@ -48,11 +49,39 @@ EVENTS: Mapping[str, Sequence[Any]] = {
         *wish(3, "12", "shell", CALLS[1][1]),
         *ended("tool_use"),
     ],
+    "responses": stream(
+        reason(0, "rs_1", "hm", encrypted="SECRET"),
+        speak(1, "msg_1", *PIECES, phase="commentary"),
+        call(2, "fc_1", "11", "shell", CALLS[0][1][:9], CALLS[0][1][9:]),
+        call(3, "fc_2", "12", "shell", CALLS[1][1]),
+    ),
 }
-EVENTS["openai"][-3]["choices"][0]["delta"]["tool_calls"][0]["index"] = 1
+EVENTS["chat"][-3]["choices"][0]["delta"]["tool_calls"][0]["index"] = 1
 ANSWERS = {
-    "openai": Message(role="assistant", parts=(Thinking(text="hm"), *PARTS)),
-    "anthropic": Message(role="assistant", parts=(Thinking(text="hm", signature="SIG"), *PARTS)),
+    "chat": Message(
+        role="assistant",
+        parts=(Thinking(text="hm"), *PARTS),
+        verbatim=Verbatim(wire="chat", origin="127.0.0.1", items=({"reasoning_content": "hm"},)),
+    ),
+    "responses": Message(
+        role="assistant",
+        parts=(Thinking(text="hm"), *PARTS),
+        verbatim=Verbatim(wire="responses", origin="127.0.0.1", items=EVENTS["responses"][-1]["response"]["output"]),
+    ),
+    "messages": Message(
+        role="assistant",
+        parts=(Thinking(text="hm"), *PARTS),
+        verbatim=Verbatim(
+            wire="messages",
+            origin="127.0.0.1",
+            items=(
+                {"type": "thinking", "thinking": "hm", "signature": "SIG"},
+                {"type": "text", "text": "".join(PIECES)},
+                {"type": "tool_use", "id": "11", "name": "shell"},
+                {"type": "tool_use", "id": "12", "name": "shell"},
+            ),
+        ),
+    ),
 }
 
 
@@ -88,7 +117,7 @@ class Wire:
         is_timed: bool = False,  # a busy machine may be silent, too
         has_ids: bool = True,
     ) -> None:
-        self.server.play(fault, self.good)
+        self.server.play(replace(fault, broken="the fault"), self.good)
         deltas = []
         async with asyncio.timeout(60):
             async for delta in stream_with_retries(self.provider, REQUEST, QUICK_RETRIES):
@@ -100,7 +129,7 @@ class Wire:
                     deltas.append(delta)
         done = deltas[-1]
         assert isinstance(done, MessageCompleted)
-        found, expected = done.message, ANSWERS[self.vendor.name]
+        found, expected = done.message, ANSWERS[self.vendor.wire]
         if not has_ids:
             found, expected = (remove_ids(message) for message in (found, expected))
         assert found == expected, point
@@ -118,11 +147,11 @@ async def connect(vendor: Vendor, stall_s: float = 50) -> AsyncGenerator[Wire, N
 
 def remove_ids(message: Message) -> Message:
     parts = (part.model_copy(update={"id": ""}) if isinstance(part, ToolCall) else part for part in message.parts)
-    return message.model_copy(update={"parts": tuple(parts)})
+    return message.model_copy(update={"parts": tuple(parts), "verbatim": None})
 
 
 def encode(vendor: Vendor, events: Sequence[Any] | None = None) -> bytes:
-    return vendor.encode(EVENTS[vendor.name] if events is None else events) + vendor.done
+    return vendor.encode(EVENTS[vendor.wire] if events is None else events) + vendor.done
 
 
 # --- bytes
@@ -158,7 +187,7 @@ def _points(body: bytes, step: int) -> list[int]:
     return sorted({*range(0, len(body), step), *(range(len(body) - 3, len(body) + 1) if step > 1 else [len(body)])})
 
 
-@VENDORS
+@WIRES
 @pytest.mark.parametrize("name", [*HARMLESS, *HARMFUL])
 async def test_a_fault_at_a_byte(vendor: Vendor, name: str, step: int) -> None:
     body = encode(vendor)
@@ -167,7 +196,7 @@ async def test_a_fault_at_a_byte(vendor: Vendor, name: str, step: int) -> None:
             await wire.check((HARMLESS | HARMFUL)[name](body, at), at, is_harmless=name in HARMLESS)
 
 
-@VENDORS
+@WIRES
 async def test_silence_at_a_byte(vendor: Vendor, step: int) -> None:
     body = encode(vendor)
     async with connect(vendor, stall_s=0.1) as wire:
@@ -188,37 +217,42 @@ def _whole_answer(vendor: Vendor) -> bytes:
         {"type": "text", "text": texts["content"]},
         *({"type": "tool_use", "id": id_, "name": "shell", "input": json.loads(text)} for id_, text in CALLS),
     ]
-    message = {"type": "message", "role": "assistant", "content": blocks, "stop_reason": "tool_use", "usage": {}}
-    document = {"object": "chat.completion", "choices": [choice]} if vendor is OPENAI else message
-    return json.dumps(document, indent=1).encode()
+    documents = {
+        "chat": {"object": "chat.completion", "choices": [choice]},
+        "messages": {"type": "message", "role": "assistant", "content": blocks, "stop_reason": "tool_use", "usage": {}},
+        "responses": EVENTS["responses"][-1]["response"],
+    }
+    return json.dumps(documents[vendor.wire], indent=1).encode()
 
 
 def _without_end(vendor: Vendor) -> bytes:
     """Encode the answer without its finish reason, or stop reason."""
-    events = json.loads(json.dumps(EVENTS[vendor.name]))
+    events = json.loads(json.dumps(EVENTS[vendor.wire]))
     if vendor is OPENAI:
         events[-2]["choices"][0]["finish_reason"] = None
+    elif vendor is RESPONSES:
+        events[-1]["response"]["status"] = None
     else:
         events[-2]["delta"]["stop_reason"] = None
     return encode(vendor, events)
 
 
 VARIANTS: dict[str, Callable[[Vendor], bytes]] = {
-    "BOM": lambda v: b"\xef\xbb\xbf" + encode(v, EVENTS[v.name][v is OPENAI :]),  # before a chunk with content
+    "BOM": lambda v: b"\xef\xbb\xbf" + encode(v, EVENTS[v.wire][v is OPENAI :]),  # before a chunk with content
     "CRLF": lambda v: encode(v).replace(b"\n", b"\r\n"),
     "CR": lambda v: encode(v).replace(b"\n", b"\r"),
     "no space": lambda v: encode(v).replace(b"data: {", b"data:{").replace(b"data: [D", b"data:[D"),
     "no names": lambda v: b"".join(line for line in encode(v).splitlines(True) if not line.startswith(b"event:")),
     "no empty lines": lambda v: encode(v).replace(b"\n\n", b"\n"),
     "no last line end": lambda v: encode(v).rstrip(b"\n"),
-    "no end mark": lambda v: v.encode(EVENTS[v.name][: None if v is OPENAI else -1]),
+    "no end mark": lambda v: v.encode(EVENTS[v.wire][: -1 if v is ANTHROPIC else None]),
     "no finish reason": _without_end,
     "comments": lambda v: b": ping\n\n" + encode(v).replace(b"\n", b"\n: ping\n"),
     "no stream": _whole_answer,
 }
 
 
-@VENDORS
+@WIRES
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("name", ["split", "cut"])
 async def test_another_stream_at_a_byte(vendor: Vendor, variant: str, name: str, step: int) -> None:
@@ -229,7 +263,7 @@ async def test_another_stream_at_a_byte(vendor: Vendor, variant: str, name: str,
             await wire.check((HARMLESS | HARMFUL)[name](body, at), at, is_harmless=is_harmless)
 
 
-@VENDORS
+@WIRES
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/json", "text/html", "application/x-ndjson", "\xff"])
 async def test_another_content_type(vendor: Vendor, kind: str) -> None:
     async with connect(vendor) as wire:
@@ -258,25 +292,25 @@ EXTRAS = {
 HARMFUL_EXTRAS = {"broken JSON", "no UTF-8", "a list", "a number", "an error", "a page"}
 
 
-@VENDORS
+@WIRES
 @pytest.mark.parametrize("extra", EXTRAS)
 async def test_an_extra_event(vendor: Vendor, extra: str) -> None:
-    events = EVENTS[vendor.name]
+    events = EVENTS[vendor.wire]
     async with connect(vendor) as wire:
         for at in range(len(events) + 1):
             body = vendor.encode(events[:at]) + EXTRAS[extra] + vendor.encode(events[at:]) + vendor.done
             await wire.check(raw(body), at, is_harmless=extra not in HARMFUL_EXTRAS)
 
 
-@VENDORS
+@WIRES
 async def test_an_event_twice(vendor: Vendor) -> None:
     """An event twice is the same event, where the wire format can tell: a piece of text is one more piece."""
-    events = EVENTS[vendor.name]
+    events = EVENTS[vendor.wire]
     async with connect(vendor) as wire:
         for at, event in enumerate(events):
             text = json.dumps(event)
             is_piece = "content_block_delta" in text or (
-                '"id"' not in text and ('content": "' in text or "argum" in text)
+                '"id": "1' not in text and ('content": "' in text or "argum" in text)
             )
             if not is_piece or '"content": ""' in text:
                 await wire.check(raw(encode(vendor, [*events[: at + 1], event, *events[at + 1 :]])), at)
@@ -291,10 +325,18 @@ def _walk(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from _walk(node[key], (*path, key))
 
 
+def _is_kept_as_it_comes(path: tuple[Any, ...]) -> bool:
+    """Return whether a value belongs to an item of a response that nobody reads before the server gets it back."""
+    is_in_item = bool({"item", "output"} & set(path))
+    return is_in_item and path[-1] not in ("call_id", "name", "arguments", "text")
+
+
 def _change(vendor: Vendor, change: Callable[[Any, Any], bool]) -> Iterator[tuple[tuple[Any, ...], bytes]]:
     """Yield each place in the answer, and the answer after `change(holder, key)` has changed the place."""
-    events = EVENTS[vendor.name]
+    events = EVENTS[vendor.wire]
     for path in _walk(events):
+        if vendor is RESPONSES and _is_kept_as_it_comes(path):
+            continue
         copy = json.loads(json.dumps(events))
         holder = copy
         for key in path[:-1]:
@@ -307,7 +349,7 @@ def _encode_renamed(vendor: Vendor, events: Sequence[Any]) -> bytes:
     """Encode changed events under their own names."""
     if vendor is OPENAI:
         return encode(vendor, events)
-    named = zip(EVENTS[vendor.name], events, strict=True)
+    named = zip(EVENTS[vendor.wire], events, strict=True)
     return "".join(f"event: {old['type']}\ndata: {json.dumps(new)}\n\n" for old, new in named).encode()
 
 
@@ -323,7 +365,7 @@ def _loosen(holder: Any, key: Any) -> bool:
     """Write numbers as texts, and ids as numbers."""
     if type(holder[key]) is int:
         holder[key] = str(holder[key])
-    elif key == "id":
+    elif key == "id" and holder[key].isdigit():
         holder[key] = int(holder[key])
     return key == "id" or str(holder[key]).isdigit()
 
@@ -345,7 +387,7 @@ def _remove(holder: Any, key: Any) -> bool:
 
 
 def _nullify(holder: Any, key: Any) -> bool:
-    if holder == EVENTS["openai"][-2]["choices"][0] and key == "finish_reason":
+    if holder == EVENTS["chat"][-2]["choices"][0] and key == "finish_reason":
         return False
     is_removable = isinstance(holder, dict) and _remove(dict(holder), key)
     if is_removable:
@@ -364,16 +406,17 @@ CHANGES: dict[str, Callable[[Any, Any], bool]] = {
 HARMLESS_CHANGES = {"a float", "a loose type"}
 
 
-@VENDORS
+@WIRES
 @pytest.mark.parametrize("name", CHANGES)
 async def test_another_value(vendor: Vendor, name: str) -> None:
     async with connect(vendor) as wire:
         for path, body in _change(vendor, CHANGES[name]):
-            await wire.check(raw(body), path, is_harmless=name in HARMLESS_CHANGES, has_ids="id" not in path)
+            has_ids = path[-1] not in ("id", "call_id")
+            await wire.check(raw(body), path, is_harmless=name in HARMLESS_CHANGES, has_ids=has_ids)
 
 
 def test_the_answer_has_every_kind_of_event() -> None:
-    kinds = {event["type"] for event in EVENTS["anthropic"]}
+    kinds = {event["type"] for event in EVENTS["messages"]}
     assert kinds == {"message_start", "ping", *(f"content_block_{part}" for part in ("start", "delta", "stop"))} | {
         "message_delta",
         "message_stop",

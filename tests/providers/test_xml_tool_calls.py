@@ -1,16 +1,21 @@
 """Tests of tool calls as XML tags: the instructions, the grammar, and the parser with answers cut anywhere."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from goose_like_toolkits.code.toolkit import CodeToolkit
+from goose_like_toolkits.developer.toolkit import DeveloperToolkit
+from goose_like_toolkits.openbb.toolkit import OpenBBToolkit
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta
+from goose_like.core.example import Example, ExampleCall
 from goose_like.core.message import Message, ToolCall, ToolResult
-from goose_like.core.tool import ToolSpec
+from goose_like.core.tool import ToolSpec, make_tool
 from goose_like.providers.base import Request
 from goose_like.providers.json_tool_calls import TextCallParser, convert_request
 from goose_like.providers.xml_tool_calls import XmlCallFormat, build_grammar, list_stop_texts, select_examples
@@ -22,10 +27,12 @@ def spec(name: str, **fields: dict[str, Any]) -> ToolSpec:
 
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
-SHELL, WRITE = spec("shell", command=TEXT), spec("write_file", path=TEXT, content=TEXT)
+SHELL = spec("shell", command=TEXT)
+WRITE = replace(spec("write_file", path=TEXT, content=TEXT), has_long_arguments=True)
 CLOCK, COUNT = spec("clock"), spec("count", word=TEXT, times=NUMBER)
 TOOLS = (SHELL, WRITE, CLOCK, COUNT)
 TAGS = XmlCallFormat(TOOLS)
+SHIPPED = (DeveloperToolkit.examples, CodeToolkit.examples, OpenBBToolkit.examples)
 
 
 def parse_answer(text: str, reason: str = "stop") -> tuple[MessageCompleted, str]:
@@ -127,16 +134,26 @@ def test_the_model_reads_each_tool_and_the_examples():
 
 
 def test_examples_are_shown_only_with_their_tools():
-    assert select_examples(TOOLS)
-    assert select_examples([SHELL]) == select_examples([]) == ()
+    assert select_examples(SHIPPED, TOOLS)
+    assert select_examples(SHIPPED, [SHELL]) == select_examples(SHIPPED, []) == select_examples([], TOOLS) == ()
+    own = [Example("What time is it?", (ExampleCall("clock", {}, "noon"),), "It is noon.")]
+    assert select_examples([own, *SHIPPED], TOOLS)[0].text == "What time is it?"
     others = [spec("run_python", code=TEXT)], [spec("get_widget_data", widget_uuid=TEXT)]
-    for examples in map(select_examples, (TOOLS, *others)):
+    for examples in [select_examples(SHIPPED, tools) for tools in (TOOLS, *others)]:
         answered = {part.call_id for message in examples for part in message.tool_results}
         assert answered == {call.id for message in examples for call in message.tool_calls} != set()
 
 
+@pytest.mark.parametrize("kind", [CodeToolkit, DeveloperToolkit, OpenBBToolkit])
+def test_a_shipped_example_calls_tools_of_its_toolkit_with_their_arguments(kind):
+    for shown in kind.examples:
+        for call in shown.calls:
+            schema = make_tool(getattr(kind, call.tool)).spec.schema["properties"]
+            assert call.arguments.keys() <= schema.keys()
+
+
 def test_most_examples_for_files_are_questions_that_change_nothing():
-    examples = select_examples(TOOLS)
+    examples = select_examples(SHIPPED, TOOLS)
     tasks = [message for message in examples if message.role == "user"]
     writes = [call for message in examples for call in message.tool_calls if call.name == "write_file"]
     assert 2 * len(writes) < len(tasks)

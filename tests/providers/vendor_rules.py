@@ -103,7 +103,11 @@ def valid_for_anthropic(body: Mapping[str, Any]) -> bool:
     for at, message in enumerate(messages):
         place = f"message {at} ({message.get('role')})"
         _need(set(message) == {"role", "content"}, place, f"keys {sorted(message)}")
-        _need(message["role"] in ("user", "assistant"), place, "no such role")
+        _need(message["role"] in ("user", "assistant", "system"), place, "no such role")
+        if message["role"] == "system":
+            _need(messages[at - 1]["role"] == "user", place, "a system message follows a user turn")
+            following = [later["role"] for later in messages[at + 1 : at + 2]]
+            _need(following in ([], ["assistant"]), place, "an answer follows a system message")
         content = message["content"]
         _need(isinstance(content, list) and bool(content), place, "it is empty")
         results = [block["tool_use_id"] for block in content if block["type"] == "tool_result"]
@@ -115,7 +119,7 @@ def valid_for_anthropic(body: Mapping[str, Any]) -> bool:
         _need(not content[-1]["type"].endswith("thinking"), place, "it ends with thinking")
         awaited = [block["id"] for block in content if block["type"] == "tool_use"]
         _check_new(awaited, seen, place)
-    _need(messages[-1]["role"] == "user", "the end", "there is nothing to answer")
+    _need(messages[-1]["role"] != "assistant", "the end", "there is nothing to answer")
     return True
 
 
@@ -133,7 +137,8 @@ def _check_block(block: Any, role: str, place: str, *, is_thinking: bool) -> Non
             for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
                 _check_block(part, role, place, is_thinking=is_thinking)
         case "assistant", {"type": "tool_use", "id": str(id_), "name": str(name), "input": dict(), **rest}:
-            _need(re.fullmatch(_ID, id_) is not None and not rest, place, f"the id {id_!r}")
+            _need(re.fullmatch(_ID, id_) is not None, place, f"the id {id_!r}")
+            _need(rest.keys() <= {"caller"}, place, f"keys {sorted(rest)}")
             _check_names([name])
         case "assistant", {"type": "thinking", "thinking": str(), "signature": str(signature), **rest}:
             _need(bool(signature) and not rest, place, "thinking without its signature")

@@ -16,6 +16,7 @@ from goose_like.providers.base import Delta, Request
 from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.retry import RetryPolicy, stream_with_retries
 from tests.loopback import Response, block, chunk, ended, events, named, raw, started, usage, words
+from tests.responses_events import build_response, call, encode, number, speak
 
 KEY = "sk-secret-1234567890"
 QUICK_RETRIES = RetryPolicy(max_attempts=3, first_wait_s=0.001, max_wait_s=0.01)
@@ -27,6 +28,7 @@ class Vendor:
     """A provider and the events of its server. `said` and `called` build the events between the first and the last."""
 
     name: str
+    wire: str
     provider: type[OpenAIProvider] | type[AnthropicProvider]
     path: str
     first: Sequence[Any]
@@ -52,9 +54,13 @@ class Vendor:
         """An answer that breaks off inside an event."""
         return self.stream(*self.said("hel", "lo"))[:-30]
 
+    def number(self, entries: Sequence[Any]) -> list[Any]:
+        """Number the events of a wire that numbers them."""
+        return number(entries) if self.wire == "responses" else list(entries)
+
     def stream(self, *entries: Any) -> bytes:
         """Encode the first events and these."""
-        return self.encode([*self.first, *entries])
+        return self.encode(self.number([*self.first, *entries]))
 
     def whole(self, *pieces: str) -> bytes:
         """Encode an answer from its first event to its last."""
@@ -64,7 +70,8 @@ class Vendor:
         return raw(self.whole(text))
 
     def choice(self, base_url: str, **choice: Any) -> ModelChoice:
-        return ModelChoice(model=f"{self.name}:m1", base_url=base_url, **choice)
+        wire = "responses" if self.wire == "responses" else None
+        return ModelChoice(model=f"{self.name}:m1", base_url=base_url, wire=wire, **choice)
 
     async def ask(self, base_url: str, request: Request = REQUEST, **choice: Any) -> list[Delta]:
         """Return all deltas of the provider, with quick retries."""
@@ -91,6 +98,7 @@ def _anthropic_call(arguments: str) -> list[Any]:
 
 OPENAI = Vendor(
     name="openai",
+    wire="chat",
     provider=OpenAIProvider,
     path="/v1/chat/completions",
     first=(),
@@ -104,8 +112,37 @@ OPENAI = Vendor(
     unfinished="finish reason",
 )
 
+
+def _end_response(stop: Any) -> list[Any]:
+    status, _, reason = str(stop).partition(":")
+    details = {"reason": reason} if reason else None
+    # The items came before; the last event repeats them only in part.
+    return [{"type": f"response.{status}", "response": build_response([], status, incomplete_details=details)}]
+
+
+def _begin_response() -> dict[str, Any]:
+    return {"type": "response.created", "response": build_response([], "in_progress", usage=None)}
+
+
+RESPONSES = Vendor(
+    name="openai",
+    wire="responses",
+    provider=OpenAIProvider,
+    path="/v1/responses",
+    first=(_begin_response(),),
+    said=partial(speak, 0, "msg_1"),
+    called=partial(call, 0, "fc_1", "1", "shell", status="incomplete"),
+    last=_end_response,
+    encode=encode,
+    done=b"",
+    stop="completed",
+    cut="incomplete:max_output_tokens",
+    unfinished="`response.completed`",
+)
+
 ANTHROPIC = Vendor(
     name="anthropic",
+    wire="messages",
     provider=AnthropicProvider,
     path="/v1/messages",
     first=(started(),),
@@ -118,6 +155,10 @@ ANTHROPIC = Vendor(
     cut="max_tokens",
     unfinished="stop reason",
 )
+
+
+VENDORS = {vendor.wire: vendor for vendor in (OPENAI, RESPONSES, ANTHROPIC)}
+"""All vendors by their wire."""
 
 
 def get_text(deltas: Sequence[Delta]) -> str:

@@ -1,9 +1,10 @@
 """Faults of a server and the errors that must follow, for each vendor."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from goose_like.core.errors import (
+    AnswerRefusedError,
     BrokenStreamError,
     ContextLengthError,
     CredentialError,
@@ -12,7 +13,8 @@ from goose_like.core.errors import (
     RateLimitError,
 )
 from tests.loopback import Response, block, chunk, ended, raw, refusal, started, thought, wish, words
-from tests.providers.vendors import ANTHROPIC, OPENAI, Vendor
+from tests.providers.vendors import ANTHROPIC, OPENAI, RESPONSES, Vendor
+from tests.responses_events import build_response, call, reason, speak
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def _send_nonsense(body: bytes) -> Fault:
 
 
 def _break(name: str, response: Callable[[Vendor], Response], said: str | Callable[[Vendor], str]) -> Fault:
-    return Fault(name, response, said)
+    return Fault(name, lambda vendor: replace(response(vendor), broken=name), said)
 
 
 def _describe_unfinished(vendor: Vendor) -> str:
@@ -54,7 +56,7 @@ REFUSALS = (
     _refuse(404, "no model 'm1'", ModelUnavailableError, 77, 1),
     _refuse(408, "later", ModelUnavailableError, 77, 3),
     _refuse(409, "later", ModelUnavailableError, 77, 3),
-    _refuse(413, "window", ContextLengthError, 1, 1),
+    _refuse(413, "more bytes", ContextLengthError, 1, 1),
     _refuse(418, "HTTP 418: no way", ProviderError, 1, 1),
     _refuse(422, "HTTP 422: no way", ProviderError, 1, 1),
     _refuse(429, "too many requests", RateLimitError, 75, 3),
@@ -137,22 +139,14 @@ _ERROR = {"error": {"message": "boom", "code": 500}}
 
 OF_OPENAI = (
     Fault("no credit", lambda _: refusal(429, code="insufficient_quota"), "credit", RateLimitError, 75, 1),
-    Fault(
-        "no tools on this wire",
-        lambda _: refusal(400, "Function tools are not supported in x. Use /v1/responses"),
-        "tools: constrained",
-        ProviderError,
-        1,
-        1,
-    ),
     _break("only [DONE]", lambda v: raw(v.done), "empty"),
     _break("a text that is none", lambda v: raw(v.stream(chunk({"content": True}))), "content"),
     _break("choices that are none", lambda v: raw(v.stream({"choices": {"a": 1}})), "choices"),
     _break("an index that is a word", lambda _: _delta("first"), "index"),
     _break("an index that is a yes", lambda _: _delta(True), "index"),
     _break("a call without a name", lambda _: _delta(0, ""), "without a name"),
-    _break("an error at once", lambda v: raw(v.stream(_ERROR)), "boom"),
-    _break("an error within", lambda v: raw(v.stream(*v.said("x"), _ERROR)), "boom"),
+    Fault("an error at once", lambda v: raw(v.stream(_ERROR)), "boom", ModelUnavailableError),
+    Fault("an error within", lambda v: raw(v.stream(*v.said("x"), _ERROR)), "boom", ModelUnavailableError),
     _break("an error that is a string", lambda v: raw(v.stream(chunk({"content": "x"}), {"error": "boom"})), "boom"),
     _break("the server gave up", lambda v: raw(v.stream(*v.said("x"), *v.last("network_error"))), "gave up"),
     Fault(
@@ -167,10 +161,44 @@ OF_OPENAI = (
         "a content filter",
         lambda v: raw(v.stream(*v.said("x"), *v.last("content_filter"))),
         "content filter",
-        ProviderError,
+        AnswerRefusedError,
         1,
         1,
     ),
+)
+
+
+def _report(code: str) -> Response:
+    return raw(
+        RESPONSES.stream(*RESPONSES.said("x"), {"type": "error", "code": code, "message": "boom", "param": None})
+    )
+
+
+def _give_up(error: dict[str, object] | None) -> Response:
+    ended = {"type": "response.failed", "response": build_response([], "failed", error=error)}
+    return raw(RESPONSES.stream(*RESPONSES.said("x"), ended))
+
+
+OF_RESPONSES = (
+    Fault("no credit", lambda _: refusal(429, code="insufficient_quota"), "credit", RateLimitError, 75, 1),
+    Fault("too many within", lambda _: _report("rate_limit_exceeded"), "boom", RateLimitError, 75),
+    Fault("broken within", lambda _: _report("server_error"), "boom", ModelUnavailableError),
+    Fault("refused within", lambda _: _report("invalid_prompt"), "boom", ProviderError, 1, 1),
+    Fault("no key within", lambda _: _report("401"), "boom", CredentialError, 76, 1),
+    Fault("an unknown error within", lambda _: _report("fanfare"), "boom", ModelUnavailableError),
+    Fault("it failed", lambda _: _give_up({"code": "server_error", "message": "boom"}), "boom", ModelUnavailableError),
+    Fault("it failed without a reason", lambda _: _give_up(None), "no reason", ModelUnavailableError),
+    Fault(
+        "a content filter",
+        lambda v: raw(v.stream(*v.said("x"), *v.last("incomplete:content_filter"))),
+        "content filter",
+        AnswerRefusedError,
+        1,
+        1,
+    ),
+    _break("only reasoning", lambda v: raw(v.stream(*reason(0, "rs_1", "hm"), *v.last(v.stop))), "empty"),
+    _break("a call without a name", lambda v: raw(v.stream(*call(0, "fc", "1", "", "{}"), *v.last(v.stop))), "name"),
+    _break("an index that is a word", lambda v: raw(v.stream(*speak("a", "x", "y"))), "output_index"),  # type: ignore[arg-type]
 )
 
 OF_ANTHROPIC = (
@@ -190,7 +218,7 @@ OF_ANTHROPIC = (
     Fault("too many within", lambda _: _fail_inside("rate_limit_error"), "boom", RateLimitError, 75),
     Fault("no key within", lambda _: _fail_inside("authentication_error"), "boom", CredentialError, 76, 1),
     Fault("refused within", lambda _: _fail_inside("invalid_request_error"), "boom", ProviderError, 1, 1),
-    Fault("the model declines", lambda _: _blocks(words(0, "I"), stop="refusal"), "declined", ProviderError, 1, 1),
+    Fault("the model declines", lambda _: _blocks(words(0, "I"), stop="refusal"), "declined", AnswerRefusedError, 1, 1),
 )
 
 
@@ -199,7 +227,8 @@ def _thinking() -> list[dict[str, str]]:
 
 
 FAULTS = [
-    *((vendor, fault) for vendor in (OPENAI, ANTHROPIC) for fault in (*REFUSALS, *STREAMS)),
+    *((vendor, fault) for vendor in (OPENAI, RESPONSES, ANTHROPIC) for fault in (*REFUSALS, *STREAMS)),
     *((OPENAI, fault) for fault in OF_OPENAI),
+    *((RESPONSES, fault) for fault in OF_RESPONSES),
     *((ANTHROPIC, fault) for fault in OF_ANTHROPIC),
 ]
