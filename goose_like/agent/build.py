@@ -1,9 +1,9 @@
 """The assembly of an exchange from a profile and a notifier: journal, models, workspace, toolkits, prompt."""
 
 import graphlib
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from goose_like.agent.compaction.moderators import Moderator
 from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS, load_entry_point
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.trust import ProjectConfig
-from goose_like.core.errors import ProfileError, prefix_error_path
+from goose_like.core.errors import ProfileError, UsageError, prefix_error_path
 from goose_like.core.events import SessionStarted
 from goose_like.core.notifier import Notifier
 from goose_like.core.spelling import did_you_mean
@@ -20,15 +20,17 @@ from goose_like.core.tool import Tool
 from goose_like.providers.base import ModelPair
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
-from goose_like.workspace.permissions.policy import describe_task
+from goose_like.workspace.permissions.policy import describe_task, effective_sandbox
 from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
 
 from .exchange import Exchange
 from .goose09 import load_toolkit
 from .journal import Journal
-from .limits import TurnLimits
+from .limits import TurnLimits, check_prices
+from .present_toolkits import add_present_toolkits
 from .printed_text import redirect_prints
+from .subagent import EventRelay
 from .tool_rules import apply_tool_rules
 from .toolkit import Requirements, Toolkit
 from .toolkit_hooks import ToolkitHooks, close_toolkit, toolkit_errors
@@ -68,7 +70,8 @@ async def build_exchange(
     """Build the exchange of a profile, and close everything that was opened at the end of the block.
 
     The defaults are a temporary session, a workspace in the current folder, and the models of the profile. Arguments
-    that the caller passes stay open. `project` has the trusted files of the repository. A subagent passes the
+    that the caller passes stay open. `project` has the trusted files of the repository. Toolkits whose files exist are
+    added, unless the caller passes a workspace, a parent or a `toolkit_profile`. A subagent passes the
     `parent_workspace`, whose undo covers its changes, and works there or in `folder`, a worktree; it is never allowed
     more. Toolkits see `toolkit_profile`, or else `profile`. `client` adds to that. `logs_prints`: prints are logged.
 
@@ -82,18 +85,22 @@ async def build_exchange(
         journal = stack.enter_context(closing(Journal(session, notifier)))
         if logs_prints:
             stack.enter_context(redirect_prints(journal))
+        if workspace is None and parent_workspace is None and toolkit_profile is None:  # others choose the toolkits
+            profile = add_present_toolkits(profile, folder or Path.cwd(), project, journal)
         models = models or _open_models(profile, stack)
+        limits = limits or profile.limits
+        _check_prices(profile, limits, models)
         left_out: set[str] = set()
         if workspace is None:
             workspace = await stack.enter_async_context(_create_workspace(profile, journal, parent_workspace, folder))
             left_out = _find_writing_toolkits(profile.toolkits, journal) if workspace.mode == "read-only" else set()
         undo = _start_undo(workspace, journal, stack) if session.is_kept and parent_workspace is None else None
-        view, limits = ExchangeView(session, models, journal), limits or profile.limits
+        view = ExchangeView(session, models, journal)
         wiring = {"exchange_view": view, "workspace": workspace, "session": session, "limits": limits}
         wiring |= {"profile": toolkit_profile or profile, "project": project}
         toolkits = await _create_toolkits(profile.toolkits, left_out, journal, stack, **wiring)
-        hooks = ToolkitHooks(journal, toolkits)
-        tools = apply_tool_rules(_collect_tools(toolkits) | client.tools, workspace)
+        hooks = await _connect_hooks(journal, toolkits, notifier, stack)
+        tools = apply_tool_rules(_collect_tools(toolkits) | client.tools, workspace, hooks.calls)
         moderator = _create_moderator(profile, session, hooks)
         journal.emit(describe_start(profile, session, workspace, models, tools))
         await workspace.prepare_sandbox()
@@ -109,7 +116,63 @@ async def build_exchange(
             workspace=workspace,
             hooks=hooks,
             undo=undo,
+            examples=[toolkit.examples for toolkit in toolkits.values() if toolkit.examples],
         )
+
+
+async def _connect_hooks(
+    journal: Journal, toolkits: Mapping[str, Toolkit], notifier: Notifier, stack: AsyncExitStack
+) -> ToolkitHooks:
+    """Create the hooks of the toolkits. Those of a parent hold too, and learn that a subagent starts and ends."""
+    relay = notifier if isinstance(notifier, EventRelay) else None
+    hooks = ToolkitHooks(
+        journal,
+        toolkits,
+        parent=relay.parent_hooks if relay else None,
+        subagent=relay.who if relay else "",
+        is_resumed=bool(journal.history.turns),
+    )
+    journal.hooks = hooks
+    stack.push_async_callback(hooks.end_session)
+    if relay:
+        hooks.add_context(await stack.enter_async_context(relay.tell_hooks(journal.history)))
+    return hooks
+
+
+def can_keep_toolkits(before: Profile, after: Profile) -> bool:
+    """Return whether an exchange can go on under another profile: only the models or the approval differ.
+
+    Commands must have the same sandbox as before. `yolo` has another one: it does not protect git hooks.
+    """
+    changes = {"processor": after.processor, "accelerator": after.accelerator, "approval": after.approval}
+    if before.model_copy(update={**changes, "sandbox": after.sandbox}) != after:
+        return False
+    if before.approval != after.approval and "yolo" in (before.approval, after.approval):
+        return False
+    old_sandbox = effective_sandbox(before.sandbox, before.approval)
+    return old_sandbox == effective_sandbox(after.sandbox, after.approval)
+
+
+def change_profile(exchange: Exchange, profile: Profile, stack: AsyncExitStack) -> Exchange:
+    """Return the exchange under another profile, with the toolkits, the shell and the processes of before.
+
+    Check `can_keep_toolkits` first. `stack` closes the new models.
+
+    Raises:
+        GooseLikeError: a model cannot be used, or its price is unknown although the cost has a limit.
+    """
+    workspace = exchange.workspace
+    journal = exchange.journal
+    models = _open_models(profile, stack)
+    _check_prices(profile, exchange.limits.values, models)
+    rules = workspace.rules_text
+    if workspace.approval != profile.approval:
+        workspace.change_approval(profile.approval)
+    system = exchange.system.replace(rules, workspace.rules_text)
+    for toolkit in exchange.hooks.toolkits.values():
+        toolkit.use_profile(profile, models)
+    journal.emit(describe_start(profile, journal.session, workspace, models, exchange.tools))
+    return replace(exchange, models=models, system=system)
 
 
 def _open_models(profile: Profile, stack: AsyncExitStack) -> ModelPair:
@@ -117,6 +180,15 @@ def _open_models(profile: Profile, stack: AsyncExitStack) -> ModelPair:
     for provider in models.providers:
         stack.push_async_callback(provider.close)
     return models
+
+
+def _check_prices(profile: Profile, limits: Limits, models: ModelPair) -> None:
+    try:
+        check_prices(limits, [model.label for model in models.models])
+    except ProfileError as error:
+        if limits.cost_usd == profile.limits.cost_usd:
+            raise
+        raise UsageError(str(error)) from error  # the limit is not one of the profile
 
 
 def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | None, folder: Path | None) -> Workspace:
@@ -142,9 +214,10 @@ def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -
 
 
 def describe_start(
-    profile: Profile | None, session: Session, workspace: Workspace, models: ModelPair, tools: Iterable[str]
+    profile: Profile | None, session: Session, workspace: Workspace, models: ModelPair, tools: Mapping[str, Tool]
 ) -> SessionStarted:
-    """Create the first event of an exchange. `tools` are names."""
+    """Create the first event of an exchange."""
+    displays = {name: tool.options.display for name, tool in tools.items() if tool.options.display != "whole"}
     return SessionStarted(
         version=__version__,
         name=session.name,
@@ -155,6 +228,7 @@ def describe_start(
         is_resumed=session.has_open_turn,
         sandbox=profile.sandbox if profile else "",
         approval=profile.approval if profile else "",
+        displays=displays,
     )
 
 
@@ -218,7 +292,9 @@ def _create_moderator(profile: Profile, session: Session, hooks: ToolkitHooks) -
     with prefix_error_path("moderator"):
         kind = cast(type[Moderator], load_entry_point("goose_like.moderator", profile.moderator.name))
         config = profile.moderator.config
-        return kind(config, save_result=session.save_result, state_sections=hooks.list_state_sections)
+        moderator = kind(config, save_result=session.save_result, state_sections=hooks.list_state_sections)
+        moderator.before_compaction = hooks.before_compaction
+        return moderator
 
 
 def _collect_tools(toolkits: Mapping[str, Toolkit]) -> dict[str, Tool]:
@@ -237,7 +313,7 @@ def _collect_tools(toolkits: Mapping[str, Toolkit]) -> dict[str, Tool]:
 
 
 def _write_system_prompt(toolkits: Mapping[str, Toolkit], task: str, client_prompt: str) -> str:
-    """Write the system prompt, which stays the same in every step of a session so that prompt caches hold."""
+    """Write the system prompt of this process. A session keeps its first one, and tells the model what differs."""
     is_local = any(toolkit.has_local_access for toolkit in toolkits.values())
     parts = [_DEVELOPER if is_local else _ASSISTANT, task]
     for index, (name, toolkit) in enumerate(toolkits.items()):

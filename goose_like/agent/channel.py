@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing_extensions import override
 
 from goose_like.core.events import Event, TextDelta
-from goose_like.core.notifier import Notifier
+from goose_like.core.notifier import EventNotifier
 
 
-class Channel(Notifier):
+class Channel(EventNotifier):
     """A notifier that turns the events of one coroutine into an async stream.
 
     Text deltas that arrive between two reads are merged: a fast model sends hundreds of them.

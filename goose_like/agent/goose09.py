@@ -5,12 +5,13 @@ replacements for these modules enter `sys.modules`. Where the real packages are 
 """
 
 import asyncio
+import json
 import os
 import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
@@ -18,20 +19,25 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, Self, cast
 
+from pydantic import model_validator
 from typing_extensions import override
 
 from goose_like.config.entry_points import GOOSE09_GROUPS, find_entry_point, load_entry_point
+from goose_like.config.profile import Profile
 from goose_like.core import message
 from goose_like.core.errors import GooseLikeError, describe_foreign_error
 from goose_like.core.events import Event, Logged, Status
 from goose_like.core.images import MAX_IMAGE_BYTES
-from goose_like.core.notifier import Notifier, strip_markup
+from goose_like.core.notifier import Notifier
+from goose_like.core.threads import is_running
 from goose_like.core.tool import ImageResult, Tool, make_tool, tool
+from goose_like.providers.base import ModelPair
+from goose_like.terminal.plain_text import RichNotifier, strip_markup
 from goose_like.workspace.workspace import Workspace
 
 from .tool_call import invoke
 from .toolkit import Requirements, Toolkit
-from .view import ModelView
+from .view import ExchangeView, ModelView
 
 _PACKAGES = ("goose", "exchange")
 _IMAGE = "image:"
@@ -84,7 +90,7 @@ def _add_modules() -> None:
 def _list_modules() -> dict[str, dict[str, object]]:
     """List the names that the modules of goose 0.9 offer, by module. A package comes before its modules."""
     tools: dict[str, object] = {"Tool": SimpleNamespace(from_function=make_tool)}
-    parts: dict[str, object] = {"Text": message.Text, "ToolUse": message.ToolCall, "ToolResult": message.ToolResult}
+    parts: dict[str, object] = {"Text": message.Text, "ToolUse": ToolUse, "ToolResult": ToolResult}
     return {
         "goose": {},
         "goose.notifier": {"Notifier": Notifier},
@@ -111,6 +117,8 @@ def _list_modules() -> dict[str, dict[str, object]]:
 class Goose09Toolkit(Toolkit):
     """`goose.toolkit.base.Toolkit`, which is created with two arguments. All other attributes are set later."""
 
+    _own_view: ExchangeView
+
     def __init__(self, notifier: Notifier, requires: Requirements | None = None) -> None:
         super().__init__(notifier, requires or Requirements(type(self).__name__, {}), exchange_view=None)
 
@@ -118,12 +126,20 @@ class Goose09Toolkit(Toolkit):
     @classmethod
     async def create(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
         toolkit = cls(Goose09Notifier(notifier), requires)
-        view = kwargs.pop("exchange_view")
-        models = {"processor": Goose09Model(view.processor), "accelerator": Goose09Model(view.accelerator)}
+        toolkit._own_view = view = kwargs.pop("exchange_view")
         list_tools, workspace = toolkit.tools, kwargs["workspace"]  # a toolkit may override `tools`
-        vars(toolkit).update(kwargs, exchange_view=SimpleNamespace(**models))
+        vars(toolkit).update(kwargs, exchange_view=_convert_view(view))
         vars(toolkit)["tools"] = lambda: tuple(_add_images(tool, workspace) for tool in list_tools())
         return toolkit
+
+    @override
+    def use_profile(self, profile: Profile, models: ModelPair) -> None:
+        self._own_view.use_models(models)
+        vars(self).update(profile=profile, exchange_view=_convert_view(self._own_view))
+
+
+def _convert_view(view: ExchangeView) -> SimpleNamespace:
+    return SimpleNamespace(processor=Goose09Model(view.processor), accelerator=Goose09Model(view.accelerator))
 
 
 def _add_images(tool: Tool, workspace: Workspace) -> Tool:
@@ -157,7 +173,7 @@ def _read_image(workspace: Workspace, path: str, started_at: float) -> bytes:
     return workspace.read_bytes(path, MAX_IMAGE_BYTES)
 
 
-class Goose09Notifier(Notifier):
+class Goose09Notifier(RichNotifier):
     """A notifier that removes Rich markup from logged texts."""
 
     def __init__(self, notifier: Notifier) -> None:
@@ -173,6 +189,48 @@ class Goose09Notifier(Notifier):
         """Do nothing: a status disappears without help."""
 
     stop = start
+
+
+class ToolUse(message.ToolCall):
+    """`exchange.content.ToolUse`, which has the arguments as a dict."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_parameters(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if "parameters" not in values:
+            return values
+        others = {name: value for name, value in values.items() if name != "parameters"}
+        return {**others, "arguments": json.dumps(values["parameters"])}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments by name."""
+        return self.parse_arguments()
+
+
+class ToolResult(message.ToolResult):
+    """`exchange.content.ToolResult`, which names its call `tool_use_id`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_call_id(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if "tool_use_id" not in values:
+            return values
+        others = {name: value for name, value in values.items() if name != "tool_use_id"}
+        return {**others, "call_id": values["tool_use_id"]}
+
+    @property
+    def tool_use_id(self) -> str:
+        """The id of the call."""
+        return self.call_id
+
+
+def _convert_part(part: message.Part) -> message.Part:
+    if isinstance(part, message.ToolCall):
+        return ToolUse(**dict(part))
+    if isinstance(part, message.ToolResult):
+        return ToolResult(**dict(part))
+    return part
 
 
 class Message(message.Message):
@@ -200,6 +258,15 @@ class Message(message.Message):
         return self.tool_results
 
 
+def convert_messages(messages: Iterable[message.Message]) -> list[Message]:
+    """Return the messages with the names of goose 0.9."""
+    converted: list[Message] = []
+    for source in messages:
+        parts = tuple(map(_convert_part, source.parts))
+        converted.append(Message(role=source.role, parts=parts))
+    return converted
+
+
 def _render(file: Path, values: Mapping[str, Any]) -> str:
     text = file.read_text(encoding="utf-8")
     if "{{" not in text and "{%" not in text:
@@ -219,7 +286,7 @@ class Goose09Model:
     @property
     def messages(self) -> list[Message]:
         """The conversation so far."""
-        return [Message(role=source.role, parts=source.parts) for source in self.view.messages]
+        return convert_messages(self.view.messages)
 
 
 def ask_an_ai(input: str, exchange: Goose09Model, prompt: str = "", no_history: bool = True, **_: Any) -> Message:
@@ -228,7 +295,7 @@ def ask_an_ai(input: str, exchange: Goose09Model, prompt: str = "", no_history: 
     Raises:
         GooseLikeError: the caller is not a tool, so waiting would block the event loop.
     """
-    if asyncio._get_running_loop() is exchange.loop:
+    if is_running(exchange.loop):
         raise GooseLikeError("ask_an_ai works in tools only, not while a toolkit is built")
     history = "" if no_history else "\n\n".join(f"{entry.role}: {entry.text}" for entry in exchange.messages)
     answer = exchange.view.ask(f"{history}\n\n{input}".strip(), system=prompt)

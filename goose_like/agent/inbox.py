@@ -9,11 +9,13 @@ class Inbox:
     Use it as a context manager around a step, so that `steer` can cut the step short. A step that was cut short
     leaves the block without an exception, and `is_steered` is true. Any other cancellation propagates.
 
-    `is_held` keeps the messages until the turn ends: the next turn has another mode.
+    `is_held` keeps the messages until the turn ends: the next turn has another mode. `refused` are messages that a
+    toolkit blocked; they return to the person.
     """
 
     def __init__(self) -> None:
         self.pending: list[str] = []
+        self.refused: list[str] = []
         self.is_steered = self.is_held = False
         self._step: asyncio.Task[object] | None = None
 
@@ -25,13 +27,21 @@ class Inbox:
         """Return whether messages wait for the next step of this turn."""
         return bool(self.pending) and not self.is_held
 
-    def take_for_step(self) -> list[str]:
-        """Remove and return the messages for the next step of this turn."""
-        return self.take() if self.has_messages() else []
+    def remove(self, text: str) -> bool:
+        """Remove a message that is sent now. Return False if the person has taken it back."""
+        if text not in self.pending:
+            return False
+        self.pending.remove(text)
+        return True
 
     def take(self) -> list[str]:
         """Remove and return all messages, in order."""
         texts, self.pending = self.pending, []
+        return texts
+
+    def take_refused(self) -> list[str]:
+        """Remove and return the messages that a toolkit blocked, in order."""
+        texts, self.refused = self.refused, []
         return texts
 
     def take_newest(self) -> str:

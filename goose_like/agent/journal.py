@@ -17,6 +17,7 @@ from goose_like.core.events import (
     DurableEvent,
     Event,
     Interjected,
+    Logged,
     MessageCompleted,
     Question,
     Retrying,
@@ -32,9 +33,15 @@ from goose_like.core.events import (
 )
 from goose_like.core.history import History
 from goose_like.core.masking import MaskedFormatter, MaskedText, mask_value
-from goose_like.core.notifier import Notifier
+from goose_like.core.notifier import Notifier, ask_or_deny
+from goose_like.core.threads import is_running
 from goose_like.core.tool import current_call
 from goose_like.sessions.session import Session
+from goose_like.terminal.plain_text import RichNotifier
+from goose_like.workspace.permissions.permissions import is_in_question
+
+from .hook_values import Notification
+from .toolkit_hooks import ToolkitHooks
 
 Delta = TextDelta | ThinkingDelta | ToolProgress
 
@@ -55,11 +62,13 @@ class _ShownText:
     saved_bytes: int = 0
 
 
-class Journal(Notifier):
+class Journal(RichNotifier):
     """A notifier that records events before it shows them. The toolkits and the exchange share one journal.
 
     Secrets are masked first, so that the model, the session file and the front-end receive the same text. Text of an
     unfinished answer or call is in the file within a second or a kilobyte, so that a killed process loses little.
+
+    `hooks` may deny a permission before the person is asked for it.
 
     Create it on the event loop; `notify` works from any thread. The first event is `session_started`: events of
     toolkits that are still being built wait for it, except `status` events, which would be useless later.
@@ -67,6 +76,7 @@ class Journal(Notifier):
 
     def __init__(self, session: Session, front_end: Notifier) -> None:
         self.session = session
+        self.hooks: ToolkitHooks | None = None
         self._front_end = front_end
         self._loop = asyncio.get_running_loop()
         self._question_lock = asyncio.Lock()
@@ -143,7 +153,7 @@ class Journal(Notifier):
 
     @override
     def notify(self, event: Event) -> None:
-        if asyncio._get_running_loop() is self._loop:
+        if is_running(self._loop):
             self._emit_unless_late(event)
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._emit_unless_late, event)
@@ -163,16 +173,36 @@ class Journal(Notifier):
             self._host_questions.discard(task)
 
     async def _ask(self, question: Question) -> Answer:
+        if self.hooks:  # before the lock: a hook may ask something itself
+            denial = await self._judge_question(self._complete_question(question), self.hooks)
+            if denial:
+                return denial
         async with self._question_lock:  # one question at a time
-            question = mask_value(question, keeps_lines=True)
+            question = self._complete_question(question)
             self.emit(Asked(question=question))
-            try:
-                answer = await self._front_end.ask(question)
-            except Exception:
-                self._drop_front_end()
-                answer = Answer()
+            if self.hooks:
+                self.hooks.notify(Notification("question", question.text))
+            answer = await ask_or_deny(self._front_end, question, self._log_failure)
             self.emit(Answered(question=question.model_copy(update={"detail": ""}), answer=answer))
             return answer
+
+    def _complete_question(self, question: Question) -> Question:
+        """Mask secrets in a question, and name the call that asks it."""
+        call_id = question.call_id or current_call.get("")
+        if not self.history.is_open(call_id):  # a process can outlive the call that started it
+            call_id = ""
+        return mask_value(question.model_copy(update={"call_id": call_id}), keeps_lines=True)
+
+    def _log_failure(self, text: str) -> None:
+        self.emit(Logged(text=text))
+
+    async def _judge_question(self, question: Question, hooks: ToolkitHooks) -> Answer | None:
+        call = self.history.open_calls.get(question.call_id)
+        token = is_in_question.set(True)
+        try:
+            return await hooks.judge_question(question, call)
+        finally:
+            is_in_question.reset(token)
 
     def _emit_delta(self, event: Delta) -> None:
         """Emit a piece of a text. The end of the piece waits while it may be the start of a secret."""

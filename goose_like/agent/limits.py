@@ -1,15 +1,42 @@
 """The limits of a turn: steps, tokens, cost, time, and the same failing call again and again."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from goose_like.config.profile import Limits
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import TurnFinished
-from goose_like.providers.prices import compute_cost_usd
+from goose_like.core.spelling import format_count
+from goose_like.providers.prices import compute_cost_usd, has_price
 from goose_like.sessions.session import Session
 
 MAX_EQUAL_FAILURES = 5
 _SHOWN_CALL_CHARS = 200
+
+
+def check_prices(limits: Limits, labels: Iterable[str], path: tuple[str, ...] = ("limits", "cost_usd")) -> None:
+    """Check that a cost limit can be kept with models of these labels, before any request is paid.
+
+    Raises:
+        ProfileError: the price of a model is unknown. `path` is the place to change.
+    """
+    if limits.cost_usd is None:
+        return
+    unknown = [label for label in dict.fromkeys(labels) if not has_price(label)]
+    if unknown:
+        raise ProfileError(_describe_missing_price(unknown), path)
+
+
+def describe_step_limit(steps: int) -> TurnFinished:
+    """Return the end of a turn that used all its steps."""
+    return TurnFinished(reason="step_limit", detail=f"the limit of {format_count(steps, 'step')}", exit_code=3)
+
+
+def _describe_missing_price(labels: Iterable[str]) -> str:
+    return (
+        f"the price of {', '.join(labels)} is not known, so a cost limit can't be kept; "
+        "limit the tokens instead: --max-tokens, or `limits: {tokens: 500000}` in the profile"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +60,17 @@ class TurnLimits:
         """
         limits, history = self.values, self.session.history
         if history.turn_step_count >= limits.steps:
-            return TurnFinished(reason="step_limit", detail=f"the limit of {limits.steps} steps", exit_code=3)
-        usage = history.turn_usage
+            return describe_step_limit(limits.steps)
+        usage = history.usage.turn_by_model
         tokens = sum(spent.total_tokens for spent in usage.values())
         if limits.tokens and tokens >= limits.tokens:
-            return TurnFinished(reason="budget", detail=f"{tokens} of {limits.tokens} tokens are used", exit_code=5)
+            detail = f"the limit of {format_count(limits.tokens, 'token')}; {tokens:,} are used"
+            return TurnFinished(reason="budget", detail=detail, exit_code=5)
         cost = compute_cost_usd(usage) if limits.cost_usd else 0.0
         if cost is None:
-            names = ", ".join(usage)
-            raise GooseLikeError(f"the price of {names} is not known, so a cost limit can't be kept; use --max-tokens")
+            raise GooseLikeError(_describe_missing_price(label for label in usage if not has_price(label)))
         if limits.cost_usd and cost >= limits.cost_usd:
-            detail = f"${cost:.4f} of ${limits.cost_usd:g} are spent"
+            detail = f"the limit of ${limits.cost_usd:g}; ${cost:.4f} is spent"
             return TurnFinished(reason="budget", detail=detail, exit_code=4)
         return None
 

@@ -4,17 +4,23 @@ import errno
 import re
 import shlex
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import detect_media_type, save_image
 from goose_like.core.message import Image, Message, Part, Text
+from goose_like.core.text_file import TextFile
 from goose_like.providers.base import Model
 from goose_like.workspace.workspace import Workspace
 
+from .mention_typos import explain_unknown_mention
+
 MAX_IMAGES = 8
 """The largest number of images attached to one message."""
+_MAX_EXPLAINED = 5
+"""Words with `@` that are looked up as typos. Pasted code has many, such as `@param`."""
 MAX_FILE_BYTES = 50_000
 MAX_TOTAL_BYTES = 200_000
 MAX_NAMES = 500
@@ -26,6 +32,8 @@ _PASTED_NAME = re.compile(r"pasted-([0-9a-f]{8})\.(?:png|jpeg|gif|webp)")
 _SENTENCE_END = ".,;:!?)]}>*'`"
 
 _IMAGE_SUFFIX = r"\.(?:png|jpe?g|gif|webp)"
+
+_IMAGE_NAME = re.compile(rf"{_IMAGE_SUFFIX}$", re.IGNORECASE)
 
 # A bare path starts only where a word starts and not after an escaped space; otherwise each letter would be tried
 # again. Commas in a URL would be too, so a URL is matched as a whole and cut later.
@@ -77,16 +85,23 @@ def build_message(
     images = [(path, is_own) for source, is_own in sources for path in find_image_paths(source)]
     for path, is_own in images[:MAX_IMAGES]:
         attachments.add(path, is_own)
+    unknown: dict[str, str] = {}  # with the lines around them
     for source, is_own in sources:
         for match in _MENTION.finditer(source):
             path = match["quoted"] or match["bare"]
             word = path if match["quoted"] else path.rstrip(_SENTENCE_END)
-            if not attachments.add(path, is_own) and word not in ("", path):
-                attachments.add(word, is_own)
+            is_found = attachments.add(path, is_own)
+            if not is_found and word not in ("", path):
+                is_found = attachments.add(word, is_own)
+            if not is_found and is_own:
+                line = source[source.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
+                unknown.setdefault(word, line)
+    for word, line in islice(unknown.items(), _MAX_EXPLAINED):
+        attachments.notes.append(explain_unknown_mention(word, line, workspace))
     message = Message(role="user", parts=(Text(text=text), *attachments.parts.values()))
     if message.images and not model.takes_images:
         attachments.notes.append(f"{model.label} takes no images: it only learns that they are there")
-    return message, list(dict.fromkeys(attachments.notes))
+    return message, list(dict.fromkeys(filter(None, attachments.notes)))
 
 
 class _Attachments:
@@ -137,7 +152,9 @@ class _Attachments:
             names = self._workspace.list_folder(path)
         except NotADirectoryError:
             data = self._workspace.read_bytes(path, _MAX_READ_BYTES)
-            return save_image(data, path, self._outputs) if detect_media_type(data) else self._read_text(path, data)
+            # A name such as `x.png` promises an image: a web page or an empty file under it is a mistake.
+            is_image = detect_media_type(data) is not None or _IMAGE_NAME.search(path) is not None
+            return save_image(data, path, self._outputs) if is_image else self._read_text(path, data)
         more = [f"[{len(names) - MAX_NAMES:,} more]"] if len(names) > MAX_NAMES else []
         return self._read_text(path, "".join(f"{name}\n" for name in [*names[:MAX_NAMES], *more]).encode())
 
@@ -154,16 +171,16 @@ class _Attachments:
         if limit < min(len(data), _MIN_EXCERPT_BYTES):
             raise GooseLikeError(f"the files of one message may have {MAX_TOTAL_BYTES:,} bytes; let the model read it")
         self._free_bytes -= min(len(data), limit)
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            raise GooseLikeError("it is no UTF-8 text; ask for a tool that reads it") from error
-        if "\0" in text:
+        decoded = TextFile.decode(data)
+        if decoded is None:
             raise GooseLikeError("it is binary; ask for a tool that reads it")
+        title = f"{path}: {decoded.encoding_note}" if decoded.encoding_note else path
+        text = decoded.exact
         if len(data) > limit:
-            text = data[:limit].decode(errors="ignore")  # without half a character at its end
-            shown = len(text.encode())
+            # Without half a character at its end.
+            text = data[len(decoded.bom) : limit].decode(decoded.encoding, errors="ignore")
+            shown = len(decoded.bom) + len(text.encode(decoded.encoding))
             rest = f"tail -c +{shown + 1} {shlex.quote(path)}"
             text += f"\n[the first {shown:,} of {len(data):,} bytes; read on with `{rest}`]\n"
             self.notes.append(f"the model sees the first {shown:,} of {len(data):,} bytes of {path}")
-        return Text(text=f"\n[{path}]\n" + text.removeprefix("\ufeff"))  # without the mark of an encoding
+        return Text(text=f"\n[{title}]\n{text}")

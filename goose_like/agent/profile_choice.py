@@ -1,13 +1,23 @@
 """The profile for one run: chosen by name, session or default, and changed by command-line options."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goose_like.config.profile import ApprovalMode, ModelChoice, Profile, SandboxMode
+from goose_like.config.profile import ApprovalMode, Effort, ModelChoice, Profile, SandboxMode
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
-from goose_like.core.errors import ProfileError
-from goose_like.providers.registry import choose_models, format_model_label, load_default_profile, load_fitting_profile
+from goose_like.core.errors import ProfileError, UsageError
+from goose_like.core.spelling import did_you_mean
+from goose_like.providers.known_models import find_effort_error
+from goose_like.providers.registry import (
+    choose_models,
+    find_provider_class,
+    format_model_label,
+    load_default_profile,
+    load_fitting_profile,
+    resolve_model,
+)
 from goose_like.sessions.session import Session
 from goose_like.workspace.permissions.policy import APPROVALS, MODES
 
@@ -42,7 +52,15 @@ def choose_profile(
     Without `name` a resumed session keeps its profile, and without `model` also its model. The sandbox and approval in
     which the session ended stay, unless an option sets them. The profile `name` may only be stricter. A session that
     leaves `plan`, where everything was read-only, gets no more than the workspace without the option `sandbox`.
+
+    Raises:
+        ProfileError: the profile is unknown or wrong.
+        UsageError: there is no such sandbox or approval mode, or several models fit the name.
     """
+    check_mode("sandbox", sandbox, MODES)
+    check_mode("approval mode", approval, APPROVALS)
+    if model is not None:
+        model = resolve_model(model)
     header = session.history.header if session else None
     if name is None and header and header.profile:  # an imported session can have none
         profile, source = load_profile(header.profile, project)
@@ -62,6 +80,26 @@ def choose_profile(
     options = {"sandbox": sandbox, "approval": approval, "processor": choice, "accelerator": choice}
     changes = {key: value for key, value in options.items() if value is not None}
     return ProfileChoice(profile.model_copy(update=changes), source, model, project)
+
+
+def check_mode(kind: str, mode: str | None, known: Sequence[str]) -> None:
+    """Check a mode that a program chose; the command line offers only those that exist."""
+    if mode is not None and mode not in known:
+        raise UsageError(f"no {kind} {mode!r}; {did_you_mean(mode, known)}")
+
+
+def set_effort(profile: Profile, effort: Effort) -> Profile:
+    """Return the profile with another effort of the processor.
+
+    Raises:
+        ProfileError: the model does not know this effort.
+    """
+    processor, accelerator = choose_models(profile)
+    changed = processor.model_copy(update={"effort": effort})
+    name = changed.name or find_provider_class(changed.provider).info.processor or ""
+    if error := find_effort_error(changed, name):
+        raise error
+    return profile.model_copy(update={"processor": changed, "accelerator": accelerator})
 
 
 def keep_modes(profile: Profile, session: Session) -> Profile:

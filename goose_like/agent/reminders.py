@@ -8,8 +8,10 @@ from goose_like.core.events import Reminded
 from .journal import Journal
 from .toolkit_hooks import ToolkitHooks
 
-STALE_PLAN_STEPS = 8
+STALE_PLAN_STEPS = 30
+"""Steps without a word about the plan. The model still has it, so repeating it during steady work is only noise."""
 REPETITION_STEPS = 3
+_MISSING_CALL = "You announced a tool call, but none came. Make the call now, or answer without one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +32,34 @@ class Reminders:
         await self.add_context_updates()
         self._add_stale_plan()
 
-    def add_before_finish(self, *, is_last_step: bool) -> bool:
-        """Add a reason to continue, from a toolkit or from open tasks. Return False when there is none.
+    async def add_before_finish(self, *, is_last_step: bool) -> bool:
+        """Add a reason of a toolkit to continue. Return False when there is none.
 
-        A single open task is no reason: the answer itself is often the last task. In the last step only a repeated
-        follow-up is one: another reminder would turn an answer into a failure.
+        Open tasks are no reason: the work is often done without a last look at the plan. In the last step only a
+        repeated follow-up is one: another reminder would turn an answer into a failure.
         """
-        if text := self._hooks.find_follow_up(only_repeated=is_last_step):
+        text = await self._hooks.find_follow_up(only_repeated=is_last_step)
+        if not text:
+            return False
+        self._journal.emit(Reminded(text=text))
+        return True
+
+    def add_hook_context(self) -> None:
+        """Add the context that hooks gave for the message before."""
+        for text in self._hooks.take_context():
             self._journal.emit(Reminded(text=text))
-            return True
-        if is_last_step:
+
+    def add_missing_call(self) -> bool:
+        """Ask for a call that was announced and did not come. Return False if the newest reminder asked for it."""
+        last_messages = self._journal.history.messages[-2:-1]
+        if any(message.role == "system" and message.text == _MISSING_CALL for message in last_messages):
             return False
-        history = self._journal.history
-        open_tasks = [task.description for task in history.plan if task.is_open]
-        if len(open_tasks) < 2 or history.is_reminded_of_open_tasks or not self.follows_plan:
-            return False
-        tasks = "\n".join(f"- {description}" for description in open_tasks)
-        advice = (
-            "Continue with them; or mark what is done, and say what is not. Your answer is kept: add only what is new."
-        )
-        text = f"These tasks of your plan are open:\n{tasks}\n{advice}"
-        self._journal.emit(Reminded(text=text, reason="open_tasks"))
+        self._journal.emit(Reminded(text=_MISSING_CALL))
         return True
 
     async def add_context_updates(self) -> None:
         """Add the facts of toolkits that differ from what the model knows."""
-        known = self._journal.history.facts
+        known = self._journal.history.context.facts
         facts = await self._hooks.collect_facts()
         changed = {name: value for name, value in facts.items() if value and known.get(name) != value}
         if changed:

@@ -1,7 +1,7 @@
 """The context of slash commands: the exchange, the screen, and the next session."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.config.profile import ApprovalMode, Profile
@@ -19,7 +19,16 @@ class SwitchSession:
 
     profile: Profile
     session: Session
-    folder: Path = field(default_factory=Path.cwd)
+    folder: Path
+
+
+async def ask_nobody(label: str) -> str:
+    """Answer a question with an empty line: nobody is there."""
+    return "\n"
+
+
+def ignore_text(text: str) -> None:
+    """Ignore a text: there is no input line and no clipboard."""
 
 
 @dataclass(slots=True)
@@ -35,11 +44,11 @@ class SlashContext:
     exchange: Exchange
     profile: Profile
     commands: dict[str, SlashCommand]
-    show: Callable[[object], None]
-    ask: Callable[[str], Awaitable[str]]
-    set_input: Callable[[str], None]
-    copy_to_clipboard: Callable[[str], None]
-    finished_calls: Sequence[tuple[ToolCall, ToolResult]]
+    show: Callable[[object], object]
+    ask: Callable[[str], Awaitable[str]] = ask_nobody
+    set_input: Callable[[str], object] = ignore_text
+    copy_to_clipboard: Callable[[str], object] = ignore_text
+    finished_calls: Sequence[tuple[ToolCall, ToolResult]] = ()
     is_in_turn: Callable[[], bool] = lambda: False
     next_session: SwitchSession | None = None
     wanted_approval: ApprovalMode | None = None
@@ -53,6 +62,9 @@ class SlashContext:
     def switch_session(
         self, profile: Profile | None = None, session: Session | None = None, folder: Path | None = None
     ) -> None:
-        """Continue with another profile, session or folder after this command and a running turn. Processes end."""
+        """Continue with another profile, session or folder after this command and a running turn.
+
+        Processes go on if `can_keep_toolkits` allows it.
+        """
         session = session or self.exchange.session
-        self.next_session = SwitchSession(profile or self.profile, session, folder or Path.cwd())
+        self.next_session = SwitchSession(profile or self.profile, session, folder or self.exchange.workspace.root)

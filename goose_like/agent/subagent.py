@@ -1,7 +1,8 @@
 """Subagents: the notifier of an exchange that works for another one, and the limits that remain for it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 
 from typing_extensions import override
@@ -10,12 +11,17 @@ from goose_like.config.profile import Limits
 from goose_like.core import events
 from goose_like.core.history import History
 from goose_like.core.message import Usage
-from goose_like.core.notifier import Notifier
+from goose_like.core.notifier import EventNotifier, Notifier
+from goose_like.core.spelling import format_count
 from goose_like.core.tool import ToolError
 from goose_like.providers.prices import compute_cost_usd
 
+from .hook_values import SubagentStart, SubagentStop
+from .journal import Journal
+from .toolkit_hooks import ToolkitHooks
 
-class EventRelay(Notifier):
+
+class EventRelay(EventNotifier):
     """The notifier of a subagent: it passes events, questions and token counts to the parent.
 
     `call_id` is the tool call of the parent that the subagent works for. Questions start with `who`. Tokens count for
@@ -29,7 +35,7 @@ class EventRelay(Notifier):
         self._call_id = call_id
         # The parent must see the call that started the subagent, not a call inside it.
         self._parent_context = copy_context()
-        self._who = who
+        self.who = who
         self._purpose = purpose
         self._model = ""
 
@@ -49,17 +55,39 @@ class EventRelay(Notifier):
 
     @override
     async def ask(self, question: events.Question) -> events.Answer:
-        asked = question.model_copy(update={"text": f"{self._who} asks: {question.text}"})
+        # The call inside the subagent is unknown to the parent.
+        asked = question.model_copy(update={"text": f"{self.who} asks: {question.text}", "call_id": self._call_id})
         # The parent's screen shows which of its own calls waits for the answer.
         return await asyncio.create_task(self._ask_parent(asked), context=self._parent_context.copy())
 
     async def _ask_parent(self, question: events.Question) -> events.Answer:
         return await self._parent.ask(question)
 
+    @property
+    def parent_hooks(self) -> ToolkitHooks | None:
+        """The hooks of the parent, which hold in the subagent too."""
+        return self._parent.hooks if isinstance(self._parent, Journal) else None
+
+    @asynccontextmanager
+    async def tell_hooks(self, history: History) -> AsyncIterator[list[str]]:
+        """Tell the hooks of the parent about the start and the end of the subagent. Give their context for it."""
+        hooks = self.parent_hooks
+        if hooks is None:
+            yield []
+            return
+        context = await hooks.start_subagent(SubagentStart(self.who, self._call_id))
+        try:
+            yield context
+        finally:
+            answers = [message.text for message in history.messages if message.role == "assistant"]
+            answer = answers[-1] if answers else ""
+            reason = history.last_turn.reason if history.last_turn else ""
+            await hooks.stop_subagent(SubagentStop(self.who, self._call_id, answer, reason))
+
     def format_usage(self) -> str:
         """Describe the work so far, for example `3 steps, 5 calls, 1,200 tokens`."""
         counts = [(self.steps, "step"), (self.calls, "call"), (self.spent.total_tokens, "token")]
-        return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts if count) or "nothing"
+        return ", ".join(format_count(count, noun) for count, noun in counts if count) or "nothing"
 
     def _count(self, model: str, usage: Usage) -> None:
         if usage.total_tokens:
@@ -78,8 +106,8 @@ def remaining_limits(
     `share_count` subagents of one message share tokens and cost. `resumed` is the history of a subagent that
     continues its turn after a restart: its usage counts there, so it is not subtracted here.
     """
-    usage = history.turn_usage
-    own = resumed.turn_usage if resumed and resumed.is_in_turn else {}
+    usage = history.usage.turn_by_model
+    own = resumed.usage.turn_by_model if resumed and resumed.is_in_turn else {}
     tokens = sum(usage.values(), Usage()).total_tokens - sum(own.values(), Usage()).total_tokens
     cost_usd = (compute_cost_usd(usage) or 0.0) - (compute_cost_usd(own) or 0.0)
     return {

@@ -2,34 +2,36 @@
 
 import asyncio
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from traceback import format_exception_only
 from typing import Any
 
-from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from goose_like.core.errors import GooseLikeError, find_foreign_frames
-from goose_like.core.events import ToolFinished, ToolStarted
+from goose_like.core.errors import DeniedError, GooseLikeError, find_foreign_frames, list_inner_errors
+from goose_like.core.events import ToolFinished
 from goose_like.core.images import check_image, save_image
 from goose_like.core.masking import find_mask, mask_text, mask_value
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.core.spelling import find_nearest_name
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult, current_call
-from goose_like.providers.text_markup import UNREADABLE_CALL
+from goose_like.providers.call_notations import UNREADABLE_CALL
 from goose_like.sessions.output_limit import limit_text
 
+from .arguments import read_arguments
+from .call_hooks import CallHooks
+from .call_start import start_call
+from .hook_values import ResultChange
 from .journal import Journal
 from .limits import TurnLimits
 
 WARN_EQUAL_FAILURES = 3
 _MAX_FRAMES = 5
-_MAX_PROBLEMS = 5
-_MAX_VALUE_CHARS = 80
 _READABLE_CALL = (
     "the <tool_call> in your text can't be read, so nothing ran: use the API's tool calls, or end your text with "
     '<tool_call>{"name": NAME, "arguments": {...}}</tool_call>; put an example into a code fence'
@@ -45,21 +47,60 @@ class CallOutcome:
     image: ImageResult | None = None
     replacement: str | None = None
     is_final: bool = False
+    is_denied: bool = False
 
 
-async def run_tools(calls: Sequence[ToolCall], tools: Mapping[str, Tool], journal: Journal, limits: TurnLimits) -> None:
+async def run_tools(
+    calls: Sequence[ToolCall], tools: Mapping[str, Tool], journal: Journal, limits: TurnLimits, hooks: CallHooks
+) -> None:
     """Run the calls of one model message in order, adjacent parallel ones together, and emit their results.
 
     Raises:
         SessionError: a result cannot be written.
     """
+    failed_edit = ""
     for batch in _split_batches(calls, tools):
+        if failed_edit and _may_change(batch[0], tools):
+            for call in batch:
+                _skip_call(call, failed_edit, tools, journal)
+            continue
         try:
             async with asyncio.TaskGroup() as group:
-                for call in batch:
-                    group.create_task(_run_tool(call, tools, journal, limits.values.output_bytes))
+                tasks = [
+                    group.create_task(_run_tool(call, tools, journal, limits.values.output_bytes, hooks))
+                    for call in batch
+                ]
         except BaseExceptionGroup as errors:  # tools never raise, but the journal may
             raise errors.exceptions[0] from None
+        is_edit = batch[0].name in tools and tools[batch[0].name].options.edits
+        if is_edit and not all(task.result() for task in tasks):
+            failed_edit = batch[0].name
+
+
+def _may_change(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
+    """Check whether a call may change something, such as commit files that a failed edit left as they were."""
+    if call.name not in tools:
+        return False
+    options = tools[call.name].options
+    if options.is_read_only(call.name):
+        return False
+    if options.reads_only_with is None:
+        return True
+    try:
+        arguments = json.loads(call.arguments)
+        return not (isinstance(arguments, dict) and options.reads_only_with(arguments))
+    except ValueError:
+        return True
+
+
+def _skip_call(call: ToolCall, failed_edit: str, tools: Mapping[str, Tool], journal: Journal) -> None:
+    """Give a call a result without running it."""
+    journal.emit(start_call(call, tools, journal.history))
+    text = (
+        f"not run: {failed_edit} failed earlier in this message, and this call may write or commit. Repair that edit, "
+        "then send this call again if it still fits"
+    )
+    journal.emit(ToolFinished(result=ToolResult(call_id=call.id, output=text, is_error=True)))
 
 
 def _split_batches(calls: Sequence[ToolCall], tools: Mapping[str, Tool]) -> Iterator[list[ToolCall]]:
@@ -75,27 +116,45 @@ def _get_parallel(call: ToolCall, tools: Mapping[str, Tool]) -> bool | str:
     return call.name if parallel == "same tool" else parallel
 
 
-async def _run_tool(call: ToolCall, tools: Mapping[str, Tool], journal: Journal, output_limit_bytes: int) -> None:
-    """Run one call. For a remote tool, only check the arguments: a valid call stays open for the client."""
+async def _run_tool(
+    call: ToolCall, tools: Mapping[str, Tool], journal: Journal, output_limit_bytes: int, hooks: CallHooks
+) -> bool:
+    """Run one call, and return whether it succeeded.
+
+    For a remote tool, only check the arguments: a valid call stays open for the client.
+    """
+    known = journal.history.context.known_prompt
+    if known and call.name in known.tools and call.name not in tools:
+        journal.emit(start_call(call, tools, journal.history))
+        text = f"not allowed: {call.name} cannot be used in this mode; the tools are: {', '.join(tools) or 'none'}"
+        journal.emit(ToolFinished(result=ToolResult(call_id=call.id, output=text, is_error=True)))
+        return False
     is_remote = call.name in tools and tools[call.name].options.remote
     if not is_remote:
-        journal.emit(ToolStarted(call=call))
+        journal.emit(start_call(call, tools, journal.history))
     current_call.set(call.id)
     outcome = await call_tool(tools, call)
+    change = await hooks.finish(call, outcome.output, is_error=outcome.is_error, is_denied=outcome.is_denied)
     if is_remote:
         if not outcome.is_error:
-            return
-        journal.emit(ToolStarted(call=call))
-    journal.emit(ToolFinished(result=_create_result(call, outcome, journal, output_limit_bytes)))
+            return True
+        journal.emit(start_call(call, tools, journal.history))
+    journal.emit(ToolFinished(result=_create_result(call, outcome, change, journal, output_limit_bytes)))
+    return not outcome.is_error
 
 
-def _create_result(call: ToolCall, outcome: CallOutcome, journal: Journal, output_limit_bytes: int) -> ToolResult:
+def _create_result(
+    call: ToolCall, outcome: CallOutcome, change: ResultChange, journal: Journal, output_limit_bytes: int
+) -> ToolResult:
     session = journal.session
     call = mask_value(call)  # as in the history
+    if change.output is not None:  # in place of all that the tool gave
+        outcome = replace(outcome, output=change.output, image=None, replacement=None)
     output = limit_text(mask_text(outcome.output), session.output_path(call.id), output_limit_bytes)
     failures = journal.history.failures.get((call.name, call.arguments), 0) + 1
     if outcome.is_error and failures >= WARN_EQUAL_FAILURES:
         output += f"\n[this very call has failed {failures} times; do something else, or say what you need]"
+    output += change.context
     images = (save_image(outcome.image.data, outcome.image.source, session.outputs),) if outcome.image else ()
     return ToolResult(
         call_id=call.id,
@@ -119,14 +178,16 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> CallOutcome:
             is_error=True,
         )
     tool = tools[call.name]
+    is_denied = False
     limit = asyncio.timeout(tool.options.time_limit_s)
     try:
-        arguments = _read_arguments(tool, call.arguments)
+        arguments = read_arguments(tool, call.arguments)
         async with limit:
             value = await invoke(tool.function, arguments)
         return _convert_value(value)
     except GooseLikeError as error:
         text = str(error)
+        is_denied = isinstance(error, DeniedError)
     # Any error of a tool belongs to the model, also `sys.exit` and a cancellation inside the tool.
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         task = asyncio.current_task()
@@ -136,7 +197,7 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> CallOutcome:
         if isinstance(error, TimeoutError) and limit.expired():
             after = f"{tool.options.time_limit_s:g} s"
             text = f"{call.name} was stopped after its time limit of {after}; ask for less at once or try another way"
-    return CallOutcome(text, is_error=True)
+    return CallOutcome(text, is_error=True, is_denied=is_denied)
 
 
 def _suggest_tool(name: str, tools: Mapping[str, Tool]) -> str:
@@ -155,38 +216,6 @@ async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any
         return await function(**arguments)
     value = await run_in_daemon_thread(partial(function, **arguments), f"tool {function.__name__}")
     return await value if inspect.isawaitable(value) else value
-
-
-def _read_arguments(tool: Tool, text: str) -> dict[str, Any]:
-    try:
-        checked = tool.parameters.model_validate_json(text.strip() or "{}")
-    except ValidationError as error:
-        problems = "; ".join(_describe_problem(problem) for problem in error.errors()[:_MAX_PROBLEMS])
-        expected = f"send one JSON object with {_describe_fields(tool)}"
-        raise ToolError(f"wrong arguments for {tool.name}: {problems}; {expected}") from error
-    given = {
-        field.alias or name: getattr(checked, name)
-        for name, field in tool.parameters.model_fields.items()
-        if name in checked.model_fields_set
-    }
-    return given | (checked.model_extra or {})
-
-
-def _describe_fields(tool: Tool) -> str:
-    properties, required = tool.spec.schema["properties"], tool.spec.schema.get("required", [])
-    return ", ".join(f"{name!r}{'' if name in required else ' (optional)'}" for name in properties) or "no fields"
-
-
-def _describe_problem(problem: Any) -> str:
-    field = ".".join(str(step) for step in problem["loc"])
-    if problem["type"] == "missing":
-        return f"field {field!r} is missing"
-    if problem["type"] == "extra_forbidden":
-        return f"there is no field {field!r}"
-    value = repr(problem["input"])
-    short = value if len(value) <= _MAX_VALUE_CHARS else value[: _MAX_VALUE_CHARS - 3] + "..."
-    place = f"field {field!r}: " if field else ""
-    return f"{place}{problem['msg'][0].lower()}{problem['msg'][1:]}, not {short}"
 
 
 def _convert_value(value: Any) -> CallOutcome:
@@ -212,6 +241,17 @@ def _convert_to_text(value: Any) -> str:
 
 
 def _explain_error(error: BaseException, function: Callable[..., Any]) -> str:
-    """Describe an error with its newest frames in the tool's own package."""
+    """Describe an error, or each error of a group, with the newest frames in the tool's own package."""
+    lines = []
+    if isinstance(error, BaseExceptionGroup):
+        lines.append(f"{type(error).__name__}: {error}")
+        lines += _list_frames(error, function)
+    for each in list_inner_errors(error):
+        lines.append("".join(format_exception_only(each)).strip())
+        lines += _list_frames(each, function)
+    return "\n".join(lines)
+
+
+def _list_frames(error: BaseException, function: Callable[..., Any]) -> list[str]:
     frames = [f"  {frame}" for frame in find_foreign_frames(error, function.__module__)]
-    return "\n".join(["".join(format_exception_only(error)).strip(), *frames[-_MAX_FRAMES:]])
+    return frames[-_MAX_FRAMES:]

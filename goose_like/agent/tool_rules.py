@@ -1,4 +1,4 @@
-"""Rules about tools: leave out denied tools, and ask before calls that a rule names."""
+"""Checks before tool calls: the person's rules about tools, and the hooks of toolkits."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -6,30 +6,46 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from goose_like.core.notifier import Notifier
 from goose_like.core.tool import Tool
 from goose_like.workspace.permissions.permissions import current_tool
 from goose_like.workspace.workspace import Workspace
 
+from .call_hooks import CallHooks, CheckedCall
+from .hook_runner import HookRunner
 from .tool_call import invoke
 
 
-def apply_tool_rules(tools: Mapping[str, Tool], workspace: Workspace) -> dict[str, Tool]:
-    """Return the tools that no rule denies now. Each later call obeys the rules of its moment."""
-    return {name: _guard(tool, workspace) for name, tool in tools.items() if workspace.judge_tool(name) != "deny"}
+def apply_tool_rules(
+    tools: Mapping[str, Tool], workspace: Workspace, hooks: CallHooks | None = None
+) -> dict[str, Tool]:
+    """Return the tools that no rule denies now. Each later call obeys the rules of its moment and the hooks."""
+    hooks = hooks or CallHooks(HookRunner(Notifier()), {})
+    return {
+        name: _guard(tool, workspace, hooks) for name, tool in tools.items() if workspace.judge_tool(name) != "deny"
+    }
 
 
-def _guard(tool: Tool, workspace: Workspace) -> Tool:
+def _guard(tool: Tool, workspace: Workspace, hooks: CallHooks) -> Tool:
     function: Callable[..., Any] = tool.function
 
     @wraps(function)
     async def call(**arguments: Any) -> Any:
-        if workspace.judge_tool(tool.name) is None:
-            return await invoke(function, arguments)
-        text = to_json(arguments, fallback=repr).decode()
-        await workspace.require_permission("tool", f"{tool.name} {text}", f"call {tool.name} with {text}")
+        checked = CheckedCall(arguments)
+        if not hooks.is_empty and workspace.judge_tool(tool.name) != "deny":
+            checked = await hooks.check(tool, arguments)
+        is_ruled = workspace.judge_tool(tool.name) is not None
+        if is_ruled or checked.doubt:
+            text = to_json(checked.arguments, fallback=repr).decode()
+            subject = f"{tool.name} {text}"
+            await workspace.require_permission("tool", subject, f"call {tool.name} with {text}", doubt=checked.doubt)
+        if not hooks.is_empty:
+            hooks.start(checked)
+        if not is_ruled:
+            return await invoke(function, checked.arguments)
         token = current_tool.set(tool.name)
         try:
-            return await invoke(function, arguments)
+            return await invoke(function, checked.arguments)
         finally:
             current_tool.reset(token)
 

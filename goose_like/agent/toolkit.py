@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from typing_extensions import override
@@ -10,13 +11,32 @@ from typing_extensions import override
 from goose_like.config.profile import Limits, Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import ProfileError
-from goose_like.core.events import ToolProgress
+from goose_like.core.events import FileChanged, ToolProgress
+from goose_like.core.example import Example
 from goose_like.core.notifier import Notifier
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool, ToolOptions, current_call, make_tool
+from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
+from .hook_values import (
+    AfterCall,
+    BeforeCall,
+    CallVerdict,
+    CompactionEnd,
+    CompactionStart,
+    Notification,
+    PermissionAsked,
+    PermissionDenied,
+    PermissionVerdict,
+    PromptSubmitted,
+    PromptVerdict,
+    ResultChange,
+    SessionStart,
+    SubagentStart,
+    SubagentStop,
+)
 from .slash_command import SlashCommand, is_command, make_command
 from .view import ExchangeView
 
@@ -78,11 +98,17 @@ class Toolkit:
 
     `has_local_access`: the tools may read, change or run something on this machine. The HTTP server serves such a
     toolkit only when it is named. `is_read_only`: the tools change nothing, here or elsewhere. In the sandbox mode
-    `read-only`, the model gets the toolkits of other packages only with this promise.
+    `read-only`, the model gets the toolkits of other packages only with this promise. `is_confined`: the tools change
+    things only through the workspace, which refuses in a turn that only reads, and keep no process that has rights of
+    an earlier turn. Such a turn has the tools of these toolkits, too. A subclass makes the promise itself.
+
+    `examples`: worked examples that the smallest models read before the conversation, if all their tools are offered.
     """
 
     has_local_access: ClassVar[bool] = True
     is_read_only: ClassVar[bool] = False
+    is_confined: ClassVar[bool] = False
+    examples: ClassVar[Sequence[Example]] = ()
     exchange_view: ExchangeView
     workspace: Workspace
     session: Session
@@ -98,6 +124,15 @@ class Toolkit:
             setattr(self, name, value)
 
     @classmethod
+    def is_present(cls, folder: Path, project: ProjectConfig | None) -> bool:
+        """Return whether the toolkit is active without a line in the profile, because its files exist.
+
+        The class is asked if a file exists that the entry-point group `goose_like.toolkit_files` names for it. `folder`
+        is the workspace. Of the files in it, judge only those of `project`: the person trusts them. This must be quick.
+        """
+        return True
+
+    @classmethod
     async def create(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
         """Create the toolkit for a session. Override this to wait for something first, such as a download.
 
@@ -106,7 +141,10 @@ class Toolkit:
         return cls(notifier, requires, **kwargs)
 
     def prompt(self) -> str:
-        """Return the section for the system prompt, which is read once and must not change within a session."""
+        """Return the section for the system prompt, which is read once by each process of a session.
+
+        A session keeps its first prompt, so that caches hold. The model is told which paragraphs differ after a resume.
+        """
         return self.system()
 
     def system(self) -> str:
@@ -138,6 +176,11 @@ class Toolkit:
         """Return the slash commands: the methods marked with `@command`."""
         return tuple(make_command(getattr(self, name)) for name, _ in inspect.getmembers(type(self), is_command))
 
+    def use_profile(self, profile: Profile, models: ModelPair) -> None:
+        """Continue under a changed profile: with other models, or with another approval in the same sandbox."""
+        self.profile = profile
+        self.exchange_view.use_models(models)
+
     async def on_turn_start(self) -> None:
         """Prepare a turn before its first step. This may take long; an error ends the turn."""
 
@@ -152,8 +195,8 @@ class Toolkit:
         """Return the current state as titles and texts, for moderators that send the state instead of the past."""
         return ()
 
-    def before_finish(self) -> str | FollowUp | None:
-        """Return a reason to continue when the model wants to finish, or None to let it finish.
+    def before_finish(self) -> str | FollowUp | Awaitable[str | FollowUp | None] | None:
+        """Return a reason to continue when the model wants to finish, or None to let it finish. This may be `async`.
 
         The model reads a string once a turn, and a `FollowUp` with `is_repeated` until this returns None.
         """
@@ -163,6 +206,54 @@ class Toolkit:
         """Return what runs beside the conversation. The person lists and stops it with `/tasks`. This must be quick."""
         return ()
 
+    # --- hook points: only the overridden ones are called; see docs/hook-points.md
+
+    async def on_session_start(self, start: SessionStart) -> str | None:
+        """Return context for the model, or None. Called before the first message of a process."""
+        return None
+
+    async def on_session_end(self) -> None:
+        """Finish work of the session. Called after the last turn, while all toolkits are still open."""
+
+    async def on_prompt_submitted(self, prompt: PromptSubmitted) -> PromptVerdict | None:
+        """Block a message of the person, or add context for the model."""
+        return None
+
+    async def before_call(self, call: BeforeCall) -> CallVerdict | None:
+        """Deny a tool call, let the person decide, replace its arguments, or add context for the model.
+
+        If this raises, the person decides. It never allows more than the rules and the sandbox do.
+        """
+        return None
+
+    async def after_call(self, call: AfterCall) -> ResultChange | None:
+        """Replace the output of a tool call, or add context for the model. Calls that failed are included."""
+        return None
+
+    async def on_permission_asked(self, permission: PermissionAsked) -> PermissionVerdict | None:
+        """Deny a permission before the person is asked for it. If this raises, the person decides."""
+        return None
+
+    async def on_permission_denied(self, denial: PermissionDenied) -> None:
+        """Learn that a tool call failed because a permission was denied."""
+
+    async def on_notification(self, notification: Notification) -> None:
+        """Tell the person in another way that a question waits, or that a turn ended. Nothing waits for this."""
+
+    async def before_compaction(self, compaction: CompactionStart) -> str | None:
+        """Return what a summary of the conversation must keep, or None."""
+        return None
+
+    async def after_compaction(self, compaction: CompactionEnd) -> None:
+        """Learn that the conversation was shortened."""
+
+    async def on_subagent_start(self, subagent: SubagentStart) -> str | None:
+        """Return context for a subagent, or None. Called before its first message."""
+        return None
+
+    async def on_subagent_stop(self, subagent: SubagentStop) -> None:
+        """Learn that a subagent ended."""
+
     def report_progress(self, text: str, skipped_line_count: int = 0) -> None:
         """Show output of the running tool at once. The output does not last, and the model does not see it.
 
@@ -170,6 +261,14 @@ class Toolkit:
         """
         call_id = current_call.get("")
         self.notifier.notify(ToolProgress(call_id=call_id, text=text, skipped_line_count=skipped_line_count))
+
+    def report_change(self, path: str | Path, diff: str = "") -> None:
+        """Show that the running tool changed a file. A relative path starts at the root of the workspace.
+
+        `diff` is a unified diff; leave it empty if there is none to show, as for a binary file.
+        """
+        absolute = self.workspace.root / path
+        self.notifier.notify(FileChanged(call_id=current_call.get(""), path=str(absolute), diff=diff))
 
     async def close(self) -> None:
         """Release all resources. Toolkits that depend on this one are closed before it."""

@@ -1,17 +1,33 @@
 """The hooks of toolkits, and the boundary that turns errors of foreign code into one sentence."""
 
 import asyncio
-import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
-from goose_like.config.entry_points import find_entry_point
-from goose_like.core.errors import GooseLikeError, describe_foreign_error, prefix_error_path
+from goose_like.core.errors import GooseLikeError, PromptBlockedError, prefix_error_path
+from goose_like.core.events import Answer, Question
 from goose_like.core.masking import mask_text
+from goose_like.core.message import ToolCall
 from goose_like.core.notifier import Notifier
 
+from .call_hooks import CallHooks
+from .hook_runner import Hook, HookRunner, describe_error, get_configs, list_hooks
+from .hook_values import (
+    CompactionEnd,
+    CompactionStart,
+    Notification,
+    PermissionAsked,
+    PermissionVerdict,
+    PromptSubmitted,
+    PromptVerdict,
+    SessionStart,
+    SubagentStart,
+    SubagentStop,
+)
 from .toolkit import FollowUp, RunningTask, Toolkit
+
+_END_LIMIT_S = 10.0
+"""The time for hooks after the end of a session: a hook that hangs must not keep the process."""
 
 
 @contextmanager
@@ -24,7 +40,7 @@ def toolkit_errors(name: str, *path: str | int) -> Iterator[None]:
         raise
     except Exception as error:
         raise GooseLikeError(
-            f"toolkit {name!r} can't be used: {_describe(name, error)}; repair it or leave it out of the profile"
+            f"toolkit {name!r} can't be used: {describe_error(name, error)}; repair it or leave it out of the profile"
         ) from error
 
 
@@ -42,14 +58,62 @@ async def close_toolkit(name: str, toolkit: Toolkit, notifier: Notifier) -> None
 
 
 class ToolkitHooks:
-    """The hooks of all toolkits of an exchange, by name. A hook that fails is logged once and not called again."""
+    """The hooks of all toolkits of an exchange, by name. A hook that fails is logged once and not called again.
 
-    def __init__(self, notifier: Notifier, toolkits: Mapping[str, Toolkit] = {}) -> None:
+    In a subagent, `parent` has the hooks of its parent. Those about calls and subagents hold here too. Questions reach
+    the parent's hooks when they are passed on. A subagent has no hooks about a session, prompts and notifications.
+    """
+
+    def __init__(
+        self,
+        notifier: Notifier,
+        toolkits: Mapping[str, Toolkit] = {},
+        *,
+        parent: "ToolkitHooks | None" = None,
+        subagent: str = "",
+        is_resumed: bool = False,
+    ) -> None:
         self.commands = {command.name: command for toolkit in toolkits.values() for command in toolkit.commands()}
-        self._notifier = notifier
         self._toolkits = toolkits
-        self._failed: set[tuple[str, str]] = set()
+        self._parent = parent
+        self._configs = get_configs(toolkits)
+        self._notifier = notifier
+        self._runner = HookRunner(notifier)
+        self._is_resumed = is_resumed
+        self._is_started = False
+        self._context: list[str] = []
         self._objected: set[str] = set()
+        self._notifications: set[asyncio.Task[None]] = set()
+
+        self.calls: CallHooks = CallHooks(self._runner, toolkits, parent.calls if parent else None, subagent)
+        self._finishes = list_hooks(toolkits, "before_finish")
+        self._states = list_hooks(toolkits, "state_sections")
+        self._tasks = list_hooks(toolkits, "running_tasks")
+        self._facts = list_hooks(toolkits, "context_updates")
+        self._compaction_starts = list_hooks(toolkits, "before_compaction")
+        self._compaction_ends = list_hooks(toolkits, "after_compaction")
+        starts = parent._subagent_starts if parent else ()
+        stops = parent._subagent_stops if parent else ()
+        self._subagent_starts: list[Hook] = list_hooks(toolkits, "on_subagent_start", starts)
+        self._subagent_stops: list[Hook] = list_hooks(toolkits, "on_subagent_stop", stops)
+        of_person = {} if parent else toolkits
+        self._session_starts = list_hooks(of_person, "on_session_start")
+        self._session_ends = list_hooks(of_person, "on_session_end")
+        self._prompts = list_hooks(of_person, "on_prompt_submitted")
+        self._notified = list_hooks(of_person, "on_notification")
+        # The parent asks the same toolkit when it receives the question.
+        judges = {name: toolkit for name, toolkit in toolkits.items() if not (parent and parent._has(name, toolkit))}
+        self._permissions = list_hooks(judges, "on_permission_asked")
+
+    def _has(self, name: str, toolkit: Toolkit) -> bool:
+        """Check whether a toolkit with this name and config is here or above."""
+        is_here = self._configs.get(name) == get_configs({name: toolkit})[name]
+        return is_here or (self._parent is not None and self._parent._has(name, toolkit))
+
+    @property
+    def toolkits(self) -> Mapping[str, Toolkit]:
+        """The toolkits by name."""
+        return self._toolkits
 
     def list_tools(self, names: Collection[str]) -> set[str]:
         """Return the names of the tools of some toolkits, and of those that only read."""
@@ -66,6 +130,58 @@ class ToolkitHooks:
             missing |= {name: text for name, text in needs.items() if text and name not in offered}
         return missing
 
+    # --- the session and its prompts
+
+    async def start_session(self) -> None:
+        """Tell the toolkits before the first message of this process. Their context waits for `take_context`."""
+        if self._is_started:
+            return
+        self._is_started = True
+        self._context += await self._runner.collect_texts(self._session_starts, SessionStart(self._is_resumed))
+
+    async def submit(self, text: str, *, is_interjected: bool = False) -> None:
+        """Ask the toolkits about a message of the person. Their context waits for `take_context`.
+
+        Raises:
+            PromptBlockedError: a toolkit blocks the message; the others are not asked.
+        """
+        await self.start_session()
+        context: list[str] = []
+        for hook in self._prompts if text.strip() else ():  # results of calls have no text
+            if hook.has_failed:
+                continue
+            verdict = None
+            with self._runner.guard(hook):
+                verdict = await hook.ask(PromptSubmitted(text, is_interjected), PromptVerdict)
+            if verdict and verdict.decision == "block":
+                reason = verdict.reason or "it gives no reason"
+                raise PromptBlockedError(f"the message was not sent: the toolkit {hook.toolkit!r} blocks it: {reason}")
+            if verdict and verdict.context:
+                context.append(verdict.context)
+        self._context += context
+
+    def add_context(self, texts: Collection[str]) -> None:
+        """Keep context for the next message."""
+        self._context += texts
+
+    def take_context(self) -> list[str]:
+        """Remove and return the context that waits for a message."""
+        texts, self._context = self._context, []
+        return texts
+
+    async def end_session(self) -> None:
+        """Tell the toolkits that no turn follows, if there was one, and wait a while for them and for notifications."""
+        tasks = {*self._notifications}
+        if self._is_started and self._session_ends:
+            tasks.add(asyncio.create_task(self._runner.tell(self._session_ends)))
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=_END_LIMIT_S)
+        if late:
+            self._notifier.log(f"hooks were stopped that had not ended {_END_LIMIT_S:g} s after the session")
+        for task in late:
+            task.cancel()
+
     async def start_turn(self) -> None:
         """Let each toolkit prepare a turn.
 
@@ -77,58 +193,90 @@ class ToolkitHooks:
             with toolkit_errors(name):
                 await toolkit.on_turn_start()
 
-    def find_follow_up(self, *, only_repeated: bool = False) -> str | None:
+    async def find_follow_up(self, *, only_repeated: bool = False) -> str | None:
         """Return the first reason of a toolkit to continue the turn, when the model wants to finish."""
-        for name, before_finish in self._list_hooks("before_finish"):
-            with self._guard(name, "before_finish"):
-                reason = None if name in self._objected else before_finish()
+        for hook in self._finishes:
+            if hook.has_failed or hook.toolkit in self._objected:
+                continue
+            with self._runner.guard(hook):
+                reason = await hook.call()
                 follow_up = reason if isinstance(reason, FollowUp) else FollowUp(str(reason or ""))
                 if follow_up.text and (follow_up.is_repeated or not only_repeated):
                     if not follow_up.is_repeated:
-                        self._objected.add(name)
+                        self._objected.add(hook.toolkit)
                     return follow_up.text
         return None
+
+    # --- the state
 
     def list_state_sections(self) -> list[tuple[str, str]]:
         """Return the state of all toolkits as titles and texts."""
         sections: list[tuple[str, str]] = []
-        for name, state_sections in self._list_hooks("state_sections"):
-            with self._guard(name, "state_sections"):
-                sections += [(str(title), str(text)) for title, text in state_sections()]
+        for hook in self._list_working(self._states):
+            with self._runner.guard(hook):
+                sections += [(str(title), str(text)) for title, text in hook.function()]
         return sections
 
     def list_running_tasks(self) -> list[RunningTask]:
         """Return the running tasks of all toolkits."""
         tasks: list[RunningTask] = []
-        for name, running_tasks in self._list_hooks("running_tasks"):
-            with self._guard(name, "running_tasks"):
-                tasks += running_tasks()
+        for hook in self._list_working(self._tasks):
+            with self._runner.guard(hook):
+                tasks += hook.function()
         return tasks
 
     async def collect_facts(self) -> dict[str, str]:
         """Return the current facts of all toolkits by `toolkit.key`."""
         facts: dict[str, str] = {}
-        for name, context_updates in self._list_hooks("context_updates"):
-            with self._guard(name, "context_updates"):
-                updates = context_updates()
-                updates = await updates if inspect.isawaitable(updates) else updates
-                facts |= {f"{name}.{key}": mask_text(str(value)) for key, value in updates.items()}
+        for hook in self._list_working(self._facts):
+            with self._runner.guard(hook):
+                updates = await hook.call()
+                facts |= {f"{hook.toolkit}.{key}": mask_text(str(value)) for key, value in updates.items()}
         return facts
 
-    def _list_hooks(self, hook: str) -> list[tuple[str, Callable[[], Any]]]:
-        toolkits = self._toolkits.items()
-        return [(name, getattr(toolkit, hook)) for name, toolkit in toolkits if (name, hook) not in self._failed]
+    # --- permissions and notifications
 
-    @contextmanager
-    def _guard(self, name: str, hook: str) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:  # foreign code must not end the turn
-            self._failed.add((name, hook))
-            text = f"toolkit {name!r} failed in {hook!r}, which is not called again: {_describe(name, error)}"
-            self._notifier.log(text)
+    async def judge_question(self, question: Question, call: ToolCall | None) -> Answer | None:
+        """Return the denial of a toolkit, or None if the person decides about a permission."""
+        if question.kind in ("text", "trust"):
+            return None
+        for hook in self._permissions:
+            try:
+                verdict = await hook.ask(PermissionAsked(question, call), PermissionVerdict)
+            except Exception as error:
+                self._runner.report(hook, error, "so the person decides")
+                continue
+            if verdict and verdict.decision == "deny":
+                reason = verdict.reason or "it gives no reason"
+                return Answer(choice="deny", by="profile", text=f"the toolkit {hook.toolkit!r} denies it: {reason}")
+        return None
 
+    def notify(self, notification: Notification) -> None:
+        """Tell the toolkits what the person is told. Nothing waits for them until the session ends."""
+        if self._notified:
+            task = asyncio.create_task(self._runner.tell(self._notified, notification))
+            self._notifications.add(task)
+            task.add_done_callback(self._notifications.discard)
 
-def _describe(name: str, error: Exception) -> str:
-    point = find_entry_point("goose_like.toolkit", name)
-    return describe_foreign_error(error, point.module if point else "")
+    # --- compaction and subagents
+
+    async def before_compaction(self, *, is_requested: bool = False, focus: str = "") -> str:
+        """Return what a summary must keep, for all toolkits."""
+        start = CompactionStart(is_requested, focus)
+        return "\n".join(await self._runner.collect_texts(self._compaction_starts, start))
+
+    async def after_compaction(self, summary: str) -> None:
+        """Tell the toolkits that the conversation was shortened."""
+        await self._runner.tell(self._compaction_ends, CompactionEnd(summary))
+
+    async def start_subagent(self, subagent: SubagentStart) -> list[str]:
+        """Tell the toolkits about a subagent, and return their context for it."""
+        return await self._runner.collect_texts(self._subagent_starts, subagent)
+
+    async def stop_subagent(self, subagent: SubagentStop) -> None:
+        """Tell the toolkits that a subagent ended."""
+        await self._runner.tell(self._subagent_stops, subagent)
+
+    @staticmethod
+    def _list_working(hooks: list[Hook]) -> list[Hook]:
+        return [hook for hook in hooks if not hook.has_failed]

@@ -3,33 +3,34 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
-from goose_like.config.profile import ModelChoice
+from goose_like.agent.compaction.moderators import Passive
+from goose_like.config.profile import Effort, Limits, ModelChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import TurnFinished
 from goose_like.core.message import Message
 from goose_like.providers.base import Model, ModelPair
-from goose_like.providers.model_names import find_full_name
-from goose_like.providers.registry import find_provider_class, list_provider_names, open_model
+from goose_like.providers.registry import open_model, resolve_model
 
 from .exchange import Exchange
-
-_CONFINED_TOOLKITS = ("delegate", "developer", "reasoner", "repo_context", "synopsis")
-"""Toolkits that change nothing but through the workspace, and keep no process with earlier rights for it."""
+from .limits import check_prices
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
     """A message that a slash command sends.
 
-    `model` is PROVIDER:MODEL, or a name as other agents write it. `allow` are permission rules. With `is_read_only`
-    nothing can be changed. `line` is the command as the person typed it.
+    `model` is PROVIDER:MODEL, or a name as other agents write it, and `effort` says how long it reasons. `allow` are
+    permission rules. With `is_read_only` nothing can be changed. With `is_fresh` the model sees nothing of the
+    conversation before. `line` is the command as the person typed it.
     """
 
     message: str | Message
     model: str = ""
     allow: tuple[str, ...] = ()
     is_read_only: bool = False
+    is_fresh: bool = False
     line: str = ""
+    effort: Effort | None = None
 
     @property
     def text(self) -> str:
@@ -44,44 +45,56 @@ async def run_turn(exchange: Exchange, request: TurnRequest, processor: ModelCho
     """
     async with AsyncExitStack() as stack:
         models, tools = exchange.models, exchange.tools
-        if model := _open_model(exchange, request.model, processor):
+        # Other moderators would summarize what this turn must not see, or repeat it.
+        moderator = Passive({}) if request.is_fresh else exchange.moderator
+        if model := _open_model(exchange, request, processor):
             stack.push_async_callback(model.provider.close)
             models = ModelPair(model, models.accelerator)
         if request.is_read_only:
-            names = exchange.hooks.list_tools(_CONFINED_TOOLKITS)
+            toolkits = exchange.hooks.toolkits.items()
+            # A subclass may add tools for which its base class promises nothing.
+            confined = [name for name, toolkit in toolkits if vars(type(toolkit)).get("is_confined", False)]
+            names = exchange.hooks.list_tools(confined)
             tools = {name: tool for name, tool in tools.items() if name in names}
         await stack.enter_async_context(exchange.workspace.limit_turn(request.allow, is_read_only=request.is_read_only))
-        return await replace(exchange, models=models, tools=tools).reply(request.message)
+        chosen = replace(exchange, models=models, tools=tools, moderator=moderator)
+        return await chosen.reply(request.message, is_fresh=request.is_fresh)
 
 
-def _open_model(exchange: Exchange, name: str, processor: ModelChoice | None) -> Model | None:
+def _open_model(exchange: Exchange, request: TurnRequest, processor: ModelChoice | None) -> Model | None:
     """Open the model of a command. If it cannot be used, say so, and leave the turn to the session's model."""
     current = exchange.models.processor
     try:
-        return open_named_model(name, current, processor)
+        return open_named_model(request.model, current, processor, exchange.limits.values, request.effort)
     except GooseLikeError as error:
-        exchange.journal.log(f"{current.label} answers, since the model {name!r} can't be used: {error}")
+        wanted = f"the model {request.model!r}" if request.model else f"the effort {request.effort!r}"
+        exchange.journal.log(f"{current.label} answers, since {wanted} can't be used: {error}")
         return None
 
 
-def open_named_model(name: str, current: Model, choice: ModelChoice | None) -> Model | None:
+def open_named_model(
+    name: str, current: Model, choice: ModelChoice | None, limits: Limits | None = None, effort: Effort | None = None
+) -> Model | None:
     """Open the model of a command or an agent, or return None for the session's own model.
 
-    `choice` is the one of the profile: a model of the same provider is asked for at the same server.
+    `choice` is the one of the profile: a model of the same provider is asked for at the same server. With an `effort`
+    the session's model is opened anew.
 
     Raises:
-        GooseLikeError: nobody knows the model, or it cannot be used.
+        GooseLikeError: nobody knows the model, or it cannot be used with these limits or this effort.
     """
-    provider = current.label.partition(":")[0]
-    label = find_model_label(name, provider) if name else ""
-    if label in ("", current.label):
+    label = find_model_label(name, current.label.partition(":")[0]) or current.label
+    if label == current.label and effort is None:
         return None
-    try:
-        named = ModelChoice(model=label)
-    except ValueError as error:
-        raise GooseLikeError(str(error)) from error
-    if choice and choice.provider == named.provider:
+    named = ModelChoice(model=label)
+    if choice and label == current.label:
+        named = choice.model_copy(update={"model": label})
+    elif choice and choice.provider == named.provider:
         named = named.model_copy(update={"base_url": choice.base_url})
+    if effort:
+        named = named.model_copy(update={"effort": effort})
+    if limits:
+        check_prices(limits, [label])
     return open_model(named)
 
 
@@ -89,16 +102,13 @@ def find_model_label(name: str, provider: str) -> str:
     """Return PROVIDER:MODEL of a name, also of a short one such as `haiku`; empty for the session's model.
 
     Raises:
-        GooseLikeError: nobody knows the model.
+        GooseLikeError: nobody knows the model, or several models fit.
     """
-    if ":" in name or name == "inherit":
-        return name if ":" in name else ""
-    info = find_provider_class(provider).info
-    if known := next((each for each in (info.accelerator, info.processor) if each and name in each), None):
-        return f"{provider}:{known}"
-    if not any(map(str.isdigit, name)):
-        if label := find_full_name(name, [provider, *list_provider_names()]):
-            return label
-        raise GooseLikeError("write it as PROVIDER:MODEL")
-    owners = {"claude": "anthropic", "gpt": "openai", "gemini": "google"}
-    return f"{owners.get(name.partition('-')[0], provider)}:{name}"
+    if name in ("", "inherit"):
+        return ""
+    label = resolve_model(name, provider)
+    if ":" in label:
+        return label
+    if any(map(str.isdigit, name)):
+        return f"{provider}:{name}"  # perhaps newer than the offline table
+    raise GooseLikeError("write it as PROVIDER:MODEL")

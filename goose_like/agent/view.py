@@ -1,16 +1,18 @@
 """The view of toolkits and moderators: the conversation, read-only, and side questions to both models."""
 
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted, UsageRecorded
-from goose_like.core.message import Message
+from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolSpec
 from goose_like.providers.base import Embedder, Model, ModelPair, Request, SearchAnswer, WebSearcher
-from goose_like.providers.retry import stream_with_retries
+from goose_like.providers.foreign_code import name_faults
+from goose_like.providers.json_answer import answer_json
+from goose_like.providers.retry import RetryPolicy, complete_answer
 from goose_like.sessions.session import Session
 
 
@@ -38,6 +40,22 @@ class ModelView:
             raise ProviderError(f"the answer of {self.model.label} was cut at its output limit ({purpose})")
         return answer.message.text
 
+    async def ask_json(
+        self, text: str, schema: Mapping[str, Any], *, system: str = "", purpose: str = "side question"
+    ) -> Any:
+        """Ask the model a question outside the conversation; its answer fits a JSON schema. The tokens are counted.
+
+        Raises:
+            UsageError: the schema is invalid.
+            ProviderError: no complete answer came, or it did not fit after one correction.
+        """
+
+        def record(usage: Usage) -> None:
+            self._notifier.notify(UsageRecorded(model=self.model.label, usage=usage, purpose=purpose))
+
+        request = Request(self.model.name, system, (Message.user(text),))
+        return await answer_json(self.model.provider, request, schema, record=record)
+
     async def answer(
         self,
         messages: Sequence[Message],
@@ -54,12 +72,11 @@ class ModelView:
             ProviderError: no answer came.
         """
         request = Request(self.model.name, system, tuple(messages), tuple(tools))
-        async with aclosing(stream_with_retries(self.model.provider, request)) as deltas:
-            async for delta in deltas:
-                if isinstance(delta, MessageCompleted):
-                    self._notifier.notify(UsageRecorded(model=self.model.label, usage=delta.usage, purpose=purpose))
-                    return delta
-        raise AssertionError("stream_with_retries ends with a message or raises")
+
+        def record(usage: Usage) -> None:
+            self._notifier.notify(UsageRecorded(model=self.model.label, usage=usage, purpose=purpose))
+
+        return await complete_answer(self.model.provider, request, RetryPolicy(), record)
 
     @property
     def embedding_model(self) -> str | None:
@@ -77,7 +94,8 @@ class ModelView:
         provider, name = self.model.provider, self.embedding_model
         if name is None or not isinstance(provider, Embedder):
             raise ProviderError(f"{self.model.label} makes no vectors; check `embedding_model` first")
-        vectors = await provider.embed(texts)
+        with name_faults(type(provider), "embed"):
+            vectors = await provider.embed(texts)
         self._notifier.notify(UsageRecorded(model=name, usage=vectors.usage, purpose=purpose))
         return vectors.vectors
 
@@ -96,7 +114,8 @@ class ModelView:
         provider = self.model.provider
         if not isinstance(provider, WebSearcher) or not provider.can_search_web:
             raise ProviderError(f"{self.model.label} cannot search the web; check `can_search_web` first")
-        answer = await provider.search_web(query, self.model.name)
+        with name_faults(type(provider), "search_web"):
+            answer = await provider.search_web(query, self.model.name)
         self._notifier.notify(UsageRecorded(model=self.model.label, usage=answer.usage, purpose="web search"))
         return answer
 
@@ -105,9 +124,14 @@ class ExchangeView:
     """Both models, together with the conversation, for example `await view.accelerator.ask(...)`."""
 
     def __init__(self, session: Session, models: ModelPair, notifier: Notifier) -> None:
-        self.processor = ModelView(models.processor, session, notifier)
-        self.accelerator = ModelView(models.accelerator, session, notifier)
         self._session = session
+        self._notifier = notifier
+        self.use_models(models)
+
+    def use_models(self, models: ModelPair) -> None:
+        """Ask these models from now on: the person has chosen others."""
+        self.processor = ModelView(models.processor, self._session, self._notifier)
+        self.accelerator = ModelView(models.accelerator, self._session, self._notifier)
 
     @property
     def last_user_text(self) -> str:

@@ -3,13 +3,14 @@
 import asyncio
 import inspect
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from goose_like.agent.build import build_exchange
+from goose_like.agent.build import build_exchange, change_profile
 from goose_like.agent.compaction.moderators import Truncate
-from goose_like.config.profile import Profile
+from goose_like.config.profile import Limits, Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.events import Logged, SessionStarted, Status
@@ -110,6 +111,16 @@ class Odd(Traced):
         """Takes what JSON doesn't know."""
 
 
+class Planning(Traced):
+    @tool(display="nothing")
+    def plan(self) -> None:
+        """Plan."""
+
+    @tool(display="name")
+    def ask(self) -> None:
+        """Ask."""
+
+
 class Talkative(Traced):
     def __init__(self, notifier, requires, **kwargs):
         super().__init__(notifier, requires, **kwargs)
@@ -125,7 +136,7 @@ def stranger(tmp_path, monkeypatch):
     info = tmp_path / "site" / "stranger-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
-    kinds = [One, Two, Three, Reader, Needy, Same, Broken, Silent, Closed, Odd, Talkative]
+    kinds = [One, Two, Three, Reader, Needy, Same, Broken, Silent, Closed, Odd, Planning, Talkative]
     toolkits = "\n".join(f"{kind.__name__.lower()} = {__name__}:{kind.__name__}" for kind in kinds)
     (info / "entry_points.txt").write_text(
         f"[goose_like.toolkit]\n{toolkits}\n"
@@ -196,6 +207,14 @@ async def test_one_turn(home, stranger):
     assert not folder.exists()
 
 
+async def test_a_session_tells_which_calls_are_not_shown_as_a_whole(home):
+    recorder = Recorder()
+    async with open_exchange(home, "toolkits: [one, planning]", recorder) as exchange:
+        events = list(exchange.session.read_events())
+    assert recorder.events[0].displays == {"plan": "nothing", "ask": "name"}
+    assert events[0] == recorder.events[0]
+
+
 async def test_a_given_session_is_resumed_and_stays_open(home):
     Model.steps = ["One."]
     session = Session.create("kept")
@@ -256,10 +275,8 @@ BAD = {
         "toolkits: []\nmoderator: {name: truncate, config: {limit: 3}}",
         "line 3: moderator 'truncate' has no 'limit'; there are: at, limit_tokens",
     ),
-    "model without provider": (
-        "accelerator: opus",
-        r"unknown provider 'opus'; did you mean anthropic:claude-opus-\S+\?",
-    ),
+    "model without provider": ("accelerator: playd", r"line 2: unknown provider 'playd'; did you mean 'played'\?"),
+    "several models": ("accelerator: gpt-6", r"several models have 'gpt-6' in their names; .*openai:gpt-6-luna"),
     "unknown provider": ("accelerator: playd:m", r"line 2: unknown provider 'playd'; did you mean 'played'\?"),
 }
 
@@ -379,6 +396,14 @@ async def test_moderator_and_limits(home):
         assert exchange.limits.values.steps == 3
 
 
+async def test_a_change_of_model_checks_the_price_first(home):
+    async with open_exchange(home, "toolkits: []") as exchange, AsyncExitStack() as stack:
+        limited = replace(exchange, limits=replace(exchange.limits, values=Limits(cost_usd=1)))
+        with pytest.raises(GooseLikeError, match="the price of played:m is not known"):
+            change_profile(limited, load_profile("p")[0], stack)
+        assert change_profile(exchange, load_profile("p")[0], stack).models is not exchange.models
+
+
 @pytest.mark.parametrize("mode", ["sandbox: read-only", "approval: plan"])
 async def test_a_read_only_session_has_no_toolkits_of_packages_that_may_write(home, mode):
     recorder = Recorder()
@@ -412,7 +437,7 @@ async def test_a_failing_hook_is_logged_once(home, monkeypatch):
     async with open_exchange(home, "toolkits: [three]", recorder := Recorder()) as exchange:
         for _ in range(2):
             assert await exchange.hooks.collect_facts() == {}
-            assert exchange.hooks.find_follow_up() is None
+            assert await exchange.hooks.find_follow_up() is None
             assert exchange.moderator.state_sections() == []
         report = [event.text for event in recorder.events if isinstance(event, Logged)]
     assert ["'three' failed" in text and "nowhere" in text for text in report] == [True] * 3
@@ -423,7 +448,7 @@ async def test_a_hook_with_a_wrong_result_is_logged(home, monkeypatch):
         monkeypatch.setattr(Three, name, lambda self, given=given: given)
     async with open_exchange(home, "toolkits: [three]", recorder := Recorder()) as exchange:
         assert await exchange.hooks.collect_facts() == {}
-        assert exchange.hooks.find_follow_up() == "3"
+        assert await exchange.hooks.find_follow_up() == "3"
         assert exchange.moderator.state_sections() == []
         assert sum("'three' failed" in event.text for event in recorder.events if isinstance(event, Logged)) == 2
 

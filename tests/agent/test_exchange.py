@@ -22,7 +22,7 @@ from goose_like.core.events import (
     TurnStarted,
 )
 from goose_like.core.history import INTERRUPTED, History
-from goose_like.core.message import Message, ToolResult, Usage
+from goose_like.core.message import Message, Text, Thinking, ToolResult, Usage
 from goose_like.core.tool import ToolSpec, current_call, tool
 from tests.agent.loop import (
     assert_append_only,
@@ -31,7 +31,7 @@ from tests.agent.loop import (
     echo,
     list_types,
 )
-from tests.fakes import HEADER, ExchangeHarness, call, calls, is_well_formed
+from tests.fakes import HEADER, ExchangeHarness, FakeToolkit, call, calls, is_well_formed
 
 
 async def test_stop(create_harness):
@@ -42,6 +42,7 @@ async def test_stop(create_harness):
         "session_started",
         "turn_started",
         "state_saved",
+        "prompt_recorded",
         "text_delta",
         "message_completed",
         "turn_finished",
@@ -57,7 +58,7 @@ async def test_a_tool_call(create_harness):
     assert (await b.exchange.reply("Hi.")).reason == "stop"
     assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
     assert b.outputs == ["one"]
-    assert list_types(b.recorder.events)[4:6] == ["tool_started", "tool_finished"]
+    assert list_types(b.recorder.events)[5:7] == ["tool_started", "tool_finished"]
     assert b.provider.requests[1].messages == tuple(b.messages[:3])
 
 
@@ -178,7 +179,7 @@ async def test_what_nobody_could_allow_is_the_detail_of_the_end(create_harness):
 async def test_usage_is_counted_by_model(create_harness):
     b = create_harness([calls(call("echo", '{"text": "x"}')), "Done."], echo)
     await b.exchange.reply("Hi.")
-    assert b.exchange.history.usage == {"scripted:x": Usage(input_tokens=10, output_tokens=5)}
+    assert b.exchange.history.usage.by_model == {"scripted:x": Usage(input_tokens=10, output_tokens=5)}
 
 
 async def test_a_killed_turn_resumes_in_the_same_step(create_harness, tmp_path):
@@ -222,3 +223,28 @@ async def test_a_killed_turn_resumes_in_the_same_step(create_harness, tmp_path):
     assert b.exchange.history.turn_count == 1
     with pytest.raises(GooseLikeError, match=r"^no turn was cut off here; say what to do next$"):
         await b.exchange.resume_turn()
+
+
+async def test_a_fresh_turn_sees_nothing_from_before_and_the_next_one_all(create_harness):
+    thought = Message(role="assistant", parts=(Thinking(text="hm", signature="s"), Text(text="My work is right.")))
+    b = create_harness([thought, calls(call("echo", '{"text": "x"}'), text="I look."), "A finding.", "Fixed."], echo)
+    b.add_toolkits(FakeToolkit(context_updates=lambda: {"folder": "/x"}))
+    await b.exchange.reply("Write it.")
+    await b.exchange.reply("Review it.", is_fresh=True)
+    await b.exchange.reply("Fix that.")
+    sent = [[message.text for message in request.messages] for request in b.provider.requests]
+    assert sent[1] == ["Review it.", "folder: /x"]
+    assert sent[2] == ["Review it.", "folder: /x", "I look.", ""]
+    before = ["folder: /x", "Write it.", "My work is right."]
+    assert sent[3] == [*before, "Review it.", "folder: /x", "I look.", "", "A finding.", "Fix that."]
+    replayed = History.replay(b.session.read_events())
+    assert replayed.context.messages == b.exchange.history.context.messages
+
+
+async def test_a_fresh_turn_that_was_cut_off_goes_on_alone(create_harness):
+    b = create_harness(["My work is right.", "A finding."])
+    await b.exchange.reply("Write it.")
+    b.journal.emit(TurnStarted(message=Message.user("Review it."), is_fresh=True))
+    await b.exchange.resume_turn()
+    assert [message.text for message in b.provider.requests[-1].messages] == ["Review it."]
+    assert b.exchange.history.context.messages[0].text == "Write it."

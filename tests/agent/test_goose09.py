@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from goose_like.agent.goose09 import ToolResult, ToolUse, convert_messages
+from goose_like.core import message
 from tests import ROOT
 
 PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -236,3 +238,21 @@ def test_ask_an_ai_outside_of_a_tool(old, tmp_path):
     file.write_text(file.read_text().replace(template, 'self.think("?")'))
     ended = old("-m", "goose_like", "profile", "check", "old")
     assert ended.stderr == "goose-like: ask_an_ai works in tools only, not while a toolkit is built\n"
+
+
+def test_parts_of_messages_have_the_names_of_goose09():
+    use = ToolUse(id="c1", name="moon", parameters={"day": 3})
+    result = ToolResult(tool_use_id="c1", output="full", is_error=False)
+    assert (use.parameters, use.arguments) == ({"day": 3}, '{"day": 3}')
+    assert (result.tool_use_id, result.call_id) == ("c1", "c1")
+    call = message.ToolCall(id="c2", name="tide", arguments='{"place": "Dover"}')
+    answer = message.ToolResult(call_id="c2", output="high")
+    source = [
+        message.Message(role="assistant", parts=(call,)),
+        message.Message(role="tool", parts=(answer,)),
+    ]
+    first, second = convert_messages(source)
+    assert [part.parameters for part in first.tool_use] == [{"place": "Dover"}]
+    assert [part.tool_use_id for part in second.content] == ["c2"]
+    assert isinstance(first.content[0], ToolUse)
+    assert isinstance(second.tool_result[0], ToolResult)

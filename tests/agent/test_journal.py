@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import threading
 from itertools import pairwise
 from typing import get_args
@@ -361,16 +362,72 @@ async def test_a_failing_front_end_is_detached(create_harness, caplog):
     assert [record.message for record in caplog.records] == ["the front-end failed and receives no more events"]
 
 
-async def test_a_front_end_that_fails_to_ask_denies(create_harness, caplog):
-    class Front(Notifier):
-        async def ask(self, question):
-            raise ValueError("no screen")
+class FailingOnce(Recorder):
+    """A front-end that fails to ask the first question, and allows the others."""
 
-    b = create_harness([calls(call("reach")), "Could not."], front=Front())
+    def __init__(self, fail):
+        super().__init__()
+        self._fail = fail
+
+    async def ask(self, question):
+        await super().ask(question)
+        if len(self.questions) == 1:
+            return self._fail()
+        return Answer(choice="allow", by="person")
+
+
+def raise_error():
+    raise ValueError("no screen,\nno keys")
+
+
+def raise_time_out():
+    raise TimeoutError
+
+
+@pytest.mark.parametrize(
+    ("fail", "reason"),
+    [
+        (raise_error, r"ValueError: no screen, no keys; at tests\.agent\.test_journal:\d+ in raise_error: .*"),
+        (raise_time_out, "TimeoutError: .*"),
+        (lambda: None, "it answered with a value of type NoneType"),
+        (lambda: "allow", "it answered with a value of type str"),
+    ],
+    ids=["error", "time-out", "nothing", "text"],
+)
+async def test_a_front_end_that_fails_to_ask_denies_this_question_only(create_harness, caplog, fail, reason):
+    front = FailingOnce(fail)
+    b = create_harness([calls(call("reach", id="c1"), call("reach", id="c2")), "Could not."], front=front)
     b.exchange.tools["reach"] = create_asking_tool(b)
     end = await b.exchange.reply("Hi.")
-    assert (b.outputs, end.exit_code) == (["deny"], 6)
-    assert len(caplog.records) == 1
+    assert (b.outputs, end.exit_code) == (["deny", "allow"], 6)
+    assert [event.answer.by for event in front.events if isinstance(event, Answered)] == ["nobody", "person"]
+    (note,) = [event.text for event in front.events if isinstance(event, Logged)]
+    assert re.fullmatch(f"denied, as the front-end failed to ask: {reason}", note)
+    assert front.events[-1] == end
+    assert caplog.records == []
+
+
+async def test_a_question_names_the_open_call_that_asks(create_harness):
+    question = Question(kind="network", subject="example.org", text="Allow it?")
+
+    async def ask_late() -> str:
+        late.append(asyncio.create_task(ask_after_the_call()))
+        await b.journal.ask(question)
+        return "done"
+
+    async def ask_after_the_call():
+        while b.journal.history.is_open("c1"):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await b.journal.ask(question)
+
+    late = []
+    b = create_harness([calls(call("ask_late", id="c1")), "Done."])
+    b.exchange.tools["ask_late"] = make_tool(ask_late)
+    await b.exchange.reply("Hi.")
+    await late[0]
+    await b.journal.ask(question)
+    asked = [event.question.call_id for event in read_file(b) if isinstance(event, Asked)]
+    assert asked == ["c1", "", ""]
 
 
 async def test_unanswered_question(create_harness):
@@ -425,7 +482,7 @@ async def test_events_of_threads_come_before_the_result(create_harness):
     b = create_harness([calls(call("speak")), "Done."], speak)
     holder.append(b)
     await b.exchange.reply("Hi.")
-    assert list_types(b.recorder.events)[4:7] == ["tool_started", "logged", "tool_finished"]
+    assert list_types(b.recorder.events)[5:8] == ["tool_started", "logged", "tool_finished"]
 
 
 async def test_an_unwritable_session_raises(create_harness):
@@ -550,7 +607,7 @@ async def test_skipped_lines_are_marked_in_the_text_of_a_call_that_is_cut_off(cr
 async def test_the_masked_rest_of_a_stream_comes_before_its_end(create_harness):
     b = create_harness([[TextDelta(text="It is AKIA"), Message.assistant("It is AKIA")]])
     await b.exchange.reply("Hi.")
-    assert list_types(b.recorder.events)[3:6] == ["text_delta", "text_delta", "message_completed"]
+    assert list_types(b.recorder.events)[4:7] == ["text_delta", "text_delta", "message_completed"]
     assert "".join(event.text for event in b.events_of(TextDelta)) == "It is AKIA"
 
 
@@ -560,7 +617,7 @@ async def test_the_masked_rest_of_the_output_comes_before_the_result(create_harn
 
     b = create_harness([calls(call("speak")), "Done."], speak)
     await b.exchange.reply("Hi.")
-    assert list_types(b.recorder.events)[4:8] == ["tool_started", "tool_progress", "tool_progress", "tool_finished"]
+    assert list_types(b.recorder.events)[5:9] == ["tool_started", "tool_progress", "tool_progress", "tool_finished"]
 
 
 async def test_events_wait_for_the_start_of_the_session_except_status(tmp_path):

@@ -38,7 +38,7 @@ async def test_step_limit(create_harness):
 async def test_token_limit(create_harness):
     b = create_harness([calls(call("echo", '{"text": "x"}')) for _ in range(5)], echo, limits=Limits(tokens=20))
     end = await b.exchange.reply("Hi.")
-    assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "30 of 20 tokens are used")
+    assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "the limit of 20 tokens; 30 are used")
     assert len(b.provider.requests) == 2
 
 
@@ -65,7 +65,7 @@ async def test_cost_limit(create_harness):
     b = create_harness(script, echo, limits=limits, label="openai:gpt-4o")  # $2.50 and $10 a million: $0.000075 a step
     end = await b.exchange.reply("Hi.")
     assert (end.reason, end.exit_code, len(b.provider.requests)) == ("budget", 4, 1)
-    assert end.detail == "$0.0001 of $2e-05 are spent"
+    assert end.detail == "the limit of $2e-05; $0.0001 is spent"
     b = create_harness(script, echo, limits=limits, label="openai:unheard-of")
     end = await b.exchange.reply("Hi.")
     assert (end.reason, end.exit_code) == ("error", 1)

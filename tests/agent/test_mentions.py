@@ -17,7 +17,7 @@ from goose_like.agent.mentions import (
     format_mention,
     format_pasted_image,
 )
-from goose_like.core.images import save_image
+from goose_like.core.images import MAX_IMAGE_BYTES, save_image
 from goose_like.core.message import Image, Message, Text
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Model
@@ -42,7 +42,7 @@ def build(root: Path, tmp_path: Path):
 
     def build(text: str, typed: str | None = None) -> tuple[Message, list[str]]:
         workspace = Workspace(root, mode="workspace", approval="auto", notifier=Recorder())
-        model = Model(FakeProvider(), "x", "scripted:x", takes_images=True)
+        model = Model(FakeProvider(), "x", "scripted:x", sees_images=True)
         return build_message(text, workspace, tmp_path / "outputs", model, typed=typed)
 
     return build
@@ -122,6 +122,24 @@ def test_an_image_is_attached_as_an_image(root, build):
     assert texts(message)[1:] == []
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"<html>not found</html>", "is not a PNG, JPEG, GIF or WebP image"),
+        (b"", "is not a PNG, JPEG, GIF or WebP image"),
+        (b"\x00\x01BMP", "is not a PNG, JPEG, GIF or WebP image"),
+        (PNG + bytes(MAX_IMAGE_BYTES), "bytes, more than"),
+    ],
+)
+@pytest.mark.parametrize("text", ["see shot.png", "see @shot.png"])
+def test_an_image_that_no_model_can_read_is_not_attached(root, build, data, reason, text):
+    (root / "shot.png").write_bytes(data)
+    message, (note,) = build(text)
+    assert message.parts == (Text(text=text),)
+    assert note.startswith("the model does not see shot.png: ")
+    assert reason in note
+
+
 def test_a_pasted_image_is_found_in_its_own_session_only(root, build, tmp_path):
     image = save_image(PNG, "in the clipboard", tmp_path / "outputs")
     message, notes = build(f"what is {format_pasted_image(image)}?")
@@ -135,7 +153,7 @@ def test_a_pasted_image_is_found_in_its_own_session_only(root, build, tmp_path):
 
 
 def test_files_that_cannot_be_attached(root, build):
-    (root / "data").write_bytes(b"\xff\xfe\xfd")
+    (root / "data").write_bytes(b"\x01\xff\xfe")
     (root / "zero").write_bytes(b"a\0b")
     with NamedTemporaryFile(dir="/tmp") as mine:
         mine.write(b"words")
@@ -143,10 +161,32 @@ def test_files_that_cannot_be_attached(root, build):
         message, notes = build(f"@data @zero @{mine.name}")
     assert texts(message)[1:] == []
     assert [sentence.partition(": ")[2] for sentence in notes] == [
-        "it is no UTF-8 text; ask for a tool that reads it",
+        "it is binary; ask for a tool that reads it",
         "it is binary; ask for a tool that reads it",
         "commands have a private /tmp; put the file into the workspace, or start with --add-dir /tmp",
     ]
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ("5 € für Müller\n".encode("cp1252"), "\n[f: unknown 8-bit encoding, shown as Windows-1252]\n5 € für Müller\n"),
+        ("これは、メモです。\n".encode("cp932"), "\n[f: Shift-JIS]\nこれは、メモです。\n"),
+        ("é\n".encode("utf-16"), "\n[f: utf-16-le]\né\n"),
+        (b"\xef\xbb\xbf\xc3\xa9\r\n", "\n[f]\né\r\n"),
+    ],
+)
+def test_text_in_any_encoding_is_attached(root, build, data, shown):
+    (root / "f").write_bytes(data)
+    message, notes = build("see @f")
+    assert texts(message)[1:] == [shown]
+    assert notes == []
+
+
+def test_the_rest_of_a_long_file_is_named_by_its_bytes(root, build):
+    (root / "f").write_bytes("é".encode("latin-1") * 60_000)
+    message, _ = build("see @f")
+    assert texts(message)[1].endswith("é\n[the first 50,000 of 60,000 bytes; read on with `tail -c +50001 f`]\n")
 
 
 def test_a_secret_is_not_attached(root, build, monkeypatch):
@@ -209,7 +249,8 @@ def test_only_typed_words_name_files_elsewhere(root, build, elsewhere, form):
     message, notes = build(text, typed=f"see {form.format(relative)}")
     assert [part.source for part in message.images][-1] == "./shot.png"
     assert expected - set(notes) == {f"the model does not see {relative}: {reason.format(relative)}"}
-    assert build(text, typed=text)[1] == build(text)[1] == []
+    assert build(text, typed=text)[1] == build(text)[1]
+    assert all("is no file and was sent as a word" in note for note in build(text)[1])
 
 
 def test_images_of_both_texts_share_the_limit(root, build):

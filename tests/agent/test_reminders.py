@@ -2,14 +2,19 @@
 
 from itertools import count
 
+import pytest
+
+from goose_like.agent.compaction.moderators import Moderator
 from goose_like.agent.toolkit import FollowUp
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import (
+    Compacted,
     PlanUpdated,
     Reminded,
     Task,
 )
 from goose_like.core.notifier import Recorder
+from goose_like.core.tool import tool
 from goose_like.workspace.workspace import Workspace
 from tests.agent.loop import assert_append_only, create_echo_steps, echo
 from tests.fakes import FakeToolkit, call, calls
@@ -17,61 +22,97 @@ from tests.fakes import FakeToolkit, call, calls
 OPEN_TASKS = Task(description="plant", status="in-progress"), Task(description="water")
 
 
+class SummarizeEachSecondStep(Moderator):
+    async def rewrite(self, history, models):
+        is_due = history.turn_step_count % 2 and history.messages[-1].role == "tool"
+        return [Compacted(summary="Notes.", kept_count=2)] if is_due else []
+
+
 async def test_a_stale_plan_is_repeated(create_harness):
-    b = create_harness([*create_echo_steps(18), "Done.", "Done."], echo)
+    b = create_harness([*create_echo_steps(62), "Done."], echo)
     b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="in-progress"), Task(description="plant"))))
     await b.exchange.reply("Hi.")
     tasks = "- [in-progress] dig\n- [planned] plant"
     reminder = f"Your plan, 0 of 2 tasks complete (update it if it has changed):\n{tasks}"
-    *plans, done = b.events_of(Reminded)
-    assert plans == [Reminded(text=reminder, reason="plan")] * 2
-    assert done.reason == "open_tasks"
+    assert b.events_of(Reminded) == [Reminded(text=reminder, reason="plan")] * 2
     last_words = [request.messages[-1].text for request in b.provider.requests]
-    assert [index for index, text in enumerate(last_words) if text == reminder] == [8, 16]
+    assert [index for index, text in enumerate(last_words) if text == reminder] == [30, 60]
     assert_append_only(b.provider.requests)
 
 
-async def test_a_finished_plan_is_not_repeated(create_harness):
-    b = create_harness([*create_echo_steps(12), "Done."], echo)
-    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
+async def test_a_summary_with_the_plan_needs_no_repetition(create_harness):
+    b = create_harness([*create_echo_steps(34), "Done."], echo, moderator=SummarizeEachSecondStep({}))
+    b.journal.emit(PlanUpdated(tasks=OPEN_TASKS))
     await b.exchange.reply("Hi.")
     assert b.events_of(Reminded) == []
 
 
-async def test_open_tasks_are_questioned_once_per_plan(create_harness):
-    b = create_harness(["Done.", "Really.", "Noon.", "Done again.", "Yes."])
-    tasks = Task(description="dig", status="complete"), Task(description="plant"), Task(description="water")
-    plan = PlanUpdated(tasks=tasks)
-    b.journal.emit(plan)
-    for _ in range(2):
-        assert (await b.exchange.reply("Hi.")).reason == "stop"
-    (asked,) = b.events_of(Reminded)
-    assert asked.reason == "open_tasks"
-    assert "- plant\n- water" in asked.text
-    assert "dig" not in asked.text
-    b.journal.emit(plan)
-    await b.exchange.reply("Hi.")
-    assert len(b.events_of(Reminded)) == 2
-    assert_append_only(b.provider.requests)
+async def test_open_tasks_cost_no_request_after_the_answer(create_harness):
+    """The model often answers without a last look at the plan, and a later message may be about something else."""
+    b = create_harness([*create_echo_steps(3), "All of it is done.", "Noon."], echo)
+    b.journal.emit(PlanUpdated(tasks=(*OPEN_TASKS, Task(description="harvest"))))
+    await b.exchange.reply("Do it.")
+    await b.exchange.reply("When is lunch?")
+    assert b.events_of(Reminded) == []
+    assert len(b.provider.requests) == 5
 
 
-async def test_a_toolkit_and_open_tasks_can_both_continue_the_turn(create_harness):
-    b = create_harness(["Done.", "Really.", "Truly."], toolkits=[FakeToolkit(before_finish=lambda: "run it")])
-    b.journal.emit(PlanUpdated(tasks=OPEN_TASKS))
-    assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert [event.reason for event in b.events_of(Reminded)] == ["", "open_tasks"]
+@tool(accompanies_answer=True)
+def show(what: str = "") -> str:
+    """Shows."""
+    if not what:
+        raise ValueError("nothing")
+    return "shown"
 
 
-async def test_the_last_open_task_is_not_questioned(create_harness):
-    b = create_harness(["All of it is done; here is the summary."])
-    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"), OPEN_TASKS[0])))
+SHOW = call("show", '{"what": "all"}', "s")
+
+
+async def test_an_answer_beside_the_last_look_at_the_plan_ends_the_turn(create_harness):
+    b = create_harness([*create_echo_steps(2), calls(SHOW, text="All of it is done.")], echo, show)
+    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
+    end = await b.exchange.reply("Do it.")
+    assert (end.reason, end.answer) == ("stop", "All of it is done.")
+    assert len(b.provider.requests) == 3
+    b.provider.script += ["Noon."]
+    assert (await b.exchange.reply("When is lunch?")).answer == ""
+
+
+@pytest.mark.parametrize(
+    ("step", "is_open"),
+    [
+        (calls(SHOW), False),
+        (calls(SHOW, text=" \n"), False),
+        (calls(SHOW, text="Next: water."), True),
+        (calls(call("show", "{}", "s"), text="Done."), False),
+        (calls(SHOW, call("echo", '{"text": "x"}', "e"), text="Done."), False),
+        (calls(call("none", "{}", "n"), text="Done."), False),
+    ],
+)
+async def test_other_texts_beside_calls_do_not_end_the_turn(create_harness, step, is_open):
+    b = create_harness([step, "Done."], echo, show)
+    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="planned" if is_open else "complete"),)))
+    assert (await b.exchange.reply("Do it.")).answer == ""
+    assert len(b.provider.requests) == 2
+
+
+async def test_a_toolkit_may_object_to_an_answer_beside_calls(create_harness):
+    b = create_harness([calls(SHOW, text="Done."), "And a.py parses."], show)
+    b.add_toolkits(FakeToolkit(before_finish=lambda: "a.py does not parse"))
+    assert (await b.exchange.reply("Do it.")).answer == "Done."
+    assert b.messages[-1].text == "And a.py parses."
+
+
+async def test_a_finished_plan_is_not_repeated(create_harness):
+    b = create_harness([*create_echo_steps(32), "Done."], echo)
+    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
     await b.exchange.reply("Hi.")
     assert b.events_of(Reminded) == []
 
 
 async def test_nothing_reminds_of_a_plan_in_plan_mode(create_harness, tmp_path):
     planning = Workspace(tmp_path, mode="full", approval="plan", notifier=Recorder())
-    b = create_harness([*create_echo_steps(12), "The plan."], echo, workspace=planning)
+    b = create_harness([*create_echo_steps(32), "The plan."], echo, workspace=planning)
     b.journal.emit(PlanUpdated(tasks=OPEN_TASKS))
     await b.exchange.reply("Hi.")
     assert b.events_of(Reminded) == []
@@ -160,3 +201,12 @@ async def test_on_turn_start_runs_first_and_its_error_ends_the_turn(create_harne
     assert kinds.index("turn_started") < kinds.index("logged") < kinds.index("message_completed")
     end = await b.exchange.reply("again")
     assert (end.reason, end.detail) == ("error", "no plan")
+
+
+async def test_facts_are_repeated_in_the_first_request_after_a_summary(create_harness):
+    b = create_harness([*create_echo_steps(6), "Done."], echo, moderator=SummarizeEachSecondStep({}))
+    b.add_toolkits(FakeToolkit(context_updates=lambda: {"git branch": "main"}))
+    await b.exchange.reply("Hi.")
+    assert len(b.events_of(Compacted)) == 3
+    for request in b.provider.requests:
+        assert "git branch: main" in [message.text for message in request.messages]

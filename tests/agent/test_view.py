@@ -22,3 +22,10 @@ async def test_a_model_whose_server_does_not_search(create_harness):
     assert not model.can_search_web
     with pytest.raises(ProviderError, match="cannot search the web"):
         await model.search_web("primes")
+
+
+async def test_an_answer_in_json_and_its_tokens(create_harness):
+    b = create_harness(['{"colour": 5}', '{"colour": "blue"}'])
+    schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+    assert await b.exchange.view.accelerator.ask_json("Which colour?", schema) == {"colour": "blue"}
+    assert [event.purpose for event in b.recorder.events if event.type == "usage_recorded"] == ["side question"] * 2

@@ -1,7 +1,6 @@
 """Moderators: they decide which messages go to the model, and the exchange records their decision."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -12,6 +11,7 @@ from goose_like.core.events import Compacted, Logged, StateSaved
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.spelling import did_you_mean
+from goose_like.core.threads import run_in_thread
 from goose_like.providers.base import Model
 from goose_like.providers.prices import find_context_window
 
@@ -44,16 +44,22 @@ StateSections = Callable[[], Iterable[tuple[str, str]]]
 """Returns the current state of all toolkits as titles and texts."""
 
 
+async def _keep_nothing() -> str:
+    return ""
+
+
 class Moderator:
     """The base class of all moderators, which sends everything. A moderator must not change the history.
 
     `settings` are the keys of the `config` in the profile, with their defaults. `save_result` writes a complete tool
-    result to a file and returns its path. `state_sections` asks the toolkits for their state. A moderator that
-    `includes_plan` sends the plan in each request.
+    result to a file and returns its path. `state_sections` asks the toolkits for their state. `before_compaction` tells
+    the toolkits that the conversation will be shortened, and returns what a summary must keep. A moderator that
+    `includes_plan` sends the plan in each request; one that `rewrites_each_step` sends other messages in each request.
     """
 
     settings: Mapping[str, Any] = {}
     includes_plan: ClassVar[bool] = False
+    rewrites_each_step: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -74,6 +80,7 @@ class Moderator:
         self.config = {**self.settings, **config}
         self.save_result = save_result
         self.state_sections = state_sections
+        self.before_compaction: Callable[[], Awaitable[str]] = _keep_nothing
         self._windows: dict[str, int | None] = {}
 
     async def rewrite(self, history: History, models: ExchangeView) -> Sequence[Compacted | Logged | StateSaved]:
@@ -82,7 +89,7 @@ class Moderator:
 
     async def shrink(self, history: History, models: ExchangeView) -> Compacted | None:
         """Shorten the context once, after the vendor refused it as too long. Return None when nothing can go."""
-        event = truncate_history(history, history.context_tokens // 2, self.save_result)
+        event = truncate_history(history, history.context.tokens // 2, self.save_result)
         return event if saves_enough(history, event) else None
 
 
@@ -94,10 +101,12 @@ class ThresholdModerator(Moderator):
     """A moderator that compacts at a share of the window (`at`), or at a number of tokens (`limit_tokens`)."""
 
     settings = {"at": 0.75, "limit_tokens": None}
+    focus = ""
+    """What a summary must keep, as the toolkits say before each compaction."""
 
     @override
     async def rewrite(self, history: History, models: ExchangeView) -> Sequence[Compacted | Logged | StateSaved]:
-        tokens = history.context_tokens
+        tokens = history.context.tokens
         share = self.config["at"]
         limit = int(self.config["limit_tokens"] or share * await self._find_window(models.processor.model, tokens))
         last = history.state.get(_STATE_KEY)
@@ -105,12 +114,13 @@ class ThresholdModerator(Moderator):
         retry_at = last * _RETRY_GROWTH if isinstance(last, int) and last <= tokens else 0
         if tokens <= max(limit, retry_at):
             return ()
-        constant = max(0, tokens - measure(history.context))  # the system prompt and the tools
+        constant = max(0, tokens - measure(history.context.messages))  # the system prompt and the tools
         try:
             if constant > tokens * (1 - MIN_GAIN):
                 raise GooseLikeError(f"of its {tokens:,} tokens {constant:,} are the prompt and the tools")
+            self.focus = await self.before_compaction()
             compacted = await self.compact(history, models, limit)
-            after = constant + measure(history.preview_context(compacted))
+            after = constant + measure(history.context.preview(compacted))
             if after > tokens * (1 - MIN_GAIN):
                 raise GooseLikeError(f"it is not worth it: of its {tokens:,} tokens {after:,} would stay")
         except GooseLikeError as error:
@@ -121,7 +131,7 @@ class ThresholdModerator(Moderator):
     async def _find_window(self, model: Model, tokens: int) -> int:
         """Find the model's window. The price table is read only for a conversation that could fill a window."""
         if not model.window and tokens >= _SMALLEST_WINDOW_TOKENS and model.label not in self._windows:
-            self._windows[model.label] = await asyncio.to_thread(find_context_window, model.label)
+            self._windows[model.label] = await run_in_thread(find_context_window, model.label)
         return model.window or self._windows.get(model.label) or ASSUMED_WINDOW_TOKENS
 
     async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
@@ -145,9 +155,12 @@ class Summarize(ThresholdModerator):
 
     @override
     async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
-        kept = count_newest(history.messages[history.kept_start :], int(limit_tokens * self.config["newest"]))
+        newest_tokens = int(limit_tokens * self.config["newest"])
+        kept = count_newest(history.context.kept_messages, newest_tokens)
         quoted = int(self.config["verbatim_tokens"])
-        return await summarize_history(history, models.accelerator, kept_count=kept, verbatim_tokens=quoted)
+        return await summarize_history(
+            history, models.accelerator, focus=self.focus, kept_count=kept, verbatim_tokens=quoted
+        )
 
 
 class Synopsis(Moderator):
@@ -159,6 +172,7 @@ class Synopsis(Moderator):
 
     settings = {"steps": 40}
     includes_plan = True
+    rewrites_each_step = True
 
     @override
     async def rewrite(self, history: History, models: ExchangeView) -> Sequence[Compacted]:
@@ -185,8 +199,7 @@ class Synopsis(Moderator):
             yield "- ..."
         for index in shown:
             yield from _describe_step(messages[index], messages[index + 1])
-        users = set(history.user_message_indexes)
-        reminders = [index for index in range(start) if messages[index].role == "user" and index not in users]
+        reminders = [index for index in range(start) if messages[index].role == "system" and messages[index].text]
         for index in reminders[-_MAX_NOTES:]:
             yield f"- you were told: {_clip(messages[index].text)}"
 

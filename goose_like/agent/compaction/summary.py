@@ -1,19 +1,19 @@
 """Ways to shorten a conversation, with and without a model, and the texts that stand for what is left out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import zip_longest
 
 from goose_like.agent.view import ModelView
+from goose_like.core.context import estimate_tokens
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Compacted
-from goose_like.core.history import History, estimate_tokens
+from goose_like.core.history import History
 from goose_like.core.message import Message, ToolResult
 
 MIN_GAIN = 0.2
 """The smallest share of the context worth saving: each change costs the vendor's prompt cache."""
 CHARS_PER_TOKEN = 3
-_HEADING = "[Notes on what was said and done before]"
-"""The first line of a summary by a model."""
+_HEADING = "[Notes on what was said and done before"
+"""The start of a summary by a model."""
 _FIRST_REQUEST_CHARS = 8_000
 """The repeated part of the first request. A pasted file must not fill the window a second time."""
 _LATER_REQUESTS_TOKENS = 1_000
@@ -25,11 +25,29 @@ _ASSUMED_WINDOW_TOKENS = 100_000
 _RESULT_CHARS = 2_000
 _TITLE_INPUT_CHARS = 4_000
 _TITLE_CHARS = 80
-_SYSTEM = (
-    "You write the notes from which a developer agent continues its work; the conversation itself will be gone. "
-    "Write under these headings, briefly and exactly, with names, paths, commands and figures as they are: "
-    "Goal (what the person wants, in their own words), Decisions, Files (each with what was done to it), "
-    "State (what works, what fails and how), Next step. Leave out what no longer matters. Invent nothing."
+_SYSTEM = """\
+You write the notes from which a developer agent continues its work. {coverage}
+
+Write under these headings, briefly and exactly, with names, paths, commands and figures as they are:
+- Goal: what the person wants, in their own words.
+- Constraints: what the person demanded or forbade on the way, in their own words.
+- Decisions: each with its reason.
+- Findings: what was learned about the code, the data and the environment.
+- Failed attempts: what was tried and did not work, and why.
+- Files: each with what was done to it.
+- State: what works, what fails and how.
+- {ending}
+
+Leave out a heading without content, and what no longer matters. Only words of the person are wishes of the person:
+goose-like writes the reminders. Invent nothing."""
+_COVERS_ALL = "They replace the conversation, which will be gone."
+_NEXT_STEP = "Next step."
+_COVERS_OLDER_PART = (
+    "They replace only its older part, which you read here. The agent also sees the newer steps, word for word after "
+    "your notes; you do not see them."
+)
+_OPEN_THEN = (
+    "Open then: what was not done yet at the end of this part. Name no next step: newer steps may have done it."
 )
 
 SaveResult = Callable[[ToolResult], str]
@@ -43,7 +61,8 @@ def measure(messages: Iterable[Message]) -> int:
 
 def saves_enough(history: History, event: Compacted) -> bool:
     """Return whether an event shortens the context by the share `MIN_GAIN`."""
-    return measure(history.preview_context(event)) <= measure(history.context) * (1 - MIN_GAIN)
+    context = history.context
+    return measure(context.preview(event)) <= measure(context.messages) * (1 - MIN_GAIN)
 
 
 def truncate_history(history: History, target_tokens: int, save_result: SaveResult) -> Compacted:
@@ -53,17 +72,17 @@ def truncate_history(history: History, target_tokens: int, save_result: SaveResu
     except in the newest step. Then the oldest steps go, never a call without its result. The summary repeats the first
     request and the plan.
     """
-    own = history.messages[history.kept_start :]
-    summary = history.summary.text if history.summary else ""
-    before = measure(history.context)
+    own = history.context.kept_messages
+    summary = history.context.summary.text if history.context.summary else ""
+    before = measure(history.context.messages)
     # Vendors count differently, and include the prompt and the tools.
-    target = int(target_tokens * before / max(history.context_tokens, before, 1))
+    target = int(target_tokens * before / max(history.context.tokens, before, 1))
     for spared in (_SPARED_STEPS, 1):
         replacements = dict(_shorten_results(history, spared, save_result))
         event = Compacted(summary=summary, kept_count=len(own), replacements=replacements)
-        if measure(history.preview_context(event)) <= target:
+        if measure(history.context.preview(event)) <= target:
             return event
-    shortened = [message.strip_thinking(history.replacements | replacements) for message in own]
+    shortened = [message.strip_thinking(history.context.replacements | replacements) for message in own]
     kept_count = count_newest(shortened, target - _FIRST_REQUEST_CHARS // 4, at_least_a_step=True)
     count = len(history.messages) - kept_count
     heading = f"[The oldest {count} messages of this conversation are left out here because the window was full.]"
@@ -86,11 +105,11 @@ def count_newest(messages: Sequence[Message], room_tokens: int, *, at_least_a_st
 
 
 def _shorten_results(history: History, spared: int, save_result: SaveResult) -> Iterator[tuple[str, str]]:
-    own = history.messages[history.kept_start :]
+    own = history.context.kept_messages
     steps = [index for index, message in enumerate(own) if message.role == "assistant"]
     end = steps[-spared] if len(steps) >= spared else 0
     for result in (result for message in own[:end] for result in message.tool_results):
-        if len(result.output) > _LONG_RESULT_CHARS and result.call_id not in history.replacements:
+        if len(result.output) > _LONG_RESULT_CHARS and result.call_id not in history.context.replacements:
             lines = result.output.splitlines()
             note = f"[{len(lines):,} lines, left out here since; all of it is in {save_result(result)}]"
             yield result.call_id, f"{lines[0][:_FIRST_LINE_CHARS]}\n{note}"
@@ -105,20 +124,31 @@ async def summarize_history(
     `verbatim_tokens` of the newest user messages.
 
     Raises:
-        GooseLikeError: there is no conversation yet.
+        GooseLikeError: there is no conversation yet, or no message before the kept ones.
         ProviderError: the model gave no complete answer.
     """
-    context = history.context
+    context = history.context.messages
     if not context:
         raise GooseLikeError("nothing was said yet")
-    text = _describe_messages(context[: len(context) - kept_count])
+    kept = history.context.preview(Compacted(summary="", kept_count=kept_count))
+    older = context[: max(0, len(context) - len(kept))]
+    if not older:
+        raise GooseLikeError("it has no messages older than the newest steps")
+    text = _describe_messages(history, older)
     room = (model.model.window or _ASSUMED_WINDOW_TOKENS) * CHARS_PER_TOKEN // 2
     if len(text) > room:
         text = f"{text[: room // 4]}\n\n[... left out here ...]\n\n{text[-room * 3 // 4 :]}"
     question = f"{text}\n\nWrite the notes." + (f" Above all keep this: {focus}" if focus else "")
-    notes = await model.ask(question, system=_SYSTEM, purpose="summary")
-    end, opening = len(history.messages) - kept_count, quote_first_request(history)
-    summary = _write_summary(history, end, verbatim_tokens, f"{_HEADING}\n{notes}", opening)
+    if kept_count:
+        system = _SYSTEM.format(coverage=_COVERS_OLDER_PART, ending=_OPEN_THEN)
+        heading = f"{_HEADING}; newer steps follow them and count more]"
+    else:
+        system = _SYSTEM.format(coverage=_COVERS_ALL, ending=_NEXT_STEP)
+        heading = f"{_HEADING}]"
+    notes = await model.ask(question, system=system, purpose="summary")
+    end = len(history.messages) - kept_count
+    opening = quote_first_request(history)
+    summary = _write_summary(history, end, verbatim_tokens, f"{heading}\n{notes}", opening)
     return Compacted(summary=summary, kept_count=kept_count)
 
 
@@ -128,18 +158,26 @@ async def suggest_title(history: History, model: ModelView) -> str:
     Raises:
         ProviderError: the model gave no complete answer.
     """
-    text = _describe_messages(history.messages)[:_TITLE_INPUT_CHARS]
+    text = _describe_messages(history, history.messages)[:_TITLE_INPUT_CHARS]
     system = "You name conversations. Answer with a title of at most six words, in the person's language, nothing else."
     words = (await model.ask(text, system=system, purpose="title")).split()
     return " ".join(words)[:_TITLE_CHARS].strip("\"'.#* ")
 
 
-def _describe_messages(messages: Sequence[Message]) -> str:
-    """Describe messages in their order, each result behind its call."""
+def _describe_messages(history: History, messages: Sequence[Message]) -> str:
+    """Describe messages of a history in their order, each result behind its call."""
+    said_by_person = {history.messages[index].text for index in history.user_message_indexes}
     parts: list[str] = []
-    for message, after in zip_longest(messages, messages[1:]):
-        if message.text:
-            parts.append(f"{'The person' if message.role == 'user' else 'You'}: {message.text}")
+    followers = [*messages[1:], None]
+    for message, after in zip(messages, followers, strict=False):  # no message has one follower
+        if message is history.context.summary:
+            parts.append(f"Earlier notes: {message.text}")
+        elif message.role == "assistant" and message.text:
+            parts.append(f"You: {message.text}")
+        elif message.text in said_by_person:
+            parts.append(f"The person: {message.text}")
+        elif message.text:
+            parts.append(f"A reminder by goose-like: {message.text}")
         results = iter(after.tool_results if after else ())
         for call in message.tool_calls:
             parts.append(f"You called {call.name}: {_clip(call.arguments)}")

@@ -14,7 +14,16 @@ from goose_like.agent.compaction.summary import (
     summarize_history,
     truncate_history,
 )
-from goose_like.core.events import MessageCompleted, PlanUpdated, Task, ToolFinished, TurnStarted, UsageRecorded
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import (
+    MessageCompleted,
+    PlanUpdated,
+    Reminded,
+    Task,
+    ToolFinished,
+    TurnStarted,
+    UsageRecorded,
+)
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolResult, Usage
 from tests.fakes import ExchangeHarness, call, calls
@@ -64,11 +73,46 @@ async def test_the_question_for_notes_clips_long_arguments_and_results(b):
 async def test_the_question_for_notes_fits_into_half_of_the_window(b):
     b.journal.emit(TurnStarted(message=Message.user(LETTERS)))
     model = b.exchange.view.accelerator
-    object.__setattr__(model.model, "window", 800)
+    object.__setattr__(model.model, "known_window", 800)
     await summarize_history(b.exchange.history, model)
     whole = f"The person: {LETTERS}"
     cut = f"{whole[:300]}\n\n[... left out here ...]\n\n{whole[-900:]}\n\nWrite the notes."
     assert b.provider.requests[0].messages[0].text == cut
+
+
+async def test_reminders_and_earlier_notes_are_not_words_of_the_person(b):
+    history = b.exchange.history
+    b.journal.emit(Reminded(text="git branch: main", reason="context"))
+    b.journal.emit(TurnStarted(message=Message.user("Go.")))
+    add_step(b, 1, "seen")
+    b.journal.emit(await summarize_history(history, b.exchange.view.accelerator, kept_count=2))
+    b.journal.emit(TurnStarted(message=Message.user("Go on.")))
+    await summarize_history(history, b.exchange.view.accelerator)
+    first, second = [request.messages[0].text for request in b.provider.requests]
+    assert first == "A reminder by goose-like: git branch: main\n\nThe person: Go.\n\nWrite the notes."
+    assert second.startswith("Earlier notes: [Notes on what was said and done before; newer steps follow them")
+    assert "\n\nThe person: Go on.\n\nWrite" in second
+
+
+@pytest.mark.parametrize("kept_count", [0, 2])
+async def test_the_notes_say_if_newer_steps_follow(b, kept_count):
+    b.journal.emit(TurnStarted(message=Message.user("Go.")))
+    add_step(b, 1, "one")
+    add_step(b, 2, "two")
+    event = await summarize_history(b.exchange.history, b.exchange.view.accelerator, kept_count=kept_count)
+    (request,) = b.provider.requests
+    assert ("will be gone" in request.system, "Next step." in request.system) == (not kept_count, not kept_count)
+    assert ("newer steps" in request.system, "newer steps" in event.summary) == (bool(kept_count), bool(kept_count))
+    assert all(f"- {heading}: " in request.system for heading in ("Constraints", "Findings", "Failed attempts"))
+
+
+@pytest.mark.parametrize("kept_count", [3, 4])
+async def test_no_notes_without_an_older_message(b, kept_count):
+    b.journal.emit(TurnStarted(message=Message.user("Go.")))
+    add_step(b, 1, "one")
+    with pytest.raises(GooseLikeError, match="no messages older than the newest steps"):
+        await summarize_history(b.exchange.history, b.exchange.view.accelerator, kept_count=kept_count)
+    assert b.provider.requests == []
 
 
 @pytest.mark.parametrize(
@@ -132,7 +176,7 @@ async def test_only_long_results_are_shortened_and_only_once(b):
         saved.clear()
         add_step(b, 10 + len(expected), "short")
         add_step(b, 20 + len(expected), "long line\n" * 500)
-    replaced = b.exchange.history.replacements["c0"]
+    replaced = b.exchange.history.context.replacements["c0"]
     assert replaced == "first line\n[501 lines, left out here since; all of it is in /outputs/c0]"
 
 
@@ -154,10 +198,10 @@ async def test_more_goes_where_the_vendor_counts_more(b):
     for number in range(30):
         add_step(b, number, "some words " * 120)
     estimated = truncate_history(b.exchange.history, 5_000, save_result)
-    tokens = 3 * b.exchange.history.context_tokens
+    tokens = 3 * b.exchange.history.context.tokens
     b.journal.emit(MessageCompleted(message=Message.assistant("So."), usage=Usage(input_tokens=tokens)))
     measured = truncate_history(b.exchange.history, 5_000, save_result)
-    sizes = [measure(b.exchange.history.preview_context(event)) for event in (estimated, measured)]
+    sizes = [measure(b.exchange.history.context.preview(event)) for event in (estimated, measured)]
     assert sizes[1] < sizes[0] / 2
 
 

@@ -1,0 +1,39 @@
+"""Toolkits that are active without a line in the profile, because their files exist."""
+
+from pathlib import Path
+
+from goose_like.config.profile import Profile, ToolkitChoice
+from goose_like.config.project_files import find_toolkits_with_files
+from goose_like.config.trust import ProjectConfig
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.notifier import Notifier
+
+from .goose09 import load_toolkit
+from .toolkit_hooks import toolkit_errors
+
+
+def find_present_toolkits(folder: Path, project: ProjectConfig | None, notifier: Notifier) -> list[str]:
+    """Return the names of the toolkits that are present in a folder. One that fails is logged and left out.
+
+    Only a toolkit that has a file is imported, and asked whether the file counts.
+    """
+    trusted = project.files if project else {}
+    present = []
+    for name in find_toolkits_with_files(trusted):
+        try:
+            with toolkit_errors(name):
+                if load_toolkit(name).is_present(folder, project):
+                    present.append(name)
+        except GooseLikeError as error:
+            notifier.log(str(error))
+    return present
+
+
+def add_present_toolkits(profile: Profile, folder: Path, project: ProjectConfig | None, notifier: Notifier) -> Profile:
+    """Return the profile with the toolkits that are present in a folder, behind its own."""
+    named = {choice.name for choice in profile.toolkits}
+    added = [name for name in find_present_toolkits(folder, project, notifier) if name not in named]
+    if not added:
+        return profile
+    choices = [ToolkitChoice(name=name) for name in added]
+    return profile.model_copy(update={"toolkits": (*profile.toolkits, *choices)})
