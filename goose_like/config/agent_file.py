@@ -8,6 +8,7 @@ from goose_like.core.message import FrozenModel
 
 from .front_matter import split_front_matter
 from .paths import AGENTS, OTHER_AGENTS, config_folder, describe_read_error, read_user_file
+from .profile import Effort
 from .tool_list import ToolList
 from .trust import ProjectConfig
 from .yaml_source import validate
@@ -20,6 +21,7 @@ class AgentFile(FrozenModel):
     description: str
     tools: ToolList | None = None
     model: str = ""
+    effort: Effort | None = None
     prompt: str = ""
 
 

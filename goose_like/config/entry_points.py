@@ -1,6 +1,8 @@
 """Named parts of goose_like: the built-in table, and the entry points of installed packages."""
 
 import os
+import re
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from goose_like.core.spelling import did_you_mean, find_nearest_name
 
 GROUPS = {
     "goose_like.toolkit": "toolkit classes",
+    "goose_like.toolkit_files": "files that make toolkits active",
     "goose_like.provider": "provider classes",
     "goose_like.moderator": "moderator classes",
     "goose_like.profile": "packages with profiles",
@@ -53,6 +56,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "screen": "goose_like_toolkits.screen:ScreenToolkit",
         "synopsis": "goose_like_toolkits.developer.synopsis:SynopsisToolkit",
     },
+    "goose_like.toolkit_files": {},
     "goose_like.provider": {
         "anthropic": "goose_like.providers.anthropic:AnthropicProvider",
         "bedrock": "goose_like.providers.anthropic:BedrockProvider",
@@ -80,16 +84,18 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "cost": "goose_like.cli.chat.slash_commands:cost",
         "diff": "goose_like.cli.chat.undo_commands:diff",
         "doctor": "goose_like.cli.chat.slash_commands:doctor",
+        "effort": "goose_like.cli.chat.effort_command:effort",
         "exit": "goose_like.cli.chat.slash_commands:leave",
         "export": "goose_like.cli.chat.slash_commands:export",
         "file": "goose_like.cli.chat.slash_commands:file",
         "fork": "goose_like.cli.chat.slash_commands:fork",
         "help": "goose_like.cli.chat.slash_commands:show_help",
-        "mode": "goose_like.cli.chat.modes:mode",
+        "mode": "goose_like.cli.chat.mode_command:mode",
         "model": "goose_like.cli.chat.slash_commands:model",
         "permissions": "goose_like.cli.chat.permission_commands:permissions",
         "plan": "goose_like.cli.chat.slash_commands:plan",
         "profile": "goose_like.cli.chat.slash_commands:profile",
+        "redo": "goose_like.cli.chat.undo_commands:redo",
         "resume": "goose_like.cli.chat.slash_commands:resume",
         "retry": "goose_like.cli.chat.slash_commands:retry",
         "review": "goose_like.cli.chat.git_commands:review",
@@ -113,7 +119,16 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "trust": "goose_like.cli.commands.groups:trust_app",
     },
 }
-"""The built-in parts by group and name, each as `module:attribute`. A built-in part wins over an installed one."""
+"""The built-in parts by group and name, each as `module:attribute`. A built-in part wins over an installed one.
+
+In the group `goose_like.toolkit_files` a name is a pattern of files, see `config/project_files.py`.
+"""
+
+DEFAULT_TOOLKIT = "developer"
+"""The toolkit of a profile that lists none."""
+
+CLIENT_TOOLKITS = {"OpenBB Workspace": "openbb"}
+"""Toolkits by the client that runs their tools. Each profile that is served to this client has its toolkit."""
 
 _PACKAGE = "goose-like"
 
@@ -257,5 +272,33 @@ def load_entry_point(group: str, name: str) -> object:
     except Exception as error:  # foreign code: its import may raise anything
         raise GooseLikeError(
             f"the {kind} {name!r} of the package {point.package!r} can't be imported: "
-            f"{describe_foreign_error(error, point.module)}; repair or uninstall {point.package!r}"
+            f"{describe_foreign_error(error, point.module)}; {_advise(error, point)}"
         ) from error
+
+
+def _advise(error: Exception, point: EntryPoint) -> str:
+    """Say how to repair an import: `pip install --no-deps` leaves out what a package requires."""
+    missing: list[str] = []
+    if isinstance(error, ModuleNotFoundError):
+        missing = _list_missing_requirements(point.package, error.name or "")
+    if not missing:
+        return f"repair or uninstall {point.package!r}"
+    return f"{point.package!r} requires what is not installed; install it: pip install {shlex.join(missing)}"
+
+
+def _list_missing_requirements(package: str, module: str) -> list[str]:
+    """List what a package requires and is not installed. Of conditional requirements, list only that of the module."""
+    from importlib import metadata  # slow to import
+
+    missing: list[str] = []
+    for line in metadata.requires(package) or []:
+        requirement, _, condition = line.partition(";")
+        name = re.split(r"[^\w.-]", requirement)[0]
+        has_module = name.replace("-", "_").lower() == module.partition(".")[0].lower()
+        if condition and not has_module:
+            continue
+        try:
+            metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            missing.append(requirement.replace(" ", ""))
+    return missing

@@ -1,7 +1,9 @@
 """Folders of goose_like: the XDG base directories, or subfolders of `GOOSE_LIKE_HOME`; and files of the user."""
 
+import errno
 import fcntl
 import os
+import pwd
 import re
 import stat
 from collections.abc import Iterator
@@ -14,6 +16,10 @@ WORKTREES_FOLDER = ".goose-like/worktrees"
 CACHE_PATHS = re.compile(r"(.*/)?(__pycache__|node_modules|\.venv|venv|[\w.]+_cache|\.coverage)(/.*)?")
 """Paths that git usually ignores, and whose content programs make again."""
 
+FOLDER_ADVICE = "make that folder writable or point GOOSE_LIKE_HOME elsewhere"
+"""The next step when a folder of ours cannot be used."""
+
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 _APP = "goose-like"
 _MAX_INPUT_BYTES = 30_000_000
 
@@ -32,7 +38,35 @@ def _base(variable: str, default: str, below_home: str) -> Path:
         return Path(home).expanduser().absolute() / below_home
     value = os.environ.get(variable, "")
     # The XDG specification says to ignore relative paths.
-    return (Path(value) if os.path.isabs(value) else Path.home() / default) / _APP
+    folder = Path(value) if os.path.isabs(value) else home_folder() / default
+    return folder / _APP
+
+
+def home_folder() -> Path:
+    """Return the person's home folder: HOME if it is an absolute path, or else the one that the system knows.
+
+    It is `/` for a user that the system does not know, as in a container that runs with any number of a user.
+    """
+    home = os.environ.get("HOME", "")
+    if os.path.isabs(home):
+        return normalize_path(home)
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return Path("/")
+
+
+def shorten_home(path: str) -> str:
+    """Write a path in the home folder with `~`. Other paths stay, and all paths if the home folder is `/`."""
+    home = home_folder()
+    if home == Path("/") or not Path(path).is_relative_to(home):
+        return path
+    return f"~/{Path(path).relative_to(home)}"
+
+
+def normalize_path(path: str | Path) -> Path:
+    """Return an absolute path without `.`, `..` and empty names. Links stay; two slashes at the start become one."""
+    return Path("/", os.path.normpath(path).lstrip("/"))
 
 
 def config_folder() -> Path:
@@ -60,16 +94,10 @@ def find_repository_root(folder: Path) -> Path:
     return next((above for above in (folder, *folder.parents) if os.path.exists(f"{above}/.git")), folder)
 
 
-def has_project_files(folder: Path) -> bool:
-    """Return whether the repository around a folder may bring files for goose_like, which need trust."""
-    root = find_repository_root(Path(os.path.realpath(folder)))
-    return any(os.path.lexists(root / name) for name in (f"{PROJECT_FOLDER}/{PROFILES}", *list_project_folders(root)))
-
-
 def list_project_folders(root: Path) -> tuple[str, ...]:
     """Return the folders of a project whose Markdown files count. In the home folder, only ours."""
     own = (f"{PROJECT_FOLDER}/{COMMANDS}", f"{PROJECT_FOLDER}/{AGENTS}")
-    return own if root == Path.home() else (*own, *OTHER_COMMANDS, *OTHER_AGENTS)
+    return own if root == home_folder() else (*own, *OTHER_COMMANDS, *OTHER_AGENTS)
 
 
 def find_worktree(folder: Path) -> Path | None:
@@ -139,6 +167,17 @@ def create_private_folder(folder: Path) -> Path:
         with suppress(PermissionError):  # it belongs to somebody else, who may share it
             top.chmod(0o700)
     return folder
+
+
+def is_closed_error(error: OSError) -> bool:
+    """Check whether an error says that this user can create nothing at a place, however much space there is."""
+    return error.errno in _CLOSED
+
+
+def describe_file_error(error: OSError) -> str:
+    """Describe an error with its file, if it names one."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
 
 
 def replace_private_file(file: Path, text: str) -> None:

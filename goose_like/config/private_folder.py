@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, Self, get_args
 
+from goose_like.core.errors import GooseLikeError
+
 FolderKind = Literal["tmp", "session", "serve", "metrics", "engine"]
 """The use: what commands see as /tmp, a session that is not kept, what serve needs, its metrics, a model's socket."""
 
@@ -22,6 +24,7 @@ class PrivateFolder:
     """A temporary folder that is locked for as long as its process lives."""
 
     def __init__(self, kind: FolderKind) -> None:
+        check_temporary_files()
         self._lock: int | None = None
         for _ in range(_MAX_ATTEMPTS):  # another process may take the new folder for an abandoned one
             self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"goose-like-{kind}-")))
@@ -41,6 +44,16 @@ class PrivateFolder:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def check_temporary_files() -> None:
+    """Raise GooseLikeError if there is no folder for temporary files."""
+    try:
+        tempfile.gettempdir()
+    except OSError as error:
+        raise GooseLikeError(
+            f"{error.strerror}; make one of them writable, or set TMPDIR to a folder that is"
+        ) from error
 
 
 def remove_abandoned_folders() -> threading.Thread:

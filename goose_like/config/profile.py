@@ -10,9 +10,11 @@ from pydantic_core import PydanticCustomError
 
 from goose_like.core.message import FrozenModel
 
+from .entry_points import DEFAULT_TOOLKIT
 from .rule_topics import COMMAND, split_rule
 
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 ApprovalMode = Literal["auto", "ask", "plan", "yolo"]
 
 
@@ -22,11 +24,21 @@ class ModelChoice(FrozenModel):
     model: str = Field(description="provider:model, e.g. openai:gpt-5-mini or local")
     tools: Literal["native", "constrained"] = "native"
     base_url: str | None = None
+    wire: Literal["chat", "responses"] | None = Field(
+        default=None, description="the API of an OpenAI-like server: chat completions or responses"
+    )
+    effort: Effort | None = Field(default=None, description="how long the model reasons; each model knows some levels")
+    cache: Literal["short", "long"] | None = Field(
+        default=None, description="how long the server keeps the prompt: minutes, or hours at a higher price"
+    )
+    server_fallback: bool = Field(
+        default=False, description="let Anthropic's server answer with another model when this one declines"
+    )
     window: int | None = Field(default=None, gt=0, description="context length in tokens")
     max_output_tokens: int | None = Field(default=None, gt=0)
     temperature: float | None = Field(default=None, ge=0)
     images: bool = Field(default=True, description="send images, if the provider supports them")
-    stall_s: float = Field(default=120.0, gt=0, description="longest silence within a stream")
+    stall_s: float | None = Field(default=None, gt=0, description="longest silence within a stream")
 
     @property
     def provider(self) -> str:
@@ -87,10 +99,30 @@ class VariableChoice(FrozenModel):
     allow: tuple[str, ...] = ()
 
 
+WEB_SEARCH = "web search"
+"""The name of all web searches in questions and lists. It is no host, so a yes lets no command reach a host."""
+
+
+def _check_host(text: str) -> str:
+    """Refuse what is no host, such as a URL: it could never match."""
+    if text == WEB_SEARCH:
+        return text
+    if not text or re.search(r"[/@\s]", text):
+        host = re.sub(r"^\w+://|[/\s].*$", "", text.strip()).rpartition("@")[2] or "example.org"
+        raise PydanticCustomError("host", "{expected}", {"expected": f"the name of a host, such as {host}"})
+    port = re.fullmatch(r"(\[.*\]|[^:\[]*):([^*?\[]*)", text)
+    if port and not (port[2].isdecimal() and 1 <= int(port[2]) <= 65535):
+        raise PydanticCustomError("host", "{expected}", {"expected": "a port from 1 to 65535 after the colon"})
+    return text
+
+
+_Host = Annotated[str, AfterValidator(_check_host)]
+
+
 class NetworkChoice(FrozenModel):
     """Hosts that commands reach through the proxy without a question: names, or `*.example.org`."""
 
-    allow: tuple[str, ...] = ()
+    allow: tuple[_Host, ...] = ()
 
 
 def _check_rule(text: str) -> str:
@@ -166,13 +198,13 @@ class Profile(WorkspaceSettings):
     accelerator: _Model | None = Field(default=None, description="the fast model, for side questions")
     fallback: _Model | None = Field(
         default=None,
-        description="the model that finishes a turn when the main model is overloaded or cannot be reached",
+        description="the model that finishes a turn when the main model is overloaded, cannot be reached or declines",
     )
     moderator: _Moderator = Field(
         default=ModeratorChoice(), description="shortens the conversation when the context window fills up"
     )
     toolkits: tuple[_Toolkit, ...] = Field(
-        default=(ToolkitChoice(name="developer"),), description="the tools of the agent"
+        default=(ToolkitChoice(name=DEFAULT_TOOLKIT),), description="the tools of the agent"
     )
     sandbox: SandboxMode = Field(default="workspace", description="files and networks that commands can reach")
     approval: ApprovalMode = Field(default="auto", description="when a person must approve an action")
@@ -194,7 +226,10 @@ def build_profiles_schema() -> dict[str, Any]:
         "$schema": GenerateJsonSchema.schema_dialect,
         "title": "profiles of goose_like",
         "type": "object",
-        "properties": {"use": {"type": "string", "description": "the default profile"}},
+        "properties": {
+            "use": {"type": "string", "description": "the default profile"},
+            "version": {"const": 1, "description": "the format of this file; missing: the present one"},
+        },
         "additionalProperties": {"$ref": "#/$defs/Profile"},
         "$defs": {**definitions, "Profile": profile},
     }

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.config.entry_points import list_names, load_entry_point
+from goose_like.config.paths import home_folder
 from goose_like.core.errors import ProfileError
+from goose_like.core.format_version import describe_newer_format
 from goose_like.core.spelling import did_you_mean
 
 from .paths import PROFILES, config_folder
@@ -22,7 +24,12 @@ _PROJECT_KEYS = re.compile(
 )
 """Keys that a project's profile may have. None of them sends data elsewhere or grants a permission."""
 
+_FORMAT = 1
+"""The format of profile files. `version` in a file is optional, because people write these files."""
+
+_FILE_KEYS = ("use", "version")
 _CONTENT = "names to profiles, e.g. `default: {processor: local}`"
+_PROFILE_KEYS = {"extends", "provider", *Profile.model_fields} - {"name"}
 _CONFINEMENT_KEYS = {"sandbox", "approval", *WorkspaceSettings.model_fields}
 _SHORT_FORMS = {"processor": "model", "accelerator": "model", "fallback": "model", "moderator": "name"}
 """Keys whose value may be a text instead of a mapping, with the key inside the mapping that the text stands for."""
@@ -38,8 +45,9 @@ def get_profiles_file() -> Path:
 
 def describe_goose09_profiles() -> str:
     """Describe how to take over profiles of goose 0.9, or return an empty text if that is done or there are none."""
-    old, new = Path.home() / ".config/goose/profiles.yaml", get_profiles_file()
-    if not old.is_file() or os.path.lexists(new):
+    old = home_folder() / ".config/goose/profiles.yaml"
+    new = get_profiles_file()
+    if not os.path.isfile(old) or os.path.lexists(new):
         return ""
     return f"the profiles of goose 0.9 are not used; copy them: mkdir -p {new.parent} && cp {old} {new}"
 
@@ -69,18 +77,57 @@ def load_profile(
 
 def list_profile_sources(project: ProjectConfig | None = None, drafts: Mapping[Path, str] = {}) -> list[YamlSource]:
     """List all profiles: the user's, the project's, those of installed packages. Parameters as in `load_profile`."""
-    users = _read_user_profiles(drafts).split(_CONTENT)
-    sources = [source for source in users if source.name != "use" or isinstance(source.data, Mapping)]
+    sources = _split_profiles(_read_user_profiles(drafts))
     sources += _read_folder(config_folder() / "profiles", drafts)
     project = project or load_trusted_project(Path.cwd())
     if project and (text := project.files.get(PROFILES)):
         file = project.get_path(PROFILES)
-        for source in read_yaml(file, {file: text}).split(_CONTENT):
+        for source in _split_profiles(read_yaml(file, {file: text})):
             sources.append(replace(source, error=_find_forbidden_key(source), is_project=True))
     for name in list_names("goose_like.profile"):
         for folder in getattr(load_entry_point("goose_like.profile", name), "__path__", ()):
             sources += _read_folder(Path(folder), drafts)
     return sources
+
+
+def _split_profiles(file: YamlSource) -> list[YamlSource]:
+    """Return the profiles of a file by name. `use` and `version` are keys of the file, unless they are profiles.
+
+    Raises:
+        ProfileError: The file is no mapping of names to profiles, has settings outside of profiles, or a newer format.
+    """
+    _check_version(file)
+    _check_is_nested(file)
+    profiles: list[YamlSource] = []
+    for source in file.split(_CONTENT):
+        if source.name in _FILE_KEYS and not isinstance(source.data, Mapping):
+            continue
+        profiles.append(source)
+    return profiles
+
+
+def _check_version(file: YamlSource) -> None:
+    version = file.data.get("version") if isinstance(file.data, Mapping) else None
+    if version is None or isinstance(version, Mapping):
+        return
+    place = file.locate("version")
+    if not isinstance(version, int) or version < 1:
+        raise ProfileError(f"{place}: version: expected the number {_FORMAT}, not {version!r:.80}")
+    if refusal := describe_newer_format(place, version, _FORMAT):
+        raise ProfileError(refusal)
+
+
+def _check_is_nested(file: YamlSource) -> None:
+    """Check that no setting of a profile stands where names of profiles stand."""
+    for key, value in file.data.items() if isinstance(file.data, Mapping) else ():
+        if key not in _PROFILE_KEYS:
+            continue
+        is_profile = isinstance(value, Mapping) and value.keys() <= _PROFILE_KEYS
+        if not is_profile:
+            raise ProfileError(
+                f"{file.locate(key)}: {key!r} stands outside of a profile; write `default:` or another name above "
+                "the settings of the profile, and indent these by two blanks"
+            )
 
 
 def find_selected_profile(drafts: Mapping[Path, str] = {}) -> str | None:
@@ -112,9 +159,17 @@ def _read_user_profiles(drafts: Mapping[Path, str]) -> YamlSource:
 def _read_folder(folder: Path, drafts: Mapping[Path, str]) -> Iterator[YamlSource]:
     for file in sorted(folder.glob("*.yaml")):
         try:
-            yield read_yaml(file, drafts)
+            source = read_yaml(file, drafts)
+            _check_version(source)
+            yield _remove_version(source)
         except ProfileError as error:  # raised when somebody asks for this profile
             yield YamlSource(file.stem, file, None, error=error)
+
+
+def _remove_version(source: YamlSource) -> YamlSource:
+    if not isinstance(source.data, Mapping):
+        return source
+    return replace(source, data={key: value for key, value in source.data.items() if key != "version"})
 
 
 def _find_forbidden_key(source: YamlSource) -> ProfileError | None:

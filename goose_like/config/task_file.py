@@ -1,10 +1,13 @@
 """Task files: a kickoff message and a list of tasks, in Markdown or YAML, with Jinja variables."""
 
 import re
-from collections.abc import Iterable, Mapping
+import resource
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
 
@@ -18,6 +21,7 @@ from .yaml_source import read_yaml, validate
 _SEPARATOR = re.compile(r",(?=\s*[^\W\d]\w*\s*(?:=|:(?!//)))")
 _ARGUMENT = re.compile(r"\s*([^\W\d]\w*)\s*[=:](.*)", re.DOTALL)
 _MAX_BYTES = 1_000_000  # the plan is a message to the model
+_MAX_MEMORY_BYTES = 256 << 20
 _TASK = re.compile(r"^-(?!-)[ \t]*", re.MULTILINE)
 _TASKS = re.compile(rf"({_TASK.pattern}\S.*\n?([ \t]+\S.*\n?)*)+", re.MULTILINE)
 """Lines that begin with one `-`, each with the indented lines below it."""
@@ -85,11 +89,14 @@ def _fill_in(text: str, file: Path, arguments: Mapping[str, str], whole: str) ->
     """Fill in the variables of a text. Each argument must be a variable of the `whole` file."""
     environment = SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
     try:
-        known = find_undeclared_variables(environment.parse(whole))
-        if unknown := sorted(arguments.keys() - known):
-            variables = f"it has {', '.join(sorted(known))}" if known else "it has none"
-            raise UsageError(f"{file} has no variable {unknown[0]!r}; {variables}")
-        return environment.from_string(text).render(arguments)
+        with _limit_memory():
+            known = find_undeclared_variables(environment.parse(whole))
+            if unknown := sorted(arguments.keys() - known):
+                variables = f"it has {', '.join(sorted(known))}" if known else "it has none"
+                raise UsageError(f"{file} has no variable {unknown[0]!r}; {variables}")
+            return _render(environment.from_string(text), arguments)
+    except MemoryError:
+        raise UsageError(f"{file}: its template takes too much memory; write it without long loops") from None
     except TemplateSyntaxError as error:
         raise UsageError(f"{file}, line {error.lineno}: {error.message}; see Jinja's template syntax") from None
     except RecursionError:
@@ -97,6 +104,36 @@ def _fill_in(text: str, file: Path, arguments: Mapping[str, str], whole: str) ->
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         names = f"given were {', '.join(sorted(arguments))}" if arguments else "none were given"
         raise UsageError(f"{file}: {error}; {names}: --args NAME=VALUE") from None
+
+
+def _render(template: Template, arguments: Mapping[str, str]) -> str:
+    """Fill in a template. Raise MemoryError if the text gets too long."""
+    pieces = []
+    characters = 0
+    for piece in template.generate(arguments):
+        pieces.append(piece)
+        characters += len(piece)
+        if characters > _MAX_BYTES:
+            raise MemoryError
+    return "".join(pieces)
+
+
+@contextmanager
+def _limit_memory() -> Iterator[None]:
+    """Let this process take only so much more memory: a short template can ask for all of it, as by `"a" * 10**10`."""
+    if sys.platform != "linux":
+        yield
+        return
+    former = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    wanted = pages * resource.getpagesize() + _MAX_MEMORY_BYTES
+    is_tighter = former[0] == resource.RLIM_INFINITY or wanted < former[0]
+    if is_tighter:
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, former[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, former)
 
 
 def _parse_markdown(text: str, file: Path) -> tuple[str, list[str]]:

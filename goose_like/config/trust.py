@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.core.format_version import describe_newer_format
 from goose_like.core.message import FrozenModel, Utf8Text
 
 from .paths import (
@@ -30,8 +31,10 @@ from .paths import (
     replace_private_file,
 )
 from .profile import PermissionLists
+from .project_files import is_below_root, list_toolkit_files
 
 _FILE = "trust.json"
+_FORMAT = 1
 _MAX_BYTES = 256_000
 
 
@@ -75,7 +78,8 @@ class ProjectConfig:
 
     def get_path(self, name: str) -> Path:
         """Return the path of a file."""
-        return self.root / ("" if name.startswith((*OTHER_COMMANDS, *OTHER_AGENTS)) else PROJECT_FOLDER) / name
+        is_of_others = name.startswith((*OTHER_COMMANDS, *OTHER_AGENTS)) or is_below_root(name)
+        return self.root / ("" if is_of_others else PROJECT_FOLDER) / name
 
 
 def read_project_config(cwd: Path) -> ProjectConfig | None:
@@ -97,7 +101,8 @@ def _list_files(root: Path) -> list[Path]:
     for folder in (root / name for name in list_project_folders(root)):
         is_link = os.path.realpath(folder) != str(folder)  # list no folder outside the project
         paths += [folder] if is_link else sorted(folder.rglob("*.md"))
-    return [path for path in paths if os.path.lexists(path)]
+    paths += list_toolkit_files(root)
+    return [path for path in dict.fromkeys(paths) if os.path.lexists(path)]
 
 
 def _read_text(path: Path, name: str) -> str:
@@ -139,12 +144,19 @@ def load_trust() -> dict[Path, FolderTrust]:
         if not os.path.lexists(file):
             return {}
         if isinstance(error, ValidationError):
+            _check_format(file, error)
             first = error.errors()[0]
             problem = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
         else:
             problem = describe_read_error(error)
         text = f"{file} can't be read ({problem}); correct or remove it. Without it, goose-like asks you again"
         raise GooseLikeError(text) from error
+
+
+def _check_format(file: Path, error: ValidationError) -> None:
+    for field in error.errors():
+        if field["loc"] == ("version",) and (refusal := describe_newer_format(str(file), field["input"], _FORMAT)):
+            raise GooseLikeError(refusal) from error
 
 
 def load_folder_trust(folder: Path) -> FolderTrust:

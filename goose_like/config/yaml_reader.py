@@ -118,7 +118,7 @@ def convert_yaml_errors(text: str) -> Iterator[None]:
         mark = error.problem_mark or error.context_mark
         # At the end of the text libyaml reports one line too many.
         line = min(mark.line + 1, max(len(text.splitlines()), 1)) if mark else 1
-        problem = f"this is no valid YAML: {error.problem or error.context}"
+        problem = f"this is not valid YAML: {error.problem or error.context}"
         raise YamlError(_TOO_DEEP if "nesting depth" in problem else problem, line) from error
     except Exception as error:  # PyYAML lets some of its own errors escape: `!!bool x` is a KeyError
         raise YamlError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
@@ -183,7 +183,7 @@ def reject_repeated_keys(top: yaml.Node | None) -> None:
         pairs = node.value if isinstance(node, yaml.MappingNode) else ()
         for key in (key for key, _ in pairs if isinstance(key, yaml.ScalarNode)):
             if (key.tag, key.value) in seen:
-                raise YamlError(f"this is no valid YAML: found duplicate key {key.value!r}; remove one", get_line(key))
+                raise YamlError(f"this is not valid YAML: found duplicate key {key.value!r}; remove one", get_line(key))
             seen.add((key.tag, key.value))
 
 

@@ -24,6 +24,20 @@ _MAX_ERRORS = 20
 _VALUES = Repr()
 _VALUES.maxlevel, _VALUES.maxlist, _VALUES.maxdict, _VALUES.maxstring, _VALUES.maxother = 4, 20, 20, 200, 200
 
+_OTHER_KEYS = {
+    "model": "processor",
+    "main_model": "processor",
+    "small_model": "accelerator",
+    "fast_model": "accelerator",
+    "tools": "toolkits",
+    "extensions": "toolkits",
+    "mode": "approval",
+    "permission_mode": "approval",
+    "base": "extends",
+    "inherits": "extends",
+}
+"""Keys of other agents, and ours for the same, where a spelling does not tell."""
+
 USER_MESSAGE = "user_message"
 """The type of a pydantic error with a message for users, which must not quote a value that may be a secret."""
 
@@ -106,7 +120,9 @@ def validate(kind: type[M], data: Any, source: YamlSource, whole: str, more_keys
             text = describe_field_error(field, whole)
             if field["type"] == "extra_forbidden":
                 known = {*_list_known_keys(kind, parents), *(more_keys if not parents else ())}
-                text = f"unknown key {'.'.join(map(str, path))!r}; {did_you_mean(str(key), known)}"
+                meant = _OTHER_KEYS.get(str(key))
+                hint = f"did you mean {meant!r}?" if meant in known else did_you_mean(str(key), known)
+                text = f"unknown key {'.'.join(map(str, path))!r}; {hint}"
             lines.append(f"{source.locate(*field['loc'])}: {text}")
         if more_count > 0:
             lines.append(f"{source.file}: {more_count:,} more errors")

@@ -18,12 +18,14 @@ FILE = Path("/p/finder.md")
     [
         ("description: finds things", AgentFile(name="finder", description="finds things")),
         (
-            "name: seeker\ndescription: Use it: <example>\\nuser: 'x'\ntools: Read, Bash\nmodel: haiku\ncolor: 1",
+            "name: seeker\ndescription: Use it: <example>\\nuser: 'x'\ntools: Read, Bash\nmodel: haiku\neffort: none\n"
+            "color: 1",
             AgentFile(
                 name="seeker",
                 description="Use it: <example>\\nuser: 'x'",
                 tools=("Read", "Bash"),
                 model="haiku",
+                effort="none",
             ),
         ),
         (
@@ -42,7 +44,8 @@ def test_front_matter_of_this_and_other_agents(front, expected):
     [
         ("Just a prompt.", "an agent file starts with ---"),
         ("---\nname: x\n---\nHi.", "description: this key is missing"),
-        ("---\ndescription: x\ntools: [\n---\nHi.", "line 3: this is no valid YAML"),
+        ("---\ndescription: x\neffort: hihg\n---\nHi.", "line 3: effort: expected 'none', 'minimal'"),
+        ("---\ndescription: x\ntools: [\n---\nHi.", "line 3: this is not valid YAML"),
     ],
 )
 def test_a_wrong_file_is_named(text, words):

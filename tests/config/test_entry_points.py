@@ -22,13 +22,14 @@ from goose_like.core.spelling import did_you_mean, find_nearest_name
 def package(tmp_path, monkeypatch):
     """Install a package `stranger` with these toolkits on the path."""
 
-    def install(**toolkits: str):
+    def install(requires: str = "", **toolkits: str):
         info = tmp_path / "site" / "stranger-1.dist-info"
         info.mkdir(parents=True)
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n" + requires)
         points = "\n".join(f"{name} = {value}" for name, value in toolkits.items())
         (info / "entry_points.txt").write_text(f"[goose_like.toolkit]\n{points}\n")
         (info.parent / "stranger_broken.py").write_text("raise OSError('no library')\n")
+        (info.parent / "stranger_needy.py").write_text("import nosuch_one\n")
         monkeypatch.syspath_prepend(str(info.parent))
 
     return install
@@ -124,3 +125,24 @@ def test_did_you_mean():
 def test_each_built_in_part_loads(group, name):
     assert load_entry_point(group, name)
     assert list_entry_points(group)[name].value == BUILTIN_ENTRY_POINTS[group][name]
+
+
+@pytest.mark.parametrize(
+    ("requires", "advice"),
+    [
+        ("nosuch-one>=2\nnosuch.two\npydantic>=2\nnosuch-extra; extra == 'x'", "'nosuch-one>=2' nosuch.two"),
+        ("Nosuch-One ; python_version > '3'\nnosuch-old; python_version < '3'", "Nosuch-One"),
+        ("nosuch-distribution", "nosuch-distribution"),
+    ],
+)
+def test_what_a_package_requires_is_named_if_it_is_not_installed(package, requires, advice):
+    package(requires="".join(f"Requires-Dist: {line}\n" for line in requires.split("\n")), needy="stranger_needy:A")
+    with pytest.raises(GooseLikeError, match="No module named 'nosuch_one'") as failed:
+        load_entry_point("goose_like.toolkit", "needy")
+    assert str(failed.value).endswith(f"'stranger' requires what is not installed; install it: pip install {advice}")
+
+
+def test_a_module_that_no_requirement_brings_is_not_guessed(package):
+    package(requires="Requires-Dist: pydantic\n", needy="stranger_needy:A")
+    with pytest.raises(GooseLikeError, match="repair or uninstall 'stranger'"):
+        load_entry_point("goose_like.toolkit", "needy")

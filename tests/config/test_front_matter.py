@@ -46,8 +46,8 @@ def test_parts_of_a_text(text, expected):
     ("text", "error"),
     [
         ("---\ndescription: a\n", "/p/a.md, line 1: the front matter has no end"),
-        ("---\nother: {\n---\n", "/p/a.md, line 2: this is no valid YAML"),
-        ("---\ndescription: a\nother: a: b\n---\n", "/p/a.md, line 3: this is no valid YAML"),
+        ("---\nother: {\n---\n", "/p/a.md, line 2: this is not valid YAML"),
+        ("---\ndescription: a\nother: a: b\n---\n", "/p/a.md, line 3: this is not valid YAML"),
     ],
 )
 def test_an_error_names_the_line_of_the_file(text, error):

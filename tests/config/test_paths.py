@@ -1,12 +1,16 @@
 """Tests of the files that users write: none that cannot be read is ignored, waited for or a traceback."""
 
 import os
+import pwd
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from goose_like.config.paths import create_private_folder
+from goose_like.config.paths import create_private_folder, home_folder, normalize_path, shorten_home, state_folder
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.secrets import find_key, register_keys
 from goose_like.config.task_file import read_task_file
@@ -106,3 +110,50 @@ def test_folders_of_the_state_are_closed_for_others(tmp_path, monkeypatch, befor
     assert {one.stat().st_mode & 0o777 for one in (top, folder, folder.parent)} == {0o700}
     assert create_private_folder(tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o755
+
+
+def read_home_of_system() -> Path:
+    """Read the home folder that the system knows for this user."""
+    return Path(pwd.getpwuid(os.getuid()).pw_dir)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("/", "/"),
+        ("//", "/"),
+        ("///srv//ann/", "/srv/ann"),
+        ("//srv/ann", "/srv/ann"),
+        ("/srv/..", "/"),
+        ("/no", "/no"),
+    ],
+)
+def test_an_absolute_home_is_used_as_it_is(value, expected, monkeypatch):
+    monkeypatch.setenv("HOME", value)
+    monkeypatch.delenv("GOOSE_LIKE_HOME")
+    assert home_folder() == Path(expected)
+    assert state_folder() == Path(expected, ".local/state/goose-like")
+
+
+@pytest.mark.parametrize("value", [None, "", "ann", "./ann", "~", "~ann"])
+def test_without_an_absolute_home_the_system_knows_the_folder(value, monkeypatch):
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("GOOSE_LIKE_HOME")
+    if value is not None:
+        monkeypatch.setenv("HOME", value)
+    assert home_folder() == read_home_of_system()
+
+
+@given(st.text("/.a", max_size=12))
+def test_a_normal_path_has_one_slash_at_its_start(path):
+    found = str(normalize_path(f"/{path}"))
+    assert found.startswith("/")
+    assert not re.search(r"//|/\.\.?(/|$)", found)
+    assert os.path.realpath(found) == os.path.realpath(f"/{path}")
+
+
+def test_a_path_in_the_home_folder_is_shortened(monkeypatch):
+    monkeypatch.setenv("HOME", "/srv/ann")
+    assert [shorten_home(path) for path in ("/srv/ann/a.md", "/srv/anna", "a")] == ["~/a.md", "/srv/anna", "a"]
+    monkeypatch.setenv("HOME", "/")
+    assert shorten_home("/srv/ann/a.md") == "/srv/ann/a.md"

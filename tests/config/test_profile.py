@@ -156,8 +156,32 @@ BAD = {
     "number as key": ("m:\n  3: x", r"line 2: "),
     "no mapping": ("m: 3", r"profiles.yaml, line 1: profile 'm' is no mapping"),
     "profiles without names": ("- m", r"profiles.yaml: this file maps names to profiles"),
-    "no YAML": ("m:\n  a: [1", r"line \d: this is no valid YAML"),
-    "a key twice": ("m:\n  sandbox: full\n  sandbox: full", r"line 3: this is no valid YAML: found duplicate key"),
+    "a URL in place of a host": (
+        "m: {network: {allow: [example.org, 'https://x.org:8/a']}}\n",
+        r"line 1: network.allow.1: expected the name of a host, such as x\.org:8, not",
+    ),
+    "no host": ("m: {network: {allow: ['']}}\n", r"network.allow.0: expected the name of a host, such as example"),
+    "a port that cannot exist": (
+        "m: {network: {allow: ['[::1]', '[::1]:22', 'x.org:*', 'x.org:65535', 'x.org:65536']}}\n",
+        r"network.allow.4: expected a port from 1 to 65535 after the colon, not",
+    ),
+    "a port of letters": ("m: {network: {allow: ['x.org:http']}}\n", r"network.allow.0: expected a port from 1"),
+    "port zero": ("m: {network: {allow: ['x.org:0']}}\n", r"network.allow.0: expected a port from 1"),
+    "a key of other agents": (
+        "m:\n  model: openai:gpt-5\n",
+        r"line 2: unknown key 'model'; did you mean 'processor'\?",
+    ),
+    "settings without a profile": (
+        "provider: openai\nprocessor: gpt-5\ntoolkits: [developer]\n",
+        r"line 1: 'provider' stands outside of a profile; write `default:` or another name above",
+    ),
+    "settings beside a profile": (
+        "m: {extends: default}\nlimits: {steps: 3}\n",
+        r"line 2: 'limits' stands outside of a profile",
+    ),
+    "toolkits of a list": ("toolkits:\n- name: developer\n  requires: {}\n", r"line 1: 'toolkits' stands outside"),
+    "no YAML": ("m:\n  a: [1", r"line \d: this is not valid YAML"),
+    "a key twice": ("m:\n  sandbox: full\n  sandbox: full", r"line 3: this is not valid YAML: found duplicate key"),
     "control characters": ("m: \x01", r"profiles.yaml: ReaderError: "),
     "circle": (
         "m:\n  extends: n\nn:\n  extends: m",

@@ -1,6 +1,7 @@
 """Tests of task files: kickoff message, tasks, variables and errors."""
 
 import re
+import resource
 
 import pytest
 
@@ -133,3 +134,23 @@ def test_invalid_yaml(tmp_path, text, message):
 def test_a_missing_file(tmp_path):
     with pytest.raises(UsageError, match=r"the plan '.*none.md' can't be read: .*; give a Markdown or YAML file"):
         read_task_file(str(tmp_path / "none.md"), {})
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 'a' * 3000000000 }}",
+        "{{ name * 3000000000 }}",
+        "{{ '%3000000000d' % 1 }}",
+        "{{ name|center(3000000000) }}",
+        "{{ '{:3000000000}'.format(name) }}",
+        "{% for i in range(99999) %}{{ name * 1000 }}{% endfor %}",
+        "{% set x = namespace(all='aaaaaaaa') %}{% for i in range(40) %}{% set x.all = x.all ~ x.all %}{% endfor %}",
+        "{{ [name] * 3000000000 }}",
+    ],
+)
+def test_a_template_cannot_take_all_memory(tmp_path, template):
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with pytest.raises(UsageError, match=r"plan\.md: "):
+        read_text(tmp_path, f"Do {{{{ name }}}}. {template}\n\n- a\n", name="x")
+    assert resource.getrlimit(resource.RLIMIT_AS) == before

@@ -312,7 +312,7 @@ def test_rules_of_the_default_profile_hold_below_a_profile_that_extends_a_projec
 
 
 def test_errors_of_a_project_name_the_line(bring):
-    with pytest.raises(ProfileError, match=r"\.goose-like/profiles\.yaml, line 2: this is no valid YAML"):
+    with pytest.raises(ProfileError, match=r"\.goose-like/profiles\.yaml, line 2: this is not valid YAML"):
         load_profile("x", bring("x:\n  a: [1"))
     with pytest.raises(ProfileError, match=r"profiles\.yaml, line 2: limits\.steps: expected a valid integer"):
         load_profile("x", bring("x:\n  limits: {steps: many}"))

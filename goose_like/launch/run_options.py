@@ -1,0 +1,96 @@
+"""The options of a one-shot run, and its task."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from goose_like.config.profile import Limits, Profile
+from goose_like.core.errors import UsageError
+from goose_like.core.text_file import TextFile
+from goose_like.terminal.escape import escape_controls
+from goose_like.terminal.interaction import is_terminal
+
+from .options import OutputFormat
+from .piped_input import has_piped_text, read_standard_input
+
+_FILE_NAME = re.compile(r"\S+\.(md|txt|prompt)")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of a one-shot run: its task, limits and output.
+
+    `limits` has values for fields of `Limits`; None stands for the limit of the profile. Only a text that `is_typed`,
+    on the command line, can be a slash command.
+    """
+
+    text: str
+    limits: Mapping[str, float | None]
+    output_format: OutputFormat = "text"
+    is_quiet: bool = False
+    is_typed: bool = False
+
+    def limit(self, profile: Profile) -> Limits:
+        """Return the limits of a profile with those that the options set instead."""
+        given = {name: value for name, value in self.limits.items() if value is not None}
+        return profile.limits.model_copy(update=given)
+
+
+def read_task(words: Sequence[str], file: str | None, example: str) -> tuple[str, bool]:
+    """Return the task from the command line, a file, or standard input, and whether it begins with typed words.
+
+    `example` appears in the error message.
+
+    A single word that names a file stands for its text, as in goose 0.9. Text that comes through standard input follows
+    the words or the file. `-` waits for such text.
+    """
+    if words and file is not None:
+        raise UsageError("give the task as TEXT or with -i FILE, not both")
+    if file is None and len(words) == 1:
+        word = words[0]
+        if os.path.isfile(word):
+            words = []
+            file = word
+            print(f"goose-like: the task is the text of the file {escape_controls(file)}", file=sys.stderr)
+        elif _FILE_NAME.fullmatch(word) and not word.startswith("@"):
+            raise UsageError(f"there is no file {word!r}; a task has more than one word")
+    is_nothing_given = not words and file is None
+    if is_nothing_given and is_terminal(sys.stdin):
+        raise UsageError(f"give a task: goose-like {example}, or -i FILE, or - for standard input")
+    is_dash = words[-1:] == ["-"]
+    if is_dash:
+        words = words[:-1]
+    typed = " ".join(words)
+    parts = [typed, *_read_texts(file, is_asked_for=is_dash or is_nothing_given)]
+    task = "\n\n".join(filter(None, parts))
+    if not task.strip():
+        raise UsageError(f"the task is empty; say what to do: goose-like {example}")
+    return task, typed != ""
+
+
+def _read_texts(file: str | None, *, is_asked_for: bool) -> list[str]:
+    """Read the texts of a task from a file and from standard input, which may be a pipe that nobody asked for."""
+    texts = []
+    try:
+        if file is not None:
+            texts.append(_decode_task(Path(file).read_bytes(), file))
+        if is_asked_for or has_piped_text():
+            data = read_standard_input(is_asked_for=is_asked_for)
+            texts.append(_decode_task(data, "standard input"))
+    except OSError as error:
+        raise UsageError(f"cannot read the task from {error.filename!r}: {error.strerror}") from error
+    return texts
+
+
+def _decode_task(data: bytes, source: str) -> str:
+    """Decode the text of a task. Tell the model and the person if the bytes do not tell the encoding."""
+    text = TextFile.decode(data)
+    if text is None:
+        raise UsageError(f"{source} is binary, not text; name the file in the task instead")
+    if not text.is_guess:
+        return text.exact
+    print(f"goose-like: {escape_controls(source)}: {text.encoding_note}", file=sys.stderr)
+    return f"[{source}: {text.encoding_note}]\n{text.exact}"
