@@ -15,7 +15,7 @@ from . import __version__
 def main() -> None:
     """Run goose-like. The version and most sessions in a terminal skip the slow import of all commands."""
     gc.set_threshold(50_000)  # imports create many objects that live on; the default of 700 checks them again and again
-    from goose_like.cli.exit import run_guarded
+    from goose_like.launch.exit import run_guarded
 
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.exit(run_guarded(lambda: print(f"goose-like {__version__}")))

@@ -6,25 +6,17 @@ Functions import what they need when they run, so that `--help` and usage errors
 import os
 import sys
 from collections.abc import Collection
-from pathlib import Path
 from typing import Annotated, Literal, cast
 
 import typer
 
 from goose_like import __version__
 from goose_like.core.errors import GooseLikeError
+from goose_like.launch.command_line import ProfileOptions, SessionOptions, list_session_names
+from goose_like.launch.exit import run_guarded
+from goose_like.launch.options import OutputFormat, ProfileOption, add_options
 
-from .exit import run_guarded
-from .options import (
-    ForkOption,
-    OutputFormat,
-    ProfileOption,
-    ProfileOptions,
-    WorktreeOption,
-    add_profile_options,
-    list_session_names,
-)
-from .root_group import RootGroup, WorktreeCommand
+from .root_group import RootGroup, RunCommand
 
 app = typer.Typer(
     name="goose-like",
@@ -61,63 +53,65 @@ def _list_help_topics(context: typer.Context) -> list[str]:
 
 
 @app.callback(invoke_without_command=True)
-@add_profile_options
+@add_options(SessionOptions, ProfileOptions)
 def _run_without_command(
+    chosen: SessionOptions,
     options: ProfileOptions,
     context: typer.Context,
     is_print: Annotated[bool, typer.Option("-p", "--print", help="Do one task: the same as run.")] = False,
-    is_continued: Annotated[bool, typer.Option("-c", "--continue", help="Resume the newest session here.")] = False,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "-r",
-            "--resume",
-            metavar="[NAME]",
-            help="Resume a session, chosen from a list without NAME.",
-            autocompletion=list_session_names,
-        ),
-    ] = None,
-    is_forked: ForkOption = False,
-    worktree: WorktreeOption = None,
 ) -> None:
-    is_resumed = is_continued or resume is not None
     if context.invoked_subcommand is not None:
-        if options != ProfileOptions() or is_resumed or is_forked or worktree is not None:
+        if options != ProfileOptions() or chosen != SessionOptions():
             raise typer.BadParameter(f"put options after the command; see goose-like {context.invoked_subcommand} -h")
         return
     from goose_like.cli.chat.startup import start_session
 
-    if is_forked and not is_resumed:
+    _check_session_options(chosen)
+    picks = chosen.resume == "" and not chosen.is_continued
+    code = start_session(
+        options,
+        session=chosen.resume or None,
+        is_resumed=chosen.is_resumed,
+        is_forked=chosen.is_forked,
+        picks=picks,
+        worktree=chosen.worktree,
+        first=context.meta["first"],
+    )
+    raise typer.Exit(code)
+
+
+def _check_session_options(chosen: SessionOptions) -> None:
+    """Check that options about sessions fit together."""
+    if chosen.is_forked and not chosen.is_resumed:
         raise typer.BadParameter("--fork needs --continue or --resume")
-    if worktree is not None and is_resumed:
+    if chosen.worktree is not None and chosen.is_resumed:
         raise typer.BadParameter("--worktree is for new sessions; a resumed one continues where it was")
-    first = context.meta["first"]
-    start = {"is_resumed": is_resumed, "is_forked": is_forked, "picks": resume == "" and not is_continued}
-    raise typer.Exit(start_session(options, session=resume or None, first=first, worktree=worktree, **start))
 
 
-@app.command(cls=WorktreeCommand, epilog='Example: goose-like run --max-steps 20 "make the tests in tests/ pass"')
-@add_profile_options
+@app.command(cls=RunCommand, epilog='Example: goose-like run --max-steps 20 "make the tests in tests/ pass"')
+@add_options(SessionOptions, ProfileOptions)
 def run(
+    chosen: SessionOptions,
     options: ProfileOptions,
     text: Annotated[list[str] | None, typer.Argument(help="The task; - at the end adds standard input.")] = None,
     file: Annotated[str | None, typer.Option("-i", "--input", help="Read the task from a file.")] = None,
     output_format: Annotated[OutputFormat, typer.Option(help="Format of standard output.")] = "text",
     max_steps: Annotated[
-        int | None, typer.Option(min=1, help="Stop after this many model requests [default: 128].")
+        int | None, typer.Option(min=1, metavar="N", help="Stop after this many model requests [default: 128].")
     ] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Stop at this cost in US dollars.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Stop after this many input and output tokens.")] = None,
-    timeout: Annotated[float | None, typer.Option(min=0.001, help="Stop after this many seconds.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.0001, metavar="USD", help="Stop at this cost in US dollars.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Stop after this many input and output tokens.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Stop after this many seconds.")
+    ] = None,
     session: Annotated[
         str | None,
         typer.Option(help="Name of the new session; with --resume, of the old one.", autocompletion=list_session_names),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", "--continue", "-c", help="Resume a session [default: newest here].")
-    ] = False,
-    fork: ForkOption = False,
-    worktree: WorktreeOption = None,
     no_session: Annotated[bool, typer.Option("--no-session", help="Do not save a session.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on standard error.")] = False,
 ) -> None:
@@ -126,33 +120,37 @@ def run(
     Exit codes: 0 done, 1 error, 2 usage, 3 steps, 4 cost, 5 tokens, 6 denied, 7 no sandbox, 75 rate limit,
     76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
     """
-    import asyncio
+    from goose_like.launch.exit import run_async
+    from goose_like.launch.output import report_failure
+    from goose_like.launch.run_options import RunOptions, read_task
+    from goose_like.launch.start import SessionRequest
 
-    from .launch import open_session, print_warning, run_and_close, settle_profile
-    from .run import RunRequest, read_task, run_once
-    from .worktree import leave_worktrees
+    from .resumed_session import check_no_name, split_session_name
+    from .run import run_command
 
-    if no_session and (resume or session):
+    if no_session and (chosen.is_resumed or session):
         raise typer.BadParameter("--no-session cannot be used with --session or --resume")
-    if fork and not resume:
-        raise typer.BadParameter("--fork needs --resume")
-    if worktree is not None and (resume or no_session):
+    if no_session and chosen.worktree is not None:
         raise typer.BadParameter("--worktree is for new sessions that are saved")
-    task, is_typed = read_task(text or [], file)
-    if no_session:
-        choice, saved = settle_profile(options), None
-    else:
-        choice, saved = open_session(options, session=session, is_resumed=resume, is_forked=fork, worktree=worktree)
+    _check_session_options(chosen)
+    with report_failure(output_format):
+        words = text or []
+        if chosen.is_continued and not chosen.resume:
+            check_no_name(words)
+        name, words = split_session_name(chosen.resume or "", session, words, has_file=file is not None)
+        example = 'run --resume NAME "continue"' if chosen.is_resumed else 'run "fix the failing test"'
+        task, is_typed = read_task(words, file, example)
     limits = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
-    given = {name: value for name, value in limits.items() if value is not None}
-    limited = choice.profile.limits.model_copy(update=given)
-    request = RunRequest(task, choice.profile, limited, saved, output_format, quiet, choice.project, is_typed)
-    try:
-        code = run_and_close(run_once(request), choice, saved)
-    finally:
-        if worktree is not None:
-            asyncio.run(leave_worktrees([Path.cwd()], print_warning, None))
-    raise typer.Exit(code)
+    run_options = RunOptions(task, limits, output_format, quiet, is_typed)
+    wanted = SessionRequest(
+        options,
+        name,
+        is_resumed=chosen.is_resumed,
+        is_forked=chosen.is_forked,
+        worktree=chosen.worktree,
+        is_saved=not no_session,
+    )
+    raise typer.Exit(run_async(run_command(run_options, wanted)))
 
 
 @app.command(epilog="Example: goose-like doctor")

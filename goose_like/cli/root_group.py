@@ -1,35 +1,25 @@
 """The root command: a first message in quotes, and the flags that users of other agents type before any command."""
 
 import os
-import select
 import shlex
-import stat
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from goose_like.cli.chat.startup import name_follows
 from goose_like.core.spelling import find_nearest_name
+from goose_like.launch.command_line import OPTIONAL_VALUES, WORKTREE_VALUES, complete_options, name_follows, split_flags
+from goose_like.launch.options import OutputFormat
 
-_RESUME = ("-r", "--resume")
 _PRINT = ("-p", "--print")
-_SHORT_FLAGS = frozenset("cpr")
-_PIPE_WAIT_S = 3.0
-
-
-_WORKTREE = ("-w", "--worktree")
-_OPTIONAL = {**dict.fromkeys(_RESUME, "--resume"), **dict.fromkeys(_WORKTREE, "--worktree")}
-
-
 _OTHER_COMMANDS = {
     **dict.fromkeys(("auth", "config", "configure", "login", "logout"), "setup"),
     **dict.fromkeys(("ask", "exec", "print"), "run"),
     "chat": "session start",
     "continue": "--continue",
+    "fork": "--continue --fork",
     "resume": "--resume",
 }
 """Commands of other agents, and ours for the same."""
@@ -38,6 +28,9 @@ _OTHER_OPTIONS = {
     **dict.fromkeys(("--dangerously-skip-permissions", "--yolo"), _UNSAFE),
     "--dangerously-bypass-approvals-and-sandbox": _UNSAFE,
     **dict.fromkeys(("--permission-mode", "--approval-mode", "--ask-for-approval", "-a"), "--approval"),
+    "--mode": "--approval, --sandbox or --output-format",
+    "--last": "--continue",
+    "--fork-session": "--fork",
     "--full-auto": "--approval auto, the default",
     **dict.fromkeys(("-C", "--cd", "--cwd"), "cd DIR && goose-like ..."),
     **dict.fromkeys(("--system-prompt", "--append-system-prompt"), "instructions in AGENTS.md or in a profile"),
@@ -64,27 +57,34 @@ class RootGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse a command, or options and a first message, which `ctx.meta` keeps."""
         ctx.meta["first"] = ""
+        ctx.meta["words"] = args
+        with _report_in_format(args):
+            return self._parse(ctx, args)
+
+    def _parse(self, ctx: Any, args: list[str]) -> list[str]:
         count = self._find_command(args)
-        own, rest = _split_flags(args[:count]), args[count:]
+        own, rest = split_flags(args[:count]), args[count:]
         args, count = [*own, *rest], len(own)
         with _improve_errors():
             if any(word in _PRINT for word in own):
-                return super().parse_args(ctx, ["run", *_convert_to_run(own), *args[count:], *_name_piped_input(args)])
+                as_run = [word for word in own if word not in _PRINT]
+                return super().parse_args(ctx, ["run", *as_run, *rest])
             if count < len(args):
                 return super().parse_args(ctx, args)
             ctx.allow_interspersed_args = True
-            rest = super().parse_args(ctx, args if ctx.resilient_parsing else complete_options(args))
-        words = [*ctx._protected_args, *rest]
-        if words and not ctx.resilient_parsing:
-            if len(words[0].split()) < 2 and "--" not in args:
-                ctx.fail(self._describe_unknown(words))
-            rest = ctx._protected_args = ctx.args = []
+            if ctx.resilient_parsing:
+                return super().parse_args(ctx, args)
+            # Not `TyperGroup.parse_args`, which takes the first word for the name of a command.
+            words = super(TyperGroup, self).parse_args(ctx, complete_options(args))
+        if words and len(words[0].split()) < 2 and "--" not in args:
+            ctx.fail(self._describe_unknown(words))
+        ctx.args = []
         ctx.meta["first"] = " ".join(words)
-        return rest
+        return []
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Messages about wrong options are plain."""
-        with _improve_errors():
+        with _report_in_format(ctx.meta["words"]), _improve_errors():
             return super().invoke(ctx)
 
     def _find_command(self, words: Sequence[str]) -> int:
@@ -97,7 +97,7 @@ class RootGroup(TyperGroup):
             word = words[place]
             if word == "--":
                 return len(words)
-            has_value = name_follows(words[place + 1 :]) if word in _OPTIONAL else word in options
+            has_value = name_follows(words[place + 1 :]) if word in OPTIONAL_VALUES else word in options
             place += 2 if has_value else 1
         return min(place, len(words))
 
@@ -128,41 +128,30 @@ def _improve_errors() -> Iterator[None]:
         raise
 
 
-def _split_flags(words: Sequence[str]) -> list[str]:
-    """Write joined short flags one by one, `-cp` as `-c -p`, and `-r=NAME` as `-r NAME`."""
-    split: list[str] = []
-    for place, word in enumerate(words):
-        if word == "--":
-            return [*split, *words[place:]]
+@contextmanager
+def _report_in_format(words: Sequence[str]) -> Iterator[None]:
+    """Write a wrong command line to standard output too, if the words ask for JSON there."""
+    try:
+        yield
+    except Exception as error:
+        format_message = getattr(error, "format_message", None)  # of click's exceptions, which Typer does not export
+        if format_message and (output_format := _find_output_format(words)):
+            from goose_like.launch.output import write_failure  # imported here: slow
+
+            write_failure(output_format, format_message(), 2)
+        raise
+
+
+def _find_output_format(words: Sequence[str]) -> OutputFormat | None:
+    following = [*words[1:], ""]
+    for word, next_word in zip(words, following, strict=True):
         name, is_joined, value = word.partition("=")
-        if is_joined and name in _OPTIONAL and value:
-            split += [name, value]
-        elif len(word) > 2 and word[0] == "-" and set(word[1:]) <= _SHORT_FLAGS:
-            split += [f"-{flag}" for flag in word[1:]]
-        else:
-            split.append(word)
-    return split
-
-
-def _name_piped_input(words: Sequence[str]) -> list[str]:
-    """Return `-` if text comes through a pipe: `git diff | goose-like -p "explain this"`. Other agents read it too."""
-    if "-" in words or "-i" in words or "--input" in words or sys.stdin is None:
-        return []
-    kind = os.fstat(sys.stdin.fileno()).st_mode
-    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
-        return []
-    if select.select([sys.stdin], [], [], _PIPE_WAIT_S)[0]:
-        return ["-"]
-    print("goose-like: nothing came through standard input, so it is not read", file=sys.stderr)
-    return []
-
-
-def complete_options(words: Sequence[str], options: Mapping[str, str] = _OPTIONAL) -> list[str]:
-    """Give options an empty value where no name follows, because click knows no optional values."""
-    return [
-        f"{options[word]}=" if word in options and not name_follows(words[place + 1 :]) else word
-        for place, word in enumerate(words)
-    ]
+        if word == "--":
+            break
+        if name == "--output-format":
+            value = value if is_joined else next_word
+            return next((known for known in get_args(OutputFormat) if known == value), None)
+    return None
 
 
 class WorktreeCommand(TyperCommand):
@@ -171,16 +160,15 @@ class WorktreeCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options, `--worktree` also without a value."""
         if not ctx.resilient_parsing:
-            args = complete_options(args, dict.fromkeys(_WORKTREE, "--worktree"))
+            args = complete_options(args, WORKTREE_VALUES)
         return super().parse_args(ctx, args)
 
 
-def _convert_to_run(words: Sequence[str]) -> list[str]:
-    """Return the options of `goose-like --print` as options of `run`."""
-    converted: list[str] = []
-    for place, word in enumerate(words):
-        if word in _RESUME:
-            converted += ["--resume", *(["--session"] if name_follows(words[place + 1 :]) else [])]
-        elif word not in _PRINT:
-            converted.append(word)
-    return converted
+class RunCommand(TyperCommand):
+    """The command `run`, whose options `--resume` and `--worktree` need no value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options, also joined ones such as `-cr`."""
+        if not ctx.resilient_parsing:
+            args = complete_options(split_flags(args))
+        return super().parse_args(ctx, args)

@@ -1,9 +1,23 @@
-"""The JSON object in the body of a request."""
+"""The JSON object in the body of a request, and what is wrong with its fields."""
 
+import codecs
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import from_json
+
+_EXPECTED = {
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    **dict.fromkeys(
+        ("dict_type", "mapping_type", "model_type", "model_attributes_type", "dataclass_type"), "an object"
+    ),
+    **dict.fromkeys(("string_type", "string_sub_type"), "text"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+}
+"""What is expected, by pydantic's type of the error."""
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -12,6 +26,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     Raises:
         ValueError: the body is something else.
     """
+    body = body.removeprefix(codecs.BOM_UTF8)
     try:
         if b"\\ud" in body.lower():
             text = json.dumps(json.loads(body), ensure_ascii=False)
@@ -22,3 +37,34 @@ def parse_object(body: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ValueError("expected a JSON object")
     return data
+
+
+def describe_wrong_field(detail: Mapping[str, Any]) -> str:
+    """Describe an error of pydantic, which has its `input`, in plain words and without its place."""
+    if detail["type"] == "missing":
+        return "a required field is missing"
+    if detail["type"] == "too_short":
+        return "the list is empty"
+    expected = _EXPECTED.get(detail["type"])
+    if expected:
+        return f"expected {expected}, not {describe_json_type(detail['input'])}"
+    text = str(detail["msg"]).removeprefix("Value error, ")
+    if text.startswith("Input should be "):
+        return text.replace("Input should be ", "expected ", 1)
+    return f"{text[:1].lower()}{text[1:]}"
+
+
+def describe_json_type(value: object) -> str:
+    """Name the type of a JSON value, without the value itself, which may be private."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+    return "an object"

@@ -23,7 +23,9 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen on. Any address except this machine's own requires a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 7777,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Port to listen on; 0 picks a free one.")
+    ] = 7777,
     token: Annotated[
         str, typer.Option(envvar="GOOSE_LIKE_SERVE_TOKEN", help="Token that clients must send as a bearer token.")
     ] = "",
@@ -36,18 +38,23 @@ def serve(
     toolkit: Annotated[
         list[str] | None, typer.Option(help="Serve this toolkit although it can access this machine; repeatable.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Number of worker processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Number of worker processes.")] = 1,
     log_content: Annotated[bool, typer.Option("--log-content", help="Log questions and answers, too.")] = False,
-    max_body: Annotated[int, typer.Option(min=1, help="Maximum megabytes of a request.")] = 32,
-    max_messages: Annotated[int, typer.Option(min=1, help="Maximum messages of a request.")] = 2000,
-    max_concurrent: Annotated[int, typer.Option(min=1, help="Maximum queries at once.")] = 256,
+    max_body: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum megabytes of a request.")] = 32,
+    max_messages: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum messages of a request.")] = 2000,
+    max_concurrent: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum queries at once.")] = 256,
     max_concurrent_per_client: Annotated[
-        int, typer.Option(min=1, help="Maximum queries at once from one address, per worker.")
+        int, typer.Option(min=1, metavar="N", help="Maximum queries at once from one address, per worker.")
     ] = 64,
-    max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Maximum US dollars of a request.")] = None,
-    timeout: Annotated[float, typer.Option(min=0.001, help="Maximum seconds of a request.")] = 600.0,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.0001, metavar="USD", help="Maximum US dollars of a request.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Maximum seconds of a request.")] = 600.0,
     drain: Annotated[
-        float, typer.Option(min=0.0, help="Seconds that running answers get to finish when the server stops.")
+        float,
+        typer.Option(
+            min=0.0, metavar="SECONDS", help="Seconds that running answers get to finish when the server stops."
+        ),
     ] = 30.0,
 ) -> None:
     """Serve profiles over HTTP to OpenBB Workspace and to clients of OpenAI's API until the server is stopped."""

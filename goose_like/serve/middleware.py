@@ -28,6 +28,8 @@ from goose_like.core.message import Usage
 from .connection import LimitedLog
 from .settings import METRICS_FOLDER_VARIABLE, WORKSPACE_ORIGINS, Settings, is_loopback
 
+_REFUSAL_S = 1.0
+"""Seconds in which a client may still send a body that is announced as too large."""
 _CLOSE = {"connection": "close"}
 _RETRY = {"retry-after": "2"}
 _QUERY_BUCKETS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -110,17 +112,23 @@ async def read_body(request: Request, settings: Settings) -> bytes:
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json" and not content_type.endswith("+json"):
         raise HTTPException(415, f"the content type must be application/json, not {content_type or 'missing'!r}")
+    too_large = HTTPException(413, f"the body is larger than {settings.max_body_bytes} bytes", _CLOSE)
+    announced = request.headers.get("content-length", "")
+    is_announced = announced.isdecimal() and int(announced) > settings.max_body_bytes
+    # Closing before the client has sent what it is sending would lose the answer on its way.
+    time_limit_s = min(settings.body_timeout_s, _REFUSAL_S) if is_announced else settings.body_timeout_s
     body = bytearray()
     try:
-        async with asyncio.timeout(settings.body_timeout_s):
+        async with asyncio.timeout(time_limit_s):
             async for piece in request.stream():
                 body += piece
                 if len(body) > settings.max_body_bytes:
-                    detail = f"the body is larger than {settings.max_body_bytes} bytes"
-                    raise HTTPException(413, detail, _CLOSE)
+                    raise too_large
     except ClientDisconnect:
         raise HTTPException(400, "the client is gone") from None
     except TimeoutError:
+        if is_announced:
+            raise too_large from None
         detail = f"the body did not arrive within {settings.body_timeout_s:g} s"
         raise HTTPException(408, detail, _CLOSE) from None
     return bytes(body)

@@ -4,10 +4,12 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import uvicorn
 from prometheus_client.multiprocess import mark_process_dead
@@ -19,7 +21,10 @@ from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.config.private_folder import PrivateFolder, remove_abandoned_folders
 from goose_like.config.profile import Profile
 from goose_like.core.errors import ProfileError, UsageError
+from goose_like.launch.start_notifier import StartNotifier
+from goose_like.launch.trust import settle_project_trust
 from goose_like.providers.registry import choose_models, format_model_label
+from goose_like.workspace.processes.process import describe_exit
 
 from .app import build_routes, create_app
 from .connection import LimitedConnection
@@ -51,7 +56,11 @@ def run_server(profile_names: Sequence[str], model: str | None, port: int, setti
         GooseLikeError: the server cannot start.
     """
     remove_abandoned_folders()
-    choices = [_keep_name(choose_profile(name, model), name) for name in dict.fromkeys(profile_names)]
+    project = asyncio.run(settle_project_trust(Path.cwd(), StartNotifier(), is_trusted_now=False))
+    choices = []
+    for name in dict.fromkeys(profile_names):
+        choice = choose_profile(name, model, project=project)
+        choices.append(_keep_name(choice, name))
     served = _restrict_profiles(choices, settings)
     with _locate_errors(served[0].choice):
         build_routes([each.profile for each in served])  # an invalid profile is an error here, not a crashed worker
@@ -185,6 +194,8 @@ class _Supervisor(Multiprocess):
         super().keep_subprocess_alive()
         for process in former:
             if process not in self.processes:
+                end = describe_exit(process.exitcode) if process.exitcode is not None else "it did not answer"
+                print(f"goose-like: worker {process.pid} ended ({end}); a new one starts", file=sys.stderr, flush=True)
                 mark_process_dead(process.pid, os.environ[METRICS_FOLDER_VARIABLE])
 
     @override

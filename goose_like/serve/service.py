@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
+from goose_like.config.entry_points import CLIENT_TOOLKITS
 from goose_like.config.private_folder import PrivateFolder
 from goose_like.config.profile import Limits, ModelChoice, Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError
@@ -22,7 +23,7 @@ from goose_like.workspace.workspace import Workspace
 from .documents.reader import DocumentReader
 from .settings import Settings
 
-OPENBB_TOOLKIT = "openbb"
+CLIENT_TOOLKIT = CLIENT_TOOLKITS["OpenBB Workspace"]
 """The toolkit that every served profile has; its config also says how the profile presents itself to clients."""
 
 
@@ -40,7 +41,7 @@ class Service:
 
     `workspace` is None if each request opens its own in the current folder, because the profile has toolkits that
     access this machine. `tool_names` are the profile's tools, whose names no client tool may have. `plain_profile` and
-    `plain_tool_names` are without the toolkit `openbb`, for clients that are no Workspace. All profiles of a worker
+    `plain_tool_names` are without `CLIENT_TOOLKIT`, for clients that are no Workspace. All profiles of a worker
     share `running_turns` and `documents`.
     """
 
@@ -57,10 +58,7 @@ class Service:
     @property
     def limits(self) -> Limits:
         """The lower one of each limit of the profile and of the server."""
-        limits, settings = self.profile.limits, self.settings
-        time_s = min(settings.query_timeout_s, limits.time_s or settings.query_timeout_s)
-        costs = [cost for cost in (settings.max_cost_usd, limits.cost_usd) if cost is not None]
-        return limits.model_copy(update={"time_s": time_s, "cost_usd": min(costs, default=None)})
+        return _compute_limits(self.profile, self.settings)
 
     def hide_addresses(self, text: str) -> str:
         """Replace the addresses of the models' servers in a text for clients."""
@@ -98,15 +96,24 @@ async def open_services(settings: Settings, profiles: Sequence[Profile]) -> Asyn
             models, workspace = opened[choices], None
             if not {choice.name for choice in profile.toolkits} & set(settings.toolkits):
                 workspace = _open_empty_workspace(stack)
-            plain = _remove_openbb(profile)
+            plain = _remove_client_toolkit(profile)
             names = []
             for each in (profile, plain):
-                async with build_exchange(each, Notifier(), workspace=workspace, models=models) as exchange:
+                limits = _compute_limits(each, settings)
+                building = build_exchange(each, Notifier(), workspace=workspace, models=models, limits=limits)
+                async with building as exchange:
                     names.append(frozenset(exchange.tools))
             services[profile.name] = Service(
                 settings, profile, models, workspace, names[0], plain, names[1], documents, running_turns
             )
         yield services
+
+
+def _compute_limits(profile: Profile, settings: Settings) -> Limits:
+    limits = profile.limits
+    time_s = min(settings.query_timeout_s, limits.time_s or settings.query_timeout_s)
+    costs = [cost for cost in (settings.max_cost_usd, limits.cost_usd) if cost is not None]
+    return limits.model_copy(update={"time_s": time_s, "cost_usd": min(costs, default=None)})
 
 
 def _open_empty_workspace(stack: AsyncExitStack) -> EmptyWorkspace:
@@ -116,10 +123,10 @@ def _open_empty_workspace(stack: AsyncExitStack) -> EmptyWorkspace:
     return workspace
 
 
-def _remove_openbb(profile: Profile) -> Profile:
-    """Remove the toolkit `openbb` from a profile unless another toolkit requires it."""
+def _remove_client_toolkit(profile: Profile) -> Profile:
+    """Remove `CLIENT_TOOLKIT` from a profile unless another toolkit requires it."""
     required = {name for choice in profile.toolkits for name in choice.requires.values()}
-    kept = (choice for choice in profile.toolkits if choice.name != OPENBB_TOOLKIT or choice.name in required)
+    kept = (choice for choice in profile.toolkits if choice.name != CLIENT_TOOLKIT or choice.name in required)
     return profile.model_copy(update={"toolkits": tuple(kept)})
 
 
@@ -132,7 +139,7 @@ def describe_model_limits(choice: ModelChoice) -> str:
 
 
 def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profile, tuple[str, ...]]:
-    """Remove toolkits that access this machine from a profile, except the `allowed` ones; add the toolkit `openbb`.
+    """Remove toolkits that access this machine from a profile, except the `allowed` ones; add `CLIENT_TOOLKIT`.
 
     Returns the profile and the names of the removed toolkits.
 
@@ -142,7 +149,7 @@ def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profil
     """
     listed = [choice.name for choice in profile.toolkits]
     for name in allowed:
-        if name not in (*listed, OPENBB_TOOLKIT):
+        if name not in (*listed, CLIENT_TOOLKIT):
             hint = did_you_mean(name, listed)
             raise ProfileError(f"--toolkit {name}: profile {profile.name!r} has no such toolkit; {hint}")
     kept = [each for each in profile.toolkits if each.name in allowed or not load_toolkit(each.name).has_local_access]
@@ -155,6 +162,6 @@ def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profil
                     f"add --toolkit {needed} to offer it to all clients, or remove {choice.name!r} from the profile",
                     ("toolkits", index, "requires", alias),
                 )
-    if OPENBB_TOOLKIT not in listed:
-        kept.append(ToolkitChoice(name=OPENBB_TOOLKIT))
+    if CLIENT_TOOLKIT not in listed:
+        kept.append(ToolkitChoice(name=CLIENT_TOOLKIT))
     return profile.model_copy(update={"toolkits": tuple(kept)}), removed

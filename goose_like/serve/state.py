@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, ValidationError
 
 from goose_like.core.events import Compacted, MessageCompleted, PlanUpdated, Reminded, StateSaved, ToolFinished
 from goose_like.core.history import History
-from goose_like.core.message import FrozenModel, Message, RedactedThinking, Thinking, ToolCall
+from goose_like.core.message import FrozenModel, Message, ToolCall
 
 _THINKING_TYPES = ("thinking", "redacted_thinking")
 _SHORT_OUTPUT = 1_000
@@ -46,7 +46,7 @@ class TurnState(FrozenModel):
 def build_turn_state(history: History, events: Iterable[TurnEvent], requested_calls: int) -> JsonValue:
     """Build the state after these events of the last turn as JSON, without data that the client sends again anyway."""
     state = TurnState(events=tuple(map(_remove_images, events)), requested_calls=requested_calls)
-    if any(isinstance(part, Thinking | RedactedThinking) for message in state.answers for part in message.parts):
+    if any(message.strip_thinking({}) is not message for message in state.answers):
         start = history.turns[-1].start
         start += start in history.user_message_indexes
         state = state.model_copy(update={"history_digest": digest_messages(history.messages[:start])})
@@ -139,5 +139,7 @@ def _shrink(value: JsonValue) -> JsonValue:
             note = f"\n[{len(output) - _SHORT_OUTPUT:,} more characters were left out since]"
             return {**value, "output": output[:_SHORT_OUTPUT] + note}
         case dict():
-            return {key: _shrink(entry) for key, entry in value.items()}
+            # The verbatim form of an answer has thinking that is bound to the whole outputs.
+            left_out = "verbatim" if "role" in value else ""
+            return {key: _shrink(entry) for key, entry in value.items() if key != left_out}
     return value

@@ -15,12 +15,13 @@ from typing_extensions import override
 
 from goose_like.agent.build import ClientPart, build_exchange
 from goose_like.agent.channel import Channel
+from goose_like.agent.limits import describe_step_limit
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.events import Event, Logged, Retrying, Status, TurnFinished
+from goose_like.core.events import Event, FileChanged, Logged, Retrying, Status, SubagentEvent, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.images import save_image
-from goose_like.core.message import Message, Usage
+from goose_like.core.message import Message
 from goose_like.sessions.session import Session
 
 from .middleware import RequestRecord
@@ -133,7 +134,7 @@ async def stream_turn(
         with anyio.CancelScope(shield=True):  # the response's cancel scope would cancel this wait again and again
             await asyncio.wait([work])
         record.ending = finished.reason if finished else "cancelled"
-        record.usage = sum(turn.history.turn_usage.values(), Usage())
+        record.usage = turn.history.usage.turn_total
         if service.settings.log_content:
             new_messages = turn.history.messages[known_messages:]
             answers = (message.text for message in new_messages if message.role == "assistant")
@@ -142,8 +143,12 @@ async def stream_turn(
 
 def _hide_addresses(event: Event, service: Service) -> Event:
     """Replace the addresses of the models' servers in texts of ours: clients may be strangers."""
+    if isinstance(event, SubagentEvent):
+        return event.model_copy(update={"event": _hide_addresses(event.event, service)})
     if isinstance(event, Retrying | Status | Logged):
         return event.model_copy(update={"text": service.hide_addresses(event.text)})
+    if isinstance(event, FileChanged):
+        return event.model_copy(update={"diff": service.hide_addresses(event.diff)})
     if isinstance(event, TurnFinished):
         return event.model_copy(update={"detail": service.hide_addresses(event.detail)})
     return event
@@ -170,7 +175,7 @@ async def _run_turn(turn: Turn, profile: Profile, service: Service, channel: Cha
     limits = service.limits
     steps = limits.steps - turn.earlier_steps
     if steps <= 0:
-        channel.notify(TurnFinished(reason="step_limit", detail=f"the limit of {limits.steps} steps", exit_code=3))
+        channel.notify(describe_step_limit(limits.steps))
         return
     async with AsyncExitStack() as stack:
         session = Session.temporary()

@@ -6,6 +6,7 @@ from typing import Any
 from rich.text import Text
 
 from goose_like.core.events import Artifact
+from goose_like.core.spelling import format_count
 
 from .chart import render_chart, to_number
 from .escape import escape_controls, to_one_line
@@ -48,7 +49,7 @@ def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list
     head = [((to_one_line(key, _CELL_COLUMNS), ""),) for key in columns]
     lines = [Text.from_ansi(row) for row in render_table(head, body, sides, width)] if columns else []
     left_out = [
-        f"{count:,} more {noun}{'s' * (count != 1)}"
+        format_count(count, f"more {noun}")
         for count, noun in ((len(rows) - len(shown), "row"), (len(keys) - len(columns), "column"))
         if count > 0
     ]

@@ -10,6 +10,12 @@ _ESCAPES |= {code: f"\\u{code:04x}" for code in _SEPARATORS_AND_DIRECTIONS}
 NON_TEXT = {chr(code) for code in _ESCAPES} - {"\r", "\x1b"} | {"\ufffd"}
 """Characters that binary output has and text does not."""
 
+# Characters that text may have, that no terminal shows, and that can carry a hidden text: soft hyphens, invisible
+# operators, the byte order mark, tags and the variation selectors beyond those of emoji.
+_HIDDEN = (0x00AD, 0x180E, *range(0x2060, 0x2066), *range(0x206A, 0x2070), 0xFEFF, *range(0xFFF9, 0xFFFC))
+_ESCAPES |= {code: f"\\u{code:04x}" for code in _HIDDEN}
+_ESCAPES |= {code: f"\\U{code:08x}" for code in (*range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0))}
+
 # Characters that look like nothing although they are neither controls nor spaces: fillers, variation selectors and the
 # blank of Braille.
 _BLANKS = (
@@ -21,7 +27,7 @@ _GAP = re.compile(r"[ \t]{40,}|\n{6,}")
 
 
 def escape_controls(text: str) -> str:
-    """Write out control and direction characters, so that a terminal shows them and does not obey them."""
+    """Write out control, direction and hidden characters, so that a terminal shows them and does not obey them."""
     return text.replace("\r\n", "\n").translate(_ESCAPES)
 
 

@@ -33,6 +33,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.widgets import SearchToolbar
 
 from .prompt_files import InputHistory, PromptOutput
+from .prompt_internals import is_suspended, redraw_now, wait_until_resumed
 
 INPUT_ROWS = 10
 MENU_ROWS = 8
@@ -44,13 +45,14 @@ KEY_HELP = (
     ("Ctrl-S", "while the model works: stop the step and send now"),
     ("Esc", "stop the turn; twice at an empty prompt: go back to a message"),
     ("Shift-Tab", "next mode: ask, auto, plan"),
-    ("Ctrl-O", "unfold or fold the output of the last call"),
+    ("Ctrl-O", "unfold or fold the output of the last call; a long one is printed"),
     ("Alt-Enter", "new line; Esc Enter too"),
-    ("Tab, arrows", "choose a completion"),
+    ("Tab, arrows", "choose a completion; Enter runs the line, or takes a file chosen by an arrow"),
     ("Ctrl-R, arrows", "search earlier inputs; Up takes a waiting message back first"),
     ("Ctrl-V, Alt-V", "paste an image"),
     ("Ctrl-X Ctrl-E", "open your editor"),
-    ("Ctrl-C", "stop the turn, or clear the input; twice: leave, like Ctrl-D"),
+    ("Ctrl-C", "stop the turn, or clear the input; twice: leave"),
+    ("Ctrl-D", "leave; while the model works: twice"),
     ("Ctrl-Z", "suspend; fg comes back"),
     ("!COMMAND", "run a shell command and show its output to the model"),
     ("@PATH", "attach a file or folder"),
@@ -65,7 +67,7 @@ class Prompt:
     The session sets these callbacks:
 
     - `live(width)` returns the rows above the input, `status(width)` the row below, with ANSI colours.
-    - `on_interrupt` handles Ctrl-C and returns whether it stopped something.
+    - `on_interrupt` handles Ctrl-C and returns whether it stopped something that was not stopping yet.
     - `on_steer` handles Ctrl-S with the typed text and returns whether it took the text.
     - `take_waiting` removes the newest message that waits and returns it, or returns an empty text.
     - `on_paste` handles the key that pastes an image. `on_leave` is called when the prompt closes.
@@ -100,6 +102,7 @@ class Prompt:
         self._frame = -1, ""  # number and live rows
         self._interrupted_at = self._escaped_at = 0.0
         self._is_tab_pending = False
+        self._is_chosen_by_tab = False
         self._output = PromptOutput.open()
         self._history = InputHistory(str(history))
         self.save_history = self._history.save
@@ -214,8 +217,7 @@ class Prompt:
 
         `read_line` returns the lines that `is_command` names; they answer nothing.
         """
-        if editor := self.app._running_in_terminal_f:
-            await asyncio.wait([editor])
+        await wait_until_resumed(self.app)
         if self._is_closed:
             return ""
         question: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -228,6 +230,10 @@ class Prompt:
         finally:
             if self._question is question:  # a next question can be open already
                 self._end_question("")
+
+    def send_line(self, line: str) -> None:
+        """Let `read_line` return a line that a key stands for."""
+        self._lines.put_nowait(f"{line}\n")
 
     def refresh_completions(self) -> None:
         """Look up completions of the typed text again."""
@@ -278,13 +284,13 @@ class Prompt:
 
     def _print_pending(self) -> None:
         app = self.app
-        if not self._unprinted or not app.is_running or app._running_in_terminal:  # an editor has the terminal
+        if not self._unprinted or not app.is_running or is_suspended(app):
             return
         text, self._unprinted = self._unprinted, ""
         with self._output.hold_writes():
             app.renderer.erase()
             self._output.write_raw(text.replace("\n", "\r\n"))
-            app._redraw()
+            redraw_now(app)
 
     def _render_live(self) -> str:
         """Render the live rows once per frame: its height and its cursor must fit its text, also in a resize."""
@@ -318,17 +324,24 @@ class Prompt:
         self.redraw()
 
     def _interrupt(self) -> None:
-        """Handle Ctrl-C: twice leaves, once stops the turn or clears the input."""
-        now = time.monotonic()
-        is_again, self._interrupted_at = now - self._interrupted_at < QUIT_WITHIN_S, now
-        if is_again:
+        """Handle Ctrl-C: stop the work, else clear the input, else leave if it comes twice."""
+        is_again = self._press_leave_key()
+        if is_again and not self._buffer.text:
             self.close()
-        elif not self.on_interrupt():
-            if self._buffer.text:
-                self._interrupted_at = 0.0  # it only cleared the input
-                self._buffer.reset()
-            else:
-                self.print("(press Ctrl-C again to leave)\n")
+        elif not is_again and self.on_interrupt():
+            return
+        elif self._buffer.text:
+            self._buffer.reset()
+            self._interrupted_at = 0.0  # it only cleared the input
+        else:
+            self.print("(press Ctrl-C again to leave)\n")
+
+    def _press_leave_key(self) -> bool:
+        """Note the time of Ctrl-C or Ctrl-D. Return whether one came just before, and nothing was typed since."""
+        now = time.monotonic()
+        is_again = now - self._interrupted_at < QUIT_WITHIN_S
+        self._interrupted_at = now
+        return is_again
 
     def _escape(self) -> None:
         """Handle Esc: stop the work, or go back to an earlier message when it is pressed twice at an empty prompt."""
@@ -339,7 +352,7 @@ class Prompt:
             self.on_interrupt()
         elif is_again and not self._buffer.text and not self._question:
             self._escaped_at = 0.0
-            self._lines.put_nowait("/rewind\n")
+            self.send_line("/rewind")
 
     def _escape_twice(self) -> None:
         self._escape()
@@ -356,10 +369,13 @@ class Prompt:
             self._buffer.validate_and_handle()
 
     def _end_input(self) -> None:
+        """Handle Ctrl-D at an empty prompt: leave, or end a question. While something works, it must come twice."""
         if self._question:
             self._end_question("")
-        else:
+        elif self._press_leave_key() or not self.is_working():
             self.close()
+        else:
+            self.print("(the work goes on; press Ctrl-D again to stop it and leave)\n")
 
     def _steer(self) -> None:
         words = self._buffer.text.strip()
@@ -376,6 +392,10 @@ class Prompt:
         else:
             self._buffer.auto_up(count)
 
+    def _choose_next(self) -> None:
+        self._buffer.complete_next()
+        self._is_chosen_by_tab = True
+
     def _start_tab(self) -> None:
         self._buffer.start_completion(insert_common_part=True)
         self._is_tab_pending = True
@@ -383,7 +403,9 @@ class Prompt:
     def _forget_keys(self, buffer: Buffer) -> None:
         """Forget keys that only count together with the very next one."""
         self._is_tab_pending = False
+        self._is_chosen_by_tab = False
         self._escaped_at = 0.0
+        self._interrupted_at = 0.0
 
     def _take_only_completion(self, buffer: Buffer) -> None:
         """Take a single completion if Tab was pressed before it was found."""
@@ -398,6 +420,12 @@ class Prompt:
     def _close_menu(self) -> None:
         self._buffer.complete_state = None
 
+    def _takes_choice(self) -> bool:
+        """Return whether Enter takes the chosen completion only: a file for a message that is still being written."""
+        state = self._buffer.complete_state
+        has_choice = state is not None and state.current_completion is not None
+        return has_choice and not self._is_chosen_by_tab and not self._buffer.text.startswith("/")
+
     def _make_key_bindings(self) -> KeyBindings:
         """Return the key bindings; of several for one key the last with a true filter counts."""
         buffer = self._buffer
@@ -407,9 +435,10 @@ class Prompt:
         has_choice = Condition(lambda: bool(buffer.complete_state and buffer.complete_state.current_completion))
         keys = KeyBindings()
         keys.add("enter", filter=is_typing)(lambda _: self._submit())
-        keys.add("enter", filter=is_typing & has_choice)(lambda _: self._close_menu())
+        keys.add("enter", filter=is_typing & Condition(self._takes_choice))(lambda _: self._close_menu())
         keys.add("c-y", filter=has_choice)(lambda _: self._close_menu())
         keys.add("tab", filter=is_typing & is_inserting & ~has_completions)(lambda _: self._start_tab())
+        keys.add("tab", filter=is_typing & is_inserting & has_completions)(lambda _: self._choose_next())
         keys.add("escape", "enter", filter=is_typing & emacs_mode)(lambda _: buffer.newline(copy_margin=False))
         keys.add("c-c")(lambda _: self._interrupt())
         keys.add("c-d", filter=Condition(lambda: not buffer.text))(lambda _: self._end_input())

@@ -14,20 +14,15 @@ from typing import Any, TextIO
 
 from typing_extensions import override
 
-from goose_like.core.events import Answer, Event, Question
+from goose_like.core.events import Answer, AnswerChoice, Event, Question
 
 from .escape import escape_invisible, to_one_line
 from .lines import LineWriter
 from .renderer import MAX_LABEL_CHARS
 from .run_screen import RunScreen, Screen
 
-_ANSWERS: dict[str, Answer] = {
-    "y": Answer(choice="allow", by="person"),
-    "p": Answer(choice="allow_prefix", by="person"),
-    "a": Answer(choice="allow_always", by="person"),
-    "n": Answer(choice="deny", by="person"),
-    "": Answer(choice="deny", by="person"),
-}
+_KEYS: dict[AnswerChoice, str] = {"allow": "y", "allow_prefix": "p", "allow_always": "a", "deny": "n"}
+_CHOICES: dict[str, AnswerChoice] = {key: choice for choice, key in _KEYS.items()}
 _MAX_TEXT_CHARS = 60
 _NO = re.compile(r"(?:no?\b[\s,.:;-]*|(?=(?:don't|do not|stop)\b))(?P<reason>.*)", re.IGNORECASE | re.DOTALL)
 
@@ -157,23 +152,26 @@ async def _read_answer(
         if key == "t" and "t" in keys:
             show_detail(question)
         elif not key or key in keys:
-            return _ANSWERS[key]
+            return Answer(choice=_CHOICES.get(key, "deny"), by="person")
         elif found := _NO.fullmatch(typed):
             return Answer(choice="deny", by="person", text=found["reason"])
         elif send_to_model and len(typed) > 1:
             send_to_model(typed)
         else:
-            show(f"  {escape_invisible(typed)} does not answer this; type {', '.join([*keys][:-1])} or n")
+            show(f"  '{escape_invisible(typed)}' is no answer; type {', '.join([*keys][:-1])} or n")
 
 
 def _list_keys(question: Question) -> dict[str, str]:
     """Return the keys that answer a question, with a word for each."""
-    if question.kind == "trust":
-        return {"y": "this time", "a": "always", "t": "text", "n": "no"}
-    is_short = len(question.prefix) <= MAX_LABEL_CHARS  # the question shows a longer one
-    prefix = {"p": f"session: {question.prefix}" if is_short else "session"} if question.prefix else {}
-    always = {"a": "always"} if question.can_be_remembered else {}
-    return {"y": "once", **prefix, **always, "n": "no"}
+    keys: dict[str, str] = {}
+    for option in question.options:
+        if option.choice == "deny" and question.kind == "trust":
+            keys["t"] = "text"
+        label = option.label
+        if option.choice == "allow_prefix" and len(question.prefix) > MAX_LABEL_CHARS:
+            label = "session"  # the question shows the long prefix
+        keys[_KEYS[option.choice]] = label
+    return keys
 
 
 @contextmanager

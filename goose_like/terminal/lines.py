@@ -61,11 +61,9 @@ class LineWriter:
         return text.split("\n")
 
     def fold(self, text: str, indent: int) -> list[str]:
-        """Split text into rows anywhere, so that no space is lost between two rows."""
-        from rich.cells import chop_cells
-
+        """Split text into rows, before spaces where possible. No space is lost between two rows."""
         room = self.get_room(indent)
-        return [row for line in text.expandtabs(4).split("\n") for row in chop_cells(line, room) or [""]]
+        return [row for line in text.expandtabs(4).split("\n") for row in _fold_line(line, room)]
 
     def get_room(self, indent: int) -> int:
         """Return the columns left beside an indent. Lines of a log may be long."""
@@ -78,3 +76,20 @@ class LineWriter:
         except OSError:  # the reader is gone or the disk is full: work goes on without progress
             # The rest of the buffer must not cause an error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
+
+
+def _fold_line(line: str, room: int) -> list[str]:
+    from rich.cells import chop_cells
+
+    rows, start = [], 0
+    while start < len(line):
+        piece = line[start : start + room + 1]
+        row = next(iter(chop_cells(piece, room)), piece)  # letters without a width are no row of their own
+        end = start + len(row)
+        words = row[: row.rfind(" ") + 1].rstrip(" ")
+        is_at_word_end = end == len(line) or (line[end] == " " and row[-1] != " ")
+        if words and not is_at_word_end:
+            end = start + len(words)
+        rows.append(line[start:end])
+        start = end
+    return rows or [""]

@@ -24,6 +24,7 @@ PREVIEW_ROWS = 7
 _PREVIEW_DELAY_S = 0.05  # holding an arrow key must not start a preview of every row
 _MIN_LABEL = 30
 _MAX_CELL = 28
+_MAX_ONLY_CELL = 60
 _GAP = 2
 T = TypeVar("T")
 
@@ -120,8 +121,9 @@ class _Picker(Generic[T]):
         self._choices = choices
         self._searched = [f"{one.label} {one.keywords}".casefold() for one in choices]
         count = max((len(one.cells) for one in choices), default=0)
+        limit = _MAX_CELL if count > 1 else _MAX_ONLY_CELL
         self._widths = [
-            min(max(measure_width(one.cells[cell]) for one in choices if cell < len(one.cells)), _MAX_CELL)
+            min(max(measure_width(one.cells[cell]) for one in choices if cell < len(one.cells)), limit)
             for cell in range(count)
         ]
         self._texts.clear()

@@ -8,10 +8,18 @@ from typing import assert_never
 from goose_like.core import events
 from goose_like.core.history import STOPPED
 from goose_like.core.message import ToolResult, Usage
+from goose_like.core.spelling import format_count
 
 from .escape import cut_line, escape_controls, escape_invisible, to_one_line
 from .lines import MAX_LINE, LineWriter, StyledText
-from .tool_call import FAILURE_NOTE, KEPT_LINES, LIVE_LINES, PLAN_TOOL, RunningCall, describe_call, split_code
+from .tool_call import (
+    FAILURE_NOTE,
+    KEPT_LINES,
+    LIVE_LINES,
+    RunningCall,
+    describe_call,
+    split_code,
+)
 
 ERROR_ROWS = 10
 RESULT_ROWS = 2
@@ -20,7 +28,7 @@ CODE_ROWS = 12
 MAX_LABEL_CHARS = 30
 """Length of a prefix that the keys of a question can show beside them."""
 _MAX_ARTIFACT_COLUMNS = 120
-_MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
+_SHORT_FAILURE_CHARS = 60
 _STYLES = {"planned": "", "in-progress": "bold cyan", "complete": "green", "failed": "red"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _VERDICTS = {
@@ -32,6 +40,7 @@ _VERDICTS = {
 _ENDS = {"budget": "stopped:", "step_limit": "stopped at", "stop": ""}
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 _BAR = re.compile(r" [█░]+ *\d+%")
+_WORD_WITH_DIGIT = re.compile(r"[\w-]*\d[\w-]*")
 _LEFT_OUT = re.compile(r"\[\.\.\. (?:([\d,]+) lines )?\(?[\d,]+ bytes\)? left out here; (.+?)(?:: search it| \.\.\.\])")
 """The note in a shortened result: how many lines were left out, and which file has them."""
 
@@ -40,6 +49,7 @@ PrintableEvent = (
     events.SessionStarted
     | events.PlanUpdated
     | events.Logged
+    | events.FileChanged
     | events.Asked
     | events.Answered
     | events.Reminded
@@ -63,6 +73,7 @@ class Renderer:
         self.lines = lines
         self._printed_statuses: set[str] = set()
         self._prompts: Sequence[str] = ()
+        self._failure_kind = ""
 
     def print_event(self, event: PrintableEvent) -> None:
         """Print an event. Suggested prompts are printed at the end of the turn."""
@@ -76,18 +87,20 @@ class Renderer:
                 for task in tasks:
                     write_line(self._format_task(task))
             case events.Logged(text=text):
-                text = escape_controls(text)
-                is_diff = text.startswith("--- ") and "\n+++ " in text
-                for line in text.split("\n") if not is_diff else ():
-                    write_line([(f"  {line}", "dim")])
-                for numbered in number_diff_lines(text, self.lines) if is_diff else ():
-                    write_line(numbered)
+                for line in escape_controls(text).split("\n"):
+                    rows = self.lines.wrap(line, 2)
+                    write_line([("  " + "\n  ".join(rows), "dim")])
+            case events.FileChanged(diff=diff):
+                if diff:
+                    for numbered in number_diff_lines(escape_controls(diff), self.lines):
+                        write_line(numbered)
             case events.Asked(question=question):
                 self._print_question(question)
             case events.Answered(question=question, answer=answer):
-                write_line(f"  {_describe_answer(question, answer)}", "yellow")
+                rows = self.lines.wrap(_describe_answer(question, answer), 2)
+                write_line([("  " + "\n  ".join(rows), "yellow")])
             case events.Reminded(reason=reason, text=text):
-                if reason != "context":  # the screen shows context updates elsewhere
+                if reason not in ("context", "shown"):  # the person sees these elsewhere
                     write_line(f"↺ reminder to the model: {to_one_line(text, self.lines.get_room(26))}", "dim")
             case events.Compacted():
                 if not event.is_routine:
@@ -103,17 +116,25 @@ class Renderer:
             case events.PromptsSuggested(prompts=prompts):
                 self._prompts = prompts
             case events.Retrying(text=text, wait_s=wait_s):
-                pause = f" · trying again in {wait_s:g} s" if wait_s else ""
-                write_line(f"↻ {escape_controls(text)}{pause}", "yellow")
+                write_line(f"↻ {self._describe_failure(text)}{_format_pause(wait_s)}", "yellow")
             case events.RunFinished(usage=usage, cost_usd=cost_usd):
                 if usage.total_tokens:
                     write_line(format_usage(usage, cost_usd), "dim")
             case _:
                 assert_never(event)
 
+    def _describe_failure(self, text: str) -> str:
+        """Return the text of a failed request; few words if it is the one of before with other figures and ids."""
+        kind = _WORD_WITH_DIGIT.sub("", text)
+        is_known = kind == self._failure_kind
+        self._failure_kind = kind
+        is_long = len(text) > _SHORT_FAILURE_CHARS
+        return "the same error" if is_known and is_long else escape_controls(text)
+
     def print_turn_end(self, event: events.TurnFinished, *, is_answer_cut: bool = False) -> None:
         """Print why a turn ended, if not by an answer, and the prompts that were suggested."""
         self.lines.end_line()
+        self._failure_kind = ""
         parts = [_ENDS.get(event.reason, event.reason.replace("_", " ")), escape_controls(event.detail)]
         if is_answer_cut and event.reason != "error":
             parts.append("· the answer is cut off")
@@ -134,7 +155,7 @@ class Renderer:
 
     def _print_question(self, question: events.Question) -> None:
         """Print a question with each row behind a bar, so that no part of a command looks like our own output."""
-        first, *more = self.lines.fold(escape_invisible(question.text), 4)
+        first, *more = self._split_rows(question, question.text)
         self.lines.write_line(f"? {first}", "bold yellow")
         for row in more:
             self.lines.write_line(f"  ┃ {row}", "bold yellow")
@@ -147,10 +168,15 @@ class Renderer:
 
     def print_detail(self, question: events.Question) -> None:
         """Print the detail of a question in full."""
-        for line in escape_invisible(question.detail).split("\n") if question.detail else ():
-            for row in self.lines.fold(line, 4):
+        for line in question.detail.split("\n") if question.detail else ():
+            for row in self._split_rows(question, line):
                 style = _DIFF_STYLES.get(line[:1], "") if question.kind != "text" else ""
                 self.lines.write_line(f"  ┃ {row}", style)
+
+    def _split_rows(self, question: events.Question, text: str) -> list[str]:
+        """Split prose between words, and what is run or written anywhere, so that each of its spaces is seen."""
+        split = self.lines.wrap if question.kind == "text" else self.lines.fold
+        return split(escape_invisible(text), 4)
 
     # --- the plan
 
@@ -165,7 +191,7 @@ class Renderer:
 
     def _format_task(self, task: events.Task) -> StyledText:
         rows = self.lines.wrap(escape_controls(task.description), 4)
-        return [(f"  {_MARKS[task.status]} " + "\n    ".join(rows), _STYLES[task.status])]
+        return [(f"  {task.mark} " + "\n    ".join(rows), _STYLES[task.status])]
 
     # --- tool calls
 
@@ -177,10 +203,13 @@ class Renderer:
 
     def format_call(self, running: RunningCall) -> StyledText:
         """Return the name and arguments of a call in a few rows."""
-        call, mark = running.call, f"▸{running.label} "
+        call = running.call
+        mark = f"▸{running.number} "
         name = escape_controls(call.name)
         gutter = len(mark) + len(name) + 2
         lines, others = split_code(call)
+        if running.display == "name":
+            return [(mark, "cyan"), (name, "bold")]
         if running.is_subagent or not lines:
             row_count = 1 if running.is_subagent else CALL_ROWS
             rows = self.lines.wrap(describe_call(call, row_count * self.lines.get_room(gutter)), gutter)
@@ -197,7 +226,7 @@ class Renderer:
             hidden = len(lines) - index
             added = self.lines.wrap(cut_line(line, CALL_ROWS * self.lines.get_room(gutter)), gutter)
             if len(rows) + len(added) > CODE_ROWS - (hidden > 1):
-                return [*rows, f"… {hidden:,} more line{'s' * (hidden > 1)}"]
+                return [*rows, f"… {format_count(hidden, 'more line')}"]
             rows += added
         return rows
 
@@ -228,7 +257,7 @@ class Renderer:
         total += int(long[1].replace(",", "")) - 1 if long and long[1] else 0
         self._print_tail(running, max(total, running.line_count))
         is_failure = is_failed(result, notes)
-        if running.call.name == PLAN_TOOL:
+        if running.display == "nothing":
             if not is_failure:
                 return
             self.lines.write_line(self.format_call(running))
@@ -251,7 +280,7 @@ class Renderer:
     def _print_tail(self, running: RunningCall, total: int) -> None:
         hidden = total - len(running.head) - len(running.tail)
         if running.tail and hidden > 0:
-            self.print_output_line(running, f"… {hidden:,} more line{'s' * (hidden > 1)}{running.hint}")
+            self.print_output_line(running, f"… {format_count(hidden, 'more line')}{running.hint}")
         for line in running.tail:
             self.print_output_line(running, line)
 
@@ -263,7 +292,7 @@ class Renderer:
             width = min(self.lines.get_room(14), 86)
             lines = map(str.strip, body[:width])
             return to_one_line("".join(f"{line} " if line.endswith(",") else line for line in lines), width)
-        more = f" (+{len(body) - 1} line{'s' * (len(body) > 2)})" if len(body) > 1 else ""
+        more = f" … {format_count(len(body) - 1, 'more line')}" if len(body) > 1 else ""
         rows = 1 if more else RESULT_ROWS
         return to_one_line(body[0], rows * self.lines.get_room(14 + len(more))) + more if body else ""
 
@@ -277,6 +306,10 @@ class Renderer:
             is_tight = rows and len(head) + len(rows[-1]) + len(took) + 3 > self.lines.get_room(0)
             rows = [*rows, took] if is_tight or not rows else [*rows[:-1], f"{rows[-1]} · {took}"]
         self.lines.write_line(head + f"\n{' ' * len(head)}".join(rows), style)
+
+
+def _format_pause(wait_s: float) -> str:
+    return f" · trying again in {wait_s:g} s" if wait_s else ""
 
 
 def _describe_answer(question: events.Question, answer: events.Answer) -> str:
@@ -295,8 +328,7 @@ def _describe_compaction(event: events.Compacted) -> str:
     if event.summary:
         newest = f" and the newest {event.kept_count} messages" if event.kept_count else ""
         return f"the model now sees a summary{newest}"
-    count = len(event.replacements)
-    return f"{count} long result{'s' * (count != 1)} left out"
+    return f"{format_count(len(event.replacements), 'long result')} left out"
 
 
 def is_failed(result: ToolResult, notes: Sequence[str]) -> bool:

@@ -1,22 +1,23 @@
 """Progress of a turn as plain lines with a spinner: for one-shot runs, pipes and simple terminals."""
 
 import time
+from collections.abc import Mapping
 
 from typing_extensions import override
 
 from goose_like.core import events
 from goose_like.core.message import Message, ToolCall, ToolResult
-from goose_like.core.notifier import Notifier
 
 from .escape import escape_controls, to_one_line
 from .lines import LineWriter
+from .plain_text import RichNotifier
 from .renderer import Renderer
-from .tool_call import LIVE_LINES, RunningCall, convert_nested_event, fit_line, label_calls
+from .tool_call import LIVE_LINES, RunningCall, convert_nested_event, fit_line, number_calls
 
 _STREAM_TAIL_CHARACTERS = 200
 
 
-class Screen(Notifier):
+class Screen(RichNotifier):
     """A notifier that draws events with a renderer."""
 
     renderer: Renderer
@@ -37,15 +38,21 @@ class RunScreen(Screen):
     def __init__(self, lines: LineWriter, *, shows_answer: bool) -> None:
         self.renderer = Renderer(lines)
         self._shows_answer = shows_answer
+        self._displays: Mapping[str, events.CallDisplay] = {}
         self._labels: dict[str, str] = {}
         self._calls: dict[str, RunningCall] = {}
         self._is_cut = False
         self._stream_tail = ""
+        self._text_beside_plan = ""
 
     @override
     def notify(self, event: events.Event) -> None:
         match event:
-            case events.SessionStarted() | events.RunFinished():
+            case events.SessionStarted(displays=displays):
+                self._displays = displays
+                self.pause()
+                self.renderer.print_event(event)
+            case events.RunFinished():
                 self.pause()
                 self.renderer.print_event(event)
             case events.TurnStarted(message=message):
@@ -73,7 +80,7 @@ class RunScreen(Screen):
                 self._finish_turn(event)
             case events.ThinkingDelta() | events.Interjected() | events.UsageRecorded():
                 pass
-            case events.StateSaved() | events.ModeRestricted():
+            case events.StateSaved() | events.ModeRestricted() | events.PromptRecorded() | events.PromptChanged():
                 pass
             case events.Retrying(retry=retry, max_retries=max_retries):
                 self.renderer.print_event(event)
@@ -103,18 +110,33 @@ class RunScreen(Screen):
             self.renderer.lines.write_text(escape_controls(text))
 
     def _complete_message(self, message: Message, is_cut: bool) -> None:
-        self._labels = label_calls(message)
+        numbers = number_calls(message, 1, self._displays)
+        # The rows of a single call need no number.
+        self._labels = {call_id: str(number) for call_id, number in numbers.items()} if len(numbers) > 1 else {}
         self._stream_tail = ""
         self._is_cut = is_cut
         lines = self.renderer.lines
         lines.end_line()
-        if not self._shows_answer and message.tool_calls and message.text.strip():
-            lines.write_line(escape_controls(message.text.strip()), "italic")
+        self._show_text_beside_plan()
+        text = "" if self._shows_answer else message.text.strip()
+        if text and message.tool_calls:
+            if not numbers:
+                self._text_beside_plan = text  # perhaps the answer
+            else:
+                lines.write_line(escape_controls(text), "italic")
         if is_cut and self._shows_answer:
             lines.write_line("(cut off)", "yellow")
 
+    def _show_text_beside_plan(self) -> None:
+        text = self._text_beside_plan
+        self._text_beside_plan = ""
+        if text:
+            self.renderer.lines.write_line(escape_controls(text), "italic")
+
     def _start_call(self, call: ToolCall) -> None:
-        running = self._calls[call.id] = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
+        display = self._displays.get(call.name, "whole")
+        running = RunningCall(call, self._labels.get(call.id, ""), time.monotonic(), display=display)
+        self._calls[call.id] = running
         self.renderer.print_head(running)
         self._spin_for_calls()
 
@@ -146,4 +168,7 @@ class RunScreen(Screen):
         self.pause()
         self._calls.clear()
         self._stream_tail = ""
+        if event.answer:
+            self._text_beside_plan = ""  # standard output has it
+        self._show_text_beside_plan()
         self.renderer.print_turn_end(event, is_answer_cut=self._is_cut and not self._shows_answer)

@@ -4,7 +4,7 @@ import asyncio
 import io
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -15,15 +15,15 @@ from typing_extensions import override
 from goose_like.core import events
 from goose_like.core.history import INTERRUPTED, SHOWN_UNTIL_THEN
 from goose_like.core.message import Message, ToolCall, ToolResult
-from goose_like.core.notifier import Notifier
-from goose_like.core.tool import current_call
+from goose_like.core.spelling import format_count
 
 from .escape import cut_line, escape_controls, to_one_line
 from .input import KEY_HELP, Prompt
 from .interaction import ask_person
 from .markdown_stream import MarkdownStream
+from .plain_text import RichNotifier
 from .renderer import Renderer, is_failed
-from .tool_call import PLAN_TOOL, RunningCall, convert_nested_event, describe_call, label_calls
+from .tool_call import RunningCall, convert_nested_event, describe_call, number_calls
 from .wrap import ConsoleLines
 
 FRAME_S = 1 / 15
@@ -37,10 +37,11 @@ OTHER_ROWS = 6
 """Rows of the terminal that unfolded output leaves to the rest, without queue and plan."""
 THINKING_CHARACTERS = 400
 BELL_AFTER_S = 10.0
+_NOT_ENDED = "this call has not ended yet; Ctrl-O unfolds it while it runs"
 _DOTS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
-class SessionScreen(Notifier):
+class SessionScreen(RichNotifier):
     """A screen around the prompt of a session, drawn at most fifteen times a second.
 
     `finished` holds the calls with their results; `/show N` takes an index into it, from 1. `get_queue` returns the
@@ -67,7 +68,8 @@ class SessionScreen(Notifier):
         self._prompt.live = self._render_below
         self._answer = MarkdownStream()
         self._calls: dict[str, RunningCall] = {}
-        self._labels: dict[str, str] = {}
+        self._displays: Mapping[str, events.CallDisplay] = {}
+        self._numbers: dict[str, int] = {}
         self._thought = self._status = ""
         self._turn_started_at: float | None = None
         self._is_open = False
@@ -82,7 +84,8 @@ class SessionScreen(Notifier):
     @override
     def notify(self, event: events.Event) -> None:
         match event:
-            case events.SessionStarted():
+            case events.SessionStarted(displays=displays):
+                self._displays = displays
                 self._status = ""
                 self.renderer.print_event(event)
             case events.TurnStarted(message=message) | events.Interjected(message=message):
@@ -121,16 +124,18 @@ class SessionScreen(Notifier):
                     self.renderer.print_head(*self._calls.values())
                 self.renderer.print_event(event)
             case events.Asked(question=question):
-                if asking := self._find_asking(question.text):
+                if asking := self._find_asking(question):
                     self.renderer.print_head(asking)
                 self.renderer.print_event(event)
-            case events.ArtifactShown(call_id=call_id):
+            case events.ArtifactShown(call_id=call_id) | events.FileChanged(call_id=call_id):
                 if running := self._calls.get(call_id):
                     self.renderer.print_head(running)
                 self.renderer.print_event(event)
             case events.TurnFinished():
                 self._finish_turn(event)
             case events.UsageRecorded() | events.StateSaved() | events.ModeRestricted():
+                pass
+            case events.PromptRecorded() | events.PromptChanged():
                 pass
             case _:
                 self.renderer.print_event(event)
@@ -142,7 +147,7 @@ class SessionScreen(Notifier):
         self.draw()
         read_answer = partial(self._prompt.read_answer, is_command=self.is_command)
         asked_at, self._status = time.monotonic(), "waiting for your answer"
-        asking = self._calls.get(current_call.get(""))
+        asking = self._calls.get(question.call_id)
         if asking:
             asking.is_asking = True
         try:
@@ -154,11 +159,15 @@ class SessionScreen(Notifier):
             for running in self._calls.values():
                 running.skip_time(time.monotonic() - asked_at)
 
-    def _find_asking(self, text: str) -> RunningCall | None:
-        """Find the call that a question is about. A question about a host and an earlier one do not say it."""
+    def _find_asking(self, question: events.Question) -> RunningCall | None:
+        """Find the call that a question is about. A question about a host and one of an older session do not say it."""
+        if question.call_id:
+            return self._calls.get(question.call_id)
         calls = [*self._calls.values()]
-        fitting = [running for running in calls if running.is_named_in(text)] or (calls if len(calls) == 1 else [])
-        return self._calls.get(current_call.get("")) or next(iter(fitting), None)
+        fitting = [running for running in calls if running.is_named_in(question.text)]
+        if not fitting and len(calls) == 1:
+            fitting = calls
+        return next(iter(fitting), None)
 
     def _add_to_queue(self, text: str) -> None:
         self.add_to_queue(text)
@@ -183,9 +192,21 @@ class SessionScreen(Notifier):
         self.draw()
 
     def toggle_output(self) -> None:
-        """Unfold the output of the last call above the prompt, or fold it."""
+        """Unfold the output of the last call above the prompt, or fold it.
+
+        Output of an ended call that has no room there is printed as a whole.
+        """
+        last = self._last_call
+        is_ended = last is not None and last.call.id not in self._calls
+        if last and is_ended and not self._is_unfolded and self._is_too_long(last):
+            self._prompt.send_line(f"/show {last.number}")
+            return
         self._is_unfolded = not self._is_unfolded
         self.draw()
+
+    def _is_too_long(self, running: RunningCall) -> bool:
+        shown = "".join(self.renderer.wrap_excerpt(running, self._count_free_rows()))
+        return bool(running.hint) and running.hint in shown
 
     def hide_panels(self) -> None:
         """Hide the keys and fold the output."""
@@ -217,10 +238,12 @@ class SessionScreen(Notifier):
             body, notes = running.split_result(event.result.output)
             if running.is_command and (notes or not event.result.is_error):  # it was run
                 self._add_output(running.call.id, "\n".join([*body, ""]))
+        if isinstance(event, events.Logged) and self._calls:  # calls that log run in the order of their message
+            self.renderer.print_head(next(iter(self._calls.values())))
         self.notify(event)
         if isinstance(event, events.MessageCompleted):
             calls = event.message.tool_calls
-            self._calls = {call.id: RunningCall(call, self._labels.get(call.id, "")) for call in calls}
+            self._calls = {call.id: self._make_running_call(call) for call in calls}
 
     # --- messages
 
@@ -250,7 +273,9 @@ class SessionScreen(Notifier):
         lines = self.renderer.lines
         self._console.print(self._answer.finish(self._console.width))
         self._answer, self._has_answer_text, self._thought = MarkdownStream(), False, ""
-        self._labels = label_calls(message)
+        self._numbers = number_calls(message, len(self.finished) + 1, self._displays)
+        calls = [call for call in message.tool_calls if call.id in self._numbers]
+        self.finished += [(call, ToolResult(call_id=call.id, output=_NOT_ENDED)) for call in calls]
         if is_cut:
             lines.write_line("(cut off)", "yellow")
 
@@ -272,8 +297,15 @@ class SessionScreen(Notifier):
     def _start_call(self, call: ToolCall) -> None:
         if self._last_call and self._last_call.call.id not in self._calls:
             self._is_unfolded = False  # the output is in the transcript
-        self._last_call = self._calls[call.id] = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
+        running = self._calls[call.id] = self._make_running_call(call, time.monotonic())
+        if running.number:
+            self._last_call = running
         self._status = ""
+
+    def _make_running_call(self, call: ToolCall, started_at: float | None = None) -> RunningCall:
+        number = str(self._numbers.get(call.id, ""))
+        label = number if len(self._numbers) > 1 else ""
+        return RunningCall(call, label, started_at, number, self._displays.get(call.name, "whole"))
 
     def _add_output(self, call_id: str, text: str, skipped_line_count: int = 0) -> None:
         if running := self._calls.get(call_id):
@@ -295,7 +327,8 @@ class SessionScreen(Notifier):
         self._print_output(running)
         del self._calls[result.call_id]
         self._keep_result(running, result)
-        self._last_call = running
+        if running.number:
+            self._last_call = running
         self.renderer.print_result(running, result)
         if not running.line_count:  # the output was in the result only; Ctrl-O can unfold it
             running.add_output(f"{result.output}\n", self.renderer.lines.get_room(4))
@@ -310,7 +343,7 @@ class SessionScreen(Notifier):
         self._calls.clear()
 
     def _print_stopped(self, running: RunningCall, result: ToolResult) -> None:
-        if running.call.name == PLAN_TOOL:
+        if running.display == "nothing":
             return
         if not running.line_count and SHOWN_UNTIL_THEN in result.output:  # a resumed session
             self._add_output(running.call.id, result.output.partition(SHOWN_UNTIL_THEN)[2])
@@ -319,8 +352,9 @@ class SessionScreen(Notifier):
         self.renderer.print_stopped(running)
 
     def _keep_result(self, running: RunningCall, result: ToolResult) -> None:
-        self.finished.append((running.call, result))
-        running.hint = f" · /show {len(self.finished)}"
+        if running.number:
+            self.finished[int(running.number) - 1] = running.call, result
+            running.hint = f" · /show {running.number}"
 
     def _print_output(self, running: RunningCall) -> None:
         """Print the head and the first lines of a call that ends."""
@@ -401,21 +435,25 @@ class SessionScreen(Notifier):
 
     def _format_subagent(self, running: RunningCall, width: int) -> Text:
         """Return one line for a subagent: its task, the number of its calls, and the newest one."""
-        mark, count = f"▸{running.label} ", running.call_count
+        mark, count = f"▸{running.number} ", running.call_count
         room = width - len(mark) - len(running.call.name) - 4
         newest = running.status or "".join([*running.head, *running.newest][-1:])
         newest = running.state if running.is_asking else newest
-        steps = " · ".join(filter(None, [f"{count} call{'s' * (count != 1)}" if count else "", newest]))
+        calls = format_count(count, "call") if count else ""
+        steps = " · ".join(filter(None, [calls, newest]))
         task = describe_call(running.call, max(room // 2, room - len(steps) - 3))
         step = f" · {to_one_line(steps, max(room - len(task) - 3, 10))}" if steps else ""
         return Text.assemble((mark, "cyan"), (running.call.name, "bold"), f"  {task}", (step, "dim"))
 
     def _format_unfolded(self, running: RunningCall, width: int) -> Iterator[RenderableType]:
         """Yield as much of the output of a call as fits on the screen."""
-        others = OTHER_ROWS + len(self.get_queue()) + len(self._format_plan())
-        row_count = max(self._prompt.size.rows - others, HEAD_ROWS + TAIL_ROWS)
+        row_count = self._count_free_rows()
         yield Text(f"  output of {to_one_line(running.call.name, width - 40)} · Ctrl-O folds it", "cyan")
         yield Text("\n".join(self.renderer.wrap_excerpt(running, row_count)), "dim")
+
+    def _count_free_rows(self) -> int:
+        others = OTHER_ROWS + len(self.get_queue()) + len(self._format_plan())
+        return max(self._prompt.size.rows - others, HEAD_ROWS + TAIL_ROWS)
 
     def _format_plan(self) -> list[Text]:
         rows = self.renderer.format_plan_rows(self._plan, PLAN_ROWS) if any(task.is_open for task in self._plan) else ()

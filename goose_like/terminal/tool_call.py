@@ -3,15 +3,24 @@
 import json
 import re
 from collections import deque
-from string import ascii_lowercase
+from collections.abc import Mapping
 
-from goose_like.core.events import Event, Retrying, Status, SubagentEvent, ToolFinished, ToolProgress, ToolStarted
+from goose_like.core.events import (
+    CallDisplay,
+    Event,
+    Retrying,
+    Status,
+    SubagentEvent,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+)
 from goose_like.core.message import Message, ToolCall
+from goose_like.core.spelling import format_count
 
 from .escape import NON_TEXT, escape_controls, measure_width, to_one_line
 from .lines import MAX_LINE
 
-PLAN_TOOL = "update_plan"
 LIVE_LINES = 12
 TAIL_LINES = 3
 KEPT_LINES = 100
@@ -26,17 +35,27 @@ class RunningCall:
 
     `is_asking` is true while the person is asked about the call. `is_subagent` is true if a subagent runs for the call:
     its `call_count` calls are output that is folded into one line, and `status` says what it does if it runs no call.
-    `label` is the letter of the call among parallel calls, or empty. `started_at` is a monotonic time.
+    `number` counts the calls of the session, or is empty where nobody needs it. `label` is the number again if rows of
+    parallel calls can mix, else empty. `started_at` is a monotonic time.
     `hint` follows the count of hidden lines, such as the command that shows them.
-    `is_head_printed` is true when no head is wanted any more; the plan has none, because it is shown itself.
+    `is_head_printed` is true when no head is wanted any more; a call with the display `nothing` has none.
     """
 
-    def __init__(self, call: ToolCall, label: str, started_at: float | None = None) -> None:
+    def __init__(
+        self,
+        call: ToolCall,
+        label: str,
+        started_at: float | None = None,
+        number: str = "",
+        display: CallDisplay = "whole",
+    ) -> None:
         self.call = call
+        self.display = display
         self.label = label
+        self.number = number or label
         self.hint = ""
         self.started_at = started_at
-        self.is_head_printed = call.name == PLAN_TOOL
+        self.is_head_printed = display == "nothing"
         self.line_count = 0
         self.head: list[str] = []
         self.newest: deque[str] = deque(maxlen=KEPT_LINES)
@@ -141,21 +160,20 @@ class RunningCall:
         return body, sorted(notes, key=lambda note: not FAILURE_NOTE.match(note))
 
 
-def label_calls(message: Message) -> dict[str, str]:
-    """Return a letter for each of several parallel calls; a single call needs none, and the plan has none.
+def number_calls(message: Message, first: int, displays: Mapping[str, CallDisplay]) -> dict[str, int]:
+    """Return the numbers of a message's calls by their ids, beginning at `first`. Calls that are not shown have none.
 
-    `/show` takes numbers, which count the calls of the whole session.
+    `displays` are those of `SessionStarted`.
     """
-    ids = [call.id for call in message.tool_calls if call.name != PLAN_TOOL]
-    letters = [f"{ascii_lowercase[index % 26]}{index // 26 or ''}" for index in range(len(ids))]
-    return dict(zip(ids, letters, strict=True)) if len(ids) > 1 else {}
+    calls = [call for call in message.tool_calls if displays.get(call.name) != "nothing"]
+    return {call.id: number for number, call in enumerate(calls, first)}
 
 
 def fit_line(line: str, dropped: int, width: int) -> str:
     """Fit a line of output into three rows; `dropped` counts characters that were not kept."""
     size = len(line) + dropped
     if sum(character in NON_TEXT for character in line) > max(3, len(line) // 10):
-        return f"[binary, {size:,} byte{'s' * (size != 1)}]"
+        return f"[binary, {format_count(size, 'byte')}]"
     if dropped == 0 and measure_width(escaped := escape_controls(line)) <= 3 * width:
         return escaped
     note = f" [{size:,} characters]"
@@ -203,7 +221,7 @@ def describe_call(call: ToolCall, width: int) -> str:
             parts.append(text)
         elif name == "content":
             size = len(text.encode(errors="replace"))
-            parts.append(f"{size:,} byte{'s' * (size != 1)}")
+            parts.append(format_count(size, "byte"))
         elif isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
             parts.append(f"{len(value)} {name if len(value) != 1 else name.removesuffix('es')}")
         else:

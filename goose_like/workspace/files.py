@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from goose_like.config.paths import find_repository_root
+from goose_like.config.paths import find_repository_root, normalize_path
 from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
@@ -59,13 +59,21 @@ class FileAccess:
         """Accept the content of a file that was written with permission."""
         raise NotImplementedError
 
+    async def _warn_of_writers(self) -> None:
+        """Tell the person about processes that may write while a turn only reads."""
+
     @asynccontextmanager
     async def limit_turn(self, allow: Sequence[str] = (), *, is_read_only: bool = False) -> AsyncIterator[None]:
         """Let rules allow more for one turn, or let it only read. Running commands keep their rights."""
         if is_read_only:
             await self._freeze_rules()  # while the repository audit can start
+            await self._warn_of_writers()
         with self._permissions.limit_turn(allow, is_read_only=is_read_only):
             yield
+
+    def change_approval(self, approval: ApprovalMode) -> None:
+        """Continue in another approval mode of the same sandbox, such as `ask`. Running commands keep their rights."""
+        self._permissions.change_approval(approval)
 
     def restrict(self, mode: SandboxMode, approval: ApprovalMode) -> None:
         """Narrow the modes at once, and judge an open question again. Running commands keep their rights."""
@@ -86,7 +94,7 @@ class FileAccess:
 
     @property
     def branch(self) -> str:
-        """The current git branch, or the first 8 letters of the commit; empty outside a repository."""
+        """The current git branch, or `detached at` and a short commit; empty outside a repository."""
         git = find_repository_root(self.root) / ".git"
         try:
             if git.is_file():  # a worktree
@@ -96,7 +104,10 @@ class FileAccess:
             mark = (status.st_dev, status.st_ino, status.st_ctime_ns, status.st_size)
             if mark != self._branch[0]:
                 name = self.read_bytes(file, 1000).decode(errors="replace").strip()
-                self._branch = mark, name.removeprefix("ref: refs/heads/") if name.startswith("ref: ") else name[:8]
+                if name.startswith("ref: "):
+                    self._branch = mark, name.removeprefix("ref: refs/heads/")
+                else:
+                    self._branch = mark, f"detached at {name[:8]}"
         except (GooseLikeError, OSError, ValueError):  # no repository
             return ""
         return self._branch[1]
@@ -147,7 +158,7 @@ class FileAccess:
         """Open a file to read a part of it. Raise like `read_bytes`."""
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
         with self._open_visible(path, os.O_NONBLOCK | os.O_NOCTTY) as descriptor:
-            _require_regular_file(path, os.fstat(descriptor).st_mode)
+            _require_regular_file(self._to_sandbox_path(Path(path)), os.fstat(descriptor).st_mode)
             with open(descriptor, "rb", closefd=False) as file:
                 yield file
 
@@ -217,7 +228,7 @@ class FileAccess:
             os.close(descriptor)
 
     def _is_ignored(self, path: str | Path, place: Path) -> bool:
-        given = Path(os.path.normpath(self.root / Path(path).expanduser()))
+        given = normalize_path(self.root / Path(path).expanduser())
         return self._ignored.covers(given) or self._ignored.covers(place)
 
     def _require_visible(self, path: str | Path, place: Path) -> Rule:

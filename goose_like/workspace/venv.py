@@ -16,9 +16,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from goose_like.config.paths import home_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel
 from goose_like.core.notifier import Notifier
+from goose_like.core.threads import run_in_thread
 
 from .permissions.policy import Access
 from .processes.process import describe_exit
@@ -146,14 +148,14 @@ class VirtualEnvironment:
         await self._workspace.require_permission("install", subject, text, self._describe_consequences)
         async with self._lock():
             await self._make()
-            await asyncio.to_thread(self._copy)
+            await run_in_thread(self._copy)
             try:
                 said = [line for words in lines for line in await self._run_pip(words)]
                 self._write_record(_Record(python=self._identity, installed=(*self._installed, *map(tuple, commands))))
             except BaseException:
-                await asyncio.shield(asyncio.to_thread(self._restore))
+                await asyncio.shield(run_in_thread(self._restore))
                 raise
-            await asyncio.to_thread(self._drop_copy)
+            await run_in_thread(self._drop_copy)
         return [line for line in said if line.startswith("Successfully installed")]
 
     # --- the folder
@@ -200,11 +202,11 @@ class VirtualEnvironment:
     async def _make(self) -> None:
         """Make the environment if it is missing or incomplete. The caller holds the lock."""
         if self._before.exists():
-            await asyncio.to_thread(self._restore)
+            await run_in_thread(self._restore)
         if self.is_made:
             return
         self._notifier.status("making a virtual environment")
-        await asyncio.to_thread(_empty_folder, self._venv)
+        await run_in_thread(_empty_folder, self._venv)
         line = [self._base, "-c", _MAKE, str(self._venv), "yes" if self._sees_packages else ""]
         code, output = await self._run(line, "workspace")
         if code:
@@ -331,7 +333,7 @@ def _find_paths(words: Iterable[str], root: Path) -> Iterator[Path]:
 
 def _list_settings() -> list[Path]:
     """List pip's settings, which name the person's package index."""
-    home, base = Path.home(), os.environ.get("XDG_CONFIG_HOME")
+    home, base = home_folder(), os.environ.get("XDG_CONFIG_HOME")
     files = [home / ".config/pip", home / ".pip", *([Path(base, "pip")] if base else [])]
     files += [Path(file) for file in [os.environ.get("PIP_CONFIG_FILE", "")] if file not in ("", os.devnull)]
     return [path.resolve() for path in files if path.exists()]

@@ -1,29 +1,33 @@
 """The workspace: the only port to files and processes."""
 
 import asyncio
+import hashlib
 import os
 import shlex
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 
 from typing_extensions import override
 
-from goose_like.config.paths import config_folder
-from goose_like.config.private_folder import PrivateFolder
+from goose_like.config.paths import FOLDER_ADVICE, config_folder, describe_file_error
+from goose_like.config.private_folder import PrivateFolder, check_temporary_files
 from goose_like.config.profile import ApprovalMode, SandboxMode, WorkspaceSettings
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
 from goose_like.core.notifier import Notifier
+from goose_like.core.threads import run_in_daemon_thread, run_in_thread
 from goose_like.workspace.network.host_access import HostAccess
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.permissions.policy import Access, Grant, describe_rules, format_change
+from goose_like.workspace.permissions.shell_state import shell_state
 from goose_like.workspace.processes.pool import SpawnerPool
 from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, SpawnerClient
 from goose_like.workspace.repositories.audit import RepositoryAudit
+from goose_like.workspace.sandbox.file_owners import CLOSED_FILES_ADVICE, find_file_owners, open_user_namespace
 from goose_like.workspace.sandbox.ignored import IgnoredFiles
 from goose_like.workspace.sandbox.mechanism import SandboxMechanism
 from goose_like.workspace.sandbox.path_rules import Rules, build_rules, resolve_path
@@ -84,8 +88,10 @@ class Workspace(FileAccess):
         self._mechanism: SandboxMechanism = SandboxMechanism(self._permissions, notifier, above_mechanism)
         self._spawners = SpawnerPool(self._start_spawner)
         self._private_tmp: PrivateFolder | None = None
+        self._cleaned_settings: PrivateFolder | None = None
         self._audit: RepositoryAudit | None = None
         self._frozen_rules: Rules | None = None
+        self._has_closed_files = False
         self._drawn_mode = self.mode
 
     @property
@@ -101,9 +107,14 @@ class Workspace(FileAccess):
     @property
     def rules_text(self) -> str:
         """The rules of this workspace in one line, for the model."""
-        notes = [bubblewrap.LANDLOCK_ADVICE] if self._mechanism.is_landlocked else []
+        notes = [self._landlock_advice] if self._mechanism.is_landlocked else []
         notes += [problem] if self.mode != "full" and (problem := self._repository.problem) else []
         return " ".join([describe_rules(self.mode, self.approval), *(f"Also, {note}." for note in notes)])
+
+    @property
+    def _landlock_advice(self) -> str:
+        is_read_only = self.mode == "read-only"
+        return bubblewrap.READ_ONLY_LANDLOCK_ADVICE if is_read_only else bubblewrap.LANDLOCK_ADVICE
 
     @property
     def can_ask_for_network(self) -> bool:
@@ -114,6 +125,11 @@ class Workspace(FileAccess):
     def has_network(self) -> bool:
         """True if all commands have network access."""
         return self.mode in ("workspace+network", "full")
+
+    @property
+    def is_child(self) -> bool:
+        """True for the workspace of a subagent."""
+        return self._parent is not None
 
     @property
     def tmp(self) -> Path:
@@ -143,8 +159,10 @@ class Workspace(FileAccess):
     async def prepare_sandbox(self) -> None:
         """Check that commands can be sandboxed here, and ask the person if they cannot. Schedule the sandbox start.
 
-        Raise SandboxError if there is no sandbox here, and nobody allowed commands without one.
+        Raise SandboxError if there is no sandbox here, and nobody allowed commands without one, and GooseLikeError if
+        commands would have no folder for temporary files.
         """
+        check_temporary_files()
         if self.mode != "full":
             await self._mechanism.confines()
         access: Access = "full" if self.mode == "full" else "workspace"
@@ -158,8 +176,11 @@ class Workspace(FileAccess):
             for sentence in await audit.finish():
                 self._notifier.log(sentence)
         if self._private_tmp is not None:
-            await asyncio.to_thread(self._private_tmp.remove)
+            await run_in_thread(self._private_tmp.remove)
             self._private_tmp = None
+        if self._cleaned_settings is not None:
+            self._cleaned_settings.remove()
+            self._cleaned_settings = None
 
     # --- changes and permissions
 
@@ -183,7 +204,7 @@ class Workspace(FileAccess):
         await self._permissions.require("deletion", subject, text, line=line)
 
     async def require_permission(
-        self, kind: PermissionKind, subject: str, text: str, detail: Callable[[], str] = str
+        self, kind: PermissionKind, subject: str, text: str, detail: Callable[[], str] = str, *, doubt: str = ""
     ) -> bool:
         """Return once the action is allowed. Ask the person if the policy says so, one question at a time.
 
@@ -195,8 +216,29 @@ class Workspace(FileAccess):
             subject: the exact action, as shown to the person. A permanent answer holds for this subject alone.
             text: the action in a few words.
             detail: computes the full change (a diff) where `text` does not say everything.
+            doubt: a reason to ask the person, whatever the policy and answers for the session allow.
         """
-        return await self._permissions.require(kind, subject, text, detail)
+        return await self._permissions.require(kind, subject, text, detail, doubt=doubt)
+
+    async def require_input(self, text: str, *, process: str, earlier: str, folder: str) -> None:
+        """Return once a text may be typed into a running process. It is judged like a command for a shell.
+
+        `earlier` is all text that was typed into the process before, which may have begun a command. No rule and no
+        answer for the session allows typed text: its meaning depends on the process.
+
+        Raises:
+            DeniedError: the text is not allowed, or would lose what undo cannot keep.
+        """
+        line = earlier + text
+        subject = f"type into {process}: {text}"
+        typed = f"typed before:\n{earlier}" if earlier else "nothing was typed before"
+        token = shell_state.set(lambda: typed)
+        try:
+            await self._permissions.require("command", subject, subject, line=line, has_prefix=False)
+        finally:
+            shell_state.reset(token)
+        if self.mode != "read-only":
+            await self.announce_change(None, ["bash", "-c", line], folder, is_confined=self.mode != "full")
 
     # --- processes
 
@@ -251,7 +293,7 @@ class Workspace(FileAccess):
         elif access == "full" and self.mode != "full" and not is_own:
             is_approved = await require("sandbox", subject, f"no sandbox for: {subject}")
         if writes and not is_approved:
-            await require("command", subject, f"run: {subject}")
+            await require("command", subject, f"run: {subject}", is_at_root=not way)
         if writes and (is_own or self.mode != "read-only"):
             is_confined = self.mode != "full" and access != "full"
             await self.announce_change(None, argv, str(folder or self.root / (cwd or "")), is_confined)
@@ -281,6 +323,14 @@ class Workspace(FileAccess):
             return name
         raise GooseLikeError(f"there is no {name!r} on the PATH outside the workspace; install it")
 
+    @override
+    async def _warn_of_writers(self) -> None:
+        if self.mode != "read-only" and await self._spawners.has_processes():
+            text = (
+                "processes of earlier turns still run; they keep their rights, and may write while this turn only reads"
+            )
+            self._notifier.log(text)
+
     async def run_internal(self, argv: list[str], limit_bytes: int = MAX_OUTPUT_BYTES) -> tuple[int, bytes]:
         """Run a short command of our own in the sandbox, unasked. Return its exit code and output; 0 at the limit."""
         spawner = await self._get_spawner("workspace")
@@ -303,7 +353,11 @@ class Workspace(FileAccess):
         for sentence in found:
             self._notifier.log(sentence)
         is_denied = any(words in output for words in ("Permission denied", "Operation not permitted"))
-        return [*found, *([bubblewrap.LANDLOCK_ADVICE] if is_denied and self._mechanism.is_landlocked else [])]
+        if is_denied and self._mechanism.is_landlocked:
+            found.append(self._landlock_advice)
+        if is_denied and self._has_closed_files:
+            found.append(CLOSED_FILES_ADVICE)
+        return found
 
     async def inspect_changes(self, timeout_s: float | None = 0.5) -> list[str]:
         """Ask about hooks and settings that a command left for git or a shell, and disable what is refused.
@@ -341,28 +395,65 @@ class Workspace(FileAccess):
         await self._freeze_rules()
         rules = self._frozen_rules or self._first_rules
         if scope is not None:
-            rules = await asyncio.to_thread(narrow_rules, rules, self.root, scope)
+            rules = await run_in_daemon_thread(partial(narrow_rules, rules, self.root, scope))
         limits, network = self.settings.resources, access == "network" or self.has_network
         has_mounts = self._mechanism.has_mounts
         is_staged = scope is None and has_mounts and self.mode != "read-only"
         staging = self._audit.staging if self._audit and is_staged else None
-        variables = environment.build_environment(is_confined=True, allowed=passed)
+        is_read_only = self.mode == "read-only" or not has_mounts
+        variables = environment.build_environment(is_confined=True, is_read_only=is_read_only, allowed=passed)
         if has_mounts:
-            line = bubblewrap.build_bwrap_command(rules, network=network, tmpfs_mb=limits.tmpfs_mb, staging=staging)
+            namespace = await run_in_thread(self._open_user_namespace, rules)
+            line = bubblewrap.build_bwrap_command(
+                rules,
+                network=network,
+                tmpfs_mb=limits.tmpfs_mb,
+                staging=staging,
+                cleaned=self._write_cleaned_settings(rules),
+                user_namespace=namespace,
+            )
         else:
+            namespace = None
             line = bubblewrap.build_plain_command(rules, self.root, self._repository.commit_folders, network=network)
             variables = bubblewrap.move_tmp(variables, self.tmp)
         confinement = bubblewrap.build_confinement(limits, staging, is_isolated=has_mounts, network=network)
+        has_proxy = not network and scope is None and has_mounts
         if access == "network":
-            path = environment.drop_writable_folders(variables["PATH"], rules)
-            spawner = SpawnerClient(line, variables | {"PATH": path}, confinement)
-            spawner.is_for_one_command = True
-            return spawner
-        if network or scope is not None or not has_mounts:
-            return SpawnerClient(line, variables, confinement)
-        spawner = SpawnerClient(line, variables | environment.PROXY_VARIABLES, confinement)
-        spawner.listen(environment.PROXY_PORT, self._serve_proxy)
+            variables["PATH"] = environment.drop_writable_folders(variables["PATH"], rules)
+        if has_proxy:
+            variables |= environment.PROXY_VARIABLES
+        spawner = SpawnerClient(line, variables, confinement, namespace)
+        spawner.is_for_one_command = access == "network"
+        if has_proxy:
+            spawner.listen(environment.PROXY_PORT, self._serve_proxy)
         return spawner
+
+    def _open_user_namespace(self, rules: Rules) -> int | None:
+        """Open a user namespace for commands of root where the workspace has files of other users; None elsewhere."""
+        owners = find_file_owners((self.root, *self._repository.commit_folders))
+        if owners is None:
+            return None
+        self._has_closed_files = True
+        hidden = [path for path, rule in rules.table.items() if rule == "hidden" and self.root in path.parents]
+        if any(path.is_dir() for path in hidden):
+            return None  # otherwise git could look into a hidden folder, and would take its files for deleted
+        with suppress(OSError):  # commands read these files, and fail to write them
+            namespace = open_user_namespace(owners)
+            self._has_closed_files = False
+            return namespace
+        return None
+
+    def _write_cleaned_settings(self, rules: Rules) -> dict[Path, Path]:
+        """Write the texts that commands see instead of settings with credentials, and return the files."""
+        if not rules.cleaned:
+            return {}
+        self._cleaned_settings = self._cleaned_settings or PrivateFolder("tmp")
+        files = {}
+        for path, text in rules.cleaned.items():
+            file = self._cleaned_settings.path / hashlib.sha256(text).hexdigest()
+            file.write_bytes(text)
+            files[path] = file
+        return files
 
     async def _serve_proxy(self, listener: socket.socket, spawner: SpawnerClient) -> None:
         from goose_like.workspace.network.proxy import serve_proxy  # only needed once a command connects
@@ -400,7 +491,7 @@ class Workspace(FileAccess):
         async with self._preparing:
             if self.mode != "full" and self._frozen_rules is None:
                 _ = self.tmp  # create the folder here, not in two threads at once
-                self._frozen_rules, self._audit = await asyncio.to_thread(self._start_audit)
+                self._frozen_rules, self._audit = await run_in_daemon_thread(self._start_audit)
                 if (problem := self._repository.problem) and not self._parent:
                     self._notifier.log(f"{problem}; start goose-like in that folder, or use --sandbox full")
                 self._log_warnings()
@@ -421,7 +512,11 @@ class Workspace(FileAccess):
             return self._draw_rules(self._parent._audit.protected), self._parent._audit
         if self._is_inside(config := resolve_path(config_folder())):
             config.mkdir(parents=True, exist_ok=True)  # otherwise a command could create it, with answers inside
-        audit = RepositoryAudit(self.root, self._repository.commit_folders)
+        try:
+            audit = RepositoryAudit(self.root, self._repository.commit_folders)
+        except OSError as error:
+            why = describe_file_error(error)
+            raise GooseLikeError(f"the record of hooks can't be written, {why}; {FOLDER_ADVICE}") from error
         rules = self._draw_rules(audit.protected)
         audit.watch(rules)
         return rules, audit

@@ -84,7 +84,7 @@ def test_the_environment_is_what_the_code_reads():
     texts = [path.read_text() for path in [*files, ROOT / "goose_like/providers/presets.yaml"]]
     read = {name for text in texts for name in re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', text)}
     named = {name for row in rows("environment") for name in re.findall(r"[A-Z_]{3,}", row)}
-    assert read - named == {"GOPATH", "PATH"}  # variables of other programs
+    assert read - named == {"PATH", "CARGO_HOME", "GIT_CONFIG_GLOBAL"}  # variables of other programs
     assert sorted(name for name in named - {"PAGER"} if not any(name in text for text in texts)) == []
 
 

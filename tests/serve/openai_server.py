@@ -42,6 +42,7 @@ class Cellar(Toolkit):
         """Show a table of the shelf."""
         table = Artifact(kind="table", name="Shelf", rows=({"wine": "Rioja", "bottles": 3},))
         self.notifier.notify(ArtifactShown(call_id="", artifact=table))
+        self.report_change("shelf.txt", "+ Rioja")
         return "shown"
 
 

@@ -175,6 +175,7 @@ async def test_the_servers_tools_in_a_stream(monkeypatch, tmp_path):
         lines = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas).splitlines()
         assert lines[0] == 'Using count_bottles {"shelf": "none"}'
         assert lines.count("count_bottles failed") == 1
+        assert lines.count("+ Rioja") == 1
         assert "there is no such shelf" not in "".join(lines)
         (details,) = (delta.reasoning_details for delta in deltas if hasattr(delta, "reasoning_details"))
         answer = {"role": "assistant", "content": content, "reasoning_details": details}

@@ -66,6 +66,16 @@ def test_one_that_is_too_long_goes_without_thinking_first():
     assert small.verify(small.sign(heavy, ""), "") == kept
 
 
+def test_the_form_of_the_vendor_goes_with_the_thinking():
+    thoughts = "".join(map(chr, range(256, 3_000)))
+    item = {"type": "reasoning", "encrypted_content": thoughts}
+    heavy = message({"type": "text", "text": "words"})
+    kept = message({"type": "text", "text": "words"})
+    heavy["messages"][0]["verbatim"] = {"wire": "responses", "origin": "x", "items": [item]}
+    small = StateSigner(b"k", max_bytes=1_000)
+    assert small.verify(small.sign(heavy, ""), "") == kept
+
+
 def test_and_with_the_beginnings_of_outputs():
     output = random.Random(1).randbytes(20_000).hex()
     small = StateSigner(b"k", max_bytes=2_000)

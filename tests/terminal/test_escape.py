@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from goose_like.terminal.escape import escape_controls, escape_invisible, to_one_line
+from goose_like.terminal.escape import NON_TEXT, escape_controls, escape_invisible, to_one_line
 
 
 def test_control_characters_are_written_out():
@@ -38,3 +38,23 @@ def test_gaps_hide_nothing():
 
 def test_wide_characters_count_twice():
     assert to_one_line("日本語日本語", 7) == "日本語…"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("pass\u00adword", "pass\\u00adword"),
+        ("a\U000e0068\U000e0069\U000e007f", "a\\U000e0068\\U000e0069\\U000e007f"),
+        ("a\U000e0100", "a\\U000e0100"),
+        ("a\u2060b\u2063c\ufeff", "a\\u2060b\\u2063c\\ufeff"),
+        ("a\u206ab\ufff9", "a\\u206ab\\ufff9"),
+    ],
+)
+def test_characters_that_carry_a_hidden_text_are_written_out(text, shown):
+    assert escape_controls(text) == shown
+    assert not NON_TEXT & set(text)  # a text that has them is no binary
+
+
+def test_emoji_and_joined_letters_stay():
+    text = "\u2764\ufe0f \U0001f468\u200d\U0001f469 \u0646\u200c\u0627"
+    assert escape_controls(text) == text

@@ -56,8 +56,8 @@ async def test_only_the_answers_that_a_question_has_count() -> None:
     removal = Question(kind="sandbox", subject="rm", text="May I?")
     got, labels, sent = await ask(removal, "p\n", "A\n", "t\n", "\x1b\n", "n\n")
     assert (got, labels[0], sent) == (answer("deny"), "  [y] once  [N] no: ", [])
-    hints = [label for label in labels if "does not answer" in label]
-    assert hints == [f"  {key} does not answer this; type y or n" for key in ("p", "A", "t", "\\x1b")]
+    hints = [label for label in labels if "is no answer" in label]
+    assert hints == [f"  '{key}' is no answer; type y or n" for key in ("p", "A", "t", "\\x1b")]
 
 
 async def test_a_long_prefix_is_not_beside_the_keys() -> None:

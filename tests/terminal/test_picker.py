@@ -62,6 +62,12 @@ def test_keys_choose_filter_and_cancel(keys, chosen):
     assert pick_with(keys) == chosen
 
 
+async def wait_for_text(output, text):
+    async with asyncio.timeout(60):
+        while text not in output.written:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
 def test_the_list_begins_at_the_current_choice():
     assert pick_with("\r", current="Saturn") == "Saturn"
     assert pick_with(UP + "\r", current="Saturn") == "Earth"
@@ -86,7 +92,8 @@ def test_wide_and_control_characters_stay_within_the_terminal(columns, rows):
 
     async def run(pipe):
         choosing = asyncio.create_task(pick("Sessions 会議", choices, preview=describe))
-        await asyncio.sleep(0.2)
+        if rows >= 24:
+            await wait_for_text(output, "preview of 0")
         pipe.send_text(DOWN + "\r")
         return await choosing
 
@@ -122,7 +129,7 @@ def test_a_preview_that_fails_says_why():
 
     async def run(pipe):
         choosing = asyncio.create_task(pick("Choose", PLANETS, preview=fail))
-        await asyncio.sleep(0.2)
+        await wait_for_text(output, "no preview")
         pipe.send_text("\r")
         return await choosing
 

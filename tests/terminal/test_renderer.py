@@ -15,7 +15,7 @@ from goose_like.core.events import (
     Answered,
     Asked,
     Event,
-    Logged,
+    FileChanged,
     MessageCompleted,
     PlanUpdated,
     PromptsSuggested,
@@ -143,7 +143,7 @@ def test_what_a_command_printed_in_brackets_is_no_note(printed):
 
 def test_brackets_in_a_file_are_no_notes():
     shown = draw(*run_call("x = 1\n[exit code 7]", name="read_file", path="a.toml"))
-    assert last(shown) == "  ✓ x = 1 (+1 line) · T"
+    assert last(shown) == "  ✓ x = 1 … 1 more line · T"
 
 
 @pytest.mark.parametrize(
@@ -210,12 +210,12 @@ def test_calls_side_by_side_are_told_by_number():
         ToolFinished(result=ToolResult(call_id="a", output="from one\n[exit code 1]")),
     )
     assert shown.splitlines() == [
-        "▸a shell  one",
-        "▸b shell  two",
-        "  │b from two",
-        "  │a from one",
-        "  ✓b T",
-        "  ✗a exit code 1 · T",
+        "▸1 shell  one",
+        "▸2 shell  two",
+        "  │2 from two",
+        "  │1 from one",
+        "  ✓2 T",
+        "  ✗1 exit code 1 · T",
     ]
 
 
@@ -241,14 +241,14 @@ def test_what_a_delegate_does_stands_below_its_call():
         ToolFinished(result=ToolResult(call_id="a", output="One file.\n[took 2 steps]")),
     )
     assert shown.splitlines() == [
-        "▸a delegate  look",
-        "▸b delegate  more",
-        "  │b ▸ shell ls \\x1b[31m",
-        "  │a ▸ read_file x",
-        "  │a ✗ no such file",
-        "  │a ▸ ▸ shell deep",
-        "  ✓b took 1 step · T",
-        "  ✓a took 2 steps · T",
+        "▸1 delegate  look",
+        "▸2 delegate  more",
+        "  │2 ▸ shell ls \\x1b[31m",
+        "  │1 ▸ read_file x",
+        "  │1 ✗ no such file",
+        "  │1 ▸ ▸ shell deep",
+        "  ✓2 took 1 step · T",
+        "  ✓1 took 2 steps · T",
     ]
 
 
@@ -256,10 +256,24 @@ def test_what_a_delegate_waits_for_is_told():
     assert draw(within("a", Status(text="the model is loaded"))) == "the model is loaded"
 
 
+DISPLAYS = SessionStarted(
+    version="0",
+    name="",
+    cwd="/",
+    profile="",
+    models={},
+    tools=(),
+    displays={"show_steps": "nothing", "inquire": "name"},
+)
+"""The start of a session with a tool for the plan and one for questions."""
+
+
 def test_a_call_beside_the_plan_has_no_number():
-    plan, one = call("update_plan", id="p", tasks=[]), call(command="one")
+    plan, one = call("show_steps", id="p", tasks=[]), call(command="one")
     message = MessageCompleted(message=Message.assistant("", [plan, one]))
-    assert draw(message, ToolStarted(call=plan), ToolStarted(call=one)) == "▸ shell  one"
+    assert draw(DISPLAYS, message, ToolStarted(call=plan), ToolStarted(call=one)) == "▸ shell  one"
+    both = draw(message, ToolStarted(call=plan), ToolStarted(call=one))
+    assert both.splitlines() == ["▸1 show_steps  tasks=[]", "▸2 shell  one"]
 
 
 # --- output
@@ -402,15 +416,15 @@ def test_of_a_long_command_the_first_lines_and_the_count_are_shown():
 
 def test_the_plan_is_drawn_without_its_call():
     tasks = (Task(description="look", status="complete"), Task(description="mend", status="in-progress"))
-    plan = call("update_plan", tasks=[])
+    plan = call("show_steps", tasks=[])
     done = ToolFinished(result=ToolResult(call_id="c1", output="the plan is shown"))
-    assert draw(ToolStarted(call=plan), PlanUpdated(tasks=tasks), done) == "  ☑ look\n  ▶ mend"
+    assert draw(DISPLAYS, ToolStarted(call=plan), PlanUpdated(tasks=tasks), done) == "  ☑ look\n  ▶ mend"
 
 
 def test_a_plan_that_was_refused_is_told():
-    shown = draw(*run_call("field 'tasks' is missing", is_error=True, name="update_plan", tasks=[]))
+    shown = draw(DISPLAYS, *run_call("field 'tasks' is missing", is_error=True, name="show_steps", tasks=[]))
     assert last(shown) == "  ✗ field 'tasks' is missing · T"
-    assert "▸ update_plan" in shown
+    assert "▸ show_steps" in shown
 
 
 # --- the turn
@@ -429,7 +443,7 @@ def test_a_turn_of_a_session():
         Answered(question=question, answer=Answer(choice="deny", by="person")),
         ToolFinished(result=ToolResult(call_id="c1", output="not allowed", is_error=True)),
         Retrying(text="429", wait_s=0.5),
-        Logged(text="--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+x"),
+        FileChanged(call_id="c1", path="/w/f", diff="--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+x"),
         TurnFinished(reason="stop"),
     )
     assert shown.splitlines() == [
@@ -501,10 +515,43 @@ def test_all_of_a_long_command_is_shown(is_terminal):
     assert shown.replace("\n  ┃ ", "").partition("\n")[0] == f"? {command}"
 
 
+@pytest.mark.parametrize("word", ["word", "日本", "e\u0301e\u0301", "long" * 9, "a  b", "a b " * 9 + "c"])
+def test_a_question_breaks_before_spaces_and_loses_none(word):
+    command = "run: " + " ".join([word] * 4)
+    first, *more = draw(question(command), width=24, is_terminal=True).splitlines()
+    rows = [first.removeprefix("? "), *(row.removeprefix("  ┃ ") for row in more)]
+    assert "".join(rows) == command
+    if "long" not in word:
+        assert {part for row in rows for part in row.split()} == {"run:", *word.split()}
+
+
 def test_no_part_of_a_command_passes_for_a_line_of_ours():
     shown = draw(question("run: true\n  command denied\n" + "x" * 76 + "  command denied"), width=80, is_terminal=True)
     assert len(shown.splitlines()) > 3
     assert all(line.startswith(("? run", "  ┃ ")) for line in shown.splitlines())
+
+
+def test_a_question_in_words_is_shown_once_and_split_between_words():
+    asked = {"question": "Should one table hold all of them?", "choices": ["One table, as most people search for it"]}
+    shown = question(asked["question"], f"1. {asked['choices'][0]}", "text")
+    answer = Answer(choice="allow", by="person", text="the first, for now and for all the years")
+    answered = Answered(question=shown.question, answer=answer)
+    started = ToolStarted(call=call("inquire", **asked))
+    assert draw(DISPLAYS, started, shown, answered, width=30, is_terminal=True).splitlines() == [
+        "▸ inquire",
+        "? Should one table hold all",
+        "  ┃ of them?",
+        "  ┃ 1. One table, as most",
+        "  ┃ people search for it",
+        "  answered: the first, for now",
+        "  and for all the years",
+    ]
+
+
+def test_no_part_of_a_question_in_words_passes_for_a_line_of_ours():
+    shown = draw(question("a\n  command denied\n" + "x" * 90, "b\n\nc", "text"), width=80, is_terminal=True)
+    assert len(shown.splitlines()) == 7
+    assert all(line.startswith(("? a", "  ┃")) for line in shown.splitlines())
 
 
 def test_a_change_is_shown_whole_and_its_lines_are_counted():
@@ -539,9 +586,17 @@ def test_each_answer_is_told():
         assert draw(Answered(question=asked, answer=answer)) == f"  command {verdict}"
 
 
+def change(diff: str) -> FileChanged:
+    return FileChanged(call_id="c1", path="/w/f", diff=diff)
+
+
+def test_a_change_without_a_diff_draws_nothing():
+    assert draw(change("")) == ""
+
+
 def test_the_lines_of_a_change_have_their_numbers():
     diff = "--- a/f\n+++ b/f\n@@ -9,4 +9,4 @@\n one\n-two\n+zwei\n three\n+vier\n-- a/f"
-    assert draw(Logged(text=diff)).splitlines() == [
+    assert draw(change(diff)).splitlines() == [
         "  --- a/f",
         "  +++ b/f",
         "  @@ -9,4 +9,4 @@",
@@ -556,12 +611,12 @@ def test_the_lines_of_a_change_have_their_numbers():
 
 def test_a_long_line_of_a_change_is_indented_below_its_text():
     diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-short\n+\tlong line that  is wider 界界界 than it\n"
-    assert draw(Logged(text=diff), width=30, is_terminal=True).splitlines()[3:6] == [
+    assert draw(change(diff), width=30, is_terminal=True).splitlines()[3:6] == [
         "     1 -short",
         "     1 +    long line that  is",
         "         wider 界界界 than it",
     ]
-    assert draw(Logged(text=f"{diff}+{'x' * 3000}")).splitlines()[-1].endswith("x" * 3000)
+    assert draw(change(f"{diff}+{'x' * 3000}")).splitlines()[-1].endswith("x" * 3000)
 
 
 def test_what_may_be_asked_next_stands_below_the_answer():

@@ -220,7 +220,7 @@ async def test_an_own_file_outside_is_asked_about_and_may_change_meanwhile(root:
     [
         (b"ref: refs/heads/main\n", "main"),
         (b"ref: refs/heads/fix/x\n", "fix/x"),
-        (b"0123456789abcdef0123456789abcdef01234567\n", "01234567"),
+        (b"0123456789abcdef0123456789abcdef01234567\n", "detached at 01234567"),
         (b"x" * 1_001, ""),
         (None, ""),
     ],

@@ -35,15 +35,15 @@ class SessionCompleter(Completer):
         if match := _MENTION.search(text):
             letters = match["bare"] or match["quoted"] or ""
             for path in self._files.find_paths(letters):
-                yield Completion(format_mention(path), match.start() - len(text), path)
+                yield Completion(_end_word(format_mention(path)), match.start() - len(text), path)
         elif text.startswith("/") and "\n" not in text:
             name, *rest = re.split("[: ]", text[1:], maxsplit=1)
             for command in commands.values():
                 if command.name.startswith(text[1:]):  # a name may contain a colon
-                    yield Completion(command.name, 1 - len(text), f"/{command.name}", command.summary)
+                    yield Completion(f"{command.name} ", 1 - len(text), f"/{command.name}", command.summary)
             if rest and name in commands:
                 for choice, meta in self._list_choices(commands[name], rest[0]):
-                    yield Completion(choice, -len(rest[0]), display_meta=escape_controls(meta))
+                    yield Completion(_end_word(choice), -len(rest[0]), choice, escape_controls(meta))
 
     def _list_choices(self, command: SlashCommand, words: str) -> Iterable[tuple[str, str]]:
         """Return choices and their descriptions: those that begin with the typed text, then those that contain it."""
@@ -52,6 +52,11 @@ class SessionCompleter(Completer):
         choices = [(one, "") if isinstance(one, str) else one for one in command.choices(self._context)]
         matching = [each for each in choices if words.casefold() in " ".join(each).casefold()]
         return sorted(matching, key=lambda each: not each[0].startswith(words))
+
+
+def _end_word(text: str) -> str:
+    """Return a completion with a blank behind it, unless the word goes on: a folder, or a provider."""
+    return text if text.endswith(("/", '/"', ":")) else f"{text} "
 
 
 def list_session_choices(context: SlashContext) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.threads import run_in_thread
 from goose_like.workspace.repositories.git import RunCommand
 
 LISTING_TIMEOUT_S = 15.0
@@ -113,4 +114,4 @@ class FileFinder:
 
     async def _list(self) -> PathIndex:
         _, listing = await self._run(["sh", "-c", _LIST, "sh", str(self._root)])
-        return await asyncio.to_thread(PathIndex.from_listing, listing)
+        return await run_in_thread(PathIndex.from_listing, listing)

@@ -1,6 +1,5 @@
 """Slash commands about git: review changes, commit them with a drafted message, and work in a worktree."""
 
-import asyncio
 import os
 import shlex
 from collections.abc import Sequence
@@ -12,11 +11,11 @@ from rich.text import Text as StyledText
 from goose_like.agent.slash_command import command
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
-from goose_like.cli.launch import close_on_error
-from goose_like.cli.worktree import create_worktree
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.masking import mask_text
 from goose_like.core.message import Message, Text
+from goose_like.core.threads import run_in_thread
+from goose_like.launch.worktree import create_worktree
 from goose_like.sessions.output_limit import limit_text
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import escape_controls
@@ -60,7 +59,10 @@ The diff:
 
 @command(usage="[REF | A..B]", in_run=True)
 async def review(context: SlashContext, words: str) -> TurnRequest:
-    """Review the working tree, a commit, or one branch against another. Nothing is changed."""
+    """Review the working tree, a commit, or one branch against another. Nothing is changed.
+
+    The reviewer does not see the conversation, which would make it believe the author.
+    """
     repository = await _open_repository(context)
     subject, diff = await _find_changes(repository, words)
     if not diff.strip():
@@ -70,7 +72,7 @@ async def review(context: SlashContext, words: str) -> TurnRequest:
     # Screens show only the first part, and an `@word` in the diff names no file.
     texts = (f"Review {subject}.", _REVIEW, f"\n{repository.note}{shown}")
     parts = tuple(Text(text=text) for text in texts)
-    return TurnRequest(Message(role="user", parts=parts), is_read_only=True)
+    return TurnRequest(Message(role="user", parts=parts), is_read_only=True, is_fresh=True)
 
 
 async def _find_changes(repository: "_Repository", words: str) -> tuple[str, str]:
@@ -130,8 +132,11 @@ async def commit(context: SlashContext, words: str) -> None:
 async def worktree(context: SlashContext, words: str) -> None:
     """Continue in a new session and a new git worktree, on the new branch worktree-NAME from HEAD."""
     left, session = context.exchange.session, Session.create()
-    with close_on_error(session):
-        folder, notes = await asyncio.to_thread(create_worktree, words or session.name, context.exchange.workspace.root)
+    try:
+        folder, notes = await run_in_thread(create_worktree, words or session.name, context.exchange.workspace.root)
+    except BaseException:
+        session.close()
+        raise
     back = [f"back to this session: /resume {left.name}"] if left.history.messages else []
     for note in (*notes, *back):
         context.show(escape_controls(note))
@@ -163,7 +168,7 @@ async def _open_repository(context: SlashContext) -> "_Repository":
     if code:
         raise UsageError("this folder is in no git repository")
     root = Path(os.fsdecode(output.removesuffix(b"\n")))
-    places = await asyncio.to_thread(workspace.find_ignored_paths)
+    places = await run_in_thread(workspace.find_ignored_paths)
     hidden = sorted(str(place.relative_to(root)) for place in places if place.is_relative_to(root))
     notes = [f"Paths start at {root}."] if root != workspace.root else []
     visible = ["--", ":/", *(f":(exclude,top,literal){name}" for name in hidden)] if hidden else []

@@ -11,13 +11,15 @@ from typing_extensions import override
 from goose_like.agent.inbox import Inbox
 from goose_like.agent.mentions import format_pasted_image
 from goose_like.agent.slash_context import SlashContext
-from goose_like.cli.run import StdoutWriter
 from goose_like.config.profile import SessionChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Event, TurnFinished
 from goose_like.core.images import save_image
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.core.notifier import Notifier, Tee
+from goose_like.launch.modes import choose_next_mode
+from goose_like.launch.output import StdoutWriter
+from goose_like.launch.slash_registry import is_command_line
 from goose_like.sessions.session import Session
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import LineReader, is_terminal, open_screen
@@ -25,8 +27,6 @@ from goose_like.terminal.session_screen import SessionScreen
 
 from .clipboard import read_clipboard_image
 from .completer import SessionCompleter
-from .modes import choose_next_mode
-from .slash_registry import is_command_line
 from .status_line import format_status
 
 Stop = Callable[[], bool]

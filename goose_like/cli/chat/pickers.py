@@ -1,15 +1,19 @@
 """Lists to choose a session, a model, a profile or a message from. Each returns None if the person cancels."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from goose_like.agent.slash_context import SlashContext
 from goose_like.cli.commands.session_actions import format_age, format_money
-from goose_like.cli.options import list_profile_names
+from goose_like.config.paths import shorten_home
+from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import GooseLikeError, SessionError, UsageError
+from goose_like.core.spelling import format_count
+from goose_like.core.threads import run_in_thread
+from goose_like.launch.command_line import list_profile_names
+from goose_like.launch.modes import MODE_EFFECTS, describe_mode
 from goose_like.providers.catalog import ModelOffer, format_window, list_offers, refresh_offers
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.index import SessionInfo, count_totals, list_sessions, read_last_words, read_messages
@@ -42,7 +46,7 @@ def pick_session_alone() -> str | None:
 async def pick_session(context: SlashContext) -> str | None:
     """Let the person choose another session. Those of the current folder come first."""
     cwd, own = str(context.exchange.workspace.root), context.exchange.session.name
-    choices = [one for one in await asyncio.to_thread(_list_session_choices, cwd) if one.value.name != own]
+    choices = [one for one in await run_in_thread(_list_session_choices, cwd) if one.value.name != own]
     if not choices:
         raise UsageError("there is no other session")
     chosen = await pick("Resume a session", choices, preview=_describe_session)
@@ -62,13 +66,13 @@ def _list_keywords(info: SessionInfo) -> str:
 
 
 async def _describe_session(info: SessionInfo) -> str:
-    return await asyncio.to_thread(_format_session, info)
+    return await run_in_thread(_format_session, info)
 
 
 def _format_session(info: SessionInfo) -> str:
     turns, usage = count_totals(info)
     tokens = sum(used.total_tokens for used in usage.values())
-    counts = f"{turns} turn{'s' * (turns != 1)} · {tokens:,} tokens · {format_money(compute_cost_usd(usage))}"
+    counts = f"{format_count(turns, 'turn')} · {tokens:,} tokens · {format_money(compute_cost_usd(usage))}"
     asked, answered = (to_one_line(words, _MAX_WORDS) for words in read_last_words(info))
     facts = f"{info.name} · {format_time(info.changed_at)} · {_shorten(info.cwd)}"
     return "\n".join((facts, counts, f"> {asked}", answered))
@@ -85,7 +89,7 @@ async def pick_model(context: SlashContext) -> str | None:
     async def reload() -> Sequence[Choice[str]]:
         return _make_model_choices(await refresh_offers(), own)
 
-    choices = _make_model_choices(await asyncio.to_thread(list_offers), own)
+    choices = _make_model_choices(await run_in_thread(list_offers), own)
     title = "Choose a model (window, $ per million tokens in / out)"
     if all(choice.value in ("local", own.label) for choice in choices):
         title = "Choose a model (others need a key: goose-like setup)"
@@ -102,7 +106,7 @@ def _make_model_choices(offers: Sequence[ModelOffer], own: ModelOffer) -> list[C
 
 async def pick_profile(context: SlashContext) -> str | None:
     """Let the person choose a profile."""
-    choices = await asyncio.to_thread(lambda: [_make_profile_choice(name) for name in list_profile_names()])
+    choices = await run_in_thread(lambda: [_make_profile_choice(name) for name in list_profile_names()])
     return await pick("Choose a profile", choices, preview=_describe_profile, current=context.profile.name)
 
 
@@ -119,6 +123,25 @@ async def _describe_profile(name: str) -> str:
     profile, source = load_profile(name)
     toolkits = ", ".join(choice.name for choice in profile.toolkits)
     return f"toolkits  {toolkits or 'none'}\nfile      {_shorten(str(source.file))}"
+
+
+# --- modes
+
+
+async def pick_mode(profile: Profile) -> str | None:
+    """Let the person choose an approval or a sandbox. The list begins at the approval of `profile`."""
+    choices = [Choice(name, name, (effect,)) for name, effect in MODE_EFFECTS.items()]
+    return await pick(f"Choose a mode (now {describe_mode(profile)})", choices, current=profile.approval)
+
+
+# --- efforts
+
+
+async def pick_effort(levels: Sequence[str], current: str | None) -> str | None:
+    """Let the person choose a level of effort."""
+    choices = [Choice(level, level) for level in levels]
+    title = f"Choose how long the model reasons (now {current or 'the default of the vendor'})"
+    return await pick(title, choices, current=current)
 
 
 # --- messages
@@ -157,12 +180,11 @@ def list_messages(context: SlashContext) -> dict[int, list[str]]:
 
 
 def _count_files(count: int) -> str:
-    return f"{count:,} file{'s' * (count > 1)}" if count else ""
+    return format_count(count, "file") if count else ""
 
 
 def _shorten(path: str, root: Path | None = None) -> str:
     """Write a path relative to the root, or to the home folder."""
-    place, home = Path(path), Path.home()
-    if root and place.is_relative_to(root):
-        return str(place.relative_to(root))
-    return f"~/{place.relative_to(home)}" if place.is_relative_to(home) else path
+    if root and Path(path).is_relative_to(root):
+        return str(Path(path).relative_to(root))
+    return shorten_home(path)

@@ -35,7 +35,8 @@ async def run_shell_escape(context: SlashContext, command: str) -> None:
         output.close()
         if end != "exit code 0":
             context.show(f"[{end}]")
-        exchange.journal.emit(Reminded(text=f"The person ran `{command}`:\n{output.format_for_model()}\n[{end}]"))
+        text = f"The person ran `{command}`:\n{output.format_for_model()}\n[{end}]"
+        exchange.journal.emit(Reminded(text=text, reason="shown"))
 
 
 async def _read_lines(process: Process, output: LimitedOutput) -> AsyncIterator[str]:

@@ -16,17 +16,16 @@ from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
 from goose_like.cli.commands.doctor import diagnose
 from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
-from goose_like.cli.options import list_profile_names
-from goose_like.cli.worktree import find_session_folder
-from goose_like.config.paths import find_main_folder
-from goose_like.config.profile import ModelChoice
+from goose_like.config.paths import find_main_folder, shorten_home
 from goose_like.config.profile_loader import load_profile
+from goose_like.core.context import estimate_tokens
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
-from goose_like.core.history import estimate_tokens
-from goose_like.core.message import join_answers
+from goose_like.core.message import Usage, join_answers
+from goose_like.launch.command_line import list_profile_names
+from goose_like.launch.modes import choose_model, confirm_mode, describe_mode
+from goose_like.launch.worktree import find_session_folder
 from goose_like.providers.prices import compute_cost_usd, find_context_window
-from goose_like.providers.registry import open_model
 from goose_like.sessions.fork import fork as fork_session
 from goose_like.sessions.index import find_session, list_sessions
 from goose_like.sessions.session import Session
@@ -35,7 +34,6 @@ from goose_like.terminal.input import KEY_HELP
 from goose_like.terminal.renderer import format_usage
 
 from .completer import list_model_choices, list_session_choices
-from .modes import confirm_mode, describe_mode
 from .startup import has_prompt
 
 _PATH_AND_REST = re.compile(r'(?:"(?P<quoted>[^"\n]+)"|(?P<bare>\S+))\s*(?P<rest>.*)', re.DOTALL)
@@ -50,7 +48,7 @@ def show_help(context: SlashContext, words: str) -> None:
 
 
 def _describe_command(each: SlashCommand) -> Text:
-    source = escape_controls(each.source.replace(str(Path.home()), "~", 1))
+    source = escape_controls(shorten_home(each.source))
     return Text.assemble(escape_controls(each.summary), (f"  {source}" if source else "", "dim"), overflow="fold")
 
 
@@ -65,8 +63,8 @@ def show_rows(context: SlashContext, rows: Iterable[Sequence[str | Text]], other
 @command(anytime=True)
 def plan(context: SlashContext, words: str) -> None:
     """Show the plan."""
-    lines = [f"[{task.status}] {escape_controls(task.description)}" for task in context.exchange.history.plan]
-    context.show("\n".join(lines) or "there is no plan")
+    lines = [f"{task.mark} {escape_controls(task.description)}" for task in context.exchange.history.plan]
+    context.show("\n".join(lines) or "there is no plan; /mode plan starts with one")
 
 
 @command(usage="[PROVIDER:MODEL]", choices=list_model_choices)
@@ -80,9 +78,7 @@ async def model(context: SlashContext, words: str) -> None:
         if words in ("", models.processor.label):
             return
     if words:
-        choice = ModelChoice(model=words)
-        await open_model(choice).provider.close()  # raises if the model cannot be used
-        context.switch_session(profile=context.profile.model_copy(update={"processor": choice, "accelerator": choice}))
+        context.switch_session(profile=await choose_model(context, words))
     else:
         context.show(f"processor    {models.processor.label}\naccelerator  {models.accelerator.label}")
         show_rows(context, list_model_choices(context))
@@ -121,13 +117,21 @@ def toolkits(context: SlashContext, words: str) -> None:
 @command(anytime=True)
 def draw_context(context: SlashContext, words: str) -> None:
     """Draw what fills the model's context window."""
-    exchange, history, model = context.exchange, context.exchange.history, context.exchange.models.processor
+    exchange = context.exchange
+    sent = exchange.history.context
+    model = exchange.models.processor
     window = model.window or find_context_window(model.label)
-    tool_texts = [f"{tool.spec.schema}{tool.spec.description}" for tool in exchange.tools.values()]
-    kinds = {"system prompt": len(exchange.system.encode()) // 4, "tools": sum(map(len, tool_texts)) // 4}
-    names = {"user": "your messages", "assistant": "answers and calls", "tool": "tool results"}
-    for message in history.context:
-        kind = "summary" if message is history.summary else names[message.role]
+    system = exchange.system
+    tools = [tool.spec for tool in exchange.tools.values()]
+    if sent.prompt:
+        # Each request begins with the recorded prompt, whatever holds now.
+        system = sent.prompt.system
+        tools = [*sent.prompt.tools]
+    tool_texts = [f"{tool.schema}{tool.description}" for tool in tools]
+    kinds = {"system prompt": len(system.encode()) // 4, "tools": sum(map(len, tool_texts)) // 4}
+    names = {"user": "your messages", "assistant": "answers and calls", "tool": "tool results", "system": "reminders"}
+    for message in sent.messages:
+        kind = "summary" if message is sent.summary else names[message.role]
         kinds[kind] = kinds.get(kind, 0) + estimate_tokens(message)
     whole = window or max(sum(kinds.values()), 1)
     counts = [*kinds.items(), ("all", sum(kinds.values()))]
@@ -143,16 +147,24 @@ def _draw_bar(share: float, width: int = 30) -> Text:
     return Text.assemble(("█" * full, "cyan"), ("░" * (width - full), "dim"))
 
 
+def _describe_cache(usage: Usage) -> str:
+    """Describe how much of the input the server's cache held, and how much was written into it."""
+    if not usage.cache_read_tokens and not usage.cache_write_tokens:
+        return ""
+    share = usage.cache_read_tokens / usage.input_tokens if usage.input_tokens else 0
+    return f" · cache: {share:.0%} of the input read, {usage.cache_write_tokens:,} tokens written"
+
+
 @command(anytime=True)
 def cost(context: SlashContext, words: str) -> None:
     """Show tokens and cost by model for the last turn and the session."""
-    history = context.exchange.history
-    for title, usage in (("last turn", history.turn_usage), ("session", history.usage)):
-        for name, used in usage.items():
+    usage = context.exchange.history.usage
+    for title, by_model in (("last turn", usage.turn_by_model), ("session", usage.by_model)):
+        for name, used in by_model.items():
             price = compute_cost_usd({name: used})
             money = "cost unknown" if price is None else f"${price:.4f}"
-            context.show(f"{title}  {name}: {format_usage(used, None)} · {money}")
-    if not history.usage:
+            context.show(f"{title}  {name}: {format_usage(used, None)} · {money}{_describe_cache(used)}")
+    if not usage.by_model:
         context.show("no tokens were used yet")
 
 
@@ -165,7 +177,7 @@ def show(context: SlashContext, words: str) -> None:
     """Show the whole output of a tool call by its number [the last call]."""
     calls = context.finished_calls
     if not calls:
-        raise UsageError("no tool call has ended yet; Ctrl-O unfolds a running one")
+        raise UsageError("no tool was called yet")
     number = int(words) if words.isdecimal() else 0 if words else len(calls)
     if not 1 <= number <= len(calls):
         raise UsageError(f"no call {words!r}; choose a number from 1 to {len(calls)}")
@@ -195,6 +207,9 @@ def copy(context: SlashContext, words: str) -> None:
     starts = [*(turn.start for turn in history.turns), None]
     answers = [join_answers(history.messages[start:end]) for start, end in pairwise(starts)]
     text = next(filter(None, reversed(answers)), "")
+    last = context.exchange.history.last_turn
+    if last and last.answer:
+        text = last.answer
     if not text:
         raise UsageError("there is no answer yet")
     context.copy_to_clipboard(text)
@@ -221,17 +236,17 @@ def retry(context: SlashContext, words: str) -> TurnRequest:
     context.exchange.rewind(turn.start)
     # The message of a former process is sent as it is: output of a command in it must not name files.
     is_same = last and last.text == message.first_text
-    return last if last and is_same else TurnRequest(message, is_read_only=turn.is_read_only)
+    return last if last and is_same else TurnRequest(message, is_read_only=turn.is_read_only, is_fresh=turn.is_fresh)
 
 
 @command(usage="[FOCUS]")
 async def compact(context: SlashContext, words: str) -> None:
     """Replace the conversation by a summary; FOCUS names what the summary must keep."""
     exchange = context.exchange
-    before = exchange.history.context_tokens
+    before = exchange.history.context.tokens
     context.show(f"{exchange.models.accelerator.label} writes a summary")
     await exchange.compact(words)
-    context.show(f"about {before:,} tokens before, {exchange.history.context_tokens:,} now; `/rewind` still goes back")
+    context.show(f"about {before:,} tokens before, {exchange.history.context.tokens:,} now; `/rewind` still goes back")
 
 
 @command(usage="[NAME]")
@@ -286,7 +301,7 @@ async def resume(context: SlashContext, words: str) -> None:
 @command
 async def doctor(context: SlashContext, words: str) -> None:
     """Show what is installed and configured, and what to do next."""
-    rows, next_step, _ = await diagnose(context.profile.name)
+    rows, next_step, _ = await diagnose(context.profile.name, context.profile)
     context.show(rows)
     context.show(f"next: {next_step}")
 

@@ -3,22 +3,22 @@
 Every command imports this file, so it imports what a session needs when one starts.
 """
 
+import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from goose_like.cli.exit import keep_stdout
-from goose_like.config.paths import create_private_folder, has_project_files, state_folder
+from goose_like.config.paths import create_private_folder, state_folder
+from goose_like.config.project_files import has_project_files
+from goose_like.launch.command_line import ProfileOptions, SessionOptions, read_options
+from goose_like.launch.exit import keep_stdout
 
-_VALUES = {"--model": "model", "-m": "model", "--profile": "profile", "-P": "profile"}
-_LISTS = {"--add-dir": "add_dirs", "--allowed-tools": "allowed_tools"}
-_CONTINUE = ("-c", "--continue")
-_RESUME = ("-r", "--resume")
-_WORKTREE = ("-w", "--worktree")
+if TYPE_CHECKING:
+    from goose_like.launch.start import OpenedSession
 
 
 def has_prompt() -> bool:
@@ -27,65 +27,46 @@ def has_prompt() -> bool:
     return is_terminal and os.environ.get("TERM", "dumb") not in ("dumb", "")
 
 
-def name_follows(words: Sequence[str]) -> bool:
-    """Check whether the first word can be the name for an option: it is no option and has no blank."""
-    return bool(words) and words[0] != "" and not words[0].startswith("-") and len(words[0].split()) == 1
-
-
 def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
-    """Return the arguments for `start_session`, or None for a command line that needs the slow import of Typer.
+    """Return the arguments for `start_session`, or None for a command line that Typer has to judge.
 
-    This knows `session start`, `session resume` and no command, each with the options that people type most. Without a
-    command, words with a blank are the first message.
+    This knows `session start`, `session resume` and no command. Without a command, words with a blank are the first
+    message.
     """
-    command = words[:2]
+    command = list(words[:2])
     if command not in (["session", "start"], ["session", "resume"]):
         command = []
-    options: dict[str, Any] = {}
-    names: list[str] = []
-    parsed: dict[str, Any] = {"session": None, "is_resumed": command[1:] == ["resume"]}
-    rest = list(words[len(command) :])
-    while rest:
-        word = rest.pop(0)
-        flag, is_joined, value = word.partition("=")
-        key = _VALUES.get(flag) or _LISTS.get(flag)
-        if word == "--trust":
-            options["is_trusted"] = True
-        elif word == "--fork":
-            parsed["is_forked"] = True
-        elif not command and word in _CONTINUE:
-            parsed |= {"is_resumed": True, "picks": False}
-        elif not command and word in _RESUME:
-            parsed["is_resumed"] = True
-            if name_follows(rest):
-                parsed["session"] = rest.pop(0)
-            parsed.setdefault("picks", parsed["session"] is None)
-        elif word in _WORKTREE:
-            parsed["worktree"] = rest.pop(0) if name_follows(rest) else ""
-        elif key and (flag.startswith("--") or not is_joined):
-            value = value if is_joined else rest.pop(0) if rest else ""
-            if not value or value.startswith("-"):
-                return None
-            options[key] = [*options.get(key, []), value] if flag in _LISTS else value
-        else:
-            names.append(word)
-    if any(not name or name.startswith("-") for name in names) or len(names) > 1:
+    read = read_options(words[len(command) :], ProfileOptions, SessionOptions)
+    if read is None:
         return None
-    if ("is_forked" in parsed and not parsed["is_resumed"]) or ("worktree" in parsed and parsed["is_resumed"]):
+    values, names = read
+    fields = {field.name for field in dataclasses.fields(SessionOptions)}
+    chosen = SessionOptions(**{name: values.pop(name) for name in fields & values.keys()})
+    name = names[0] if names else None
+    is_wrong_name = name is not None and (not name or (not command and len(name.split()) < 2))
+    if is_wrong_name or len(names) > 1 or _has_wrong_options(command[1:], chosen):
         return None
-    if names and not command and len(names[0].split()) < 2:
-        return None
-    if command and names:
-        parsed["session"] = names[0]
-    elif names:
-        parsed["first"] = names[0]
-    if command[1:] == ["resume"]:
-        parsed["picks"] = parsed["session"] is None
-    return {"options": options, **parsed}
+    arguments: dict[str, Any] = {"options": ProfileOptions(**values), "is_forked": chosen.is_forked}
+    arguments["worktree"] = chosen.worktree
+    if command == ["session", "resume"]:
+        return {**arguments, "session": name, "is_resumed": True, "picks": name is None}
+    if command:
+        return {**arguments, "session": name}
+    picks = chosen.resume == "" and not chosen.is_continued
+    session = chosen.resume or None
+    return {**arguments, "session": session, "is_resumed": chosen.is_resumed, "picks": picks, "first": name or ""}
+
+
+def _has_wrong_options(command: Sequence[str], chosen: SessionOptions) -> bool:
+    """Return whether options about sessions do not fit a command or each other."""
+    if command and (chosen.is_continued or chosen.resume is not None):
+        return True
+    is_resumed = chosen.is_resumed or "resume" in command
+    return (chosen.is_forked and not is_resumed) or (chosen.worktree is not None and is_resumed)
 
 
 def start_session(
-    options: Any = None,
+    options: ProfileOptions | None = None,
     *,
     session: str | None = None,
     is_resumed: bool = False,
@@ -96,38 +77,40 @@ def start_session(
 ) -> int:
     """Start or resume a session, run it to its end, and return the exit code.
 
-    `options` are ProfileOptions, or their values by name. With `picks` the person chooses the session to resume from a
+    With `picks` the person chooses the session to resume from a
     list. `worktree` names a new one for the session; empty for the session's name. `work` goes to `run_chat`: a plan
     and a first message.
     """
     import asyncio
-
-    notes: list[str] = []
-
-    def prepare() -> tuple[Any, Any]:
-        from goose_like.cli.launch import open_session
-        from goose_like.cli.options import ProfileOptions
-
-        chosen = options if isinstance(options, ProfileOptions) else ProfileOptions(**(options or {}))
-        start: dict[str, Any] = {"is_resumed": is_resumed, "is_forked": is_forked, "worktree": worktree}
-        return open_session(chosen, session=session, **start, warn=notes.append)
 
     if picks and has_prompt():
         from .pickers import pick_session_alone
 
         if (session := pick_session_alone()) is None:
             return 0
-    # Files of a project can cause a question, which needs the terminal for itself.
-    work |= {"notes": notes, "start": Path.cwd()}
-    prepared = prepare() if has_project_files(Path.cwd()) or not has_prompt() else None
+    wanted = {
+        "name": session,
+        "is_resumed": is_resumed,
+        "is_forked": is_forked,
+        "worktree": worktree,
+    }
     with keep_stdout():
-        return asyncio.run(_run(prepared, prepare, work))
+        return asyncio.run(_run(options or ProfileOptions(), wanted, work))
 
 
-async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any, Any]], work: dict[str, Any]) -> int:
+async def _run(options: ProfileOptions, wanted: dict[str, Any], work: dict[str, Any]) -> int:
+    """Open the session that `wanted` describes, as in `SessionRequest`, and run it."""
     import asyncio
 
+    from goose_like.core.threads import run_in_thread
+
+    start = Path.cwd()
+    notes: list[str] = []
     async with AsyncExitStack() as stack:
+        opened = None
+        if has_project_files(start) or not has_prompt():
+            # Files of a project can cause a question, which needs the terminal for itself.
+            opened = await _open(options, wanted, start, notes, stack)
         prompt, history = None, state_folder() / "history"
         is_first = not history.exists()
         if has_prompt():
@@ -138,19 +121,30 @@ async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any
             prompt = await stack.enter_async_context(Prompt(history))
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, prompt.close)
-        run_chat = await asyncio.to_thread(_import_chat)
+        run_chat = await run_in_thread(_import_chat)
         if prompt:
             from goose_like.core.masking import mask_text
 
             prompt.save_history(mask_text)
-        choice, session = prepared if prepared else await asyncio.to_thread(prepare)
+        if opened is None:
+            opened = await _open(options, wanted, start, notes, stack)
         if is_first and prompt:
-            from goose_like.cli.launch import describe_start
+            from .welcome import describe_start
 
-            work["notes"] += describe_start(choice)
+            notes += describe_start(opened.choice)
             with suppress(OSError):
                 history.touch(0o600)
-        return int(await run_chat(choice, session, prompt=prompt, **work))
+        return int(await run_chat(opened, prompt=prompt, notes=notes, start=start, **work))
+
+
+async def _open(
+    options: ProfileOptions, wanted: dict[str, Any], start: Path, notes: list[str], stack: AsyncExitStack
+) -> "OpenedSession":
+    from goose_like.launch.start import SessionRequest, open_session
+    from goose_like.launch.start_notifier import StartNotifier
+
+    request = SessionRequest(options, **wanted)
+    return await stack.enter_async_context(open_session(request, StartNotifier(notes.append), start))
 
 
 def _import_chat() -> Any:

@@ -16,14 +16,17 @@ def format_status(context: SlashContext, width: int) -> str:
     """
     exchange, profile = context.exchange, context.profile
     history, model = exchange.history, exchange.models.processor
-    tokens, usage, cost = history.context_tokens, history.total_usage, compute_cost_usd(history.usage)
+    tokens = history.context.tokens
+    usage = history.usage.total
+    cost = compute_cost_usd(history.usage.by_model)
     # With usage, the cost has read the price table already.
     window = model.window or (find_context_window(model.label) if usage.total_tokens else None)
     used = f"{tokens / window:.0%} of {_shorten(window)}" if window else _shorten(tokens)
+    effort = profile.processor.effort if profile.processor else None
     task_count = len(exchange.hooks.list_running_tasks())
     parts = (
         f"{task_count} running (/tasks)" if task_count else "",
-        model.label,
+        f"{model.label} {effort}" if effort else model.label,
         f"context {used}",
         "cost unknown" if cost is None else f"${cost:.4f}" if cost else "",
         f"{_shorten(usage.total_tokens)} tokens",

@@ -25,7 +25,9 @@ _EFFECTS = {
     "recreate": "is created again",
     "lost": "can't be put back: its content was not kept, it was too large or unreadable",
 }
+_UNDO_THE_UNDO = "undo the undo"
 _SCOPES = {"f": "files", "c": "conversation", "b": "both"}
+_ANSWERS = {**_SCOPES, "u": _UNDO_THE_UNDO}
 _MAX_ASKED = 5  # more files than this share one question
 _MAX_LISTED = 30
 _NO_RECORD = "file changes of this session are not recorded"
@@ -41,6 +43,15 @@ async def undo(context: SlashContext, words: str) -> None:
     if not context.exchange.history.turns:
         raise UsageError("there is nothing to undo")
     await _go_back(context, context.exchange.history.turns[-1], words)
+
+
+@command
+async def redo(context: SlashContext, words: str) -> None:
+    """Undo the last undo: bring back the files that /undo or /rewind changed."""
+    plan = await _plan_redo(context)
+    if plan is None:
+        raise UsageError("there is no undo to take back since your last message")
+    await _undo_the_undo(context, plan)
 
 
 @command(usage="[N [files|conversation|both]]", choices=_list_turn_numbers)
@@ -83,14 +94,17 @@ async def diff(context: SlashContext, words: str) -> None:
 async def _go_back(context: SlashContext, turn: Turn, scope: str) -> None:
     if scope and scope not in _SCOPES.values():
         raise UsageError(f"unknown scope {scope!r}; choose one of: {', '.join(_SCOPES.values())}")
-    plan, message = await _plan_restore(context, turn.number), _get_message(context, turn)
+    plan = await _plan_restore(context, turn.number)
+    redo = await _plan_redo(context) if plan and not plan.changes else None
+    message = _get_message(context, turn)
     context.show(f"back to before: {to_one_line(message, 80)}")
-    _show_effects(context, plan)
-    if not scope:
-        has_files = plan is not None and plan.changes
-        label = "[b]oth  [f]iles  [c]onversation  [N]o" if has_files else "[c]onversation  [N]o"
-        typed = (await context.ask(f"  {label}: ")).strip().lower()
-        scope = _SCOPES.get(typed, typed)
+    if scope != "conversation":
+        _show_effects(context, plan)
+    if not scope or (scope == "files" and redo):
+        scope = await _choose_scope(context, scope, plan, redo)
+    if scope == _UNDO_THE_UNDO and redo:
+        await _undo_the_undo(context, redo)
+        return
     if scope not in _SCOPES.values():
         context.show("nothing was changed")
         return
@@ -100,7 +114,34 @@ async def _go_back(context: SlashContext, turn: Turn, scope: str) -> None:
         context.exchange.rewind(turn.start)
         last = context.last_request
         context.set_input(last.line if last and last.line and last.text == message else message)
-    context.show(f"back to before message {turn.number}: {scope}")
+    hint = "; /redo undoes the undo" if scope != "conversation" and await _plan_redo(context) else ""
+    context.show(f"back to before message {turn.number}: {scope}{hint}")
+
+
+async def _choose_scope(context: SlashContext, scope: str, plan: RestorePlan | None, redo: RestorePlan | None) -> str:
+    """Ask what goes back. Where the files are back already, offer to undo that."""
+    keys = []
+    if redo:
+        keys.append("[u]ndo the undo")
+    elif plan and plan.changes:
+        keys += ["[b]oth", "[f]iles"]
+    if not scope:
+        keys.append("[c]onversation")
+    label = "  ".join([*keys, "[N]o"])
+    typed = (await context.ask(f"  {label}: ")).strip().lower()
+    return _ANSWERS.get(typed, typed)
+
+
+async def _plan_redo(context: SlashContext) -> RestorePlan | None:
+    """Plan to undo the last undo; None if there is nothing to bring back."""
+    plan = await context.exchange.undo.plan_redo() if context.exchange.undo else None
+    return plan if plan and plan.changes else None
+
+
+async def _undo_the_undo(context: SlashContext, plan: RestorePlan) -> None:
+    _show_effects(context, plan)
+    await _restore(context, plan)
+    context.show("the files are as before the undo; /redo switches again")
 
 
 def _show_effects(context: SlashContext, plan: RestorePlan | None) -> None:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from goose_like.cli.options import ProfileOption, list_own_profiles, list_profile_names
 from goose_like.config.entry_points import list_names
+from goose_like.launch.command_line import list_profile_names
+from goose_like.launch.options import ProfileOption, list_own_profiles
 
 profile_app, toolkit_app, provider_app, trust_app, permissions_app = (
     typer.Typer(no_args_is_help=True, rich_markup_mode=None) for _ in range(5)
@@ -160,17 +161,17 @@ def log_out(name: ProviderArgument) -> None:
 @trust_app.command("add", epilog="Example: goose-like trust add .")
 def add_trust(folder: Annotated[str, typer.Argument(help="A folder of the project.")] = ".") -> None:
     """Trust a project's profiles and commands as they are now. Changed files are asked about again."""
-    from goose_like.cli import project_trust
+    from . import trust_actions
 
-    project_trust.add_trust(folder)
+    trust_actions.add_trust(folder)
 
 
 @trust_app.command("list", epilog="Example: goose-like trust list")
 def list_permissions() -> None:
     """List permanent permissions by folder."""
-    from goose_like.cli import project_trust
+    from . import trust_actions
 
-    project_trust.print_permissions()
+    trust_actions.print_permissions()
 
 
 @trust_app.command("forget", epilog="Example: goose-like trust forget 1")
@@ -180,9 +181,9 @@ def revoke_permissions(
     ],
 ) -> None:
     """Revoke permanent permissions."""
-    from goose_like.cli import project_trust
+    from . import trust_actions
 
-    project_trust.revoke_permissions(which)
+    trust_actions.revoke_permissions(which)
 
 
 @permissions_app.command("test", epilog='Example: goose-like permissions test "git push --force"')

@@ -9,7 +9,6 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.agent.profile_choice import choose_profile
 from goose_like.agent.toolkit_hooks import toolkit_errors
-from goose_like.cli.launch import run_and_close
 from goose_like.config.paths import PROFILES
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import (
@@ -21,8 +20,10 @@ from goose_like.config.profile_loader import (
 from goose_like.config.trust import is_trusted, read_project_config
 from goose_like.config.yaml_reader import format_document
 from goose_like.config.yaml_source import YamlSource
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.notifier import Notifier
+from goose_like.launch.exit import run_async
+from goose_like.providers.model_names import find_similar_model
 from goose_like.providers.registry import load_default_profile
 from goose_like.sdk.lint import lint_toolkit
 from goose_like.terminal.escape import to_one_line
@@ -79,7 +80,10 @@ def format_profile(profile: Profile) -> str:
 def check_profile(name: str | None = None) -> int:
     """Print where each value comes from, then build an exchange without asking a model. Return the exit code."""
     choice = choose_profile(name)
-    return run_and_close(_check_profile(choice.profile, choice.source), choice)
+    try:
+        return run_async(_check_profile(choice.profile, choice.source))
+    except ProfileError as error:
+        raise choice.locate_error(error) from None
 
 
 async def _check_profile(profile: Profile, source: YamlSource) -> int:
@@ -95,6 +99,8 @@ async def _check_profile(profile: Profile, source: YamlSource) -> int:
         with toolkit_errors(toolkit.name, "toolkits", index):
             for warning in lint_toolkit(load_toolkit(toolkit.name)):
                 print(f"warning: toolkit {toolkit.name!r}: {warning}", flush=True)
+    for warning in _list_model_warnings(profile):
+        print(f"warning: {warning}", flush=True)
     default, _ = load_default_profile()
     use = (
         "by default"
@@ -108,6 +114,16 @@ async def _check_profile(profile: Profile, source: YamlSource) -> int:
         print(f"  tools    {', '.join(exchange.tools)}")
         print(f"  sandbox  {effective_sandbox(profile.sandbox, profile.approval)}, approval {profile.approval}")
     return 0
+
+
+def _list_model_warnings(profile: Profile) -> Iterator[str]:
+    """Yield a sentence for each model whose name looks misspelt. A server of one's own may have any names."""
+    choices = {"processor": profile.processor, "accelerator": profile.accelerator, "fallback": profile.fallback}
+    for role, choice in choices.items():
+        if choice is None or choice.base_url:
+            continue
+        if near := find_similar_model(choice.provider, choice.name):
+            yield f"{role}: no known model has the name {choice.model!r}; did you mean {near!r}?"
 
 
 def _iterate_values(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:

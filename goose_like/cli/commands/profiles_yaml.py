@@ -59,7 +59,7 @@ def add_profile(name: str, base: str | None) -> Path:
 
     If a toolkit has this name, the profile has it too. Comments show what else can be set.
     """
-    if not re.fullmatch(r"[^\W\d][\w.-]{0,63}", name) or name == "use":
+    if not re.fullmatch(r"[^\W\d][\w.-]{0,63}", name) or name in ("use", "version"):
         raise UsageError(f"{name!r} is not a valid profile name; use up to 64 letters, digits, '-', '_' and '.'")
     known = {source.name: source for source in reversed(list_profile_sources())}
     if name in known and _is_own(known[name]):

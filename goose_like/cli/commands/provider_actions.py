@@ -7,9 +7,13 @@ import sys
 
 from goose_like.config import secrets
 from goose_like.config.profile import ModelChoice
-from goose_like.core.errors import CredentialError, ModelUnavailableError, UsageError
+from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProviderError, UsageError
 from goose_like.core.spelling import did_you_mean
-from goose_like.providers.base import ProviderInfo, SupportsProbe
+from goose_like.providers.base import ProbeResult, Provider, ProviderInfo, SupportsProbe
+from goose_like.providers.catalog import format_window
+from goose_like.providers.foreign_code import find_setup_error, probe_server
+from goose_like.providers.known_models import find_known_model
+from goose_like.providers.prices import find_context_window
 from goose_like.providers.registry import find_provider_class, list_provider_names
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.interaction import exit_on_signals
@@ -22,14 +26,23 @@ def print_providers() -> None:
     """Print every provider and what it still needs, without asking any server."""
     rows = []
     for name in list_provider_names():
-        factory = find_provider_class(name)
-        info = factory.info
-        missing = factory.find_setup_error(ModelChoice(model=f"{name}:{info.processor or ''}"))
-        place = secrets.find_key_location(info.key_variable)
-        state = str(missing or (f"ready, key from {place}" if place else "ready"))
-        models = ", ".join(_list_default_models(info)) or "-"
-        rows.append((name, info.summary, models, info.key_variable or "-", state))
+        try:
+            factory = find_provider_class(name)
+        except GooseLikeError as error:
+            rows.append((name, "-", "-", "-", str(error)))
+        else:
+            rows.append(_describe_provider(name, factory))
     print_table(("name", "description", "models", "key", "state"), rows, "")
+
+
+def _describe_provider(name: str, factory: type[Provider]) -> tuple[str, str, str, str, str]:
+    """Describe a provider in a row of the table."""
+    info = factory.info
+    missing = find_setup_error(factory, ModelChoice(model=f"{name}:{info.processor or ''}"))
+    place = secrets.find_key_location(info.key_variable)
+    state = str(missing or (f"ready, key from {place}" if place else "ready"))
+    models = ", ".join(_list_default_models(info)) or "-"
+    return (name, info.summary, models, info.key_variable or "-", state)
 
 
 def _list_default_models(info: ProviderInfo) -> list[str]:
@@ -40,17 +53,21 @@ def check_provider(wanted: str) -> int:
     """Ask a provider for its list of models and print the result; `wanted` is `PROVIDER` or `PROVIDER:MODEL`."""
     name, _, model = wanted.partition(":")
     choice, factory = ModelChoice(model=wanted), find_provider_class(name)
+    missing = find_setup_error(factory, choice)
     if not isinstance(factory, SupportsProbe):
-        if missing := factory.find_setup_error(choice):
+        if missing:
             raise missing
         print(f"{name}: ready; it has no server to ask")
         return 0
-    probe = asyncio.run(factory.probe(choice))
+    if isinstance(missing, ProviderError):  # a key or library; a missing name of a model is no obstacle here
+        raise type(missing)(f"{name}: {missing}")
+    probe = asyncio.run(probe_server(factory, choice))
     print(f"{name}: {probe.address} answers")
     variable = factory.info.key_variable
     place = secrets.find_key_location(variable)
     verdict = "accepted" if probe.is_key_verified else "not checked: the server lists its models without a key too"
     print(f"  key     {f'{variable} from {place}, {verdict}' if place else 'none sent'}")
+    print(f"  wire    {probe.wire}")
     if probe.models is None:
         print("  models  the server returned no list")
         return 0
@@ -58,9 +75,23 @@ def check_provider(wanted: str) -> int:
     for each in [model] if model else _list_default_models(factory.info):
         hint = did_you_mean(each, names)
         print(f"  model   {each} is {'available' if each in probe.models else f'not in the list; {hint}'}")
+        print(f"          {_describe_model(name, each, probe, takes_images=factory.info.takes_images)}")
     more = f" and {len(probe.models) - _MAX_MODELS} more" if len(probe.models) > _MAX_MODELS else ""
     print(f"  models  {', '.join(names[:_MAX_MODELS]) or 'none'}{more}")
     return ModelUnavailableError.exit_code if model and model not in probe.models else 0
+
+
+def _describe_model(provider: str, name: str, probe: ProbeResult, *, takes_images: bool) -> str:
+    """Describe window, efforts and images of a model: what the server tells, else what is known."""
+    known = find_known_model(provider, name)
+    window = probe.facts.window or known.window or find_context_window(f"{provider}:{name}")
+    sees = takes_images if probe.facts.takes_images is None else probe.facts.takes_images
+    if known.efforts is None:
+        efforts = "any effort is sent"
+    else:
+        efforts = f"effort {', '.join(known.efforts)}" if known.efforts else "no levels of effort"
+    size = f"window {format_window(window)}" if window else "unknown window"
+    return f"{size} · {efforts} · {'images' if sees else 'no images'}"
 
 
 def log_in(name: str, *, is_checked: bool) -> None:
@@ -76,7 +107,7 @@ def log_in(name: str, *, is_checked: bool) -> None:
         if not (is_checked and isinstance(factory, SupportsProbe)):
             break
         try:
-            probe = asyncio.run(factory.probe(ModelChoice(model=name), key))
+            probe = asyncio.run(probe_server(factory, ModelChoice(model=name), key))
         except ModelUnavailableError as error:
             if not confirm(f"{error}. Store the key without a check?"):
                 raise

@@ -7,15 +7,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from goose_like.cli.options import (
-    ForkOption,
-    ProfileOptions,
-    SessionArgument,
-    WorktreeOption,
-    add_profile_options,
-    list_session_names,
-)
 from goose_like.cli.root_group import WorktreeCommand
+from goose_like.launch.command_line import ProfileOptions, list_session_names
+from goose_like.launch.options import ForkOption, SessionArgument, WorktreeOption, add_profile_options
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -132,9 +126,13 @@ def import_(
     """Create a session from an exported file."""
     from goose_like.sessions.archive import import_file
 
+    from .session_actions import describe_resumption, print_problems
+
     session = import_file(Path(file), name)
     session.close()
-    _print_name(f"imported as {session.name!r}", session.name)
+    print_problems(session.damage)
+    facts = describe_resumption(session.name)
+    _print_name(f"imported as {session.name!r} ({facts})", session.name)
 
 
 @app.command("fork", epilog="Example: goose-like session fork NAME --at 2")
@@ -170,7 +168,7 @@ def _print_name(change: str, name: str) -> None:
 
 @app.command(epilog="Example: goose-like session clear --keep 10 --yes")
 def clear(
-    keep: Annotated[int, typer.Option(min=0, help="Number of newest sessions to keep.")],
+    keep: Annotated[int, typer.Option(min=0, metavar="N", help="Number of newest sessions to keep.")],
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
 ) -> None:
     """Delete old sessions, after asking. Open sessions stay."""

@@ -11,10 +11,14 @@ from pathlib import Path
 
 import typer
 
-from goose_like.core.errors import DeniedError, UsageError
+from goose_like.agent.profile_choice import choose_profile
+from goose_like.config.trust import load_trusted_project
+from goose_like.core.errors import CredentialError, DeniedError, GooseLikeError, UsageError
 from goose_like.core.events import MessageCompleted, TurnFinished, TurnStarted
 from goose_like.core.message import Usage
+from goose_like.core.spelling import format_count
 from goose_like.providers.prices import compute_cost_usd
+from goose_like.providers.registry import choose_models, format_model_label
 from goose_like.sessions.archive import export_archive
 from goose_like.sessions.export_html import export_html
 from goose_like.sessions.export_markdown import export_markdown
@@ -28,12 +32,13 @@ from goose_like.sessions.index import (
     search_sessions,
     session_errors,
 )
-from goose_like.sessions.session import delete_session
+from goose_like.sessions.session import Session, delete_session
 from goose_like.sessions.transcript import Transcript, format_time, list_changed_files
 from goose_like.terminal.escape import escape_controls, escape_for, to_one_line
 from goose_like.terminal.interaction import has_person
 from goose_like.terminal.report_table import print_table
 from goose_like.workspace.files import write_file
+from goose_like.workspace.permissions.policy import effective_sandbox
 
 MAX_LISTED = 20
 _UNFINISHED = "not finished"
@@ -77,7 +82,7 @@ def format_age(time: datetime) -> str:
     seconds = max(0.0, (datetime.now(UTC) - time).total_seconds())
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if count := int(seconds // size):
-            return f"{count} {unit}{'s' * (count > 1)}"
+            return format_count(count, unit)
     return "now"
 
 
@@ -111,6 +116,22 @@ def _confirm(question: str) -> None:
 
 
 # --- show
+
+
+def describe_resumption(name: str) -> str:
+    """Describe the mode and the model with which a session would resume here: `auto · workspace · openai:NAME`."""
+    session = Session.resume(name)
+    session.close()
+    try:
+        profile = choose_profile(None, session=session, project=load_trusted_project(Path.cwd())).profile
+    except GooseLikeError as error:
+        return f"its profile can't be loaded: {error}"
+    mode = f"{profile.approval} · {effective_sandbox(profile.sandbox, profile.approval)}"
+    try:
+        model = format_model_label(choose_models(profile)[0])
+    except CredentialError:
+        model = "no model yet"
+    return f"{mode} · {model}"
 
 
 def print_session(name: str) -> None:

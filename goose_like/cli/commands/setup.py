@@ -13,7 +13,8 @@ from goose_like.core.events import MessageCompleted, Status
 from goose_like.core.message import Message
 from goose_like.providers.base import Request
 from goose_like.providers.catalog import fetch_offers, format_window
-from goose_like.providers.registry import find_provider_class, list_provider_names, open_model
+from goose_like.providers.foreign_code import find_setup_error
+from goose_like.providers.registry import find_provider_class, list_working_providers, open_model
 from goose_like.terminal.escape import to_one_line
 from goose_like.terminal.interaction import has_person, open_lines
 from goose_like.terminal.picker import Choice, pick_alone
@@ -59,14 +60,13 @@ def run_setup() -> None:
 
 
 def _list_providers() -> list[str]:
-    return [name for name in list_provider_names() if name != "scripted"]
+    return [name for name, _ in list_working_providers() if name != "scripted"]
 
 
 def _find_setup_error(name: str) -> GooseLikeError | None:
     """Return the error about what a provider still needs, whichever model is chosen."""
-    return find_provider_class(name).find_setup_error(
-        ModelChoice(model="local" if name == "local" else f"{name}:model")
-    )
+    choice = ModelChoice(model="local" if name == "local" else f"{name}:model")
+    return find_setup_error(find_provider_class(name), choice)
 
 
 def _make_provider_choice(name: str) -> Choice[str]:

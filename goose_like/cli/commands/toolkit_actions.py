@@ -2,11 +2,15 @@
 
 import inspect
 import re
+import textwrap
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 from goose_like.agent.goose09 import load_toolkit
+from goose_like.agent.hook_runner import list_hook_points
+from goose_like.agent.present_toolkits import find_present_toolkits
+from goose_like.agent.toolkit import Toolkit
 from goose_like.agent.toolkit_hooks import toolkit_errors
 from goose_like.config.entry_points import (
     describe_unused_entry_point,
@@ -15,7 +19,9 @@ from goose_like.config.entry_points import (
     list_overridden_entry_points,
     list_unused_entry_points,
 )
+from goose_like.config.trust import load_trusted_project
 from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.core.notifier import Notifier
 from goose_like.providers.json_tool_calls import format_type
 from goose_like.sdk.lint import collect_tools, lint_toolkit
 from goose_like.terminal.report_table import print_table
@@ -34,6 +40,8 @@ def print_toolkits() -> None:
             description = f"broken: {error}"
         rows.append((name, description, point.package))
     print_table(("name", "description", "package"), rows, "")
+    if present := find_present_toolkits(Path.cwd(), load_trusted_project(Path.cwd()), Notifier()):
+        print(f"\nactive here without a line in the profile, as their files exist: {', '.join(present)}")
     if packages := list_other_packages():
         print(f"\nthe code of {', '.join(packages)} runs with your rights, outside the sandbox")
     unused = map(describe_unused_entry_point, list_unused_entry_points())
@@ -55,7 +63,11 @@ def print_toolkit(name: str) -> None:
     toolkit = load_toolkit(name)
     with toolkit_errors(name):
         tools, warnings = collect_tools(toolkit), list(lint_toolkit(toolkit))
-    print(inspect.getdoc(toolkit) or "")
+    print(_get_own_docstring(toolkit))
+    if prompt := _read_prompt(toolkit):
+        print(f"\nprompt:\n{textwrap.indent(prompt, '    ')}")
+    if hooks := list_hook_points(toolkit):
+        print(f"\nhooks: {', '.join(hooks)}")
     for tool in tools:
         print(f"\n{tool.name}: {tool.spec.description}")
         if tool.options.needs:
@@ -65,6 +77,21 @@ def print_toolkit(name: str) -> None:
             print(f"    {field} ({format_type(schema)}{required}) {schema.get('description', '')}".rstrip())
     if warnings:
         print("", *(f"warning: {warning}" for warning in warnings), sep="\n")
+
+
+def _get_own_docstring(kind: type[Toolkit]) -> str:
+    """Return the docstring of a class, not one that it inherits."""
+    return inspect.cleandoc(vars(kind).get("__doc__") or "")
+
+
+def _read_prompt(kind: type[Toolkit]) -> str:
+    """Return the section for the system prompt, or a hint if it needs a session."""
+    bare = object.__new__(kind)
+    bare.config = {}
+    try:
+        return kind.prompt(bare).strip()
+    except Exception:  # foreign code, which may use what a session sets
+        return "(made in a session)"
 
 
 def write_toolkit(name: str, parent: Path) -> Path:

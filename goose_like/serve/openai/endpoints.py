@@ -1,6 +1,5 @@
 """HTTP endpoints of the protocol: chat completions and models."""
 
-import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
@@ -14,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from goose_like.core.threads import run_in_thread
 from goose_like.serve.middleware import check_token, read_body
 from goose_like.serve.service import Service
 from goose_like.serve.settings import Settings
@@ -91,7 +91,7 @@ async def _complete_chat(request: Request) -> Response:
         resources.enter_context(request.state.slots.take(request.client.host if request.client else ""))
         body = await read_body(request, settings)
         prepare = partial(_prepare_answer, body, request.state.services, settings)
-        service, writer, turn = await asyncio.to_thread(prepare) if len(body) > _LARGE_BODY_BYTES else prepare()
+        service, writer, turn = await run_in_thread(prepare) if len(body) > _LARGE_BODY_BYTES else prepare()
         record.dialect = "openai"
         stream = stream_turn(turn, service.plain_profile, writer, service, record)
         if writer.is_stream:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.serve.body import parse_object
+from goose_like.serve.body import describe_wrong_field, parse_object
 
 _TAGS = ("system", "developer", "user", "assistant", "tool", "text", "image_url", "refusal")
 """Values that choose a type in a union. pydantic puts them into the path of an error."""
@@ -205,12 +205,11 @@ def check_tool_names(request: ChatRequest, reserved_names: Collection[str]) -> N
 
 
 def _describe_error(error: ValidationError) -> RequestError:
-    detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    detail = error.errors(include_url=False, include_context=False)[0]
     path = ""
     for index, key in enumerate(detail["loc"]):
         if isinstance(key, int):
             path += f"[{key}]"
         elif not (key in _TAGS and index and isinstance(detail["loc"][index - 1], int)):
             path += f".{key}" if path else key
-    text = "a required field is missing" if detail["type"] == "missing" else detail["msg"]
-    return RequestError(f"{path}: {text[:1].lower()}{text[1:]}", path)
+    return RequestError(f"{path}: {describe_wrong_field(detail)}", path)

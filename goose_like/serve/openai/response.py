@@ -15,11 +15,14 @@ from goose_like.core.events import (
     Asked,
     Compacted,
     Event,
+    FileChanged,
     Interjected,
     Logged,
     MessageCompleted,
     ModeRestricted,
     PlanUpdated,
+    PromptChanged,
+    PromptRecorded,
     PromptsSuggested,
     Reminded,
     Retrying,
@@ -115,7 +118,7 @@ class AnswerWriter:
             message["reasoning_details"] = [
                 {"type": "reasoning.encrypted", "format": STATE_FORMAT, "id": STATE_FORMAT, "index": 0, "data": state}
             ]
-        usage = _encode_usage(sum(self._turn.history.turn_usage.values(), Usage()))
+        usage = _encode_usage(self._turn.history.usage.turn_total)
         if not self.is_stream:
             return self._encode_object(message, reason, usage)
         if message:
@@ -149,6 +152,9 @@ class AnswerWriter:
                     self._add_progress(f"{self._tool_names.get(result.call_id, 'A tool')} failed")
             case Logged(text=text) | SubagentEvent(event=Logged(text=text)):
                 self._add_progress(text)
+            case FileChanged(diff=diff) | SubagentEvent(event=FileChanged(diff=diff)):
+                if diff:
+                    self._add_progress(diff)
             case Answered(question=question, answer=answer):
                 if not answer.is_allowed and question.kind != "text":
                     self._add_progress(f"Not allowed here: {question.subject}")
@@ -171,6 +177,8 @@ class AnswerWriter:
                 | Rewound()
                 | StateSaved()
                 | ModeRestricted()
+                | PromptRecorded()
+                | PromptChanged()
                 | RunFinished()
             ):
                 pass

@@ -8,7 +8,7 @@ from goose_like.config.profile import Profile
 from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel, Utf8Text
-from goose_like.serve.service import OPENBB_TOOLKIT
+from goose_like.serve.service import CLIENT_TOOLKIT
 
 
 class Choice(FrozenModel):
@@ -45,7 +45,7 @@ class AgentInfo(FrozenModel):
         Raises:
             ProfileError: a value is invalid; the error's path leads to the value.
         """
-        configs = ((index, each.config) for index, each in enumerate(profile.toolkits) if each.name == OPENBB_TOOLKIT)
+        configs = ((index, each.config) for index, each in enumerate(profile.toolkits) if each.name == CLIENT_TOOLKIT)
         index, config = next(configs, (0, {}))
         configured = {key: config[key] for key in ("name", "description", "image", "features") if key in config}
         description = f"Answers with goose_like's profile {profile.name!r}."
@@ -55,7 +55,7 @@ class AgentInfo(FrozenModel):
         except ValidationError as error:
             detail = error.errors()[-1]  # a feature may be a bool or an object; the last error is the object's
             path = tuple(key for key in detail["loc"] if key not in ("bool", "Feature"))
-            text = describe_field_error({**detail, "loc": path}, f"the config of {OPENBB_TOOLKIT!r}")
+            text = describe_field_error({**detail, "loc": path}, f"the config of {CLIENT_TOOLKIT!r}")
             raise ProfileError(text, ("toolkits", index, "config", *path)) from error
 
 

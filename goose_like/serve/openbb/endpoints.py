@@ -1,6 +1,5 @@
 """HTTP endpoints of the protocol: queries, feedback and discovery."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -12,9 +11,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from goose_like.config.profile import Profile
+from goose_like.core.threads import run_in_thread
 from goose_like.providers.registry import choose_models, format_model_label
 from goose_like.serve.middleware import RequestRecord, check_token, read_body
-from goose_like.serve.service import OPENBB_TOOLKIT, Service, describe_model_limits
+from goose_like.serve.service import CLIENT_TOOLKIT, Service, describe_model_limits
 from goose_like.serve.state import StateSigner
 from goose_like.serve.turn import EventStream, stream_turn
 
@@ -56,7 +56,7 @@ async def _answer_query(request: Request) -> Response:
         body = await read_body(request, settings)
         parse = partial(parse_query, body, settings.max_messages, service.tool_names)
         try:
-            query = await asyncio.to_thread(parse) if len(body) > _LARGE_BODY_BYTES else parse()
+            query = await run_in_thread(parse) if len(body) > _LARGE_BODY_BYTES else parse()
         except RequestError as error:
             return JSONResponse({"detail": error.errors}, 422)
         record.dialect = query.dialect
@@ -118,13 +118,13 @@ async def _stream_call(write: Callable[[], bytes], record: RequestRecord) -> Asy
 
 def _fetches_widgets(profile: Profile) -> bool:
     """Tell whether the profile lets the model fetch the data of widgets."""
-    names = next(choice.config.get("tools") for choice in profile.toolkits if choice.name == OPENBB_TOOLKIT)
+    names = next(choice.config.get("tools") for choice in profile.toolkits if choice.name == CLIENT_TOOLKIT)
     return names is None or WIDGET_DATA_FUNCTIONS[0] in names
 
 
 def _configure_profile(profile: Profile, query: Query) -> Profile:
     """Put the query into the config of the toolkit `openbb`."""
     toolkits = {choice.name: choice for choice in profile.toolkits}
-    choice = toolkits[OPENBB_TOOLKIT]
+    choice = toolkits[CLIENT_TOOLKIT]
     toolkits[choice.name] = choice.model_copy(update={"config": {**choice.config, "query": query}})
     return profile.model_copy(update={"toolkits": tuple(toolkits.values())})

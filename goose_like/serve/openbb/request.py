@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.serve.body import parse_object
+from goose_like.serve.body import describe_json_type, describe_wrong_field, parse_object
 
 from .client_tools import choose_aliases
 from .query import Dialect, Query, decode_json, to_text
@@ -45,8 +45,11 @@ def parse_query(body: bytes, max_messages: int = 2_000, reserved_names: Collecti
     """
     data = load_object(body)
     messages = data.get("messages")
-    if not (messages and isinstance(messages, list)):
+    if messages is None or messages == []:
         raise _build_error("too_short", "messages list cannot be empty", "messages")
+    if not isinstance(messages, list):
+        text = f"messages: expected a list, not {describe_json_type(messages)}"
+        raise _build_error("list_type", text, "messages")
     if len(messages) > max_messages:
         text = f"{len(messages)} messages are more than the maximum of {max_messages}"
         raise _build_error("too_long", text, "messages")
@@ -74,15 +77,18 @@ def _build_error(kind: str, text: str, *loc: str) -> RequestError:
 
 
 def _format_errors(error: ValidationError, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for detail in error.errors(include_url=False, include_context=False, include_input=False)[:_MAX_ERRORS]:
+    for detail in error.errors(include_url=False, include_context=False)[:_MAX_ERRORS]:
         loc = detail["loc"]
         if loc[0] == "messages":
             loc = (*loc[:2], *loc[3:])  # pydantic puts the role in the third place
         elif loc[0] == "widgets" and isinstance(body["widgets"], list):
             loc = (loc[0], *loc[2:])  # only `WidgetTiers` has tiers here
+        text = describe_wrong_field(detail)
         if detail["type"].startswith("union_tag"):
-            detail["msg"], loc = "a message's role is one of human, ai, tool", (*loc, "role")
-        yield {**detail, "loc": ("body", *loc)}
+            loc = (*loc, "role")
+            text = "a message's role is one of human, ai, tool"
+        place = ".".join(map(str, loc))
+        yield {"loc": ("body", *loc), "msg": f"{place}: {text}", "type": detail["type"]}
 
 
 # --- from the client's JSON to the fields of a query

@@ -12,11 +12,14 @@ from goose_like.core.events import (
     Asked,
     Compacted,
     Event,
+    FileChanged,
     Interjected,
     Logged,
     MessageCompleted,
     ModeRestricted,
     PlanUpdated,
+    PromptChanged,
+    PromptRecorded,
     PromptsSuggested,
     Reminded,
     Retrying,
@@ -177,6 +180,9 @@ class EventWriter:
                 self._last_status_letters = letters
             case Logged(text=text) | SubagentEvent(event=Logged(text=text)):
                 self._add_status(text)
+            case FileChanged(diff=diff) | SubagentEvent(event=FileChanged(diff=diff)):
+                if diff:
+                    self._add_status(diff)
             case ToolStarted(call=call):
                 self._flush_thinking()
                 self._tool_names[call.id] = call.name
@@ -212,6 +218,8 @@ class EventWriter:
                 | Rewound()
                 | StateSaved()
                 | ModeRestricted()
+                | PromptRecorded()
+                | PromptChanged()
                 | RunFinished()
             ):
                 pass

@@ -64,3 +64,10 @@ def is_public(address: Address) -> bool:
         return address in _INTERNET and address.is_global
     is_special = address.is_multicast or any(address in network for network in _SPECIAL)
     return address.is_global and not is_special
+
+
+def is_loopback(address: Address) -> bool:
+    """Check whether an address leads to this machine itself, also one inside an IPv6 address."""
+    within = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    address = within or address
+    return address.is_loopback or address.is_unspecified

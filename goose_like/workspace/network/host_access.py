@@ -1,6 +1,7 @@
 """Host access: the hosts that commands reach through the proxy, by the profile's list or by the person's answers."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -10,10 +11,7 @@ from goose_like.core.errors import DeniedError
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.processes.process import SpawnerClient
 
-from .address_filter import is_address, normalize_host
-
-WEB_SEARCH = "web search"
-"""The name of all web searches in questions and lists. It is no host, so a yes lets no command reach a host."""
+from .address_filter import Address, is_address, is_loopback, normalize_host
 
 
 def format_host(host: str, port: int) -> str:
@@ -37,15 +35,23 @@ class HostAccess:
         self.limits: set[asyncio.Timeout] = set()
         """The time limits that stand still during a question."""
 
-    def is_listed(self, host: str, *, exactly: bool = False) -> bool:
-        """Check whether the profile lists a host. With `exactly`, a pattern that matches every host does not count.
+    def is_listed(self, host: str) -> bool:
+        """Check whether the profile lists a host. Patterns that begin with `*` match no addresses."""
+        return self._matches(host, self._allowed)
 
-        Patterns that begin with `*` are for names, and match no addresses.
+    def is_listed_for(self, host: str, address: Address) -> bool:
+        """Check whether the profile lists a host that leads to an address of this machine or of its network.
+
+        A name of this machine must be listed in full. Other private addresses need a pattern that names a part of the
+        host. The port may be any pattern.
         """
-        patterns = [pattern for pattern in self._allowed if not (exactly and pattern.strip("*.:") == "")]
+        named = r"[^*?]+" if is_loopback(address) else r".*\w.*"
+        return self._matches(host, [pattern for pattern in self._allowed if re.fullmatch(named, _drop_port(pattern))])
+
+    def _matches(self, host: str, patterns: Iterable[str]) -> bool:
         if is_address(host):
             patterns = [pattern for pattern in patterns if pattern[:1] == host[:1]]
-        return host in patterns or any(fnmatchcase(host, pattern) for pattern in patterns)
+        return any(host == pattern or fnmatchcase(host, pattern) for pattern in patterns)
 
     def is_allowed(self, host: str) -> bool:
         """Check whether the profile lists a host, and neither a rule nor the mode says otherwise."""
@@ -122,3 +128,7 @@ class HostAccess:
         """Return the refusals since the last call."""
         refusals, self._refusals = list(self._refusals), {}
         return refusals
+
+
+def _drop_port(pattern: str) -> str:
+    return re.sub(r":[\d*?]+$", "", pattern)

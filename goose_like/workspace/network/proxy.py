@@ -136,7 +136,7 @@ class _Connection:
             await self._hosts.require(name, self._spawner)
             addresses = await resolve_host(host.strip("[]"), port)
             for address in addresses:
-                if not is_public(address) and not self._hosts.is_listed(name, exactly=True):
+                if not is_public(address) and not self._hosts.is_listed_for(name, address):
                     sentence = f"not allowed: {host} leads to {address}, which is not on the open internet; "
                     sentence += f"the person can allow it in the profile, as network: {{allow: [{name}]}}"
                     raise _Refusal(403, self._hosts.refuse(sentence))

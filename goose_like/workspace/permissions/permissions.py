@@ -1,8 +1,9 @@
 """Permissions: apply the policy and the person's rules, ask the person, and remember the answers."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,9 @@ from .shell_state import shell_state
 
 current_tool: ContextVar[str] = ContextVar("current_tool", default="")
 """The name of the running tool, if there are rules about tools."""
+
+is_in_question: ContextVar[bool] = ContextVar("is_in_question", default=False)
+"""True while a hook judges a question. Then nobody can be asked another one."""
 
 
 class Permissions:
@@ -76,6 +80,10 @@ class Permissions:
     def leave_sandbox(self) -> None:
         """Continue in mode `full`, which the person allowed because there is no sandbox here."""
         self._mode = "full"
+
+    def change_approval(self, approval: ApprovalMode) -> None:
+        """Continue with another approval, which may allow more. The sandbox stays."""
+        self._approval = approval
 
     def restrict(self, mode: SandboxMode, approval: ApprovalMode) -> None:
         """Narrow the modes at once. An open question is withdrawn, and its action is judged again."""
@@ -147,22 +155,41 @@ class Permissions:
         if granted and line is not None:
             from .prefixes import is_covered  # needed after an answer for the session
 
-            is_granted_here = is_covered(line, granted)
+            is_granted_here = is_covered(line, granted, self._root)
         else:
             is_granted_here = _get_scope(kind, subject) in granted
         return is_granted_here or (self._parent is not None and self._parent.is_granted(kind, subject, line, state))
 
     async def require(
-        self, kind: PermissionKind, subject: str, text: str, detail: Callable[[], str] = str, line: str | None = None
+        self,
+        kind: PermissionKind,
+        subject: str,
+        text: str,
+        detail: Callable[[], str] = str,
+        line: str | None = None,
+        *,
+        is_at_root: bool = False,
+        has_prefix: bool = True,
+        doubt: str = "",
     ) -> bool:
-        """Return once the action is allowed; see `Workspace.require_permission`. `line` is a command's line."""
-        async with self._question_lock:
+        """Return once the action is allowed; see `Workspace.require_permission`.
+
+        `line` is a command's line, `is_at_root` that the command starts in the root of the workspace. Without
+        `has_prefix`, no answer for the session is offered. With a `doubt`, none is offered, and earlier ones do not
+        count.
+        """
+        # A hook that judges a question may run commands while that question holds the lock.
+        lock = nullcontext() if is_in_question.get() else self._question_lock
+        async with lock:
             mode = self.mode
             while True:
                 decision = self.decide(kind)
                 verdict, reason = self.judge(kind, subject, line)
                 if verdict == "deny":
                     raise DeniedError(format_refusal(kind, text, "rule", reason))
+                if doubt:
+                    reason = "; ".join(filter(None, (doubt, reason if verdict == "ask" else "")))
+                    verdict = "ask"
                 if decision == "refuse" or (verdict == "ask" and self.approval == "plan"):
                     raise DeniedError(format_refusal(kind, text, "profile"))
                 if mode != self.mode:
@@ -170,15 +197,16 @@ class Permissions:
                 if verdict != "ask" and decision == "allow":
                     return False
                 state = "" if line is None else shell_state.get()()
-                if verdict == "allow" and not state:
+                if not state and (verdict == "allow" or self._is_spared(kind, line, verdict, is_at_root)):
                     return False
                 # An answer holds only for the state of the shell that its question showed.
                 approval = StoredApproval(kind=kind, subject=f"{subject}\n{state}" if state else subject)
-                if self.is_granted(kind, subject, line, state) or approval in load_folder_trust(self._root).approvals:
+                is_granted = not doubt and self.is_granted(kind, subject, line, state)
+                if is_granted or approval in load_folder_trust(self._root).approvals:
                     return True
                 why = f"asked about because {reason}" if verdict == "ask" else ""
                 shown = "\n".join(filter(None, (why, state, detail())))
-                prefix = self._describe_prefix(kind, subject, line)
+                prefix = self._describe_prefix(kind, subject, line) if has_prefix and not doubt else ""
                 question = Question(kind=kind, subject=subject, text=text, detail=shown, prefix=prefix)
                 if answer := await self._ask(question):
                     break
@@ -191,8 +219,29 @@ class Permissions:
                 store_approval(self._root, approval)
             return True
 
+    def _is_spared(self, kind: PermissionKind, line: str | None, verdict: Verdict | None, is_at_root: bool) -> bool:
+        """Check that no rule decides about a command, that it only reads, and that the state of its shell is known."""
+        is_unknown = line is None or kind != "command" or shell_state.get() is str
+        return verdict is None and not is_unknown and self.only_reads(line or "", is_at_root=is_at_root)
+
+    def only_reads(self, line: str, *, is_at_root: bool) -> bool:
+        """Check that a command in an unchanged shell needs no question in mode `ask`. Without a sandbox each needs one.
+
+        `is_at_root`: the command starts in the root of the workspace.
+        """
+        folders = os.environ.get("PATH", "").split(os.pathsep)
+        chooses_programs_by_cd = not all(map(os.path.isabs, folders))
+        if self.mode == "full" or chooses_programs_by_cd:
+            return False
+        from .prefixes import only_reads  # only mode `ask` needs the parser for each command
+
+        has_git_files = (self._root / "HEAD").exists()  # a repository without a working tree, as a project brings it
+        return only_reads(line, is_at_root=is_at_root and not has_git_files)
+
     async def _ask(self, question: Question) -> Answer | None:
         """Ask the person. Return None if the modes were narrowed meanwhile."""
+        if is_in_question.get():
+            return Answer()
         top = self
         while top._parent:
             top = top._parent
@@ -212,7 +261,7 @@ class Permissions:
         if line is not None and kind not in ("sandbox", "deletion"):
             from .prefixes import list_prefixes  # a person reads the question meanwhile
 
-            return ", ".join(list_prefixes(line))
+            return ", ".join(list_prefixes(line, self._root))
         host = subject if " " in subject else "this host"
         return {"change": "this file", "outside": "this file", "domain": host, "tool": "this tool"}.get(kind, "")
 

@@ -47,7 +47,7 @@ _POLICY: dict[PermissionKind, tuple[Decision, Decision, Decision, Decision]] = {
 """The decisions of approval mode `auto`: for each kind, one for each of `MODES`."""
 
 _ADVICE: dict[PermissionKind, str] = {
-    "command": "find out what is wrong with it, or do without it and say so",
+    "command": "do without it, and say so in your answer",
     "change": "leave the file as it is, and say in your answer what you would change",
     "deletion": "keep these files, delete less at once, or tell the person what to delete by hand",
     "network": "work without the network (look for installed packages and local copies), or say what you need it for",
@@ -86,7 +86,9 @@ def effective_sandbox(sandbox: SandboxMode, approval: ApprovalMode) -> SandboxMo
 def describe_rules(sandbox: SandboxMode, approval: ApprovalMode) -> str:
     """Describe the rules in one line for the system prompt, without the folder's name."""
     sandbox = effective_sandbox(sandbox, approval)
-    asked = " The person is asked before each command and each change of a file." if approval == "ask" else ""
+    asked = ""
+    if approval == "ask":
+        asked = " The person is asked before each change of a file, and each command that does more than read."
     if sandbox == "full":
         return f"Commands run without a sandbox, with the rights of the person who started you.{asked}"
     where = "You may write in this folder and in /tmp (private to you); everything else is read-only"
@@ -125,7 +127,12 @@ def describe_risk(sandbox: SandboxMode, approval: ApprovalMode) -> str:
 
 def format_refusal(kind: PermissionKind, text: str, by: str, reason: str = "") -> str:
     """Format the error for the model: the refused action, who refused it and why, and what to do instead."""
-    who = {"person": "the person said no", "profile": "this session forbids it", "rule": "a rule forbids it"}
+    who = {
+        "person": "the person said no",
+        "profile": "this session forbids it",
+        "rule": "a rule forbids it",
+        "hook": "a hook forbids it",
+    }
     parts = (who.get(by, "nobody is there to allow it"), reason)
     return f"not allowed: {text}: {': '.join(filter(None, parts))}; {_ADVICE[kind]}"
 

@@ -1,11 +1,15 @@
-"""Prefixes of commands: what an answer for the session covers.
+"""Prefixes of commands: what an answer for the session covers, and which commands only read.
 
-A prefix covers a later command that begins with its words and has no further option which might write, run or delete.
+A prefix covers a later command that begins with its words, and has no further option which might write, run or delete,
+and no operand by which it takes code or settings from elsewhere. A prefix that ends with the address of a host covers
+all pages of this host.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from .rules import is_plain, list_essential
 from .shell_syntax import SimpleCommand, parse_line
@@ -50,7 +54,7 @@ _HARMLESS_OPTIONS = {
     r"sort": r"-[bdfghinruMRVcCmsz]+|-[kt][\w.,:;]*|--(reverse|unique|numeric-sort|key|field-separator|ignore-case)",
     r"rg": r"-[acegilnopstuvwxFHLNPSUABCT\d]+|--(glob|type|files|hidden|no-ignore|count|fixed-strings|ignore-case)",
     r"tree": r"-[adfhsACFILPD]+",
-    r"curl": r"-[sSfLiIv46]+|-m|--(show-error|fail|location|head|include|max-time|connect-timeout|compressed)",
+    r"curl": r"-[sSfiIv46]+|--(show-error|fail|head|include|compressed)",
     r"mkdir|touch": r"-[pmc]+",
     r"git (status|log|show|diff|blame|shortlog|rev-parse|rev-list|ls-files|ls-tree|describe|merge-base|show-ref)": (
         r"-[a-zA-Z].*|--(oneline|stat|graph|all|decorate|patch|name-only|name-status|cached|staged|since|until|after"
@@ -65,36 +69,105 @@ _HARMLESS_OPTIONS = {
 }
 """Options by command that write, run and delete nothing, and do not lead elsewhere."""
 
+_SEARCHERS = re.compile(
+    "(find|sort|rg|tree"
+    "|git (status|log|show|diff|blame|shortlog|rev-parse|rev-list|ls-files|ls-tree|describe|merge-base|show-ref))"
+    "( .*)?"
+)
+"""Commands that only read with their harmless options. Their operands are files and names, whatever these are."""
 
-def list_prefixes(line: str) -> list[str]:
-    """List the prefixes that would cover a line and others like it; empty if that would cover any code."""
+_GIT_LISTS = re.compile(
+    "git (branch( -(a|r|v|vv|-all|-remotes|-verbose|-list|-show-current))*|remote( -v)?|stash list|tag( (-l|--list))?)"
+)
+"""Commands of git that only list names."""
+
+_URL_PROGRAMS = re.compile("curl|wget|https?|xh")
+"""Programs that reach the hosts of their operands. A prefix holds the address of one host."""
+
+_WITHOUT_OPERANDS = re.compile(
+    r"(pip[\d.]*|uv|pipx|npm|pnpm|yarn|bun|deno|poetry|pdm|conda|cargo|go|gem|bundle|brew|apt|apt-get|dnf|composer|docker"
+    r"|podman|helm) (\w+ )?(install|i|ci|add|get|run|exec|x|dlx|create|init|update|upgrade|pull|build)( .*)?"
+    r"|(npx|pnpx|bunx|uvx|make|just|rake|task|gradle|mvn|ant|ninja|bazel|tox|nox|invoke|inv|ping|host|dig|nslookup|nc|ncat|telnet|ftp|sftp|scp"
+    r"|rsync|aria2c|lynx|w3m|openssl)( .*)?"
+    r"|git (push|pull|fetch|clone|ls-remote)|git (clone|remote|submodule) .*"
+)
+"""Commands whose operands name what runs (targets, packages, images) or hosts. A prefix holds all of them."""
+
+_LEADS_ELSEWHERE = re.compile(r".*[=@{]|.*:/|~|(.*/)?(\.\.(/|\Z)|\.[*?\[])", re.DOTALL)
+"""Operands such as `A=x`, `@file`, URLs and paths outside: by them a program takes code or settings from elsewhere."""
+
+_ORIGIN = re.compile(r"https?://[\w.-]+(:\d+)?(?=/|\Z)", re.ASCII)
+
+_NO_OUTPUT = re.compile(r"(?<!\S)(\d?>|&>)\s?/dev/null(?=[\s;|)]|\Z)|(?<!\S)2>&1(?=[\s;|)]|\Z)")
+
+
+def list_prefixes(line: str, root: Path | None = None) -> list[str]:
+    """List the prefixes that would cover a line and others like it; empty if that would cover any code.
+
+    Paths below `root` do not lead elsewhere.
+    """
     commands = parse_line(line)
-    prefixes = list(dict.fromkeys(map(_make_prefix, list_essential(commands))))
+    prefixes = list(dict.fromkeys(_make_prefix(command, root) for command in list_essential(commands)))
     if not all(map(is_plain, commands)) or not all(prefixes) or len(", ".join(prefixes)) > MAX_PREFIX_CHARS:
         return []
     return prefixes
 
 
-def is_covered(line: str, prefixes: Sequence[str]) -> bool:
-    """Check whether prefixes together cover a line."""
+def is_covered(line: str, prefixes: Sequence[str], root: Path | None = None) -> bool:
+    """Check whether prefixes together cover a line. Paths below `root` do not lead elsewhere."""
     commands = parse_line(line)
     needed = list_essential(commands)
     return all(map(is_plain, commands)) and all(
-        any(_covers(prefix.split(), command) for prefix in prefixes) for command in needed
+        any(_covers(prefix.split(), command, root) for prefix in prefixes) for command in needed
     )
 
 
-def _covers(prefix: Sequence[str], command: SimpleCommand) -> bool:
+def only_reads(line: str, *, is_at_root: bool) -> bool:
+    """Check that each command of a line is known to only read, whatever the files hold.
+
+    Git runs programs that the settings of a repository name. Commands change those only after a question, but a
+    project may come with a repository in a subfolder, so git counts only in the root of the workspace.
+    """
+    if re.search("[<>]", _NO_OUTPUT.sub(" ", line)):
+        return False
+    commands = parse_line(line)
+    stays = is_at_root and all(command.words[0] != "cd" for command in commands)
+    return bool(commands) and all(_only_reads(command, may_use_git=stays) for command in commands)
+
+
+def _only_reads(command: SimpleCommand, *, may_use_git: bool) -> bool:
+    words = [word for word in command.words if word is not None]
+    names = words[:2] if words[:1] == ["git"] else words[:1]
+    has_quoted_name = any(" " in name for name in names)  # `'git status'` is one name
+    if len(words) < len(command.words) or command.variables or has_quoted_name:
+        return False
+    if words[0] == "git" and not may_use_git:
+        return False
+    if words[0] == "cd":
+        return len(words) <= 2
+    if _READERS.fullmatch(words[0]) or _GIT_LISTS.fullmatch(" ".join(words)):
+        return True
+    prefix = words[: 2 if words[0] == "git" else 1]
+    return _SEARCHERS.fullmatch(" ".join(prefix)) is not None and _covers(prefix, command, None)
+
+
+def _covers(prefix: Sequence[str], command: SimpleCommand, root: Path | None) -> bool:
     """Check that a command begins with a prefix, and that the rest has only operands and harmless options."""
+    if _URL_PROGRAMS.fullmatch(prefix[0]):
+        return _reaches_only(prefix, command)
     if command.words[: len(prefix)] != tuple(prefix):
         return False
     if _READERS.fullmatch(prefix[0]):
         return True
     start = " ".join(prefix)
-    patterns = [known for name, known in _HARMLESS_OPTIONS.items() if re.match(rf"(?:{name})(?: |\Z)", start)]
-    harmless = re.compile("|".join([*patterns, *([] if _is_deep(prefix) else [_EVERYWHERE])]) or r"(?!)")
+    only_reads = _SEARCHERS.fullmatch(start) is not None
     rest = command.words[len(prefix) :]
-    for before, word in pairwise((None, *(rest[: rest.index("--")] if "--" in rest else rest))):
+    if only_reads and "--" in rest:
+        rest = rest[: rest.index("--")]  # other programs pass what follows on to a script
+    if not only_reads and any(_leads_elsewhere(start, word, root) for word in rest):
+        return False
+    harmless = _find_harmless_options(prefix)
+    for before, word in pairwise((None, *rest)):
         if prefix[0] == "find" and before and word and re.fullmatch("-i?(name|path)", before) and word.strip("*"):
             continue  # a pattern, usually in quotes
         # The shell may turn a pattern into an option. For git push, `+main` forces and `:main` deletes a branch.
@@ -104,17 +177,58 @@ def _covers(prefix: Sequence[str], command: SimpleCommand) -> bool:
     return True
 
 
+def _find_harmless_options(prefix: Sequence[str]) -> re.Pattern[str]:
+    start = " ".join(prefix)
+    patterns = [known for name, known in _HARMLESS_OPTIONS.items() if re.match(rf"(?:{name})(?: |\Z)", start)]
+    if not _is_deep(prefix):
+        patterns.append(_EVERYWHERE)
+    return re.compile("|".join(patterns) or r"(?!)")
+
+
+def _reaches_only(prefix: Sequence[str], command: SimpleCommand) -> bool:
+    """Check that a program gets harmless options, and pages of one host only: the one in its prefix."""
+    if len(prefix) != 2 or command.words[0] != prefix[0]:
+        return False
+    harmless = _find_harmless_options(prefix)
+    for word in command.words[1:]:
+        if word is None:
+            return False
+        origin = _ORIGIN.match(word)
+        is_page = origin is not None and f"{origin[0]}/" == prefix[1]
+        if not is_page and not harmless.fullmatch(word):
+            return False
+    return True
+
+
+def _leads_elsewhere(start: str, word: str | None, root: Path | None) -> bool:
+    """Check whether a word after the start of a command may bring code or settings from elsewhere."""
+    if word is None or word.startswith("-"):
+        return False  # options are judged by their names
+    if _WITHOUT_OPERANDS.fullmatch(start) or _LEADS_ELSEWHERE.match(word):
+        return True
+    if start.startswith("git ") and ":" in word:  # a host, or another branch
+        return True
+    is_inside = root is not None and Path(os.path.normpath(word)).is_relative_to(root)
+    return word.startswith("/") and not is_inside
+
+
 def _is_deep(words: Sequence[str]) -> bool:
     return any(_WITH_TWO_SUBCOMMANDS.fullmatch(" ".join(words[:count])) for count in (1, 2))
 
 
-def _make_prefix(command: SimpleCommand) -> str:
+def _make_prefix(command: SimpleCommand, root: Path | None) -> str:
     """Return the shortest prefix that covers a command, and nothing for programs that run any code."""
     words = [_get_plain_word(word) for word in command.words]
+    if _URL_PROGRAMS.fullmatch(words[0]):
+        return _make_host_prefix(words[0], command)
     count = _count_words(words)
     if not count or any(_UNCOVERED.fullmatch(" ".join(words[:size])) for size in (1, 2)):
         return ""
-    while count < len(words) and not _covers(words[:count], command):
+    if words[0] == "env" and words[1:]:
+        return ""  # it leads to another folder, else it is no command of its own
+    if words[0] in ("cd", "pushd") and any(_leads_elsewhere("cd", word, root) for word in words[1:]):
+        return ""  # whatever else is allowed would run in that folder too
+    while count < len(words) and not _covers(words[:count], command, root):
         if count > MAX_PREFIX_CHARS:  # too long to be offered; going on takes quadratic time
             return ""
         count += 1
@@ -122,7 +236,17 @@ def _make_prefix(command: SimpleCommand) -> str:
         count += is_option and count < len(words)  # the next word may be its value
     chosen = words[:count]
     is_whole = all(chosen) and not re.match("[a-z]+:", chosen[0])
-    return " ".join(chosen) if is_whole and _covers(chosen, command) else ""
+    return " ".join(chosen) if is_whole and _covers(chosen, command, root) else ""
+
+
+def _make_host_prefix(program: str, command: SimpleCommand) -> str:
+    """Return the program and the address of the one host that a command reaches; empty if there are others."""
+    origins = [_ORIGIN.match(word or "") for word in command.words]
+    for origin in filter(None, origins):
+        prefix = (program, f"{origin[0]}/")
+        if _reaches_only(prefix, command):
+            return " ".join(prefix)
+    return ""
 
 
 def _count_words(words: Sequence[str]) -> int:

@@ -28,6 +28,9 @@ _HARMLESS_VARIABLE = re.compile(
 _TRANSPARENT = re.compile("env|time|timeout|nice|ionice|taskset|stdbuf|nohup|setsid|command|builtin|exec|unbuffer")
 """Programs that only start their arguments, which `parse_line` lists too."""
 
+_OTHER_FOLDER = re.compile(r"-\w*C|--c")
+"""Options by which `env` starts its arguments in another folder."""
+
 _HARMLESS = re.compile(r":|true|false|pwd|echo|printf|test")
 """Commands of the shell that need no rule to be allowed, if they write no file and have no option `-v`."""
 
@@ -231,6 +234,8 @@ def _find_allowing(commands: Sequence[SimpleCommand], rules: Sequence[Permission
 def is_plain(command: SimpleCommand) -> bool:
     """Check that a command runs what it names, and writes no file by a redirect."""
     written = {*command.overwrites, *command.appends} - {"/dev/null"}
+    if command.name in ("make", "gmake") and command.variables:
+        return False  # make runs the commands in their values
     return command.words[0] is not None and not written and all(map(_HARMLESS_VARIABLE.fullmatch, command.variables))
 
 
@@ -240,9 +245,11 @@ def list_essential(commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
     for command in commands:
         first, *rest = command.words
         is_script = first in ("sh", "bash") and len(rest) == 2 and rest[0] in ("-c", "-lc")
-        is_starter = bool(first and rest and _TRANSPARENT.fullmatch(first)) or is_script
+        leaves_folder = first == "env" and any(word is None or _OTHER_FOLDER.match(word) for word in rest)
+        is_wrapper = bool(first and rest and _TRANSPARENT.fullmatch(first)) and not leaves_folder
+        is_starter = is_wrapper or is_script
         has_option = any(word is None or word.startswith("-v") for word in (rest[:1] if first == "printf" else rest))
         is_harmless = first and _HARMLESS.fullmatch(first) and not (first in ("printf", "test") and has_option)
-        if not is_harmless and not is_starter:
+        if not is_harmless and not is_starter and not command.is_started:
             essential.append(command)
     return essential or list(commands)

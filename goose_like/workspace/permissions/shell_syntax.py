@@ -4,7 +4,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from getopt import GetoptError, getopt, gnu_getopt
 from itertools import pairwise, takewhile
@@ -40,6 +40,12 @@ class SimpleCommand:
     appends: Words = ()
     """Targets of redirects that extend a file."""
 
+    input: str | None = field(default=None, compare=False)
+    """The text of a here-document or here-string, if the line tells it."""
+
+    is_started: bool = False
+    """A package runner such as `npx` starts the command, so a rule that allows the whole allows it too."""
+
     @property
     def name(self) -> str:
         """The program without its folder, such as `git` for `/usr/bin/git`; empty if it is not known."""
@@ -74,6 +80,15 @@ def split_git_options(words: Words) -> tuple[Words, Words]:
     while count < len(words) and (words[count] or "").startswith("-"):
         count += 2 if words[count] in _GIT_OPTIONS_WITH_VALUE else 1
     return words[:count], words[count:]
+
+
+def find_entered_folder(command: SimpleCommand) -> str | None:
+    """Return the folder in which `env -C` or `sudo -D` starts another command; None without that option."""
+    short = {"env": "-C", "sudo": "-D"}.get(command.name)
+    if short is None:
+        return None
+    options, _ = _split_options(command.name, command.words[1:])
+    return options.get(short, options.get("--chdir"))
 
 
 # --- from text to commands
@@ -195,6 +210,7 @@ class _Reader:
         )
         variables: list[str] = []
         written: dict[bool, list[str | None]] = {False: [], True: []}
+        given: str | None = None
         end = -1
         stack = parts[::-1]
         while stack:
@@ -210,8 +226,11 @@ class _Reader:
                         written[bool(operators & {">>", "&>>"})].append(self._read_word(destinations[0]))
                     stack += reversed(destinations[1:])  # words may follow a redirect
                 case "heredoc_redirect":
+                    given = next((self.get_text(one) for one in part.children if one.type == "heredoc_body"), None)
                     stack += [*part.children_by_field_name("argument")[::-1], *part.children_by_field_name("redirect")]
-                case "herestring_redirect" | "comment":
+                case "herestring_redirect":
+                    given = self._read_word(part.named_children[-1])
+                case "comment":
                     pass
                 case _:
                     word = self._read_word(part.named_children[0] if part.type == "command_name" else part)
@@ -220,7 +239,8 @@ class _Reader:
                         word = None if word is None or before is None else before + word
                     words.append(word)
                     end = part.end_byte
-        return SimpleCommand(tuple(words) or (":",), tuple(variables), tuple(written[False]), tuple(written[True]))
+        overwrites, appends = tuple(written[False]), tuple(written[True])
+        return SimpleCommand(tuple(words) or (":",), tuple(variables), overwrites, appends, given)
 
     def _read_word(self, node: Node) -> str | None:
         """Return a word without quotes and escapes, or None if it holds an expansion."""
@@ -251,7 +271,11 @@ _SHELLS = dict.fromkeys(
 )
 _WRAPPERS = {
     "env": ("i0vu:C:S:", "ignore-environment null debug unset= chdir= split-string=", 0),
-    "sudo": ("AbBEeHiKklnNPSsVvu:g:p:C:T:R:D:r:t:h:U:", "login shell preserve-env non-interactive user= group=", 0),
+    "sudo": (
+        "AbBEeHiKklnNPSsVvu:g:p:C:T:R:D:r:t:h:U:",
+        "login shell preserve-env non-interactive user= group= chdir=",
+        0,
+    ),
     "doas": ("nLsu:C:", "", 0),
     "xargs": ("0oprtxia:E:I:d:L:n:P:s:", "null no-run-if-empty verbose replace arg-file= max-args= max-procs=", 0),
     "time": ("pv", "portability verbose", 0),
@@ -268,6 +292,22 @@ _WRAPPERS = {
     **dict.fromkeys(("nohup", "builtin", "unbuffer", "busybox", "chronic", "unshare"), ("", "", 0)),
 }
 """Programs that run their arguments: short and long options as for `getopt`, and the number of operands before."""
+
+_RUNNERS = re.compile(
+    r"npx|pnpx|bunx|uvx|(uv|poetry|pipenv|pdm|hatch|rye|conda|mamba|micromamba|pixi|yarn) run|uv tool run|pipx run"
+    r"|(npm|pnpm|yarn|bundle|mise|rbenv|pyenv|asdf|opam|direnv|fnm) exec|(npm|bun|yarn|mise) x|(pnpm|yarn) dlx"
+    r"|(dotenv|dotenvx|op|doppler|volta|devbox) run|xvfb-run|fakeroot"
+)
+"""Package runners and the like: programs and subcommands after which the name of another program follows."""
+
+_MAX_STARTED = 8
+"""Words of a runner's line that may be the program which it starts, at most."""
+
+_RUNNER_FLAGS = re.compile(
+    r"-[yqv]|--(yes|quiet|verbose|frozen|locked|offline|isolated|no-(sync|install|project|dev|capture-output|cache)"
+    r"|all-extras|all-packages|refresh|exact|active|live-stream|if-present|silent)"
+)
+"""Options of package runners that have no value."""
 
 _OPTIONS = {
     **_WRAPPERS,
@@ -305,8 +345,10 @@ def _expand(command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
                 yield from _parse(words[0] if words and words[0] != "{}" else None, depth + 1)
             elif "--version" not in options and ("-s" in options or _is_input(words[:1])):
                 yield UNKNOWN
+                yield from _parse(command.input or "", depth + 1)
         case "source" | "." if _is_input(words[:1]):
             yield UNKNOWN
+            yield from _parse(command.input or "", depth + 1)
         case "su" | "script" as name:
             options, _ = _split_options(name, words)
             yield from _parse(options.get("-c", options.get("--command")), depth + 1)
@@ -326,14 +368,28 @@ def _expand(command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
             yield UNKNOWN
         case "mapfile" | "readarray" | "compgen" if any(word is None or word[:2] in ("-C", "-W") for word in words):
             yield UNKNOWN
-        case "coproc" | "parallel":
+        case "coproc":
             yield UNKNOWN
+            if "{" in words[:2]:
+                words = words[words.index("{") + 1 :]
+            if words:
+                yield from _expand(SimpleCommand(words), depth + 1)
+        case "parallel":
+            yield UNKNOWN
+        case _ if started := list(_find_started(command)):
+            # Runners within runners must not take exponential time.
+            inner_depth = depth + 1 if len(started) == 1 else depth + _MAX_DEPTH // 4
+            for inner_words in started[:_MAX_STARTED]:
+                yield from _expand(SimpleCommand(inner_words, command.variables, is_started=True), inner_depth)
+            if len(started) > _MAX_STARTED:
+                yield UNKNOWN
         case name if name in _WRAPPERS:
             inner_words = _unwrap(name, words)
             assigned = tuple(takewhile(lambda word: word and re.match(r"\w+=", word), inner_words))
             if inner_words := inner_words[len(assigned) :]:
                 variables = (str(word).partition("=")[0] for word in assigned)
-                yield from _expand(SimpleCommand(inner_words, (*command.variables, *variables)), depth + 1)
+                inner = SimpleCommand(inner_words, (*command.variables, *variables), input=command.input)
+                yield from _expand(inner, depth + 1)
 
 
 def _split_options(name: str, words: Words) -> tuple[dict[str, str], Words]:
@@ -353,6 +409,32 @@ def _split_options(name: str, words: Words) -> tuple[dict[str, str], Words]:
 def _is_input(words: Words) -> bool:
     """Check whether a shell reads its lines from elsewhere than from the file that these words name."""
     return not words or words[0] is None or _INPUT.match(words[0]) is not None
+
+
+def _find_started(command: SimpleCommand) -> Iterator[Words]:
+    """Yield what a package runner may start: a word behind an option can be its value, or the name of the program."""
+    names = [command.name, *map(str, command.words[1:3])]
+    known = [count for count in (1, 2, 3) if _RUNNERS.fullmatch(" ".join(names[:count]))]
+    if not known:
+        return
+    words = command.words[known[-1] :]
+    may_be_value = command.name == "direnv"  # a folder comes before the program
+    for index, word in enumerate(words):
+        if word is None:
+            yield (None,)
+            return
+        if word == "--":
+            may_be_value = False
+        elif word.startswith("--call="):
+            yield "sh", "-c", word.partition("=")[2]
+        elif word.startswith("-"):
+            may_be_value = "=" not in word and not _RUNNER_FLAGS.fullmatch(word)
+        else:
+            # A word with spaces names no program: some runners give it to a shell, as does `npx -c`.
+            yield ("sh", "-c", word) if re.search(r"\s", word) else words[index:]
+            if not may_be_value:
+                return
+            may_be_value = False
 
 
 def _split_exec(words: Words) -> Iterator[Words]:

@@ -70,8 +70,11 @@ class SpawnerPool:
         """End all spawners and their processes."""
         if self._timer:
             self._timer.cancel()
-        tasks, self._tasks = [*self._others, *self._tasks.values()], {}
+        tasks = [*self._others, *self._tasks.values()]
+        self._tasks = {}
         self._others = []
         for task in tasks:
-            with suppress(GooseLikeError, OSError):
-                await (await task).close()
+            task.cancel()  # nobody needs a spawner that is still starting, and its start may never end
+        for client in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(client, SpawnerClient):
+                await client.close()

@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.threads import run_in_thread
 
 from . import spawner
 
@@ -160,7 +161,8 @@ ServeListener = Callable[[socket.socket, "SpawnerClient"], Coroutine[None, None,
 class SpawnerClient:
     """A running `spawner.py` behind the command line `sandbox`, if any. All commands get the `variables`.
 
-    The words of `confinement` are those of `spawner.confine`.
+    The words of `confinement` are those of `spawner.confine`. `user_namespace` is a descriptor
+    that the line of the sandbox names; it is closed here.
     """
 
     def __init__(
@@ -168,6 +170,7 @@ class SpawnerClient:
         sandbox: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
         confinement: Sequence[str] = (),
+        user_namespace: int | None = None,
     ) -> None:
         self._is_process_1 = "--as-pid-1" in sandbox
         self._variables = dict(variables or {})
@@ -184,17 +187,24 @@ class SpawnerClient:
         self._server: asyncio.Task[None] | None = None
         kind = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, kind)
-        with theirs:
-            self._process = subprocess.Popen(
-                [*sandbox, sys.executable, "-I", "-S", spawner.__file__, str(theirs.fileno()), *confinement],
-                pass_fds=[theirs.fileno()],
-                env={},  # other processes can read it in /proc
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                start_new_session=True,  # goose_like handles Ctrl-C in the terminal
-            )
+        passed = [theirs.fileno()]
+        if user_namespace is not None:
+            passed.append(user_namespace)
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    [*sandbox, sys.executable, "-I", "-S", spawner.__file__, str(theirs.fileno()), *confinement],
+                    pass_fds=passed,
+                    env={},  # other processes can read it in /proc
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,  # goose_like handles Ctrl-C in the terminal
+                )
+        finally:
+            if user_namespace is not None:
+                os.close(user_namespace)
         self._socket.setblocking(False)
         self.is_alive = True
         asyncio.get_running_loop().add_reader(self._socket, self._receive)
@@ -288,7 +298,7 @@ class SpawnerClient:
         """End the spawner and everything that it started."""
         self.disconnect("the session is over")
         try:
-            await asyncio.to_thread(self._process.wait, 5)
+            await run_in_thread(self._process.wait, 5)
         except subprocess.TimeoutExpired:
             self._process.kill()
 

@@ -22,6 +22,7 @@ daemon that left the session and lost its parents ends with its command. A daemo
 when the socket closes.
 """
 
+import binascii
 import ctypes
 import os
 import resource
@@ -30,6 +31,7 @@ import signal
 import socket
 import struct
 import sys
+import zlib
 from contextlib import suppress
 
 _MARK = b"GOOSE_LIKE_COMMAND"
@@ -42,7 +44,8 @@ _CREATE_RULESET, _RESTRICT_SELF, _ABSTRACT_SOCKETS = 444, 446, 1  # landlock(7)
 _OPEN_TREE, _MOVE_MOUNT, _HERE = 428, 429, -100  # on every machine; AT_FDCWD
 _CLONE, _NO_FOLLOW, _FROM_DESCRIPTOR, _NEW_MOUNTS = 1, 0x100, 4, 0x20000  # their flags, and one of unshare(2)
 _SETPCAP, _SYS_ADMIN, _CAPABILITY_VERSION = 8, 21, 0x20080522  # capabilities(7), capset(2)
-_DROP_BOUND, _AMBIENT, _CLEAR_AMBIENT = 24, 47, 4  # prctl(2)
+_FILE_CAPABILITIES = 0b1011  # the bits of those in `file_owners.CAPABILITIES`, which commands of root may have
+_DROP_BOUND = 24  # prctl(2)
 _PAUSE_MS = 100  # the kernel does not limit the processes of root, so the spawner counts them
 SPARE_PROCESSES = 16  # the spawner may have more than its commands, so that a new command can end old ones
 _OTHER_ENTRIES = 100  # names in /proc that are no processes, at most
@@ -169,7 +172,7 @@ def confine(words: list[str]) -> None:
 
     link=PATH               a link to hooks/NAME over the settings file PATH of a repository
     limit=RESOURCE:VALUE    a limit of setrlimit(2), unless a lower one holds already
-    filter=HEX              a program for seccomp(2), which must come last: it denies some of the other steps
+    filter=BASE64           a compressed program for seccomp(2), which must come last: it denies some of the other steps
 
     With any word, the session keyring is a new one, abstract sockets of other programs are out of reach (from Linux
     6.12 on), and commands are the first to end when the machine has no memory.
@@ -191,7 +194,7 @@ def confine(words: list[str]) -> None:
             soft, hard = (limit if old < 0 else min(old, limit) for old in resource.getrlimit(number))  # -1: none
             resource.setrlimit(number, (soft, hard))
         elif kind == "filter":
-            program = bytes.fromhex(value)
+            program = zlib.decompress(binascii.a2b_base64(value))
             libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
             packed = _Filter(len(program) // 8, program)
             if libc.syscall(_SECCOMP[os.uname().machine], _SET_MODE_FILTER, _SPEC_ALLOW, ctypes.byref(packed)):
@@ -211,7 +214,7 @@ def _forbid_abstract_sockets(libc: ctypes.CDLL) -> None:
 
 
 def _mount_links(libc: ctypes.CDLL, paths: list[str]) -> None:
-    """Mount a link over each file, then give up all capabilities. Only this way of mounting does not follow links."""
+    """Mount a link over each file, then give up the rights to mount. No other way of mounting follows no links."""
 
     def call(*words: object) -> int:
         if (result := libc.syscall(*words)) < 0:
@@ -229,12 +232,19 @@ def _mount_links(libc: ctypes.CDLL, paths: list[str]) -> None:
         os.unlink(link)
     for capability in (_SYS_ADMIN, _SETPCAP):
         libc.prctl(_DROP_BOUND, capability, 0, 0, 0)
-    libc.prctl(_AMBIENT, _CLEAR_AMBIENT, 0, 0, 0)
-    libc.capset((ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())
+    # The ambient set never holds more than the others.
+    kept = _read_capabilities()["CapPrm"] & _FILE_CAPABILITIES
+    libc.capset((ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)(kept, kept, kept))
+    for name, capabilities in _read_capabilities().items():
+        if capabilities & ~_FILE_CAPABILITIES:
+            raise OSError(1, f"capabilities are left: {name} {capabilities:x}")
+
+
+def _read_capabilities() -> dict[str, int]:
+    """Read the sets of capabilities of this process as bits, by their names in proc_pid_status(5)."""
     with open("/proc/self/status") as status:
-        left = [line for line in status if line.startswith("Cap") and int(line.split()[1], 16)]
-    if left:
-        raise OSError(1, f"capabilities are left: {left[0]}")
+        lines = [line.split() for line in status if line.startswith("Cap")]
+    return {name.rstrip(":"): int(value, 16) for name, value in lines}
 
 
 def count_packets_without_route(

@@ -1,24 +1,36 @@
 """Audit of the workspace: what commands left for git, editors and shells, and what would run outside the sandbox."""
 
 import asyncio
+import os
+import stat
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from goose_like.config.paths import state_folder
+from goose_like.config.paths import FOLDER_ADVICE, home_folder, state_folder
 from goose_like.core.errors import DeniedError, GooseLikeError
+from goose_like.core.threads import run_in_daemon_thread, run_in_thread
 from goose_like.workspace.sandbox.path_rules import Rules, resolve_path
 
 from . import git
 from .audit_record import AcceptedState, AuditRecord
 from .file_copy import REFUSED_FOLDER, AcceptedFiles, FileEdit, FilePins, format_edits, read_copy
+from .git_references import References, find_references
 from .scanner import RepositoryScanner
 from .staging import StagedFolder, Staging
-from .start_files import list_start_files, list_watched_paths
+from .start_files import (
+    find_start_place,
+    is_ci_file,
+    is_harmless_module_list,
+    is_in_packages,
+    list_absent_paths,
+    list_start_files,
+)
 
 _MAX_PINS = 300
+_MAX_NAMED = 5
 
 Require = Callable[[str, str, Callable[[], str]], Awaitable[object]]
 """Asks for permission with a subject, a text and the detail; raises DeniedError if it is refused."""
@@ -53,6 +65,8 @@ class RepositoryAudit:
         self._repositories = self._scanner.scan()
         self._accepted = AcceptedFiles()
         own = [repository for repository in self._repositories if self._recall(repository)]
+        self._programs: set[Path] = set()
+        """Files that git would run, and that commands can change."""
         self.staging = Staging()
         self.protected = self._protect(own)
         mounted = [*self.staging.mounts, *self.staging.links]
@@ -60,10 +74,19 @@ class RepositoryAudit:
         self._lost: set[Path] = set()
         self.mount_losses = 0
         """How many times mounts of `staging` were lost, so that new commands need a new sandbox."""
-        self._tops = {root, *(path.parent for path in own if path.name == ".git")}
-        self._watched: list[Path] = []
+        self._rules: Rules | None = None
+        self._absent: list[Path] = []
+        self._watched: set[Path] = set()
+        self._targets: dict[Path, Path] = {}
+        """Where links in the place of start files lead, with these start files."""
+        self._ci_files: dict[Path, None] = {}
         self._warnings: list[str] = []
         self._gaps: set[str] = set()
+        if self._record.problem:
+            self._warnings.append(
+                f"a record of hooks and the content of refused files can't be kept, {self._record.problem}; "
+                f"{FOLDER_ADVICE}"
+            )
         self._warn_of_gaps()
 
     def take_warnings(self) -> list[str]:
@@ -73,12 +96,31 @@ class RepositoryAudit:
 
     def watch(self, rules: Rules) -> None:
         """Watch start files that commands can write, and paths of rules that do not exist. Save the record."""
-        self._watched = list_watched_paths(self._tops, rules, self._scanner.roots)
-        for place in self._watched:
-            self._recall(place, list_start_files(place))
+        self._rules = rules
+        self._absent = list_absent_paths(rules, self._scanner.roots)
+        former = self._record.former
+        lost = [place for place in former.places if find_start_place(place) == place] if former else []
+        self._update_watched(lost)
+        for place in sorted(self._watched):
+            self._recall(place, list_start_files(place, self._scanner.roots))
             if place.is_dir() and place in self._accepted.places.get(place, ()):
                 self._warnings.append(f"{place} has so much content that changes there are not noticed")
         self._save()
+
+    def _update_watched(self, more: Iterable[Path] = ()) -> None:
+        """Watch what the last scan found, and what was accepted before and may be gone."""
+        if self._rules is None:
+            return
+        candidates = {*self._scanner.start_files, *self._scanner.list_top_start_files(), *more}
+        found = [path for path in candidates if self._is_watchable(path)]
+        gone = [path for path in self._watched if self._accepted.places.get(path)]
+        self._watched = {*self._absent, *self._programs, *found, *gone}
+        self._targets = {resolve_path(path): path for path in found if path.is_symlink()}
+
+    def _is_watchable(self, path: Path) -> bool:
+        """Check that commands can write a path in a searched folder."""
+        is_writable = self._rules is not None and self._rules.get_rule(path) == "write"
+        return is_writable and not is_in_packages(path, self._scanner.roots)
 
     def is_start_file(self, path: Path) -> bool:
         """Check whether a program runs what a file says, so that the person is asked before it is written."""
@@ -88,6 +130,7 @@ class RepositoryAudit:
         """Accept a start file with this content, because the person allowed to write it."""
         place, copy = self._find_watched(path), read_copy(path)
         if place and copy and copy.data == data:  # else a command was faster
+            self._watched.add(place)
             self._accepted.accept(place, FileEdit(path, None, copy))
             self._save()
 
@@ -96,6 +139,7 @@ class RepositoryAudit:
         async with self._accepting:
             if self._is_settled:
                 await self.inspect(_allow, timeout_s=0)
+                self._ci_files.clear()
                 self._is_settled = False
 
     async def finish(self) -> list[str]:
@@ -109,7 +153,7 @@ class RepositoryAudit:
         except (OSError, GooseLikeError) as error:
             findings = [f"hooks or settings that a command left in the workspace may still be active: {error}"]
             is_clean = False
-        await asyncio.to_thread(self._close, is_clean=is_clean)
+        await run_in_thread(self._close, is_clean=is_clean)
         if findings and (folder := state_folder() / REFUSED_FOLDER).exists():
             findings.append(f"the refused content of files is in {folder}")
         return findings
@@ -133,7 +177,7 @@ class RepositoryAudit:
                 notes += await self._settle(self._survey(), require)
             while not is_fresh:  # a search of an earlier call is followed by a new one
                 is_fresh = self._search is None
-                self._search = self._search or asyncio.create_task(asyncio.to_thread(self._scanner.scan))
+                self._search = self._search or asyncio.create_task(run_in_daemon_thread(self._scanner.scan))
                 await asyncio.wait({self._search}, timeout=timeout_s)
                 if self._search.done():
                     search, self._search = self._search, None
@@ -143,6 +187,8 @@ class RepositoryAudit:
                 if self._search:
                     break
             self._is_settled = is_last
+            if timeout_s is None:
+                self._warn_of_ci_files()
         return notes
 
     # --- at the start
@@ -165,12 +211,13 @@ class RepositoryAudit:
 
     def _protect(self, repositories: list[Path]) -> list[Path]:
         """Find the hooks and settings of repositories and of the person's git configuration, and stage them."""
-        configs = [Path.home() / name for name in (".gitconfig", ".config/git/config")]
-        configs += [config for repository in repositories for config in git.list_settings_files(repository)]
-        referenced = git.find_referenced_paths(configs, {path.parent for path in repositories if path.name == ".git"})
+        referenced = self._find_referenced(repositories)
         # A folder that holds a repository or the whole workspace cannot be taken away from commands.
         tops = (self._root, *repositories)
-        protected = [path for path in referenced if not any(one.is_relative_to(path) for one in tops)]
+        # A mount needs a file. Programs that do not exist are only looked at.
+        self._programs = {path for path in referenced.programs if not os.path.lexists(path)}
+        candidates = [*referenced.paths, *(referenced.programs - self._programs)]
+        protected = [path for path in candidates if not any(one.is_relative_to(path) for one in tops)]
         for path in protected:
             if path.is_dir() and self._is_inside(path):
                 self._recall(path, list_start_files(path))
@@ -189,6 +236,22 @@ class RepositoryAudit:
                 self.staging.add(hooks, git.list_settings_files(repository), repository, files)
         return list(dict.fromkeys(one for path in protected for one in (path, resolve_path(path))))
 
+    def _find_referenced(self, repositories: list[Path]) -> References:
+        """Find what git settings lead to: those of the person, of the machine and of repositories."""
+        configs = [home_folder() / name for name in (".gitconfig", ".config/git/config")]
+        configs += [Path(name) for name in (os.environ.get("GIT_CONFIG_GLOBAL"), "/etc/gitconfig") if name]
+        configs += [config for repository in repositories for config in git.list_settings_files(repository)]
+        tops = {path.parent for path in repositories if path.name == ".git"}
+        return find_references(configs, tops, self._scanner.roots)
+
+    def _watch_new_programs(self) -> None:
+        """Watch the programs that changed settings name. What they are now was accepted with the settings."""
+        programs = self._find_referenced(self._repositories).programs
+        for path in programs - self._programs - set(self.protected):
+            self._programs.add(path)
+            for edit in self._accepted.find_edits(path, list_start_files(path, self._scanner.roots)):
+                self._accepted.accept(path, edit)
+
     def _save(self) -> None:
         self._record.write(AcceptedState(self._accepted.places, self.protected, sorted(self._scanner.closed)))
 
@@ -201,9 +264,10 @@ class RepositoryAudit:
                 self._pins.renew(path)
                 self._lost.add(path)
                 self.mount_losses += 1
+        self._update_watched()
         others = [*self._watched, *(path for path, staged in self.staging.folders.items() if staged.place == path)]
         files = {place: git.list_decisive_files(place) for place in self._repositories}
-        files |= {place: list_start_files(place) for place in others}
+        files |= {place: list_start_files(place, self._scanner.roots) for place in others}
         changes = []
         for place, paths in files.items():
             for edit in self._accepted.find_edits(place, paths):
@@ -228,11 +292,39 @@ class RepositoryAudit:
     def _judge(self, place: Path, edit: FileEdit) -> _Change:
         roots, accept, revert = self._scanner.roots, partial(self._accepted.accept, place, edit), self._accepted.revert
         if place not in self._repositories:
-            return _Change(place.parent, edit, [place.name], accept, partial(revert, place, edit, edit.old, roots))
+            dangers = self._list_start_dangers(place, edit)
+            return _Change(place.parent, edit, dangers, accept, partial(revert, place, edit, edit.old, roots))
         old = git.drop_dangerous_settings(place, edit, roots)
         dangers = git.list_dangers(place, edit, roots)
         where = place.parent if edit.path == place else place
         return _Change(where, edit, dangers, accept, partial(revert, place, edit, old, roots))
+
+    def _list_start_dangers(self, place: Path, edit: FileEdit) -> list[str]:
+        """Name a changed start file, unless a question would tell nothing new."""
+        if place not in self._watched or place in self._absent:  # a folder of hooks, or a protected path
+            return [place.name]
+        if is_ci_file(place):
+            self._ci_files[edit.path] = None
+            return []
+        is_gone_with_folder = edit.new is None and not place.parent.exists()
+        if is_gone_with_folder or self._is_copy(place, edit) or is_harmless_module_list(place, edit.new):
+            return []
+        return [place.name]
+
+    def _is_copy(self, place: Path, edit: FileEdit) -> bool:
+        """Check that a new file equals an accepted one with the same path in the workspace, as in a new worktree."""
+        if edit.old or edit.new is None or not stat.S_ISREG(edit.new.mode) or edit.new.data is None:
+            return False
+        if not edit.path.is_relative_to(place):
+            return False
+        name = edit.path.relative_to(place)
+        for other, copies in self._accepted.places.items():
+            if not other.is_relative_to(self._root):
+                continue
+            parts = other.relative_to(self._root).parts
+            if place.parts[-len(parts) :] == parts and copies.get(other / name) == edit.new:
+                return True
+        return False
 
     def _judge_copy(self, folder: StagedFolder, edit: FileEdit) -> _Change:
         def accept() -> None:
@@ -272,6 +364,7 @@ class RepositoryAudit:
         self._update_copies()
         self._warnings += notes
         if dangerous and not refusal:
+            self._watch_new_programs()
             self._save()
         if refusal and not notes:
             refusal += ". The changes were disabled: each file has its accepted content again"
@@ -282,10 +375,29 @@ class RepositoryAudit:
             folder.update(self._accepted.places.get(folder.place, {}))
 
     def _find_watched(self, path: Path) -> Path | None:
-        return next((place for place in (path, *path.parents) if place in self._watched), None)
+        """Return the start file that a path is or belongs to."""
+        if not self._is_watchable(path):
+            return next((place for place in (path, *path.parents) if place in self._absent), None)
+        for place in (path, *path.parents):
+            if place in self._targets:
+                return self._targets[place]
+        found = find_start_place(path)
+        is_below_root = found is not None and self._is_inside(found.parent)
+        return found if is_below_root else None
 
     def _is_inside(self, path: Path) -> bool:
         return any(map(path.is_relative_to, self._scanner.roots))
+
+    def _warn_of_ci_files(self) -> None:
+        """Name the files of CI servers that changed since the last call. Nothing runs them here."""
+        if not self._ci_files:
+            return
+        names = [os.path.relpath(path, self._root) for path in self._ci_files]
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        self._warnings.append(
+            f"a CI server will run what changed here; read it before you push: {', '.join(names[:_MAX_NAMED])}{more}"
+        )
+        self._ci_files.clear()
 
     def _warn_of_gaps(self) -> None:
         """Warn once if repositories may be missing."""

@@ -8,9 +8,16 @@ import os
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
-from goose_like.config.paths import create_private_folder, lock_folder, state_folder
+from goose_like.config.paths import (
+    create_private_folder,
+    describe_file_error,
+    is_closed_error,
+    lock_folder,
+    state_folder,
+)
 
 from .file_copy import FileCopies, FileCopy
 
@@ -31,37 +38,68 @@ class AuditRecord:
     """A file in goose_like's state that is locked while its session lives, and removed when the session ends."""
 
     def __init__(self, root: Path) -> None:
-        """Create the file, and take over what killed sessions recorded for the same workspace as `former`."""
+        """Create the file, and take over what killed sessions recorded for the same workspace as `former`.
+
+        Raise OSError if there may be records that cannot be read, or if the disk is full.
+        """
         name = hashlib.sha256(os.fsencode(root)).hexdigest()[:20]
-        folder = create_private_folder(state_folder() / "audits" / name)
+        self._folder = state_folder() / "audits" / name
         self._former_files: list[Path] = []
+        self._file: FileIO | None = None
+        self.former: AcceptedState | None = None
+        self.problem = ""
+        """The reason why there is no file, as in a home folder that is read-only."""
+        try:
+            create_private_folder(self._folder)
+        except OSError as error:
+            if not is_closed_error(error) or os.path.lexists(self._folder):
+                raise
+            self.problem = describe_file_error(error)
+            return
+        with lock_folder(self._folder):  # otherwise another session takes a new file for that of a killed one
+            self._read_former()
+            self._create_file()
+
+    def _read_former(self) -> None:
         records = []
-        with lock_folder(folder):  # otherwise another session takes a new file for that of a killed one
-            for path in folder.iterdir():
-                with suppress(FileNotFoundError), path.open("rb") as file:  # its session may end right now
-                    try:
-                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    except OSError:
-                        continue  # its session is alive
-                    if os.fstat(file.fileno()).st_nlink == 0:
-                        continue  # its session has just removed it
-                    self._former_files.append(path)
-                    if data := file.read():  # empty: nothing had run
-                        records.append((os.fstat(file.fileno()).st_mtime_ns, data))
-            self._path = folder / secrets.token_hex(8)
+        for path in self._folder.iterdir():
+            with suppress(FileNotFoundError), path.open("rb") as file:  # its session may end right now
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    continue  # its session is alive
+                if os.fstat(file.fileno()).st_nlink == 0:
+                    continue  # its session has just removed it
+                self._former_files.append(path)
+                if data := file.read():  # empty: nothing had run
+                    records.append((os.fstat(file.fileno()).st_mtime_ns, data))
+        if records:
+            self.former = _decode(min(records)[1])
+
+    def _create_file(self) -> None:
+        self._path = self._folder / secrets.token_hex(8)
+        try:
             self._path.touch(0o600, exist_ok=False)
-            self._file = self._path.open("r+b", buffering=0)
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-        self.former = _decode(min(records)[1]) if records else None
+        except OSError as error:
+            if not is_closed_error(error):
+                raise
+            self.problem = describe_file_error(error)
+            return
+        self._file = self._path.open("r+b", buffering=0)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def write(self, state: AcceptedState) -> None:
         """Replace the content of the file. A kill in between leaves no half of it, so the file never gets shorter."""
+        if self._file is None:
+            return
         os.pwrite(self._file.fileno(), _encode(state).ljust(os.fstat(self._file.fileno()).st_size), 0)
         while self._former_files:
             self._former_files.pop().unlink(missing_ok=True)
 
     def close(self, *, is_kept: bool = False) -> None:
         """Remove the file, or leave it to the next session as after a kill."""
+        if self._file is None:
+            return
         if not is_kept:
             self._path.unlink(missing_ok=True)
         self._file.close()

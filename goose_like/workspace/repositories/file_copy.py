@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from goose_like.config.paths import create_private_folder, state_folder
+from goose_like.config.paths import create_private_folder, is_closed_error, state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.descriptors import PATH_ONLY, read_descriptor_path, set_mode
 from goose_like.workspace.diff import format_diff
@@ -91,9 +91,7 @@ class AcceptedFiles:
         the file cannot be written.
         """
         if edit.new and edit.new.data is not None:
-            kept = create_private_folder(state_folder() / REFUSED_FOLDER) / temporary_name(edit.path.name)[1:]
-            kept.touch(0o600)
-            kept.write_bytes(edit.new.data)
+            _keep_refused(edit.path.name, edit.new.data)
         for above in reversed(edit.path.parents):
             if above.is_symlink() and any(root in above.parents for root in roots):
                 write_copy(above, None)
@@ -102,6 +100,17 @@ class AcceptedFiles:
             for path, copy in self.places.get(place, {}).items():
                 if edit.path in path.parents:
                     write_copy(path, copy)
+
+
+def _keep_refused(name: str, data: bytes) -> None:
+    try:
+        kept = create_private_folder(state_folder() / REFUSED_FOLDER) / temporary_name(name)[1:]
+        kept.touch(0o600)
+    except OSError as error:
+        if not is_closed_error(error):
+            raise
+        return  # the audit has warned about it, and the change must not stay
+    kept.write_bytes(data)
 
 
 class FilePins:

@@ -30,11 +30,6 @@ _SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\][ \t]*
 _ENTRY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?")
 _CONTROLS = re.compile(r"[\0-\x08\x0b-\x1f]")
 
-# Settings that name a file or folder with more settings, or with programs that git runs.
-_REFERENCES = re.compile(
-    r'^[ \t]*(?:\[[^]\n]*\][ \t]*)?(?:path|hookspath|fsmonitor)[ \t]*=[ \t]*"?([^"\n]+)', re.M | re.I
-)
-
 # Keys (lower case, as git prints them) that only describe a repository and make git run nothing.
 _HARMLESS = (
     *("core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase"),
@@ -80,8 +75,8 @@ def find_commit_folders(root: Path) -> tuple[Path, ...]:
             if target is None or not (target / "HEAD").is_file():
                 return ()
             if (target / _COMMON).is_file():
-                common, is_known = target.parent.parent, _leads_home(target, _read_text(target / _COMMON))
-                is_known = is_known and resolve_path(_read_text(target / _BACK)) == resolve_path(git)
+                common, is_known = target.parent.parent, _leads_home(target, read_text(target / _COMMON))
+                is_known = is_known and resolve_path(read_text(target / _BACK)) == resolve_path(git)
                 return (common,) if is_known and _is_git_folder(common) else ()
             above = find_commit_folders(folder.parent) if folder != folder.parent else ()
             return (target,) if any(target.is_relative_to(one / "modules") for one in above) else ()
@@ -104,7 +99,7 @@ def is_pointer(git: Path) -> bool:
 def _read_pointer(git: Path) -> Path | None:
     """Follow a `.git` file as git does."""
     with suppress(OSError, ValueError):
-        return _resolve_pointer(git, _read_text(git))
+        return _resolve_pointer(git, read_text(git))
     return None
 
 
@@ -118,7 +113,7 @@ def _leads_home(git: Path, text: str) -> bool:
     return git.parent.name == "worktrees" and resolve_path(git / text) == git.parent.parent
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Read a pointer or settings without blocking, because the path may be a pipe."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         return _clean_text(file.read(1 << 20))
@@ -230,29 +225,6 @@ def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, str] | None]:
             yield f"{section}.{entry[1]}".lower(), (entry[2] or "").strip()
         else:
             raise ValueError(line)
-
-
-def find_referenced_paths(configs: Iterable[Path], tops: Iterable[Path]) -> set[Path]:
-    """Find the hooks and settings that settings files lead to, directly or indirectly, existing or not.
-
-    A relative path is resolved against the folder of the settings and against each of `tops`, the folders that hold a
-    `.git`. The result may contain too many paths, but none is missing.
-    """
-    found: set[Path] = set()
-    pending, tops = list(configs), list(tops)
-    while pending:
-        config, text = pending.pop(), ""
-        with suppress(OSError):
-            text = _read_text(config)
-        for value in _REFERENCES.findall(text):
-            name = os.path.expanduser(re.split(r"\s[#;]", value)[0].strip())
-            for path in (resolve_path(top / name) for top in (config.parent, *tops)):
-                # husky names `.husky/_`, and the scripts there run those in `.husky`.
-                path = path.parent if path.name == "_" else path
-                if path not in found and name.lower() not in ("true", "false"):
-                    found.add(path)
-                    pending += [path] if path.is_file() else []
-    return found
 
 
 def is_harmless_key(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""The search for repositories: all of them below some folders, those in closed folders and pointers included."""
+"""The search for repositories and start files: all below some folders, also in closed folders, and pointers."""
 
 import os
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from typing import NamedTuple
 from goose_like.config.private_folder import PRIVATE_NAME
 
 from .file_copy import Mark, open_closed_folder, read_mark
+from .start_files import PARENTS, find_start_names
 
 _MAX_FOLDERS = 50_000
 _MAX_CHECKED = 200
@@ -20,6 +21,7 @@ class _Listing(NamedTuple):
     mark: Mark | None
     below: list[str]
     repositories: list[str]  # those directly in this folder
+    start_files: list[str]
 
 
 class RepositoryScanner:
@@ -34,6 +36,8 @@ class RepositoryScanner:
         self.is_complete = True
         self.closed = set(closed or ())
         """Folders that git can enter, and that could not be searched."""
+        self.start_files: set[Path] = set()
+        """Start files and files of CI servers, found by the last scan."""
         self._listings: dict[str, _Listing] = {}
         self._is_first = closed is None
 
@@ -50,6 +54,7 @@ class RepositoryScanner:
         No folder is skipped, not even `node_modules`, because a command could hide a repository there.
         """
         found: set[str] = set()
+        start_files: set[str] = set()
         pending, known = [str(root) for root in self.roots], self._listings
         self._listings = {}
         while pending and len(self._listings) < _MAX_FOLDERS:
@@ -58,9 +63,21 @@ class RepositoryScanner:
                 self._listings[path] = listing
                 pending += listing.below
                 found.update(listing.repositories)
+                start_files.update(listing.start_files)
         self.is_complete = not pending
         self._is_first = False
+        self.start_files = set(map(Path, start_files))
         return sorted(map(Path, found))
+
+    def list_top_start_files(self) -> list[Path]:
+        """List the start files near the top of the workspace as they are now, without a whole scan."""
+        found: list[Path] = []
+        for root in self.roots[:1]:
+            for folder in (str(root), *(f"{root}/{name}" for name in PARENTS)):
+                listing = None if os.path.islink(folder) else self._list(folder, self._listings.get(folder))
+                if listing:
+                    found += map(Path, listing.start_files)
+        return found
 
     def _list(self, path: str, known: _Listing | None) -> _Listing | None:
         try:
@@ -80,13 +97,16 @@ class RepositoryScanner:
         with os.scandir(path) as entries:
             found = {entry.name: entry for entry in entries}
         below = [entry.path for entry in found.values() if entry.is_dir(follow_symlinks=False)]
-        links = [entry.path for entry in found.values() if entry.is_symlink() and _leads_to_tmp(entry.path)]
+        linked = [entry for entry in found.values() if entry.is_symlink()]
+        links = [entry.path for entry in linked if _leads_to_tmp(entry.path)]
         # Names alone decide, since git follows links. A worktree's folder borrows `objects` and `refs`.
         names = found.keys()
         is_git = {"HEAD", "commondir"} <= names or (
             {"objects", "refs"} <= names and bool({"HEAD", "worktrees"} & names)
         )
-        return _Listing(mark, below, [*links, *[path] * is_git, *[f"{path}/.git"] * (".git" in names)])
+        repositories = [*links, *[path] * is_git, *[f"{path}/.git"] * (".git" in names)]
+        start_names = find_start_names(path, names, [entry.name for entry in linked])
+        return _Listing(mark, below, repositories, [f"{path}/{name}" for name in start_names])
 
 
 def _leads_to_tmp(link: str) -> bool:

@@ -1,11 +1,13 @@
 """The sandbox: path rules as a bubblewrap command line."""
 
+import base64
 import os
 import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from goose_like.config.profile import ResourceLimits
 from goose_like.workspace.processes.spawner import SPARE_PROCESSES
 from goose_like.workspace.repositories.staging import Staging
 
+from .file_owners import CAPABILITIES, find_owner_problem
 from .path_rules import Rules
 
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"
@@ -21,26 +24,45 @@ _READABLE = ("read", "protected")
 _READ_ONLY_PROC = ("sys", "sysrq-trigger", "irq", "bus")  # root may write these files even without capabilities
 
 LANDLOCK_NOTICE = "commands cannot write in the workspace (only goose-like's own tools can)"
+READ_ONLY_LANDLOCK_NOTICE = "commands run under Landlock only: they see your other processes, and may end them"
+"""The restriction of commands under Landlock, for the person."""
+
 LANDLOCK_ADVICE = "commands can write only in $TMPDIR here and change no file modes: change files with the other tools"
-"""The restriction of commands under Landlock, for the person and for the model."""
+READ_ONLY_LANDLOCK_ADVICE = "commands can write only in $TMPDIR here; say what you would change"
+"""The same for the model."""
 
 
 def build_bwrap_command(
-    rules: Rules, *, network: bool, tmpfs_mb: int | None = None, staging: Staging | None = None
+    rules: Rules,
+    *,
+    network: bool,
+    tmpfs_mb: int | None = None,
+    staging: Staging | None = None,
+    cleaned: Mapping[Path, Path] | None = None,
+    user_namespace: int | None = None,
 ) -> list[str]:
     """Build the front of a command line that runs a program as process 1 of the sandbox.
 
     As process 1, the spawner cannot be killed from inside, and everything ends with it. Mount points in the private
     /tmp are created. /dev/shm is the only tmpfs that commands can write to, and holds at most `tmpfs_mb`. Commands see
-    the copies of `staging` instead of the folders. The spawner has capabilities until it has mounted the links.
+    the copies of `staging` instead of the folders, and the files in `cleaned` instead of settings with credentials. The
+    spawner has capabilities until it has mounted the links. `user_namespace` is a descriptor of a namespace in which
+    commands of root may change the files of others.
     """
     program = find_bwrap() or Path("bwrap")
     line = [str(program), "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
     line += ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP"] if staging and staging.links else []
-    line += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-user-try", "--unshare-cgroup-try"]
+    line += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if user_namespace is None:
+        line.append("--unshare-user-try")
+    else:
+        line += ["--userns", str(user_namespace)]
+        for capability in CAPABILITIES:
+            line += ["--cap-add", capability]
     line += [] if network else ["--unshare-net"]
     last: list[str] = []
     copies = staging.mounts if staging else {}
+    cleaned = cleaned or {}
     table = dict(rules.table)
     for pin in rules.find_pins():
         table[pin] = "write"
@@ -49,6 +71,9 @@ def build_bwrap_command(
     # Parents come first, since a mount covers everything below it.
     for path, rule in sorted(table.items(), key=lambda item: len(item[0].parts)):
         name, above = str(path), next((table[parent] for parent in path.parents if parent in table), None)
+        if path in cleaned and rule == "hidden":
+            line += ["--ro-bind", str(cleaned[path]), name]
+            continue
         if path == rules.tmp or (rule == "hidden" and above == "private"):
             continue
         if name == "/" and rule == "hidden":  # the root starts as an empty folder
@@ -122,7 +147,12 @@ def build_confinement(
     from .seccomp import build_filter  # first needed after the first request
 
     program = build_filter(is_isolated=is_isolated, network=network or is_isolated)
-    return words + ([f"filter={program.hex()}"] if program else [])
+    if not program:
+        return words
+    # Short, because `ps aux` inside the sandbox shows it to the model.
+    compressed = zlib.compress(program)
+    encoded = base64.b64encode(compressed).decode()
+    return [*words, f"filter={encoded}"]
 
 
 def find_bwrap() -> Path | None:
@@ -164,7 +194,9 @@ def describe_sandbox() -> str:
 
     if problem is None:
         missing = "" if build_filter() else f", without a filter of system calls on {os.uname().machine}"
-        return f"works (bubblewrap: {find_bwrap()}{missing})"
+        works = f"works (bubblewrap: {find_bwrap()}{missing})"
+        problem = find_owner_problem(Path.cwd())
+        return f"{works}, but {problem}" if problem else works
     if (why_not := find_landlock_problem()) is None:
         return f"Landlock only: {LANDLOCK_NOTICE}, since {problem}{suggest_remedy()}"
     return f"{problem}; {why_not}{suggest_remedy()}"
@@ -174,15 +206,16 @@ def suggest_remedy() -> str:
     """Suggest how to allow user namespaces, which bubblewrap needs; empty if nothing forbids them."""
     if _read_setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
         return (
-            "; allow them with an AppArmor profile for the system's bubblewrap (goose-like help safety), or for all "
-            "programs: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+            "; allow user namespaces with an AppArmor profile for the system's bubblewrap (goose-like help sandbox), "
+            "or for all programs: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
         )
     if _read_setting("kernel/unprivileged_userns_clone") == "0":
-        return "; allow them: sudo sysctl kernel.unprivileged_userns_clone=1"
+        return "; allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1"
     if _read_setting("user/max_user_namespaces") == "0":
-        return "; allow them: sudo sysctl user.max_user_namespaces=15000"
+        return "; allow user namespaces: sudo sysctl user.max_user_namespaces=15000"
     if any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv"))):
-        return "; allow them for this container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+        options = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+        return f"; allow user namespaces for this container: {options}"
     return ""
 
 

@@ -1,7 +1,6 @@
 """The environment variables of commands: an allow-list of the person's, set for output without a terminal."""
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Collection
@@ -11,9 +10,7 @@ from pathlib import Path
 from goose_like.config.secrets import is_secret_variable
 
 from .path_rules import Rules
-
-# User and password in a URL. For the web the whole part is removed, because a user name alone may be a token.
-_URL_USER = re.compile(r"(https?://)[^/\s?#]*@|(://)[^/\s@:]*:[^/\s]*@", re.IGNORECASE)
+from .settings_files import strip_url_users
 
 # Variables of the system, of toolchains and of development tools that hold no secrets, and no way out of a sandbox.
 _PASSED = {
@@ -80,6 +77,18 @@ _CONFINED = {
     "PRE_COMMIT_HOME": "/tmp/.cache/pre-commit",
 }
 
+# Where the workspace is read-only, tests and checks must not fail for want of a cache or a folder of build results.
+_READ_ONLY = {
+    "CARGO_TARGET_DIR": "/tmp/.cache/cargo-target",
+    "COVERAGE_FILE": "/tmp/.cache/coverage",
+    "HYPOTHESIS_STORAGE_DIRECTORY": "/tmp/.cache/hypothesis",
+    "MYPY_CACHE_DIR": "/tmp/.cache/mypy",
+    "PYTHONPYCACHEPREFIX": "/tmp/.cache/pycache",
+    "RUFF_CACHE_DIR": "/tmp/.cache/ruff",
+}
+# pytest has no variable for its cache, and its option for the folder fails where the cache is switched off.
+_PYTEST_OPTIONS = "-W ignore::pytest.PytestCacheWarning"
+
 
 PROXY_PORT = 3128
 _PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
@@ -97,18 +106,24 @@ def drop_writable_folders(path: str, rules: Rules) -> str:
     return os.pathsep.join(folder for folder in kept if not rules.is_writable(folder))
 
 
-def build_environment(*, is_confined: bool, allowed: Collection[str] = ()) -> dict[str, str]:
+def build_environment(
+    *, is_confined: bool, is_read_only: bool = False, allowed: Collection[str] = ()
+) -> dict[str, str]:
     """Build the variables of a command, with `rg` on the PATH.
 
     Only variables of the allow-list are passed, without user and password in a URL, and those that `allowed` names. A
-    name with `*` passes no variable whose name is that of a secret.
+    name with `*` passes no variable whose name is that of a secret. With `is_read_only`, commands cannot write in the
+    workspace: caches lie in the private /tmp.
     """
     variables = {
-        name: value if name in allowed else _URL_USER.sub(r"\1\2", value)
+        name: value if name in allowed else strip_url_users(value)
         for name, value in os.environ.items()
         if name in allowed or (_is_passed(name, is_confined, allowed) and not is_secret_variable(name))
     }
     variables |= _NON_INTERACTIVE | (_CONFINED if is_confined else {})
+    if is_read_only:
+        variables |= _READ_ONLY
+        variables["PYTEST_ADDOPTS"] = f"{variables.get('PYTEST_ADDOPTS', '')} {_PYTEST_OPTIONS}".strip()
     path = variables.get("PATH") or os.defpath
     own_folder = str(Path(sys.executable).parent)
     if shutil.which("rg", path=path) is None and shutil.which("rg", path=own_folder):

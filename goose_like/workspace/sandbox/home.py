@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from goose_like.config.paths import home_folder, normalize_path
+
 SHOWN = (
     # programs
     *("bin", ".local/bin", ".local/lib", ".local/pipx", ".local/opt", ".local/share/man", ".nix-profile"),
@@ -70,6 +72,8 @@ SECRETS = (
     *(".authinfo.gpg", ".config/doctl", ".config/stripe", ".pulumi/credentials.json", ".fly/config.yml"),
     *(".config/netlify", ".config/age", ".config/helm", ".foundry/keystores", ".ethereum", ".bitcoin", ".electrum"),
     *(".config/solana", ".julia/servers", ".rye/credentials", ".pub-cache/credentials.json", ".dotnet/corefx"),
+    *(".pub-cache/pub-tokens.json", ".local/share/uv/credentials", ".stack/upload", ".opam/plugins/opam-publish"),
+    *(".deno/credentials.json", ".cache/deno/location_data", ".config/mise/age.txt", ".conda/.anaconda"),
 )
 
 SYSTEM_SECRETS = (
@@ -81,8 +85,16 @@ SYSTEM_SECRETS = (
 _SECRET_VARIABLES = (
     *("GOOGLE_APPLICATION_CREDENTIALS", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "KUBECONFIG", "NETRC"),
     *("PGPASSFILE", "DOCKER_CONFIG", "GNUPGHOME", "PASSWORD_STORE_DIR", "CLOUDSDK_CONFIG", "AZURE_CONFIG_DIR"),
+    "UV_CREDENTIALS_DIR",
 )
-_SECRETS_WITHIN = {"CARGO_HOME": ("credentials", "credentials.toml"), "HF_HOME": ("token", "stored_tokens")}
+_SECRETS_WITHIN = {
+    "CARGO_HOME": ("credentials", "credentials.toml"),
+    "HF_HOME": ("token", "stored_tokens"),
+    "STACK_ROOT": ("upload",),
+    "OPAMROOT": ("plugins/opam-publish",),
+    "DENO_DIR": ("location_data",),
+    "PUB_CACHE": ("credentials.json", "pub-tokens.json"),
+}
 
 # Files that a shell, an interpreter, a tool or the desktop runs outside any sandbox. Below the home folder.
 START_FILES = (
@@ -108,7 +120,7 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/etc", "/dev", "/proc")
 
 def list_homes() -> list[Path]:
     """List the real paths of the person's home folders: HOME, and the one that the system knows."""
-    homes = {os.path.realpath(Path.home())}
+    homes = {os.path.realpath(home_folder())}
     with suppress(KeyError):  # HOME may point elsewhere, but the person's real home still holds secrets
         homes.add(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))
     return sorted(map(Path, homes))
@@ -138,20 +150,28 @@ def list_shown_paths(root: Path) -> Iterator[Path]:
     A link counts only if it leads out of the homes, or if commands could never make it, because it is a start file.
     Variables do not count where they name a folder of the workspace `root`, or a whole home.
     """
-    homes, given_home, real_home = list_homes(), str(Path.home()), os.path.realpath(Path.home())
-    named = [part for name in _VARIABLES for part in os.environ.get(name, "").split(os.pathsep) if os.path.isabs(part)]
+    homes = list_homes()
+    given_home = str(home_folder())
+    real_home = os.path.realpath(given_home)
+    named = [part for name in _VARIABLES for part in _list_folders(name)]
     named += [f"{part[:-4]}/{name}" for part in named if part.endswith("/bin") for name in ("lib", "lib64", "libexec")]
-    named += [f"{part}/{name}" for part in os.environ.get("GOPATH", "").split(os.pathsep) for name in ("bin", "pkg")]
+    named += [f"{part}/{name}" for part in _list_folders("GOPATH") for name in ("bin", "pkg")]
     # HOME may be a link: compare real homes.
-    named = [os.path.normpath(part.replace(given_home, real_home, 1)) for part in dict.fromkeys(named)]
-    named = [part for part in named if os.path.isabs(part) and not Path(part).is_relative_to(root)]
-    shown = [path for home in homes for name in SHOWN if os.path.lexists(path := f"{home}/{name}")]
-    git_files, start_files = _list_git_files(homes), {f"{home}/{name}" for home in homes for name in START_FILES}
+    named = [str(normalize_path(part.replace(given_home, real_home, 1))) for part in dict.fromkeys(named)]
+    named = [part for part in named if not Path(part).is_relative_to(root)]
+    shown = [path for home in homes for name in SHOWN if os.path.lexists(path := str(home / name))]
+    git_files = list_git_files(homes)
+    start_files = {str(home / name) for home in homes for name in START_FILES}
     around = {parent for home in homes for parent in (home, *home.parents)}
     for path in dict.fromkeys((*shown, *named, *git_files, "/home/linuxbrew/.linuxbrew")):
         real = Path(os.path.realpath(path))
         if str(real) == path or path in start_files or path in git_files or not any(map(real.is_relative_to, homes)):
             yield from (one for one in {Path(path), real} if one not in around and os.path.exists(one))
+
+
+def _list_folders(variable: str) -> list[str]:
+    """List the absolute paths in a variable that separates them by colons."""
+    return [part for part in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(part)]
 
 
 def resolve_in_homes(names: Iterable[str]) -> Iterator[Path]:
@@ -163,7 +183,7 @@ def resolve_in_homes(names: Iterable[str]) -> Iterator[Path]:
         except OSError:
             entries = {name.partition("/")[0] for name in names}
         for name in names:
-            path = f"{home}/{name}"
+            path = home / name
             yield Path(os.path.realpath(path) if name.partition("/")[0] in entries else path)
 
 
@@ -174,9 +194,9 @@ def list_named_secrets() -> Iterator[Path]:
     return (Path(os.path.realpath(path)) for path in named if os.path.isabs(path))
 
 
-def _list_git_files(homes: list[Path]) -> list[str]:
+def list_git_files(homes: list[Path]) -> list[str]:
     """List the git settings of the person, and the files and folders that they name: more settings, hooks, patterns."""
-    found = [f"{home}/{name}" for home in homes for name in (".gitconfig", ".config/git/config", ".config/git/ignore")]
+    found = [str(home / name) for home in homes for name in (".gitconfig", ".config/git/config", ".config/git/ignore")]
     pending = [*found]
     while pending:
         with suppress(OSError), open(pending.pop(), encoding="utf-8", errors="replace") as file:

@@ -36,6 +36,10 @@ _TEXTS = {
     "tmpfs_mb": "{} MB in /dev/shm",
 }
 _TRACING = re.compile(r"ptrace.*: Operation not permitted|LeakSanitizer has encountered a fatal error")
+_SIGNING = re.compile(
+    r"gpg failed to sign the data|gpg: signing failed|gpg: skipped .*: No secret key|ssh-keygen -Y sign"
+    r"|Couldn't load public key|No private key found for"
+)
 _NAMESPACES = re.compile(r"unshare failed: Operation not permitted|No usable sandbox!|[Cc]reating new namespace failed")
 
 
@@ -43,10 +47,19 @@ def explain_limits(limits: ResourceLimits, code: int, output: str) -> Iterator[s
     """Explain which limits of the sandbox a failed command may have met, for the model and the person."""
     for key, pattern, number in _PATTERNS:
         value = getattr(limits, key)
-        is_met = pattern.search(output) or (number and code in (-number, 128 + number))
-        if value is not None and is_met:
-            yield f"the sandbox allows {_TEXTS[key].format(value)} (`resources: {{{key}: ...}}` in the profile)"
+        if value is None:
+            continue
+        allowed = f"the sandbox allows {_TEXTS[key].format(value)} (`resources: {{{key}: ...}}` in the profile)"
+        has_signal = number is not None and code in (-number, 128 + number)
+        if pattern.search(output):
+            yield allowed
+        elif has_signal and number == signal.SIGKILL:
+            yield f"a `kill -9` or a lack of memory ended it, or a limit: {allowed}"
+        elif has_signal:
+            yield allowed
     if _TRACING.search(output):
         yield "the sandbox denies debuggers and tracers; for sanitizers, set ASAN_OPTIONS=detect_leaks=0"
+    if _SIGNING.search(output):
+        yield "the keys of gpg (~/.gnupg) and ssh are hidden from commands: the person can sign, or allow --no-gpg-sign"
     if _NAMESPACES.search(output):
         yield "the sandbox denies new namespaces; if the program has a sandbox of its own, switch it off (--no-sandbox)"

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from goose_like.core.errors import DeniedError, SandboxError
 from goose_like.core.notifier import Notifier
+from goose_like.core.threads import run_in_daemon_thread
 from goose_like.workspace.permissions.permissions import Permissions
 
 from . import bubblewrap
@@ -26,11 +27,11 @@ class SandboxMechanism:
         return not self.is_landlocked and sys.platform != "darwin"
 
     @cached_property
-    def problem(self) -> asyncio.Future[str | None]:
+    def problem(self) -> asyncio.Task[str | None]:
         """The reason why there is no full sandbox here, if any. The check starts at once, in a thread."""
         if self._parent:
             return self._parent.problem
-        return asyncio.get_running_loop().run_in_executor(None, bubblewrap.find_sandbox_problem)
+        return asyncio.create_task(run_in_daemon_thread(bubblewrap.find_sandbox_problem))
 
     async def confines(self) -> bool:
         """Check for a sandbox once. The person may decide to continue without one, in mode `full`.
@@ -45,7 +46,10 @@ class SandboxMechanism:
         if find_landlock_problem() is None:
             self.is_landlocked = True
             if not self._parent:
-                self._notifier.log(f"{bubblewrap.LANDLOCK_NOTICE}, since {problem}{bubblewrap.suggest_remedy()}")
+                notice = bubblewrap.LANDLOCK_NOTICE
+                if self._permissions.mode == "read-only":
+                    notice = bubblewrap.READ_ONLY_LANDLOCK_NOTICE
+                self._notifier.log(f"{notice}, since {problem}{bubblewrap.suggest_remedy()}")
             return True
         try:
             text = f"run commands without a sandbox, since {problem}"

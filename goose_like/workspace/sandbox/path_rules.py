@@ -6,12 +6,12 @@ import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from goose_like.config.paths import config_folder, find_repository_root, state_folder
+from goose_like.config.paths import config_folder, find_repository_root, normalize_path, state_folder
 
 from .home import (
     SECRETS,
@@ -23,6 +23,7 @@ from .home import (
     list_shown_paths,
     resolve_in_homes,
 )
+from .settings_files import find_cleaned_settings
 
 Rule = Literal["read", "write", "protected", "private", "hidden", "tmp"]
 """The rights at a path.
@@ -36,6 +37,7 @@ Rule = Literal["read", "write", "protected", "private", "hidden", "tmp"]
 """
 
 _TEMPORARY = ("/tmp", "/var/tmp")
+_SHOWN: tuple[Rule, ...] = ("read", "protected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +45,17 @@ class Rules:
     """A rule for each path, all of them real paths. The rule of the nearest parent applies.
 
     `tmp` is the private folder that commands see as /tmp, `outputs` the folder for the outputs of the session.
+    `cleaned` maps hidden settings to their text without credentials, which commands see instead if there are mounts.
     """
 
     table: dict[Path, Rule]
     tmp: Path
     outputs: Path | None = None
+    cleaned: dict[Path, bytes] = field(default_factory=dict)
 
     def get_rule(self, path: Path) -> Rule:
         """Return the rule of a real path."""
-        return next(self.table[p] for p in chain((path,), path.parents) if p in self.table)
+        return self.table[self._find_ruled_path(path)]
 
     def is_writable(self, path: str | Path) -> bool:
         """Check whether commands can change a path, or the target of a link. The path is one of the machine."""
@@ -65,8 +69,14 @@ class Rules:
 
     def to_host_path(self, path: Path) -> Path:
         """Translate a path of the sandbox to the machine: /tmp is the private folder, other paths are equal."""
-        above = next(p for p in chain((path,), path.parents) if p in self.table)
+        above = self._find_ruled_path(path)
         return self.tmp / path.relative_to(above) if self.table[above] == "tmp" else path
+
+    def _find_ruled_path(self, path: Path) -> Path:
+        for place in chain((path,), path.parents):
+            if place in self.table:
+                return place
+        raise ValueError(f"{str(path)!r} is no path from the root")
 
     def find_pins(self) -> set[Path]:
         """Find the writable folders that must keep their names, because a rule for a path inside depends on them.
@@ -116,6 +126,11 @@ def build_rules(
     rules.change_rule((*started, *map(resolve_path, protected)), "protected", of=("read", "write"))
     rules.change_rule(map(resolve_path, (config_folder(), *pythons)), "protected", of=("read", "write", "private"))
     rules.change_rule(started, "hidden", of=("private",))
+    for path, text in find_cleaned_settings().items():
+        is_mount_point = path in table or path == resolve_path(path)
+        if is_mount_point and rules.get_rule(path) in _SHOWN:
+            rules.cleaned[path] = text
+            table[path] = "hidden"
     rules.change_rule(secrets, "hidden", of=("read", "write", "protected", "private"))
     rules.change_rule(named, "read", of=("hidden",))
     table |= dict.fromkeys(list_own_secrets(), "hidden")
@@ -156,7 +171,7 @@ def list_own_secrets() -> list[Path]:
 
 def _find_named_paths(root: Path, name: str) -> set[Path]:
     """Find the path and the real path of a name in the profile: `~` is the home folder; relative: to the workspace."""
-    path = Path(os.path.normpath(root / os.path.expanduser(name)))
+    path = normalize_path(root / os.path.expanduser(name))
     return {path, resolve_path(path)}
 
 

@@ -76,7 +76,7 @@ def narrow_rules(rules: Rules, root: Path, scope: SandboxScope) -> Rules:
         if rule == "tmp" or path == rules.tmp or (is_visible and path != Path("/") and rule != "private"):
             table[path] = "read" if rule == "write" and scope.is_read_only and path != rules.tmp else rule
     table |= dict.fromkeys(hidden, "hidden")
-    narrowed = Rules(table, rules.tmp, rules.outputs)
+    narrowed = Rules(table, rules.tmp, rules.outputs, rules.cleaned)
     given = (*list_python_folders(), Path(spawner.__file__), *scope.readable, *scope.writable)
     names = (*map(resolve_path, given), *map(Path.absolute, given))  # programs start by these, links or not
     narrowed.change_rule(names, "read", of=("hidden", "tmp"))

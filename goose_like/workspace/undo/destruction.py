@@ -10,7 +10,13 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import TypeGuard
 
-from goose_like.workspace.permissions.shell_syntax import SimpleCommand, Words, parse_line, split_git_options
+from goose_like.workspace.permissions.shell_syntax import (
+    SimpleCommand,
+    Words,
+    find_entered_folder,
+    parse_line,
+    split_git_options,
+)
 
 from .variables import UNKNOWN_PART, fill_variables
 
@@ -20,7 +26,9 @@ _PROGRAM = re.compile(
     re.DOTALL,
 )
 _EDITOR = re.compile(r"\b(ln|install)\b|\b(sed|perl)\b.*\s-(\w*i|-in-place)")
-_REDIRECT = re.compile(r"(?<![>=-])>(?![>&=])(?!\s*/dev/null\b)")
+_REDIRECT = re.compile(r"(?<![>=-])>(?![>&=])(?!\s*/dev/null\b)|>&\s*(?![\d\s-])")
+_WITHIN_WORDS = re.compile(r"\\\n|['\"\\]|\$[@*]|\$\{\w*\}")
+"""Signs within a word that the shell removes, or that may stand for nothing, as in `r''m`."""
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _UNCERTAIN = re.compile(r"[(|]|(?<!&)&(?!&)|&&[^;\n]*\bcd\b|\b(?:if|while|until|for|case|function|\w*sh)\b")
 """Parts of a line after which a `cd` may not hold for all of the rest."""
@@ -108,12 +116,14 @@ class Losses:
 
 def is_destructive(line: str) -> bool:
     """Check for the name of a destructive program. A redirect to a file does not count."""
-    return _PROGRAM.search(line) is not None
+    return _PROGRAM.search(_WITHIN_WORDS.sub("", line)) is not None
 
 
 def may_lose(line: str) -> bool:
     """Check for a word or sign by which a line could delete or overwrite something."""
-    return is_destructive(line) or bool(_REDIRECT.search(line) or _EDITOR.search(line))
+    if is_destructive(line) or _REDIRECT.search(line) or "$'" in line:  # `$'...'` may spell any name
+        return True
+    return _EDITOR.search(_WITHIN_WORDS.sub("", line)) is not None
 
 
 def find_losses(line: str, folder: str) -> Losses:
@@ -138,9 +148,15 @@ def find_losses(line: str, folder: str) -> Losses:
             inner = None if known is None else os.path.join(known, os.path.expanduser(targets[0] or ""))
             is_certain = inner is not None and os.path.isdir(inner) and not _UNCERTAIN.search(line)
             folders = [inner] if is_certain else [*folders, inner]
+        elif command.words[0] is None:
+            for here in folders:
+                _add_operands(losses, here, words)
         elif find := _FINDERS.get(command.name):
             for here in folders:
                 find(losses, here, words)
+        elif entered := find_entered_folder(command):
+            known = folders[-1]
+            folders = [*folders, os.path.join(known, os.path.expanduser(entered)) if known else None]
     return losses
 
 
@@ -187,6 +203,13 @@ def _add_removed(
             continue
         for path in _expand_word(os.path.join(folder or "/", os.path.expanduser(word))):
             losses.paths[_resolve(path)] = None
+
+
+def _add_operands(losses: Losses, folder: str | None, words: Words) -> None:
+    """Add what a program with an unknown name may change. Nobody is asked, since it may only read."""
+    for word in words:
+        if word and not word.startswith("-"):
+            losses.replaced.append(_describe_unknown(folder, word, is_recursive=True))
 
 
 def _resolve(path: str) -> str:
@@ -238,7 +261,7 @@ def _put_target_last(words: Words) -> Words:
 
 
 def _find_mv(losses: Losses, folder: str | None, words: Words) -> None:
-    """Add the file that `mv`, `cp` and the like would overwrite, also inside a folder."""
+    """Add the files that `mv`, `cp` and the like would overwrite, also inside folders."""
     options, operands = _split_operands(_put_target_last(words))
     if len(operands) < 2 or options & {"-n", "--no-clobber"}:
         return
@@ -246,17 +269,49 @@ def _find_mv(losses: Losses, folder: str | None, words: Words) -> None:
         losses.replaced.append(_describe_unknown(folder, operands[-1]))
         return
     target = os.path.join(folder, os.path.expanduser(operands[-1]))
-    if not os.path.isdir(target):
-        _add_removed(losses, folder, [target])
-        _add_written(losses, folder, [target])
-        return
+    is_recursive = bool(options & {"-r", "-R", "-a", "--recursive", "--archive"})
+    is_inside = os.path.isdir(target) and not options & {"-T", "--no-target-directory"}
     for source in operands[:-1]:
         if not _is_known(source, folder):
-            losses.replaced.append(_describe_unknown(target, f"{UNKNOWN_PART}"))
+            if is_inside:
+                losses.replaced.append(_describe_unknown(target, f"{UNKNOWN_PART}"))
+            else:
+                _add_replaced(losses, target)
             continue
-        names = _expand_word(os.path.join(folder, source))
-        paths = [os.path.join(target, os.path.basename(os.path.normpath(name))) for name in names]
-        _add_removed(losses, folder, [path for path in paths if not os.path.isdir(path)])
+        for name in _expand_word(os.path.join(folder, os.path.expanduser(source))):
+            end = target
+            if is_inside and "--parents" in options:
+                end = os.path.join(target, os.path.relpath(name, folder))
+            elif is_inside:
+                # `cp sub/. data` writes into `data` itself.
+                end = os.path.join(target, os.path.basename(name.rstrip("/")))
+            _add_merged(losses, name, end, is_recursive=is_recursive)
+
+
+def _add_merged(losses: Losses, source: str, end: str, *, is_recursive: bool) -> None:
+    """Add the files that a copy of `source` replaces at `end`. Folders are merged."""
+    if not os.path.isdir(end):
+        _add_replaced(losses, end)
+        return
+    if not is_recursive or not os.path.isdir(source):
+        return
+    for count, (parent, folders, files) in enumerate(os.walk(source)):
+        if count > _MAX_ENTRIES:
+            losses.replaced.append(_describe_unknown(None, end, is_recursive=True))
+            return
+        inner = os.path.join(end, os.path.relpath(parent, source))
+        for name in (*folders, *files):
+            path = os.path.join(inner, name)
+            if os.path.lexists(path) and not os.path.isdir(path):
+                _add_replaced(losses, path)
+
+
+def _add_replaced(losses: Losses, path: str) -> None:
+    """Add a file that is replaced. `cp` writes through a link, and others replace it."""
+    losses.paths[_resolve(path)] = None
+    real = os.path.realpath(path)
+    if os.path.isfile(real):
+        losses.paths[real] = None
 
 
 def _find_moved(losses: Losses, folder: str | None, words: Words) -> None:
@@ -274,9 +329,19 @@ def _find_moved(losses: Losses, folder: str | None, words: Words) -> None:
 
 
 def _find_linked(losses: Losses, folder: str | None, words: Words) -> None:
-    options, operands = _split_operands(words)
-    if options & {"-f", "--force"}:
-        _find_mv(losses, folder, words if len(operands) > 1 else (*words, "."))
+    """Add what `ln -f` replaces. With `-n`, a link to a folder is replaced itself."""
+    options, operands = _split_operands(_put_target_last(words))
+    if not options & {"-f", "--force"}:
+        return
+    if len(operands) == 1:
+        operands = [*operands, "."]
+    is_name = options & {"-n", "-T", "--no-dereference", "--no-target-directory"}
+    if is_name and len(operands) == 2 and _is_known(operands[1], folder):
+        link = os.path.join(folder or "/", os.path.expanduser(operands[1]))
+        if os.path.islink(link):
+            losses.paths[_resolve(link)] = None
+            return
+    _find_mv(losses, folder, ("--", *operands))
 
 
 def _find_edited(losses: Losses, folder: str | None, words: Words) -> None:
@@ -339,6 +404,8 @@ def _find_git(losses: Losses, folder: str | None, words: Words) -> None:
             losses.changed.append("/")
             losses.untracked += ["/"] if options & {"-u", "-a", "--include-untracked", "--all"} else []
             losses.cleaned += ["/"] if options & {"-a", "--all"} else []
+        case "mv" if options & {"-f", "--force"}:
+            _find_mv(losses, folder, tuple(rest))
         case "rm" if "--cached" not in options:
             _find_rm(losses, folder, tuple(rest))
 

@@ -17,6 +17,7 @@ from goose_like.config.paths import CACHE_PATHS, WORKTREES_FOLDER, state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
+from goose_like.core.threads import run_in_executor
 from goose_like.workspace.repositories.git import RunCommand, list_filtered_paths, list_ignored_paths
 from goose_like.workspace.repositories.git_index import read_index
 
@@ -72,6 +73,7 @@ class Undo:
         self._git: Path | None = None
         self._contents: Contents | None = None
         self._told: set[str] = set()
+        self._restored: dict[str, tuple[FileState, FileState]] = {}  # by the last restore, until the next turn ends
         self._is_off = self._is_too_large = False
 
     async def on_change(
@@ -109,6 +111,7 @@ class Undo:
     def end_turn(self) -> None:
         """Start comparing the files in the background. Call this at the end of each turn."""
         self._ended_turn = self._history.turn_count
+        self._restored = {}
         if not self._is_off:
             self._queue(partial(self._run_unless_off, partial(self._record_open_turn, is_ours=True)))
 
@@ -119,6 +122,10 @@ class Undo:
     async def plan_restore(self, number: int) -> RestorePlan:
         """Plan the way back to before turn `number`. Raise GooseLikeError if the stored data cannot be read."""
         return await self._queue(partial(self._plan, number))
+
+    async def plan_redo(self) -> RestorePlan:
+        """Plan the way back to before the last restore. The plan is empty when a turn has followed it."""
+        return await self._queue(self._plan_redo)
 
     async def list_turn_changes(self) -> dict[int, list[Path]]:
         """List the paths that each turn changed, by its number. Raise as `plan_restore`."""
@@ -134,7 +141,7 @@ class Undo:
 
     def _queue(self, work: Callable[[], _T]) -> "asyncio.Future[_T]":
         """Start work in the thread, after all earlier work. The work continues if its caller is cancelled."""
-        return asyncio.shield(self._loop.run_in_executor(self._worker, work))
+        return asyncio.shield(run_in_executor(self._worker, work))
 
     # --- in the thread: during a turn
 
@@ -365,6 +372,20 @@ class Undo:
                 is_edited = any(one is None or not self._is_same(path, one, two) for one, two in pairs)
                 if not self._is_same(path, now, target):
                     planned.append(FileChange(Path(path), is_edited, now, target))
+        return self._finish_plan(contents, planned)
+
+    def _plan_redo(self) -> RestorePlan:
+        contents = self._update_contents()
+        planned = []
+        for path, (target, restored) in self._restored.items():
+            now = self._read_state(path, restored, target)
+            if not self._is_same(path, now, target):
+                is_edited = not self._is_same(path, now, restored)
+                planned.append(FileChange(Path(path), is_edited, now, target))
+        return self._finish_plan(contents, planned)
+
+    def _finish_plan(self, contents: Contents, planned: list[FileChange]) -> RestorePlan:
+        """Sort the changes, and find those whose former content is lost."""
         planned.sort(key=lambda change: change.path)
         contents.expect((str(change.path), change.target) for change in planned)
         if missing := contents.find_missing():
@@ -384,6 +405,7 @@ class Undo:
                 done[str(change.path)] = (change.now, after)
         with suppress(OSError):
             contents.log.record_changes(self._history.turn_count, done)
+        self._restored = done
         return notes
 
     def _restore_head(self, log: UndoLog, change: FileChange) -> str:

@@ -13,11 +13,11 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.slash_context import SlashContext
 from goose_like.cli.chat import git_commands
 from goose_like.cli.chat.git_commands import commit, review
-from goose_like.cli.chat.slash_registry import split_command_line
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import UsageError
 from goose_like.core.events import UsageRecorded
 from goose_like.core.notifier import Recorder
+from goose_like.launch.slash_registry import split_command_line
 from tests.workspace.workspace_harness import find_place, needs_sandbox
 
 pytestmark = needs_sandbox
@@ -82,6 +82,7 @@ async def test_review_sends_the_diff_for_a_turn_that_only_reads(tmp_path, root, 
         request = await review(context, words)
     title, _, diff = request.message.parts
     assert request.is_read_only
+    assert request.is_fresh
     assert title.text == f"Review {subject}."
     assert [line for line in lines if line not in diff.text] == []
     assert ("+two" in diff.text) == (words == "")

@@ -36,7 +36,7 @@ mine:
 def test_the_deciding_rule_is_shown(profiles, capsys, action, answer):
     profiles(PROFILES)
     print_judgement(action, "mine")
-    assert capsys.readouterr().out.endswith(f"{answer}\n")
+    assert f"{answer}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,47 @@ def test_kept_answers_and_the_deletion_check_are_named(profiles, capsys, tmp_pat
         assert text in capsys.readouterr().out
     print_judgement("path:x", "strict")
     assert ": it is refused (approval ask, sandbox read-only)" in capsys.readouterr().out
+
+
+def test_the_hosts_of_a_command_are_judged_too(profiles, capsys, tmp_path, monkeypatch):
+    profiles(
+        "mine: {network: {allow: [listed.org]}, permissions: {deny: ['domain:*.evil.org'], "
+        "allow: ['domain:ruled.org']}}\n"
+        "open: {extends: mine, sandbox: workspace+network}\nplan: {extends: mine, approval: plan}"
+    )
+    monkeypatch.chdir(tmp_path)
+    trust.store_approval(tmp_path.resolve(), trust.StoredApproval(kind="domain", subject="kept.org"))
+    expected = {
+        "curl https://x.org/a": "domain:x.org: no rule decides: you are asked when the command connects\n",
+        "curl -s https://X.org:443": "domain:x.org: no rule",
+        "sh -c 'wget http://x.org:8080/'": "domain:x.org:8080: no rule",
+        "git clone https://ann@x.org/a.git": "domain:x.org: no rule",
+        "curl https://a.evil.org": "domain:a.evil.org: deny: ",
+        "curl https://listed.org https://ruled.org": "domain:listed.org: it is allowed\ndomain:ruled.org: it is al",
+        "curl https://kept.org": "domain:kept.org: it is allowed\n",
+        "curl http://10.0.0.1": "domain:10.0.0.1: it is refused: ",
+        "curl x.org": "hosts: you are asked about each one that is not listed",
+        "pip install x": "hosts: you are asked about each one that is not listed",
+        "git push": "hosts: you are asked about each one that is not listed",
+    }
+    for action, text in expected.items():
+        print_judgement(action, "mine")
+        shown = capsys.readouterr().out
+        assert text in shown, shown
+    print_judgement("curl https://x.org", "open")
+    assert "domain" not in capsys.readouterr().out
+    print_judgement("curl https://x.org", "plan")
+    assert "domain:x.org: no rule decides: it is refused" in capsys.readouterr().out
+
+
+def test_what_mode_ask_spares_is_told(profiles, capsys):
+    profiles("mine: {approval: ask}\nfull: {approval: ask, sandbox: full}")
+    print_judgement("ls | head", "mine")
+    assert capsys.readouterr().out.startswith("it is allowed, since it only reads")
+    print_judgement("ls > x", "mine")
+    assert "you are asked" in capsys.readouterr().out
+    print_judgement("ls", "full")
+    assert "you are asked (approval ask, sandbox full)" in capsys.readouterr().out
 
 
 def test_all_rules_are_listed_with_their_sources(profiles, capsys, tmp_path, monkeypatch):

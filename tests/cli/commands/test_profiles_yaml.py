@@ -9,6 +9,7 @@ import sys
 from textwrap import indent
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from goose_like.cli.commands.profiles_yaml import (
     HINTS,
@@ -253,7 +254,7 @@ def test_a_model_that_cannot_be_changed_by_lines_is_told(home, text):
         ("default: 5\n", "profile 'default' is no mapping"),
         ("default:\n  - local\n", "profile 'default' is no mapping"),
         ("default:\n  sandbox: none\n", "sandbox: expected"),
-        ("default: [\n", "no valid YAML"),
+        ("default: [\n", "not valid YAML"),
         ("- default\n", "maps names to profiles"),
         ("{a: {}}\n", "has a form that cannot be changed automatically"),
     ],
@@ -275,7 +276,7 @@ def test_a_folder_that_cannot_be_changed_is_found_before_the_questions(home):
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "1", "a" * 65, "use", "a:", "../a", "ä b"])
-def test_names_that_are_none(file, name):
+def test_names_that_is_empty(file, name):
     with pytest.raises(UsageError, match="not a valid profile name"):
         add_profile(name, None)
     assert file.read_text() == WRITTEN
@@ -306,7 +307,7 @@ def test_a_form_that_lines_can_not_be_added_to_is_told(file, text):
 
 def test_a_broken_file_is_told_and_left(file):
     file.write_text("a: [")
-    with pytest.raises(ProfileError, match="line 1: this is no valid YAML"):
+    with pytest.raises(ProfileError, match="line 1: this is not valid YAML"):
         add_profile("b", None)
     assert file.read_text() == "a: ["
 
@@ -341,7 +342,7 @@ def test_commands_at_once_lose_nothing(home):
 FAULTS = {
     "m:\n  sandbox: none": "line 2: sandbox: expected ",
     "m: {}\nn:\n  extends: o": "line 3: unknown profile 'o'",
-    "m: [": "line 1: this is no valid YAML",
+    "m: [": "line 1: this is not valid YAML",
     "m: {}\nuse: n": r"line 2: use: unknown profile 'n'",
     "- m": "this file maps names to profiles",
 }
@@ -379,7 +380,7 @@ READ += [
 
 @pytest.mark.parametrize("text", [*READ, "processr: x", "limits: {steps: 0}", "sandbox: none", "toolkits: a"])
 def test_an_editor_accepts_what_is_read_and_nothing_else(home, text):
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(build_profiles_schema())
+    validator = Draft202012Validator(build_profiles_schema())
     written = "m:\n" + indent(text, "  ")
     # The schema accepts incomplete mappings such as `{window: 5}`, because a profile can extend another one.
     is_read = text in READ or find_errors(get_profiles_file(), written) is None
@@ -388,5 +389,5 @@ def test_an_editor_accepts_what_is_read_and_nothing_else(home, text):
 
 @pytest.mark.parametrize("source", list_profile_sources(), ids=lambda source: source.name)
 def test_an_editor_accepts_the_shipped_profiles(source):
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(build_profiles_schema())
+    validator = Draft202012Validator(build_profiles_schema())
     validator.validate({"use": source.name, source.name: source.data})

@@ -85,10 +85,11 @@ def test_a_toolkits_tools_are_shown_without_a_model(capsys):
     print_toolkit("developer")
     out = capsys.readouterr().out
     assert out.startswith("The tools of a developer.")
-    assert "\nshell: Run a bash command." in out
+    assert "\nprompt:\n    (made in a session)\n" in out
+    assert "\nshell: Run a bash command that ends by itself." in out
     assert "\nweb_search: Search the web. Gives pages with their URLs.\n    needs BRAVE_API_KEY or " in out
-    assert '\n    access ("workspace"|"network", optional) "network" asks for more than HTTP(S)\n' in out
-    assert "\n    patches ([{before: string, after: string}])\n" in out
+    assert '\n    access ("workspace"|"network", optional)\n' in out
+    assert "\n    patches ([{before: string, after: string, replace_all?: boolean}])\n" in out
 
 
 def test_a_toolkit_that_requires_others_is_shown(needy, capsys):
@@ -97,8 +98,20 @@ def test_a_toolkit_that_requires_others_is_shown(needy, capsys):
     print_toolkit("needy")
     assert capsys.readouterr().out == (
         "Books rooms.\n\nbook: Book a room.\n"
-        "    room (string) its name\n    hours ([integer])\n    kind (string|null, optional)\n"
+        "    room (string) its name\n    hours ([integer])\n    kind (string, optional)\n"
     )
+
+
+class Plain(Toolkit):
+    def prompt(self):
+        return "Think.\nThen act."
+
+
+def test_the_prompt_is_shown_and_no_docstring_of_the_base_class(offer_toolkits, capsys):
+    offer_toolkits(plain=Plain)
+    print_toolkit("plain")
+    out = capsys.readouterr().out
+    assert out.partition("\nwarning: ")[0].strip() == "prompt:\n    Think.\n    Then act."
 
 
 def test_what_an_author_forgot_is_warned_of(offer_toolkits, capsys):
@@ -115,7 +128,7 @@ def test_a_toolkit_without_a_tool_is_warned_of(offer_toolkits, capsys):
     offer_toolkits(unmarked=Unmarked, guide=Guide, needy=Needy)
     print_toolkit("unmarked")
     words = "no method is marked with @tool, so a model gets none; mark those that it may call: roll"
-    assert capsys.readouterr().out == f"Rolls.\n\nwarning: {words}\n"
+    assert capsys.readouterr().out == f"Rolls.\n\nprompt:\n    Roll.\n\nwarning: {words}\n"
     for name in ("guide", "needy"):
         print_toolkit(name)
         assert "warning" not in capsys.readouterr().out

@@ -86,3 +86,40 @@ def test_lines_that_an_answer_is_based_on_are_found():
     assert [line.page for line in find_quotes(lines, "As the costs fell, all is well.")] == [3]
     assert find_quotes(lines, "I do not know the company.") == []
     assert find_quotes(lines, "") == find_quotes([], "Revenue") == []
+
+
+REPORT = [
+    "Annual report of the company",
+    "Revenue rose to 1,234 million dollars",
+    "Costs fell",
+    "Outlook: 2027",
+    "The board proposes a dividend of 1.20 dollars per share",
+    "No dividend was paid for the year 2020",
+    "Revenue of services",
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "pages"),
+    [
+        ("The revenue was 1234 million dollars.", [2]),
+        ("Revenue rose to 1,234 million dollars, while costs fell.", [2, 3]),
+        ("The board proposes a dividend of 1.20 dollars.", [5]),
+        ("There was no dividend paid for the year 2020.", [6]),
+        ("The report does not say anything about revenue of services or costs.", []),
+        ("I could not find the dividend per share that the board proposes.", []),
+        ("The document doesn't mention whether costs fell.", []),
+        ("Nothing is known about the outlook for 2027.", []),
+        ("Der Bericht nennt keine Revenue of services.", []),
+        ("The document omits the revenue of services.", []),
+        ("Revenue of services is missing from the report.", []),
+        ("Dem Bericht fehlen Zahlen zu Revenue of services.", []),
+        ("Costs are one thing. Prices fell elsewhere.", []),
+        ("The company has an annual meeting, and its managers like to write a report.", []),
+        ("Revenue and dividend are words, and so is company.", []),
+        ("Costs do matter in many ways, as every manager knows who ever saw how the prices fell.", []),
+    ],
+)
+def test_only_lines_that_are_quoted_closely_are_cited(answer: str, pages: list[int]):
+    lines = [Line(page=n, text=text, x0=0, top=0, x1=0, bottom=0) for n, text in enumerate(REPORT, 1)]
+    assert [line.page for line in find_quotes(lines, answer)] == pages

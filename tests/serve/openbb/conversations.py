@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Sequence
 
+from goose_like.core.events import TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.serve.openbb.citations import cite_outcomes
@@ -33,7 +34,7 @@ def summarize(messages: Sequence[Message]) -> list[tuple[str, str]]:
 def start_turn(folded: Conversation) -> History:
     """Start the turn, as the exchange does, and return the history."""
     history = copy.deepcopy(folded.history)
-    history._start_turn(folded.message)
+    history.apply(TurnStarted(message=folded.message))
     return history
 
 

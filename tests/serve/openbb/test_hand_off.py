@@ -115,7 +115,7 @@ async def test_local_calls_and_thinking_come_back_as_they_were(tmp_path, dialect
     client.hand_off(first, "1")
     conversation = client.build_conversation()
     assert conversation.history.messages == first.messages
-    assert conversation.history.context == first.context
+    assert conversation.history.context.messages == first.context.messages
     assert list(conversation.history.open_calls) == ["toolu_2"]
     second = await client.ask(assistant(widget_call(TWO, "toolu_3")))
     client.hand_off(second, "2")
@@ -250,9 +250,9 @@ async def test_reminders_plan_state_and_summary_come_back(tmp_path):
     client.hand_off(history, "1")
     conversation = client.build_conversation().history
     assert conversation.messages == history.messages
-    assert summarize(conversation.messages)[1:3] == [("assistant", "done?"), ("user", "Look again.")]
+    assert summarize(conversation.messages)[1:3] == [("assistant", "done?"), ("system", "Look again.")]
     assert (conversation.state["notes"], conversation.plan) == ([1], (Task(description="t"),))
-    assert [message.first_text for message in conversation.context[:2]] == ["What was said.", "a"]
+    assert [message.first_text for message in conversation.context.messages[:2]] == ["What was said.", "a"]
 
 
 async def test_a_picture_that_a_tool_made_here_is_named(tmp_path):

@@ -1,6 +1,7 @@
 """Tests of bodies in both dialects, and of the errors for invalid ones."""
 
 import json
+import re
 import sys
 from types import SimpleNamespace
 
@@ -203,11 +204,51 @@ def test_the_orchestrators_task_is_the_persons_words():
     assert load_query("today_other_agent").messages[1] == AgentMessage(text="It costs 417.32.", agent_id="prices")
 
 
-@pytest.mark.parametrize("messages", ["[]", "null", "{}"])
-def test_no_messages(messages):
-    [error] = list_errors(f'{{"messages": {messages}}}')
+@pytest.mark.parametrize("body", ['{"messages": []}', '{"messages": null}', "{}"])
+def test_no_messages(body):
+    [error] = list_errors(body)
     assert error["loc"] == ("body", "messages")
     assert "messages list cannot be empty" in error["msg"]
+
+
+WRONG = (5, 1.5, True, "hi", {"a": 1}, [5], [[1]], [None, {"name": []}])
+EMPTY = {"{}": "an object", '""': "text", "0": "a number", "false": "true or false"}
+
+
+@pytest.mark.parametrize("value", EMPTY)
+def test_an_empty_value_of_a_wrong_type_is_no_empty_list(value):
+    [error] = list_errors(f'{{"messages": {value}}}')
+    assert error["msg"] == f"messages: expected a list, not {EMPTY[value]}"
+
+
+FIELDS = (
+    *("messages", "widgets", "context", "urls", "tools", "timezone", "workspace_state", "workspace_options"),
+    *("selected_skills", "skills_catalog", "api_keys"),
+)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("value", WRONG, ids=str)
+def test_a_wrong_type_is_told_in_plain_words(field, value):
+    body = {"messages": [{"role": "human", "content": "hi"}], field: value}
+    try:
+        parse_query(json.dumps(body).encode())
+    except RequestError as error:
+        text = str(error)
+        assert text.startswith((field, "a message's role")), text
+        assert not re.search("Input|valid|tuple|dictionary|Field|instance", text), text
+
+
+def test_a_wrong_type_names_what_is_expected():
+    told = {"messages": "hi", "context": 5, "widgets": 5, "urls": {"a": 1}}
+    for field, value in told.items():
+        [error] = list_errors(json.dumps({"messages": [{"role": "human", "content": "hi"}], field: value}))
+        assert re.fullmatch(rf"{field}: expected (a list|an object), not (a number|text|an object)", error["msg"])
+
+
+def test_a_byte_order_mark_is_left_out():
+    body = b'\xef\xbb\xbf{"messages": [{"role": "human", "content": "hi"}]}'
+    assert parse_query(body).messages == (UserMessage(text="hi"),)
 
 
 @pytest.mark.parametrize(

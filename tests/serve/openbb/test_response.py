@@ -15,6 +15,7 @@ from goose_like.core.events import (
     Answered,
     Artifact,
     ArtifactShown,
+    FileChanged,
     Logged,
     MessageCompleted,
     PromptsSuggested,
@@ -164,6 +165,8 @@ def test_progress_is_not_told_and_of_nested_work_its_steps_only():
     nested = [
         ToolStarted(call=ToolCall(id="1", name="shell", arguments="{}")),
         Logged(text="found it"),
+        FileChanged(call_id="1", path="/w/a", diff="+x"),
+        FileChanged(call_id="1", path="/w/b"),
         TextDelta(text="secret thoughts"),
         Status(text="busy"),
     ]
@@ -174,7 +177,7 @@ def test_progress_is_not_told_and_of_nested_work_its_steps_only():
         [SubagentEvent(call_id="call_1", event=event) for event in nested],
         text_deltas("done"),
     )
-    assert statuses(events) == ["Using delegate", "Using shell", "found it"]
+    assert statuses(events) == ["Using delegate", "Using shell", "found it", "+x"]
 
 
 def test_the_older_client_is_sent_words_and_calls_only():

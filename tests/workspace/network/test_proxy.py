@@ -26,6 +26,8 @@ from goose_like.core.events import Answer, Question
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.network import proxy
 from goose_like.workspace.network.address_filter import Address
+from goose_like.workspace.network.host_access import HostAccess
+from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.workspace import Workspace
 from tests.workspace.workspace_harness import GIT, ONCE, needs_sandbox, run_script
 
@@ -212,6 +214,36 @@ async def test_private_addresses_need_the_host_in_the_list(root: Path, web: Web)
             assert ("hello from" in output) == is_reached, (allow, output)
             assert is_reached or "network: {allow: [private.test]}" in output
     assert len(web.connections) == 1
+
+
+@pytest.mark.parametrize(
+    ("allow", "host", "address", "is_listed"),
+    [
+        ("*", "dev.test", "127.0.0.1", False),
+        ("*:8080", "dev.test:8080", "127.0.0.1", False),
+        ("*:*", "dev.test:8080", "127.0.0.1", False),
+        ("*.test:8080", "dev.test:8080", "127.0.0.1", False),
+        ("d?v.test:8080", "dev.test:8080", "::1", False),
+        ("*.test", "dev.test", "0.0.0.0", False),
+        ("*.test", "dev.test", "::ffff:127.0.0.1", False),
+        ("*", "localhost", "127.0.0.1", False),
+        ("local*", "localhost", "127.0.0.1", False),
+        ("dev.test:8080", "dev.test:8080", "127.0.0.1", True),
+        ("dev.test:*", "dev.test:8080", "127.0.0.1", True),
+        ("127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", True),
+        ("127.0.0.1:*", "127.0.0.1:8080", "127.0.0.1", True),
+        ("[::1]:8080", "[::1]:8080", "::1", True),
+        ("*:8080", "dev.test:8080", "10.0.0.1", False),
+        ("*.*", "dev.test", "10.0.0.1", False),
+        ("*.test:8080", "dev.test:8080", "10.0.0.1", True),
+        ("dev.test", "dev.test", "192.168.1.1", True),
+    ],
+)
+def test_patterns_list_no_name_of_this_machine(
+    root: Path, allow: str, host: str, address: str, is_listed: bool
+) -> None:
+    hosts = HostAccess(Permissions(root, "workspace", "auto", Recorder()), [allow])
+    assert hosts.is_listed_for(host, ip_address(address)) == is_listed
 
 
 async def test_addresses_are_listed_literally_and_never_asked_about(root: Path, web: Web) -> None:

@@ -1,5 +1,6 @@
 """Each approval mode and sandbox in a real workspace: rights of commands and tools, and questions."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -182,28 +183,27 @@ async def test_ask_asks_once_for_each_command(root: Path, mode: SandboxMode) -> 
     async with open_harness(root, mode, "ask", ONCE) as desk:
         await desk.shell("echo x > new.txt")
         await desk.shell("echo x > new.txt")
-        await desk.shell("true", access="network")
+        await desk.shell("date", access="network")
     assert list_question_kinds(desk) == ["command", "command", "network" if mode == "workspace" else "command"]
     assert (root / "new.txt").exists()
 
 
 async def test_a_prefix_holds_for_the_session_and_for_no_other_command(root: Path) -> None:
     async with open_harness(root, "workspace", "ask", SESSION) as desk:
-        await desk.shell("ls -l", access="network")
+        await desk.shell("expr 1", access="network")
         desk.recorder._answer = NO
-        await desk.shell("ls -a", access="network")
-        for command in ("touch new.txt", "ls; touch new.txt", "ls > new.txt", "PATH=. ls", "ls $(touch new.txt)"):
+        await desk.shell("expr 2", access="network")
+        for command in ("touch new.txt", "expr 1; touch new.txt", "expr 1 > new.txt", "PATH=. expr 1"):
             assert "the person said no" in await desk.call_error("shell", command=command, access="network")
-        assert "the person said no" in await desk.call_error("shell", command="ls")
-    assert list_question_kinds(desk) == [*["network"] * 6, "command"]
+        assert "the person said no" in await desk.call_error("shell", command="expr 1")
+    assert list_question_kinds(desk) == [*["network"] * 5, "command"]
     assert [question.prefix for question in desk.recorder.questions] == [
-        "ls",
+        "expr",
         "touch",
-        "ls, touch",
+        "expr, touch",
         "",
         "",
-        "ls, touch",
-        "ls",
+        "expr",
     ]
     assert not (root / "new.txt").exists()
 
@@ -228,7 +228,59 @@ async def test_a_file_that_was_allowed_for_the_session_is_asked_about_once(root:
 async def test_a_reason_for_no_reaches_the_model(root: Path) -> None:
     no = Answer(choice="deny", by="person", text="use the file")
     async with open_harness(root, "workspace", "ask", no) as desk:
-        assert "the person said no: use the file;" in await desk.call_error("shell", command="ls")
+        assert "the person said no: use the file;" in await desk.call_error("shell", command="date")
+
+
+async def test_ask_spares_what_only_reads(root: Path) -> None:
+    async with open_harness(root, "workspace", "ask", NO) as desk:
+        assert "old.txt" in await desk.shell("ls")
+        assert "two" in await desk.shell("cat old.txt | tail -1")
+        await desk.call_error("shell", command="mkdir /tmp/d 2>/dev/null; cd /tmp && ls")
+    assert [question.text for question in desk.recorder.questions] == ["run: mkdir /tmp/d 2>/dev/null; cd /tmp && ls"]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "cat() { echo x > new.txt; }; export -f cat",
+        "mkdir b; printf '#!/bin/sh\\necho x > new.txt' > b/cat; chmod +x b/cat; export PATH=$PWD/b:$PATH",
+        "export LD_PRELOAD=$PWD/x.so",
+        "export BASH_ENV=$PWD/x",
+        "export GIT_EXTERNAL_DIFF=$PWD/x",
+    ],
+)
+async def test_ask_spares_nothing_after_a_command_that_changes_programs(root: Path, first: str) -> None:
+    async with open_harness(root, "workspace", "ask", ONCE) as desk:
+        await desk.shell(first)
+        desk.recorder._answer = NO
+        assert "the person said no" in await desk.call_error("shell", command="cat old.txt")
+        assert "the person said no" in await desk.call_error("shell", command="git diff")
+    assert not (root / "new.txt").exists()
+
+
+async def test_ask_spares_git_in_no_other_folder(root: Path) -> None:
+    (root / "sub").mkdir()
+    async with open_harness(root, "workspace", "ask", NO) as desk:
+        await desk.shell("cd sub")
+        assert "the person said no" in await desk.call_error("shell", command="git status")
+        await desk.shell("cd ..")
+        (root / "HEAD").touch()
+        assert "the person said no" in await desk.call_error("shell", command="git log")
+    assert len(desk.recorder.questions) == 2
+
+
+@pytest.mark.parametrize("folder", [".", "", "bin"])
+async def test_ask_spares_nothing_with_a_relative_folder_in_the_path(
+    root: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    async with open_harness(root, "workspace", "ask", NO) as desk:
+        assert "the person said no" in await desk.call_error("shell", command="cd sub && ls")
+
+
+async def test_ask_without_a_sandbox_spares_nothing(root: Path) -> None:
+    async with open_harness(root, "full", "ask", NO) as desk:
+        assert "the person said no" in await desk.call_error("shell", command="cat old.txt")
 
 
 async def test_ask_shows_what_a_file_becomes(root: Path) -> None:
@@ -302,3 +354,34 @@ async def test_a_command_can_not_answer_for_good(tmp_path: Path, monkeypatch: py
         await desk.outcome("shell", command="mkdir -p .g/config; mv .g other; echo '{}' > .g/config/trust.json")
         assert list((tmp_path / "work/.g/config").iterdir()) == []
         assert "protected" in await desk.call_error("write_file", path=".g/config/trust.json", content="{}")
+
+
+# --- text that is typed into a process
+
+
+async def test_ask_asks_about_each_text_for_a_process(root: Path) -> None:
+    async with open_harness(root, "workspace", "ask", SESSION) as desk:
+        await desk.call_ok("process", action="start", command="bash")
+        await desk.call_ok("process", action="write", id="p1", text="ls")
+        desk.recorder._answer = NO
+        assert "the person said no" in await desk.call_error("process", action="write", id="p1", text="ls")
+        assert "the person said no" in await desk.call_error("process", action="write", id="p1", text="touch new.txt")
+    started, first, second, last = desk.recorder.questions
+    assert started.text == "run: bash"
+    assert (first.text, first.detail, first.prefix) == (
+        "type into process p1 (bash): ls\n",
+        "nothing was typed before",
+        "",
+    )
+    assert (second.detail, last.text) == ("typed before:\nls\n", "type into process p1 (bash): touch new.txt\n")
+    assert not (root / "new.txt").exists()
+
+
+@pytest.mark.parametrize("texts", [["rm -rf old.txt"], ["rm \\", "-rf old.txt"], ["f() {", "rm -rf old.txt", "}"]])
+async def test_a_rule_that_denies_holds_for_typed_text(root: Path, texts: list[str]) -> None:
+    trust.store_rule(root, "rm -rf", "deny")
+    async with open_harness(root, "workspace", "auto", ONCE) as desk:
+        await desk.call_ok("process", action="start", command="bash")
+        outcomes = [await desk.outcome("process", action="write", id="p1", text=text) for text in texts]
+    assert [outcome.output for outcome in outcomes if "a rule forbids it" in outcome.output]
+    assert (root / "old.txt").exists()

@@ -71,7 +71,8 @@ def test_the_words_say_what_is_decided(sandbox: SandboxMode, approval: ApprovalM
     assert "\n" not in words
     assert ("may write" in words) == (decide("change", sandbox, approval) != "refuse" and sandbox != "full")
     assert ("change nothing" in words) == (decide("change", sandbox, approval) == "refuse")
-    assert ("person is asked" in words) == (decide("change", sandbox, approval) == "ask")
+    asked = "The person is asked before each change of a file, and each command that does more than read."
+    assert (asked in words) == (decide("change", sandbox, approval) == "ask")
     network = decide("network", sandbox, approval)
     assert ("may be granted" in words) == (network == "ask")
     assert ("access='network'" in words) == (network != "refuse" and sandbox in ("read-only", "workspace"))

@@ -431,3 +431,31 @@ def test_each_topic_can_be_written_and_judged(topic: RuleTopic, verdict: Verdict
 def test_a_rule_about_nothing_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a command, or `tool:`, `path:` or `domain:`"):
         split_rule(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("uv run rm -rf src", "deny"),
+        ("uv run --with requests rm -rf src", "deny"),
+        ("npx -y rm -rf src", "deny"),
+        ("poetry run sudo rm -rf src", "deny"),
+        ("uv run sh -c 'rm -rf src'", "deny"),
+        ("npx --package x $y", "ask"),
+        ("npx -c 'rm -rf src'", "deny"),
+        ("npx --call='ls; rm -rf src'", "deny"),
+        ("npm exec -c 'ls; rm -rf src'", "deny"),
+        ("yarn exec 'rm -rf src'", "deny"),
+        ("direnv exec . rm -rf src", "deny"),
+        ("dotenv run -- rm -rf src", "deny"),
+        ("xvfb-run -a rm -rf src", "deny"),
+        ("npx -c 'ls src'", None),
+        ("uv run pytest -q", "allow"),
+        ("uv run --frozen pytest -q", None),
+        ("uv run ls", None),
+        ("npm run rm -rf src", None),
+    ],
+)
+def test_rules_see_through_package_runners(line, verdict):
+    lists = PermissionLists(deny=("rm -rf",), allow=("uv run pytest", "ls"))
+    assert PermissionRules(build_rules(lists, "")).judge_line(line).verdict == verdict

@@ -167,6 +167,13 @@ def test_a_line_that_takes_too_long_is_unknown(part: str) -> None:
     assert read("git push") == [PUSH]
 
 
+def test_runners_within_runners_take_no_exponential_time() -> None:
+    for start in ("npx -a ", "env npx -a ", "uv run --with a --with "):
+        assert UNKNOWN.words[0] in [command.words[0] for command in parse_line(start * 60 + "x")]
+    line = "uv run --with a --with b --with c --with d rm x"
+    assert ("rm", "x") in [command.words for command in parse_line(line)]
+
+
 def test_a_word_of_the_input_of_xargs_is_unknown() -> None:
     assert parse_line("cat x | xargs -rn 1 git")[-1].words == ("git", None)
 

@@ -38,6 +38,10 @@ ATTACKS = {
 }
 
 
+def set_git(project: Path, key: str, value: str) -> None:
+    subprocess.run(["git", "-C", str(project), "config", key, value], check=True)
+
+
 def find_dangers(root: Path) -> list[str]:
     """List the effects of an attack that are still active."""
     found = []
@@ -297,6 +301,48 @@ async def test_targets_of_linked_hooks_are_protected_or_asked_about(root: Path, 
 
 
 @needs_sandbox
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("filter.f.clean", "tools/run.sh"),
+        ("diff.d.textconv", "python3 tools/run.sh"),
+        ("merge.m.driver", "tools/run.sh %A"),
+        ("gpg.program", "tools/run.sh"),
+        ("alias.x", "!tools/run.sh"),
+        ("init.templateDir", "tools"),
+    ],
+)
+async def test_programs_that_git_settings_name_are_like_hooks(root: Path, project: Path, key: str, value: str) -> None:
+    (project / "tools").mkdir()
+    (project / "tools/run.sh").write_text("mine")
+    set_git(project, key, value)
+    workspace, _ = create_confined(root)
+    async with workspace:
+        await run_script(workspace, "echo evil > tools/run.sh; mv tools t; mkdir tools", cwd=project)
+        await workspace.inspect_changes(None)
+        await run_script(workspace, "echo evil > tools/run.sh", cwd=project)
+        await workspace.inspect_changes(None)
+    assert (project / "tools/run.sh").read_text() == "mine"
+
+
+@needs_sandbox
+async def test_programs_that_do_not_exist_yet_are_asked_about(root: Path, project: Path) -> None:
+    set_git(project, "alias.x", "!tools/run.sh")
+    workspace, recorder = create_confined(root)
+    async with workspace:
+        await run_script(workspace, "mkdir tools; echo evil > tools/run.sh", cwd=project)
+        assert "disabled" in str(await workspace.inspect_changes(None))
+        assert not (project / "tools/run.sh").exists()
+        recorder._answer = ONCE
+        await run_script(workspace, "git config alias.y '!./y.sh'", cwd=project)
+        assert await workspace.inspect_changes(None) == []
+        recorder._answer = Answer()
+        await run_script(workspace, "echo evil > y.sh", cwd=project)
+        assert "disabled" in str(await workspace.inspect_changes(None))
+    assert not (project / "y.sh").exists()
+
+
+@needs_sandbox
 async def test_links_to_the_private_folder_are_removed(root: Path) -> None:
     workspace, recorder = create_confined(root)
     async with workspace:
@@ -354,7 +400,13 @@ async def test_an_incomplete_survey_is_reported(root: Path, monkeypatch: pytest.
 
 
 @needs_sandbox
-@pytest.mark.parametrize("name", [".vscode/tasks.json", ".claude/settings.json", ".envrc", ".husky/a/b", ".hg/hgrc"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".vscode/tasks.json", ".claude/settings.json", ".envrc", ".husky/a/b", ".hg/hgrc"),
+        *("sub/.vscode/tasks.json", "a/b/.claude/any/thing.md", ".agents/skills/x/SKILL.md", "s/.cargo/config.toml"),
+    ],
+)
 @pytest.mark.parametrize("is_new", [True, False])
 async def test_start_files_are_asked_about_once_and_reverted(root: Path, name: str, is_new: bool) -> None:
     file = root / name
@@ -408,6 +460,66 @@ async def test_a_link_instead_of_a_start_folder_is_removed(root: Path, tmp_path:
         assert await workspace.inspect_changes(None) != []
     assert (tmp_path / "mine/settings.json").read_text() == "mine"
     assert not (root / ".vscode").is_symlink()
+
+
+@needs_sandbox
+async def test_a_copy_of_an_accepted_start_file_is_not_asked_about(root: Path) -> None:
+    (root / ".vscode").mkdir()
+    (root / ".vscode/tasks.json").write_text("mine")
+    (root / "example").mkdir()
+    (root / "example/.envrc").write_text("theirs")
+    workspace, recorder = create_confined(root)
+    async with workspace:
+        await run_script(workspace, "mkdir -p w/x && cp -r .vscode w/x")
+        assert await workspace.inspect_changes(None) == []
+        await run_script(workspace, "rm -rf w example")
+        assert await workspace.inspect_changes(None) == []
+        assert recorder.questions == []
+    (root / "example").mkdir()
+    (root / "example/.envrc").write_text("theirs")
+    workspace, recorder = create_confined(root)
+    async with workspace:
+        await run_script(workspace, "cp example/.envrc .")
+        assert await workspace.inspect_changes(None) != []
+        await run_script(workspace, "mv example/.envrc . ; rm .vscode/tasks.json")
+        assert await workspace.inspect_changes(None) != []
+    assert not (root / ".envrc").exists()
+    assert (root / ".vscode/tasks.json").read_text() == "mine"
+
+
+@needs_sandbox
+async def test_files_of_a_ci_server_are_named_at_the_end_of_the_turn(root: Path) -> None:
+    workspace, recorder = create_confined(root)
+
+    def count_warnings() -> int:
+        return str(recorder.events).count("a CI server will run")
+
+    async with workspace:
+        await run_script(
+            workspace, "mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; echo y > Jenkinsfile"
+        )
+        assert await workspace.inspect_changes() == []
+        assert count_warnings() == 0
+        assert await workspace.inspect_changes(None) == []
+        assert count_warnings() == 1
+        assert ".github/workflows/ci.yml" in str(recorder.events)
+        (root / "Jenkinsfile").write_text("the person's")
+        await run_script(workspace, "true")
+        assert await workspace.inspect_changes(None) == []
+        assert count_warnings() == 1
+        await workspace.write_bytes(".gitlab-ci.yml", b"x")
+        assert await workspace.inspect_changes(None) == []
+        assert count_warnings() == 2
+    assert recorder.questions == []
+
+
+@needs_sandbox
+async def test_start_files_of_packages_are_not_asked_about(root: Path) -> None:
+    workspace, recorder = create_confined(root)
+    async with workspace:
+        await run_script(workspace, "mkdir -p node_modules/a/.vscode; echo x > node_modules/a/.vscode/tasks.json")
+        assert await workspace.inspect_changes(None) == []
+    assert recorder.questions == []
 
 
 # --- a session that is killed

@@ -1,5 +1,8 @@
 """The environment variables of commands."""
 
+import os
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,3 +88,25 @@ async def test_no_editor_and_no_prompt(workspace: Workspace) -> None:
     assert code != 0
     assert "no editor here" in output
     assert (await run_script(workspace, "read -t 5 line < /dev/tty"))[0] != 0
+
+
+@needs_sandbox
+async def test_checks_find_a_cache_in_a_read_only_session(root: Path) -> None:
+    """With `filterwarnings = error`, a cache that cannot be written fails tests that pass."""
+    (root / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\naddopts = -p no:asyncio -p no:xdist\n")
+    (root / "test_one.py").write_text("def test_one(): pass\n")
+    (root / "one.py").write_text("x: int = 1\n")
+    python = shlex.quote(sys.executable)
+    checks = ("pytest -q", "pytest -q -p no:cacheprovider", "py_compile one.py", "mypy one.py", "ruff check one.py")
+    script = " && ".join(f"{python} -m {check}" for check in checks)
+    async with Workspace(root, mode="read-only", approval="auto", notifier=Recorder()) as workspace:
+        code, output = await run_script(workspace, script)
+    assert code == 0, output
+    assert sorted(os.listdir(root)) == ["one.py", "pytest.ini", "test_one.py"]
+
+
+def test_caches_keep_the_options_of_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-x")
+    assert build_environment(is_confined=True)["PYTEST_ADDOPTS"] == "-x"
+    variables = build_environment(is_confined=True, is_read_only=True)
+    assert variables["PYTEST_ADDOPTS"] == "-x -W ignore::pytest.PytestCacheWarning"

@@ -231,3 +231,40 @@ async def test_a_new_file_in_the_home_is_asked_about(home: Path) -> None:
         for name in (".ssh/authorized_keys", ".zshrc", ".config/autostart/x", "Documents/taxes.txt", ".local/bin/x"):
             with pytest.raises(DeniedError, match=r"hidden from you|protected"):
                 await workspace.write_bytes(f"~/{name}", b"x")
+
+
+async def test_commands_get_settings_without_credentials(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {
+        ".gitconfig": "[user]\nname = Ann\n[http]\nextraheader = TOPSECRET\n[include]\npath=~/.more-git\n",
+        ".more-git": '[url "https://TOPSECRET@x.org/"]\ninsteadOf = https://x.org/\n',
+        ".config/git/work": "[http]\nextraheader = TOPSECRET\n",
+        ".cargo/config.toml": '[registry]\ntoken = "TOPSECRET"\n',
+        ".nvm/versions/node/v22/etc/npmrc": "_authToken=TOPSECRET\n",
+        ".npm-global/etc/npmrc": "//x.org/:_password=TOPSECRET\n",
+        "miniconda3/.condarc": "channel_alias: https://me:TOPSECRET@x.org\n",
+        ".virtualenvs/one/pip.conf": "[global]\nindex_url = https://me:TOPSECRET@x.org\n",
+        ".virtualenvs/one/.env": "X=TOPSECRET\n",
+        ".config/mise/config.toml": '[env]\nMYSTERY = "TOPSECRET"\n',
+        ".config/go/env": "GOPROXY=https://me:TOPSECRET@x.org\n",
+        "opt/py/pip.conf": "[global]\nextra_index_url = https://me:TOPSECRET@x.org\n",
+        ".local/share/uv/credentials/credentials.toml": "TOPSECRET",
+        ".stack/upload/credentials.json": "TOPSECRET",
+        ".opam/plugins/opam-publish/x.token": "TOPSECRET",
+    }
+    for name, text in settings.items():
+        write_file(home / name, text)
+    (home / "opt/py/bin").mkdir()
+    monkeypatch.setenv("VIRTUAL_ENV", str(home / "opt/py"))
+    async with create_workspace(home / "project") as workspace:
+        _, output = await run_script(workspace, "grep -rs TOPSECRET ~; git config --list --show-origin")
+        assert "TOPSECRET" not in output
+        assert "user.name=Ann" in output
+        assert (await run_script(workspace, "cat ~/.virtualenvs/one/pip.conf"))[
+            1
+        ] == "[global]\nindex_url = https://x.org\n"
+        code, _ = await run_script(workspace, "git commit -q --allow-empty -m m; echo x > ~/.gitconfig")
+        assert code != 0
+        with pytest.raises(DeniedError):
+            workspace.read_bytes(home / ".gitconfig")
+    async with create_workspace(home / "project", "~/.gitconfig") as workspace:
+        assert "TOPSECRET" in (await run_script(workspace, "cat ~/.gitconfig"))[1]

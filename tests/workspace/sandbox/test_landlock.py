@@ -145,7 +145,7 @@ def test_doctor_names_the_mechanism_and_the_way_to_the_full_one(root: Path) -> N
         pytest.skip(done.stderr.strip())
     text = " ".join(done.stdout.split())
     assert "Landlock only: commands cannot write in the workspace" in text
-    assert "allow them" in text
+    assert "allow user namespaces" in text
 
 
 def test_variables_lead_to_the_private_folder() -> None:

@@ -1,12 +1,15 @@
 """What commands see of the repository around the workspace: all of it, so that git takes no hidden file for deleted."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from goose_like.config.paths import home_folder
 from goose_like.core.errors import DeniedError
 from goose_like.core.notifier import Recorder
+from goose_like.workspace.sandbox.path_rules import build_rules, resolve_path
 from goose_like.workspace.workspace import Workspace
 from tests.workspace.workspace_harness import GIT, needs_sandbox, run_script
 
@@ -96,3 +99,28 @@ async def test_a_home_folder_as_workspace_is_no_hidden_repository(root: Path) ->
     async with Workspace(home, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
         assert await run_script(workspace, f"echo b >> README.md; {COMMIT}") == (0, "M\tREADME.md\n")
         assert "repository" not in workspace.rules_text
+
+
+@pytest.mark.parametrize("value", ["/", "//", "/usr/..", "", "ann", "/nothing/here", "/dev/null", "/tmp", "/usr"])
+async def test_every_home_has_rules_that_hide_its_secrets(
+    value: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", value)
+    rules = build_rules(root, root.parent / "private")
+    hidden = [home_folder() / ".ssh/id_ed25519", home_folder() / ".netrc", Path("/etc/shadow")]
+    assert {rules.get_rule(resolve_path(path)) for path in hidden} <= {"hidden", "tmp"}
+    assert rules.get_rule(root) == "write"
+    assert rules.get_rule(Path("/usr/lib")) == "read"
+
+
+@pytest.mark.parametrize("variable", ["PATH", "GOPATH", "CARGO_HOME", "LD_LIBRARY_PATH", "KUBECONFIG"])
+async def test_folders_in_variables_may_begin_with_two_slashes(
+    variable: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = root.parent / "folder"
+    (folder / "bin").mkdir(parents=True)
+    (folder / ".netrc").touch()
+    monkeypatch.setenv(variable, f"/{folder}:{os.environ['PATH']}")
+    rules = build_rules(root, root.parent / "private", shown=[f"/{folder}/shown"])
+    assert not [path for path in rules.table if str(path).startswith("//")]
+    assert rules.get_rule(folder / "shown") == "read"

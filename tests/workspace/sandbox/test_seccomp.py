@@ -67,6 +67,11 @@ async def test_the_filter_is_on_in_every_mode(root: Path, mode: str) -> None:
     assert output.split() == ["NoNewPrivs:", "1", "Seccomp:", "2"]
 
 
+async def test_a_list_of_processes_stays_short(workspace: Workspace) -> None:
+    _, output = await run_script(workspace, "wc -c < /proc/1/cmdline")
+    assert 0 < int(output) < 1_500
+
+
 async def test_sockets(workspace: Workspace) -> None:
     script = """python3 - <<'END'
 import socket

@@ -21,6 +21,9 @@ def folder(tmp_path):
         file.parent.mkdir(exist_ok=True)
         file.write_text(name)
     (tmp_path / "link").symlink_to("a.txt")
+    (tmp_path / "folder").symlink_to("sub")
+    (tmp_path / "tree/sub").mkdir(parents=True)
+    (tmp_path / "tree/sub/a.txt").write_text("other")
     return tmp_path
 
 
@@ -91,6 +94,44 @@ def folder(tmp_path):
         ("grep -r rm . 2>&1 > /dev/null", ""),
         ("python -c 'def f() -> int: return 1'", ""),
         ("git rm --cached a.txt", ""),
+        # files that a copied folder replaces
+        ("cp -r sub/. .", "a.txt"),
+        ("cp -a sub/./ .", "a.txt"),
+        ("cp -rT sub .", "a.txt"),
+        ("cp -R sub x", "x"),
+        ("cp --parents sub/a.txt .", "sub/a.txt"),
+        ("cp -r tree/sub .", "sub/a.txt"),
+        ("cp -r tree/* .", "sub/a.txt"),
+        ("cp sub/. .", ""),
+        # quotes and signs within words
+        ("r''m -rf build", "build"),
+        ('"r"m -rf build', "build"),
+        ("\\rm -rf build", "build"),
+        ("'rm' -rf build", "build"),
+        ("r\\m -rf bu\\ild", "build"),
+        ("/bin/r''m -rf build", "build"),
+        ("cat b.txt >& a.txt", "a.txt"),
+        ("cat b.txt >&a.txt", "a.txt"),
+        ("cat b.txt &>a.txt", "a.txt"),
+        ("cat b.txt >& 2", ""),
+        ("make 2>&1 >&-", ""),
+        # commands within others
+        ("env -C sub rm a.txt", "a.txt sub/a.txt"),
+        ("env --chdir=sub X=y rm a.txt", "a.txt sub/a.txt"),
+        ("coproc rm -rf build", "build"),
+        ("coproc NAME { rm -rf build; }", "build"),
+        ("bash <<< 'rm -rf build'", "build"),
+        ("sh <<'E'\ncd sub\nrm a.txt\nE", "a.txt sub/a.txt"),
+        ("env bash -s <<E\nrm -rf build\nE", "build"),
+        (". /dev/stdin <<< 'rm -rf build'", "build"),
+        ("cat <<< x > a.txt", "a.txt"),
+        # links and git
+        ("ln -sfn sub folder", "folder"),
+        ("ln -sfT sub folder", "folder"),
+        ("ln -sf b.txt folder", "sub/b.txt"),
+        ("git mv -f b.txt a.txt", "a.txt"),
+        ("git mv --force b.txt a.txt sub", "sub/a.txt sub/b.txt"),
+        ("git mv -n -f b.txt a.txt", ""),
     ],
 )
 def test_the_paths_that_a_line_loses(folder, line, expected):

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile
-from goose_like.cli.launch import describe_start
+from goose_like.cli.chat.welcome import describe_start
 from goose_like.config.profile import ModelChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.secrets import is_secret_variable
@@ -52,7 +52,7 @@ def test_a_key_of_the_keyring_is_named_with_it(tmp_path):
     program = (
         "import keyring; keyring.set_password('goose-like', 'OPENAI_API_KEY', 'k'); "
         "from goose_like.agent.profile_choice import choose_profile; "
-        "from goose_like.cli.launch import describe_start; print(describe_start(choose_profile(None))[0])"
+        "from goose_like.cli.chat.welcome import describe_start; print(describe_start(choose_profile(None))[0])"
     )
     backend = {"PYTHON_KEYRING_BACKEND": "tests.keyring_file.Vault", "VAULT": str(tmp_path / "vault.json")}
     env = {**os.environ, **backend, "PYTHONPATH": str(ROOT)}

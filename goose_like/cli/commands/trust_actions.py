@@ -1,0 +1,84 @@
+"""The work of the commands `trust ...`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+from goose_like.config.trust import (
+    load_trust,
+    read_project_config,
+    revoke,
+    store_rule,
+    trust_project,
+)
+from goose_like.core.errors import UsageError
+from goose_like.launch.trust import describe_files
+from goose_like.terminal.escape import escape_invisible
+from goose_like.terminal.report_table import print_table
+from goose_like.workspace.permissions.policy import Verdict
+
+
+def add_trust(folder: str) -> None:
+    """Trust the files of a folder's project as they are now."""
+    project = read_project_config(Path(folder))
+    if project is None or not project.files:
+        missing = "it has none of profiles.yaml, commands/*.md and agents/*.md in .goose-like"
+        reason = "; ".join(project.skipped) if project else missing
+        raise UsageError(f"there is nothing to trust in {folder!r}: {reason}")
+    files = describe_files(project)
+    trust_project(project)
+    print(f"trusted as it is now: {files}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Permission:
+    """What holds for good in a folder: trust in its files, an answer, or a rule."""
+
+    folder: Path
+    verdict: str
+    text: str
+    forget: Callable[[], None]
+
+
+def _list_permissions() -> list[_Permission]:
+    found = []
+    for folder, trusted in sorted(load_trust().items()):
+        if trusted.files is not None:
+            files = f"the project's {', '.join(trusted.files)}"
+            found.append(_Permission(folder, "allow", files, partial(revoke, folder)))
+        elif trusted.refused:
+            found.append(_Permission(folder, "deny", "the project's files", partial(revoke, folder)))
+        for answer in trusted.approvals:
+            text = f"{answer.kind}: {answer.subject}"
+            found.append(_Permission(folder, "allow", text, partial(revoke, folder, answer)))
+        for verdict in get_args(Verdict):
+            for rule in getattr(trusted.permissions, verdict):
+                found.append(_Permission(folder, verdict, f"rule: {rule}", partial(store_rule, folder, rule, None)))
+    return found
+
+
+def print_permissions() -> None:
+    """Print all that holds for good, with the numbers that `trust forget` takes."""
+    rows = [
+        (str(number), str(one.folder), one.verdict, escape_invisible(one.text))
+        for number, one in enumerate(_list_permissions(), 1)
+    ]
+    print_table(("number", "folder", "verdict", "what"), rows, "nothing is allowed or denied for good")
+
+
+def revoke_permissions(which: str) -> None:
+    """Revoke what holds for good under a number, or all of it in a folder."""
+    every = _list_permissions()
+    if which.isdecimal():
+        number = int(which)
+        chosen = every[number - 1 : number] if number else []
+    else:
+        folder = Path(which).resolve()
+        chosen = [one for one in every if one.folder == folder]
+    if not chosen:
+        raise UsageError(f"no permission {which!r}; see numbers and folders with: goose-like trust list")
+    for one in chosen:
+        one.forget()
+        print(f"revoked: {escape_invisible(one.text)} in {one.folder}")
