@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from goose_like.cli.options import OutputFormat, ProfileOptions, add_profile_options
+from goose_like.launch.command_line import ProfileOptions
+from goose_like.launch.options import OutputFormat, add_profile_options
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -28,7 +29,7 @@ SessionOption = Annotated[
     str | None, typer.Option(help="Name of the new session, or with --resume of the session to continue.")
 ]
 TimeOption = Annotated[
-    float | None, typer.Option("--timeout", "--max-time", min=0.001, help="Maximum time in seconds.")
+    float | None, typer.Option("--timeout", "--max-time", min=0.001, metavar="SECONDS", help="Maximum time in seconds.")
 ]
 
 
@@ -43,14 +44,23 @@ def boss(
     goal: Annotated[list[str] | None, typer.Argument(help="The goal. A final - adds standard input.")] = None,
     file: Annotated[str | None, typer.Option("-i", "--input", help="Read the goal from a file.")] = None,
     memory: MemoryOption = None,
-    max_round: Annotated[int | None, typer.Option(min=1, help="Maximum number of rounds. [default: 30]")] = None,
+    max_round: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of rounds. [default: 30]")
+    ] = None,
     config: ConfigOption = None,
     review_plan: Annotated[bool, typer.Option("--review-plan", help="Ask me about the plan before using it.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a run. [default: the newest here]")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", "-r", help="Continue the run NAME, given instead of GOAL. [default: newest here]"),
+    ] = False,
     session: SessionOption = None,
     output_format: Annotated[OutputFormat, typer.Option(help="Format of stdout.")] = "text",
-    max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Maximum cost in US dollars.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of input and output tokens.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.0001, metavar="USD", help="Maximum cost in US dollars.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of input and output tokens.")
+    ] = None,
     timeout: TimeOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress on stderr.")] = False,
 ) -> None:
@@ -61,29 +71,37 @@ def boss(
 
     Exit codes: 0 finished, 1 failed, 2 usage, 3 rounds, 4 cost, 5 tokens, 6 denied, 124 time, 130 SIGINT, 143 SIGTERM.
     """
-    from goose_like.cli.launch import open_session, run_and_close
-    from goose_like.cli.run import RunRequest, read_task
     from goose_like.core.errors import UsageError
+    from goose_like.launch.exit import run_async
+    from goose_like.launch.output import report_failure
+    from goose_like.launch.run_options import RunOptions, read_task
+    from goose_like.launch.start import SessionRequest
 
-    from .run import check_new_name, create_job, find_run, load_job, run_boss, save_job
+    from .run import check_new_name, create_job, find_run, run_command
 
-    if resume and (goal or file or memory or config or review_plan):
-        raise UsageError("a run keeps its goal and configuration; leave out GOAL, --memory, --config and --review-plan")
-    text, name = "", session
-    if resume:
-        name = find_run(session)
-    else:
-        text, _ = read_task(goal or [], file, 'boss "write a parser for dates, with tests"')
-        job = create_job(config, memory or [], max_round, review_plan=review_plan)
-        check_new_name(session)
-    chosen, opened = open_session(options, session=name, is_resumed=resume, keep_open_turn=resume)
-    try:
-        spec = load_job(opened, max_round) if resume else save_job(job, opened)
-    except BaseException:
-        opened.close()
-        raise
+    has_goal = bool(goal or file)
+    with report_failure(output_format):
+        if resume and session is None and goal and len(goal) == 1 and not _has_blank(goal[0]):
+            session = goal[0]
+            has_goal = file is not None
+        if resume and (has_goal or memory or config or review_plan):
+            raise UsageError(
+                "a run keeps its goal and configuration; leave out GOAL, --memory, --config and --review-plan"
+            )
+        text = ""
+        name = session
+        job = None
+        if resume:
+            name = find_run(session)
+        else:
+            text, _ = read_task(goal or [], file, 'boss "write a parser for dates, with tests"')
+            job = create_job(config, memory or [], max_round, review_plan=review_plan)
+            check_new_name(session)
     limits = {"cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
-    given = {key: value for key, value in limits.items() if value is not None}
-    limited = chosen.profile.limits.model_copy(update=given)
-    request = RunRequest(text, chosen.profile, limited, opened, output_format, quiet)
-    raise typer.Exit(run_and_close(run_boss(spec, request, opened), chosen, opened))
+    run_options = RunOptions(text, limits, output_format, quiet)
+    wanted = SessionRequest(options, name, is_resumed=resume, keep_open_turn=resume)
+    raise typer.Exit(run_async(run_command(run_options, wanted, job, max_round)))
+
+
+def _has_blank(text: str) -> bool:
+    return len(text.split()) > 1

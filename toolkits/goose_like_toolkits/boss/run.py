@@ -6,16 +6,20 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from goose_like.cli.run import RunRequest, StdoutWriter, make_run_finished, run_until_stopped
 from goose_like.config.yaml_source import read_yaml
 from goose_like.core.errors import GooseLikeError, SessionError, UsageError
 from goose_like.core.events import Answered, Asked, Question
 from goose_like.core.history import History
-from goose_like.core.notifier import Notifier, Tee
+from goose_like.core.notifier import Notifier, Tee, ask_or_deny
+from goose_like.launch.output import StdoutWriter, describe_stop, make_run_finished, report_failure, run_until_stopped
+from goose_like.launch.run_options import RunOptions
+from goose_like.launch.start import OpenedSession, SessionRequest, open_session
+from goose_like.launch.start_notifier import StartNotifier
 from goose_like.sessions.index import find_session, list_sessions
 from goose_like.sessions.session import Session
 from goose_like.terminal.interaction import add_person, set_echo
@@ -97,35 +101,49 @@ def find_run(name: str | None) -> str:
     return name
 
 
-async def run_boss(spec: BossSpec, request: RunRequest, session: Session) -> int:
-    """Run a boss, or continue its session if the request has no text. Return the exit code."""
-    out = StdoutWriter(request.output_format)
-    screen = None if request.is_quiet else BossScreen(open_console(), spec)
+async def run_command(options: RunOptions, request: SessionRequest, job: BossSpec | None, max_round: int | None) -> int:
+    """Open the session in the current folder, run a new job or continue a saved one, and return the exit code."""
+    async with AsyncExitStack() as stack:
+        with report_failure(options.output_format):
+            opened = await stack.enter_async_context(open_session(request, StartNotifier(), Path.cwd()))
+            spec = save_job(job, opened.session) if job else load_job(opened.session, max_round)
+        return await run_boss(spec, options, opened)
+
+
+async def run_boss(spec: BossSpec, options: RunOptions, opened: OpenedSession) -> int:
+    """Run a boss, or continue its session if the options have no text. Return the exit code."""
+    session = opened.session
+    limits = options.limit(opened.profile)
+    out = StdoutWriter(options.output_format)
+    screen = None if options.is_quiet else BossScreen(open_console(), spec)
     front: Notifier = Tee(add_person(screen), out) if screen else out
     history, exit_code, outcome = History(), 1, Outcome(result="", summary="", status="failed")
+    failure = ""
     try:
-        opened = open_boss(Boss(spec), request.profile, front, session=session, limits=request.limits, logs_prints=True)
-        async with opened as run:
+        building = open_boss(Boss(spec), opened.profile, front, session=session, limits=limits, logs_prints=True)
+        async with building as run:
             history = run.history
             if screen:
                 if history.has_final_result:
                     print("this run is finished; its outcome again:", file=sys.stderr)
                 screen.load_history(history)
             handler = InterruptHandler(run, front)
-            ended, exit_code = await run_until_stopped(_work(run, request.text), front, out, handler.interrupt)
+            ended, exit_code = await run_until_stopped(_work(run, options.text), front, out, handler.interrupt)
             outcome = ended or build_outcome(history).model_copy(update={"status": "interrupted"})
+            if ended is None:
+                failure = describe_stop(exit_code)
             exit_code = exit_code or run.exit_code or int(outcome.status == "failed")
     except GooseLikeError as error:
         exit_code = error.exit_code
+        failure = opened.describe_error(error)
         raise
     finally:  # after all events of closing
-        event = make_run_finished(history.usage, outcome.status, exit_code)
+        event = make_run_finished(history.usage.by_model, outcome.status, exit_code, failure or describe_end(history))
         front.notify(event)
         summary = {
             **outcome.model_dump(),
             "rounds": count_rounds(history),
-            **json.loads(event.model_dump_json(include={"usage", "cost_usd"})),
-            "detail": describe_end(history),
+            **json.loads(event.model_dump_json(include={"usage", "cost_usd", "detail"})),
             "session": session.name,
             "memory": spec.memory_files,
         }
@@ -166,7 +184,7 @@ class InterruptHandler:
     async def _ask_for_note(self, caller: str) -> str:
         question = Question(kind="text", subject=caller, text=f"a note for {caller} (Enter: none)")
         self._front.notify(Asked(question=question))
-        answer = await self._front.ask(question)
+        answer = await ask_or_deny(self._front, question, self._front.log)
         self._front.notify(Answered(question=question, answer=answer))
         return answer.text
 

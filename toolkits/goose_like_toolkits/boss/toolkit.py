@@ -29,7 +29,7 @@ class BossToolkit(Toolkit):
     def prompt(self) -> str:
         return "Give a goal that takes dozens of steps to `boss`: it plans, remembers in files, and reports its result."
 
-    @tool(time_limit_s=None, resumable=True)
+    @tool(time_limit_s=None, resumable=True, kind="think", title="Reach the goal: {goal}")
     async def boss(self, goal: str) -> TransientResult:
         """Hand a long goal to a boss, who works round by round with a plan and a memory of its own.
 

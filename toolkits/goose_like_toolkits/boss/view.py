@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.cells import cell_len
@@ -20,7 +20,7 @@ from goose_like.providers.prices import compute_cost_usd
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.renderer import Renderer, is_failed
 from goose_like.terminal.run_screen import Screen
-from goose_like.terminal.tool_call import PLAN_TOOL, RunningCall, describe_call
+from goose_like.terminal.tool_call import RunningCall, describe_call
 from goose_like.terminal.wrap import ConsoleLines
 from goose_like_toolkits.boss.flow.boss import count_rounds
 from goose_like_toolkits.boss.memory.log import LogEntry, list_entries
@@ -47,6 +47,7 @@ class _Work:
     rounds: int = 0
     actions: int = 0
     plan: Sequence[events.Task] = ()
+    displays: Mapping[str, events.CallDisplay] = field(default_factory=dict)
     log: deque[str] = field(default_factory=lambda: deque(maxlen=_LOG_ROWS))
     running: dict[str, RunningCall] = field(default_factory=dict)
     children: dict[str, "_Work"] = field(default_factory=dict)
@@ -88,13 +89,14 @@ class BossScreen(Screen):
         self._work.plan = history.plan
         self._work.actions = len(entries)
         self._work.log.extend(entry.line for entry in entries)
-        self._usage = dict(history.usage)
+        self._usage = dict(history.usage.by_model)
 
     @override
     def notify(self, event: events.Event) -> None:
         match event:
             case events.SessionStarted():
                 self._model = event.models["processor"]
+                self._update(self._work, event)
                 self.renderer.print_event(event)
                 self._print_memory_files()
             case events.TurnStarted():
@@ -117,6 +119,8 @@ class BossScreen(Screen):
                 self._finish(event)
                 return
             case events.ThinkingDelta() | events.Interjected() | events.StateSaved() | events.ModeRestricted():
+                pass
+            case events.PromptRecorded() | events.PromptChanged():
                 pass
             case _:
                 self.renderer.print_event(event)
@@ -164,13 +168,16 @@ class BossScreen(Screen):
     def _update(self, work: _Work, event: events.Event, depth: int = 0) -> None:
         """Apply an event of a boss at this depth: 0 is the outermost boss."""
         match event:
+            case events.SessionStarted(displays=displays):
+                work.displays = displays
             case events.MessageCompleted():
                 work.rounds += 1
                 self._activity = ""
             case events.PlanUpdated(tasks=tasks):
                 work.plan = tasks
             case events.ToolStarted(call=call):
-                work.running[call.id] = RunningCall(call, "", time.monotonic())
+                display = work.displays.get(call.name, "whole")
+                work.running[call.id] = RunningCall(call, "", time.monotonic(), display=display)
                 self._activity = ""
             case events.ToolProgress(call_id=call_id, text=text, skipped_line_count=count) if call_id in work.running:
                 work.running[call_id].skip_lines(count)
@@ -182,14 +189,19 @@ class BossScreen(Screen):
             case events.Status(text=text):
                 self._activity = escape_controls(text)
             case events.Logged(text=text) if depth:
-                for line in text.split("\n"):
-                    self._write(f"{'  ' * depth}  {to_one_line(line, self._get_room(2 * depth + 2))}", "dim")
+                self._write_lines(text, depth)
+            case events.FileChanged(diff=diff) if depth and diff:
+                self._write_lines(diff, depth)
             case _:
                 pass
 
+    def _write_lines(self, text: str, depth: int) -> None:
+        for line in text.split("\n"):
+            self._write(f"{'  ' * depth}  {to_one_line(line, self._get_room(2 * depth + 2))}", "dim")
+
     def _update_child(self, work: _Work, call_id: str, event: events.Event, depth: int) -> None:
         child = work.get_child(call_id)
-        if not child.has_heading and isinstance(event, events.ToolStarted | events.Logged):
+        if not child.has_heading and isinstance(event, events.ToolStarted | events.Logged | events.FileChanged):
             child.has_heading = True
             call = work.running[call_id].call
             text = describe_call(call, self._get_room(2 * depth + len(call.name) + 6))
@@ -207,7 +219,7 @@ class BossScreen(Screen):
         if not result.output.startswith(INTERRUPTED):
             work.actions += 1
             work.log.append(LogEntry(work.actions, running.call, result, 0).line)
-        if running.call.name == PLAN_TOOL and not is_failure and self._is_drawn:
+        if running.display == "nothing" and not is_failure and self._is_drawn:
             return  # the plan itself is drawn
         self._write(self._format_action(running, is_failure, depth))
         if is_failure:

@@ -14,8 +14,10 @@ from pydantic import ConfigDict, ValidationError
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
 from goose_like.core.message import FrozenModel
+from goose_like.core.threads import run_in_thread
 from goose_like.core.tool import current_call
 from goose_like.sdk.live_output import LiveOutput, ShowOutput
+from goose_like.sdk.private_files import describe_private_files, find_private_files
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
 from goose_like.workspace.venv import VirtualEnvironment
@@ -25,6 +27,7 @@ from goose_like_toolkits.code.kernel.manager import CellStopped, KernelManager
 from goose_like_toolkits.code.plugins.registry import PluginRegistry
 
 from .config import Config
+from .shell_lines import list_shell_lines
 
 # TaskWeaver's plugins put these marks around text that later prompts must not contain.
 _START, _END = "{{DELIMITER_START_TEMPORAL}}", "{{DELIMITER_END_TEMPORAL}}"
@@ -124,6 +127,8 @@ class KernelSession:
             await self._workspace.require_permission("command", f"Python:\n{code}", f"run this Python:\n{code}")
             if self._workspace.mode != "read-only":
                 await self._workspace.announce_change(None, ["python", "-c", code])
+                for line in list_shell_lines(code):  # undo keeps what these delete
+                    await self._workspace.announce_change(None, ["bash", "-c", line])
             return await self._run(code, timeout_s)
 
     async def ask_manager(self, message: Message, timeout_s: float) -> Message:
@@ -157,7 +162,11 @@ class KernelSession:
         context = copy_context()  # output arrives in another task but belongs to this call
         screen = _MarkFilter(lambda *output: context.run(self._outputs.show, *output))
         cell = CellOutput(output, LiveOutput(screen.write), files)
-        notes, stopped, self._log_count, self._image = list[str](), None, 0, None
+        notes: list[str] = []
+        stopped = None
+        self._log_count = 0
+        self._image = None
+        private = find_private_files(self._workspace, code)
         try:
             notes = await self._manager.run(code, cell, timeout_s)
         except CellStopped as error:
@@ -167,10 +176,11 @@ class KernelSession:
             cell.close()
             screen.close()
         text = output.format_for_model()
-        events = await asyncio.to_thread(self._report_messages, files) if self._messages else []
+        events = await run_in_thread(self._report_messages, files, text) if self._messages else []
         results = [*events, *cell.notes]
         raised = [f"raised {cell.error}", *self._explain_names(text)] if cell.error and not stopped else []
-        warnings = await self._workspace.inspect_changes()
+        new_private = [path for path in find_private_files(self._workspace, code) if path not in private]
+        warnings = [*describe_private_files(new_private), *await self._workspace.inspect_changes()]
         notes = [*results, *notes, *raised, *warnings, *(stopped.notes if stopped else ())]
         answer = append_notes(text, notes) if text or not results else "\n".join(f"[{note}]" for note in notes)
         if stopped:
@@ -242,17 +252,21 @@ class KernelSession:
                 {key: _clip(value) if isinstance(value, str) else value for key, value in message.items()}
             )
 
-    def _report_messages(self, files: CellFiles) -> list[str]:
+    def _report_messages(self, files: CellFiles, output: str) -> list[str]:
         """Describe the messages since the last cell for the model, and copy artifacts to the outputs."""
-        messages, self._messages = self._messages, []
-        return [text for message in messages if (text := self._describe_message(message, files))]
+        messages = self._messages
+        self._messages = []
+        texts = [self._describe_message(message, files, output) for message in messages]
+        return [text for text in texts if text]
 
-    def _describe_message(self, message: Message, files: CellFiles) -> str:
+    def _describe_message(self, message: Message, files: CellFiles, output: str) -> str:
         match message:
             case {"type": "artifact", "name": str(name), "file": str(file)}:
                 description = message.get("description")
                 return self._copy_artifact(name, file, description if isinstance(description, str) else "", files)
             case {"type": "failed", "plugin": str(plugin), "error": str(error)}:
+                if error in output:  # the cell called it, and its error says so
+                    return ""
                 return f"plugin {plugin} failed and is off: {error}"
             case {"type": "off", "plugin": str(plugin), "reason": str(reason)}:
                 return f"plugin {plugin} is off now: {reason}"

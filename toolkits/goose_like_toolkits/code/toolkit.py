@@ -2,11 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from textwrap import shorten
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -15,7 +16,17 @@ from goose_like.core.errors import ProfileError
 from goose_like.core.events import StateSaved
 from goose_like.core.tool import Tool, ToolOptions, make_tool
 from goose_like.terminal.report_table import make_table
-from goose_like.toolkit import ImageResult, Notifier, Requirements, ToolError, Toolkit, TransientResult, command, tool
+from goose_like.toolkit import (
+    Example,
+    ImageResult,
+    Notifier,
+    Requirements,
+    ToolError,
+    Toolkit,
+    TransientResult,
+    command,
+    tool,
+)
 from goose_like_toolkits.code.kernel.manager import format_names
 from goose_like_toolkits.code.plugins.plugin_prompt import (
     check_arguments,
@@ -31,6 +42,7 @@ from goose_like_toolkits.code.plugins.selection import score_words
 from goose_like_toolkits.code.plugins.spec import PluginSpec
 
 from .config import MAX_TIMEOUT_S, Config
+from .examples import EXAMPLES
 from .kernel_session import KernelSession, SavedState, SessionOutputs
 
 _NAME = "code"
@@ -42,8 +54,10 @@ _DESCRIPTION_CHARACTERS = 100
 _ERROR_LINES = 2
 _SHOWN_FILES = 5
 _FIRST_LINES_BYTES = 1_000
-_CALL_OPTIONS = ToolOptions(time_limit_s=None)
+_LISTING_TOOLS = ("list_plugins", "describe_plugin")
+_CALL_OPTIONS = ToolOptions(time_limit_s=None, kind="execute")
 
+_KERNEL = "- The kernel runs {python}, with the packages of that environment; `shell` may find another Python."
 _GUIDANCE = (
     "- Work on data with `run_python`: look first (shape, head, dtypes), then continue in small cells; variables, "
     "imports and functions stay.\n"
@@ -55,6 +69,8 @@ _GUIDANCE = (
 
 class CodeToolkit(Toolkit):
     """A Python kernel that keeps its variables, in the sandbox of the session, with plugins as functions."""
+
+    examples: ClassVar[Sequence[Example]] = EXAMPLES
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
@@ -70,6 +86,7 @@ class CodeToolkit(Toolkit):
             raise ProfileError(str(self._registry.project.diagnostics[-1]), ("config", "project"))
         self._top_k = config.select_top_k or self._registry.project.settings.select_top_k or _DEFAULT_TOP_K
         self._initial_signatures = format_signatures(self._offered)
+        self._is_listed_in_prompt = self._fits_prompt and len(self._offered) == len(self._registry.project.specs)
         limit_bytes = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
         outputs = SessionOutputs(self.session.name, self.session.outputs, notifier, self.report_progress, limit_bytes)
         self._kernel_session = KernelSession(self.workspace, self._registry, config, outputs, saved)
@@ -80,7 +97,7 @@ class CodeToolkit(Toolkit):
     @override
     def prompt(self) -> str:
         self._log_handle = asyncio.get_running_loop().call_soon(self._log_errors)  # when the session has started
-        sections = [] if self._is_plugin_only else [_GUIDANCE]
+        sections = [] if self._is_plugin_only else [self._write_guidance()]
         offered = self._offered
         if offered and self._fits_prompt:
             if not self._is_plugin_only:
@@ -99,6 +116,8 @@ class CodeToolkit(Toolkit):
     def tools(self) -> tuple[Tool, ...]:
         tools = {each.name: each for each in super().tools()}
         if not self._is_plugin_only:
+            for name in _LISTING_TOOLS if self._is_listed_in_prompt else ():
+                tools.pop(name, None)
             return tuple(tools.values())
         tools.pop("run_python", None)
         specs = [spec for spec in self._offered if spec.required or self._fits_prompt]
@@ -121,7 +140,9 @@ class CodeToolkit(Toolkit):
             return {}
         text = self.exchange_view.last_user_text
         selected = await self._registry.select(offered, text, self._top_k, self.exchange_view)
-        none = "none by the words of the message; `list_plugins` lists all"
+        none = "none by the words of the message"
+        if not self._is_listed_in_prompt:
+            none += "; `list_plugins` lists all"
         return {"plugins that may fit": f"\n{format_signatures(selected)}" if selected else none}
 
     @override
@@ -150,7 +171,7 @@ class CodeToolkit(Toolkit):
             self._log_handle.cancel()
         await self._kernel_session.close()
 
-    @tool(time_limit_s=None)
+    @tool(time_limit_s=None, kind="execute", title="Run {code}")
     async def run_python(self, code: str, timeout_s: float | None = None) -> str | ImageResult | TransientResult:
         """Run Python in a kernel that keeps variables from call to call. Shows prints and the last line's value."""
         limit_s = self._config.timeout_s if timeout_s is None else timeout_s
@@ -169,7 +190,7 @@ class CodeToolkit(Toolkit):
             raise ToolError(error)
         return await self._call(spec, **arguments)
 
-    @tool(read_only=True)
+    @tool(read_only=True, kind="search", title="List plugins {about}")
     async def list_plugins(self, about: str = "") -> str:
         """List the plugins, best matches first.
 
@@ -182,13 +203,13 @@ class CodeToolkit(Toolkit):
             specs = tuple(spec for _, spec in sorted(zip(scores, specs, strict=True), key=lambda pair: -pair[0]))
         return "\n".join(map(self._format_line, specs)) or f"there are no plugins in {self._registry.project.plugins}"
 
-    @tool(read_only=True)
+    @tool(read_only=True, title="Describe the plugin {name}")
     async def describe_plugin(self, name: str) -> str:
         """Describe a plugin: purpose, parameters, return values, examples and configuration."""
         spec = self._registry.find(name)
         return format_description(spec, self._explain_off(name))
 
-    @tool
+    @tool(kind="execute", title="Restart the kernel")
     async def kernel_reset(self) -> str:
         """End the Python kernel with all its variables; the next cell starts a new one."""
         names = await self._kernel_session.reset()
@@ -245,6 +266,13 @@ class CodeToolkit(Toolkit):
     @property
     def _is_plugin_only(self) -> bool:
         return self._config.mode == "plugin_only"
+
+    def _write_guidance(self) -> str:
+        python = self._config.python
+        if python == sys.executable:
+            version = ".".join(map(str, sys.version_info[:2]))
+            python = f"Python {version}"
+        return f"{_GUIDANCE}\n{_KERNEL.format(python=python)}"
 
     @property
     def _fits_prompt(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from goose_like.cli.options import add_options
+from goose_like.launch.options import add_options
 
 from .commands.cli import ComponentOptions
 
@@ -61,11 +61,7 @@ def component_check(paths: ComponentsArgument) -> None:
 def component_new(
     type_name: Annotated[
         str,
-        typer.Argument(
-            help="plugin, resource, llm, cerebrum, interactor, message_manager, plugin_manager, resource_manager, "
-            "storage, user_interface, plugin_prompt_generator or copilot.",
-            metavar="TYPE",
-        ),
+        typer.Argument(help="plugin, resource, llm, interactor or copilot.", metavar="TYPE"),
     ],
     name: Annotated[str | None, typer.Argument(help="Its folder, and the package of its code.")] = None,
     path: Annotated[Path, typer.Option(help="Where to write its folder.", metavar="DIR")] = Path(),

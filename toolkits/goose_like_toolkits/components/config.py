@@ -15,6 +15,7 @@ from .definition.config_file import ArtifactId, GroupId, Version
 from .definition.coordinates import PARTS, build_error, check_part
 
 _Text = Annotated[str, Field(pattern=r"\S")]
+_Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _Switch = Annotated[bool, Field(strict=True)]
 _Instance = Annotated[int | str, BeforeValidator(partial(check_part, "instance_id"))]
 _SECRET = {"pip_params", "config"}  # may hold a password
@@ -49,6 +50,7 @@ class Config(FrozenModel):
     path: tuple[_Text, ...] = ()
     dot_folders: tuple[_Text, ...] = ()
     network: _Switch = False
+    variables: tuple[_Variable, ...] = ()
     llm: Literal["processor", "accelerator"] = "processor"
     timeout_s: Annotated[float, Field(strict=True, gt=0, le=3_600)] = 120.0
     asset_characters: Annotated[int, Field(strict=True, ge=200)] = 8_000

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from goose_like.cli.exit import run_guarded
-from goose_like.cli.options import add_options
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
+from goose_like.launch.exit import run_guarded
+from goose_like.launch.options import add_options
 
 from .commands.cli import ComponentOptions
 

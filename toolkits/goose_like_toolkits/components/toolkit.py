@@ -68,12 +68,12 @@ class ComponentsToolkit(Toolkit):
         for problem in await self._calls.close() if self._calls else ():
             self.notifier.log(f"components: {problem}")
 
-    @tool(read_only=True)
+    @tool(read_only=True, title="List the assets")
     async def list_assets(self) -> str:
         """List the assets of this session, which commands gave: id, type, shape and description."""
         return str(self._get_calls().list_assets())
 
-    @tool(read_only=True)
+    @tool(read_only=True, title="Read the asset {asset_id}")
     async def get_asset(self, asset_id: str, path: str = "content", start: int = 0) -> str:
         """Read an asset or a part of it.
 
@@ -100,7 +100,8 @@ class ComponentsToolkit(Toolkit):
 
     def _build_tool(self, name: str, member: Member, command: Command) -> Tool:
         spec = ToolSpec(name, command.description, command.arguments)
-        return Tool(spec, partial(self._call, member, command), AnyArguments, ToolOptions(time_limit_s=None))
+        options = ToolOptions(time_limit_s=None, kind="execute")
+        return Tool(spec, partial(self._call, member, command), AnyArguments, options)
 
     def _describe(self, member: Member) -> str:
         try:
@@ -111,14 +112,17 @@ class ComponentsToolkit(Toolkit):
         return f"- {member.name}: {about}" + (f"\n{prompt}" if prompt else "")
 
 
-def open_registry(config: Config, root: Path) -> Registry:
-    """Read the components that a profile uses, from the repositories of ConCopilot's settings and of the profile."""
+def open_registry(config: Config, root: Path, settings: Path | None = None) -> Registry:
+    """Read the components that a profile uses, from the repositories of ConCopilot's settings and of the profile.
+
+    `settings` is another file than ConCopilot's own.
+    """
     more = [root / Path(folder).expanduser() for folder in config.repositories]
-    return Registry(config, root, Repositories.of(read_settings(), more))
+    return Registry(config, root, Repositories.of(read_settings(settings), more))
 
 
 def require_extra() -> None:
     """Raise UsageError if a package of the extra `components` is missing."""
-    for module in ("concopilot", "jsonschema", "packaging"):
+    for module in ("concopilot", "packaging"):
         if find_spec(module) is None:
             raise UsageError(f"components need {module}, which is not installed: pip install 'goose-like[components]'")

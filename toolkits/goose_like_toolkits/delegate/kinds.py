@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.agent.turn_request import open_named_model
 from goose_like.config.agent_file import AgentFile, load_agent_files
-from goose_like.config.profile import Profile, ToolkitChoice
+from goose_like.config.profile import Effort, Profile, ToolkitChoice
 from goose_like.config.tool_list import parse_tool
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError
@@ -17,12 +17,13 @@ from goose_like.providers.base import ModelPair
 
 @dataclass(frozen=True, slots=True)
 class SubagentKind:
-    """A profile, and for an agent file its description, its part of the prompt, and its model."""
+    """A profile, and for an agent file its description, its part of the prompt, its model and effort."""
 
     profile: Profile
     description: str = ""
     prompt: str = ""
     model: str = ""
+    effort: Effort | None = None
 
 
 def load_kinds(project: ProjectConfig | None, parent: Profile) -> tuple[dict[str, SubagentKind], list[str]]:
@@ -69,7 +70,7 @@ def make_kind(agent: AgentFile, parent: Profile) -> tuple[SubagentKind, list[str
         if not any(writes for choice, picked in picks if choice.name != "delegate" for *_, writes in picked):
             changes["sandbox"] = "read-only"
         profile = parent.model_copy(update=changes)
-    return SubagentKind(profile, agent.description, agent.prompt, agent.model), notes
+    return SubagentKind(profile, agent.description, agent.prompt, agent.model, agent.effort), notes
 
 
 def _pick_tools(choice: ToolkitChoice, names: set[str]) -> Iterator[tuple[str, set[str], bool]]:
@@ -87,14 +88,15 @@ def _pick_tools(choice: ToolkitChoice, names: set[str]) -> Iterator[tuple[str, s
 
 @asynccontextmanager
 async def open_kind_models(
-    name: str, own: ModelPair, parent: Profile, log: Callable[[str], None]
+    kind: SubagentKind, own: ModelPair, parent: Profile, log: Callable[[str], None]
 ) -> AsyncIterator[ModelPair | None]:
     """Open the model of a kind until the end of the block. Give None for the parent's, also if it cannot be used."""
     current, model = own.processor, None
     try:
-        model = open_named_model(name, current, parent.processor)
+        model = open_named_model(kind.model, current, parent.processor, effort=kind.effort)
     except GooseLikeError as error:
-        log(f"{current.label} works for the delegate, since the model {name!r} can't be used: {error}")
+        wanted = f"the model {kind.model!r}" if kind.model else f"the effort {kind.effort!r}"
+        log(f"{current.label} works for the delegate, since {wanted} can't be used: {error}")
     try:
         yield ModelPair(model, own.accelerator) if model else None
     finally:

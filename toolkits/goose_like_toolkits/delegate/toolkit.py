@@ -2,22 +2,24 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError
 from typing_extensions import override
 
 from goose_like.agent.build import ClientPart, build_exchange
 from goose_like.agent.subagent import narrow_limits, remaining_limits
+from goose_like.config.paths import WORKTREES_FOLDER
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import load_trusted_project
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.message import FrozenModel, Message, join_answers
 from goose_like.core.spelling import did_you_mean
-from goose_like.core.tool import current_call
+from goose_like.core.tool import Tool, current_call
 from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
 from goose_like.sessions.transcript import list_changed_files
@@ -26,7 +28,7 @@ from goose_like.toolkit import Notifier, Requirements, RunningTask, ToolError, T
 
 from .kinds import SubagentKind, load_kinds, open_kind_models
 from .run import SubagentRun
-from .worktree import SubagentWorktree, complete, list_some
+from .worktree import SubagentWorktree, complete, list_left_worktrees, list_some
 
 _NAME = "delegate"
 _MAX_TITLE_CHARS = 100
@@ -48,6 +50,8 @@ class DelegateConfig(FrozenModel):
 class DelegateToolkit(Toolkit):
     """Subagents that know nothing but their task, and that have no more permissions than their parent."""
 
+    is_confined: ClassVar[bool] = True
+
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
         self._config = _parse_config(self.config)
@@ -62,8 +66,18 @@ class DelegateToolkit(Toolkit):
         self._runs: dict[str, SubagentRun] = {}
         self._numbers = count(1)
         self._logged: set[str] = set()
+        self._has_looked = False
         self._slots = asyncio.Semaphore(self._config.parallel)
         self._writing, self._merging = asyncio.Semaphore(), asyncio.Lock()
+
+    @override
+    def use_profile(self, profile: Profile, models: ModelPair) -> None:
+        own_name = self.profile.name
+        super().use_profile(profile, models)
+        changes = {"processor": profile.processor, "accelerator": profile.accelerator, "approval": profile.approval}
+        for name, kind in self._kinds.items():
+            if kind.profile.name == own_name:
+                self._kinds[name] = replace(kind, profile=kind.profile.model_copy(update=changes))
 
     @override
     def prompt(self) -> str:
@@ -75,17 +89,42 @@ class DelegateToolkit(Toolkit):
             if kind.description
         ]
         text = (
-            "Work that takes many steps and whose result is short (find, compare, review, try) is for `delegate`: only "
-            "the result takes room in this conversation. Adjacent calls of one message run side by side; each that may "
-            "write works in a copy of this folder, from which its changes are taken over at its end (without git they "
-            f"run in order): give them different files to write.{choice}"
+            "Work with many steps and a short result (find, compare, review, try) is for `delegate`: only the result "
+            "takes room here. Adjacent calls of one message run side by side."
         )
-        return "\n".join([text, *lines])
+        if self.workspace.mode != "read-only":
+            text += (
+                " Each that may write works in a copy of this folder, and its changes are taken over at its end "
+                "(without git they run in order): give them different parts to write."
+            )
+        return "\n".join([text + choice, *lines])
+
+    @override
+    def tools(self) -> tuple[Tool, ...]:
+        """Name the kinds of helpers in the tool's description, where models look for them."""
+        offered = super().tools()
+        if len(self._kinds) == 1:
+            return tuple(tool.without("profile") for tool in offered)
+        names = [self._default, *(name for name in self._kinds if name != self._default)]
+        helpers = f" Helpers, by `profile`: {', '.join(names)}."
+        return tuple(
+            replace(tool, spec=replace(tool.spec, description=tool.spec.description + helpers)) for tool in offered
+        )
 
     @override
     async def on_turn_start(self) -> None:
         for problem in self._problems:
             self._log_once(problem)
+        if self._has_looked:
+            return
+        self._has_looked = True
+        left = list_left_worktrees(self.workspace.root)
+        if left:
+            names = list_some([top.name for top in left])
+            self._log_once(
+                f"earlier delegates left their files in {WORKTREES_FOLDER}: {names}; take what you need, then remove "
+                f"each: git worktree remove --force {WORKTREES_FOLDER}/{left[0].name}"
+            )
 
     def _log_once(self, text: str) -> None:
         if text not in self._logged:
@@ -96,14 +135,20 @@ class DelegateToolkit(Toolkit):
     def running_tasks(self) -> Sequence[RunningTask]:
         return [task for name, run in [*self._runs.items()] for task in run.list_tasks(name)]
 
-    @tool(parallel="same tool", time_limit_s=None, aliases=("task", "agent", "subagent", "spawn_agent"))
+    @tool(
+        parallel="same tool",
+        time_limit_s=None,
+        aliases=("task", "agent", "subagent", "spawn_agent"),
+        kind="think",
+        title="Delegate: {task}",
+    )
     async def delegate(self, task: str, profile: str = "", read_only: bool = False) -> str:
-        """Have a task done by a helper in this folder, with tools of its own. You read its last answer.
+        """Have a helper do a task in this folder. You read only its last answer.
 
         Args:
-            task: All that the helper must know (it sees nothing of this conversation), and what to return.
-            profile: The helper to use, if there are several.
-            read_only: The helper only looks: it can change no file here.
+            task: all that it must know (it sees nothing of this conversation), and what to return
+            profile: the kind of helper
+            read_only: it can change no file
         """
         if not task.strip():
             raise ToolError("the task is empty; say what to do, and what to return")
@@ -140,7 +185,7 @@ class DelegateToolkit(Toolkit):
         is_same = profile.processor in (None, self.profile.processor)
         own = ModelPair(view.processor.model, view.accelerator.model)
         async with (
-            open_kind_models(kind.model, own, self.profile, self._log_once) as models,
+            open_kind_models(kind, own, self.profile, self._log_once) as models,
             build_exchange(
                 profile,
                 relay,
@@ -158,7 +203,7 @@ class DelegateToolkit(Toolkit):
         warnings = await self.workspace.inspect_changes()
         messages = [message for message in session.history.messages if message.role == "assistant"]
         last_text = next((message.text for message in reversed(messages) if message.text.strip()), "(it said nothing)")
-        answer = join_answers(messages) or last_text
+        answer = end.answer or join_answers(messages) or last_text
         changed_files = [] if worktree else list_changed_files(list(session.read_events()))
         wrote = f"; wrote {list_some(changed_files)}" if changed_files else ""
         notes = [*warnings, end.detail, f"took {relay.format_usage()}{wrote}"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from goose_like.config.paths import config_folder, find_repository_root
+from goose_like.config.paths import config_folder, find_repository_root, home_folder
 from goose_like.core.errors import GooseLikeError
 
 _TEMPLATE = ".goosehints"
@@ -163,7 +163,7 @@ def _fill_in(file: Path, data: bytes, root: Path, open_file: OpenFile) -> tuple[
 def _find_user_files() -> Iterator[Path]:
     """Yield the user's files. Links are allowed, since nobody else can write in this folder."""
     yield from _list_files(config_folder())
-    if not (config_folder() / _TEMPLATE).is_file() and (file := Path.home() / _GOOSE09_FILE).is_file():
+    if not (config_folder() / _TEMPLATE).is_file() and (file := home_folder() / _GOOSE09_FILE).is_file():
         yield file
 
 

@@ -1,53 +1,57 @@
 """File tools: read, write and patch text, and track the content that the model has seen."""
 
+import fnmatch
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from difflib import get_close_matches, unified_diff
-from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
-from pydantic import Field
-
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.images import detect_media_type
+from goose_like.core.events import FileChanged
+from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
 from goose_like.core.masking import mask_text
-from goose_like.core.message import FrozenModel
+from goose_like.core.text_file import TextFile, create_text, split_lines, take_fitting
+from goose_like.core.tool import current_call
+from goose_like.sdk.private_files import IN_PRIVATE_TMP
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
 
 from .file_part import read_part
 from .linters import Linters
-from .text import TextFile, normalize_newlines, split_lines, take_fitting
+from .patching import MAX_COMPARED_LINES, Patch, apply_patches, has_copied_numbers, number_lines
+from .seen_files import SeenFiles, show_name
 
 MAX_FILE_BYTES = 5_000_000
 MAX_WORDS = 30
-MAX_COMPARED_LINES = 20_000
-MAX_PLACES = 1_000
+MAX_PATHS = 100
 MAX_DIFF_LINES = 80
 MAX_DIFF_BYTES = 6_000
-IN_PRIVATE_TMP = "in the sandbox's own /tmp, which is removed when the session ends"
+_MAGIC_BYTES = 16
+_PATTERN = re.compile(r"[*?\[]")
+_UNKNOWN_LETTER = "\ufffd"
 HIDDEN_TMP = "the sandbox has its own /tmp and hides the machine's; ask the person to copy the file into the workspace"
-
-
-class Patch(FrozenModel):
-    """One replacement in a file, as the model sends it."""
-
-    before: str = Field(description="exact text in the file, found only once; take whole lines")
-    after: str
 
 
 class FileTools:
     """The file tools. A file is overwritten only if the model knows its current content.
 
     Attributes:
-        known: the digest of each file as the model saw it, by real path, so that all names of a file are one.
+        seen: the files as the model saw them.
         unchecked_path: the last changed file, until a command runs.
         edited: the files that the tools changed in this turn, and whether each parsed before.
     """
 
     def __init__(
-        self, workspace: Workspace, notifier: Notifier, get_cwd: Callable[[], str], max_bytes: int, linters: Linters
+        self,
+        workspace: Workspace,
+        notifier: Notifier,
+        get_cwd: Callable[[], str],
+        max_bytes: int,
+        linters: Linters,
+        seen: SeenFiles,
     ) -> None:
         """Create the tools. `get_cwd` returns the shell's folder, which messages about wrong paths mention."""
         self._workspace = workspace
@@ -57,32 +61,32 @@ class FileTools:
         self._max_bytes = max_bytes
         self.unchecked_path = ""
         self.edited: dict[Path, bool] = {}
-        self.known: dict[Path, bytes] = {}
+        self.seen = seen
 
-    def read(self, path: str, start_line: int, end_line: int | None) -> str | ImageResult:
-        """Return a line of facts, then the wanted lines of a file; or the image in it.
-
-        Lines have no numbers: a model would copy these into its patches, and they cost a tenth of the tokens.
-        """
+    def read(self, path: str, start_line: int, end_line: int | None, encoding: str = "") -> str | ImageResult:
+        """Return a line of facts, then the wanted lines of a file with their numbers; or the image in it."""
         real = self.resolve(path)
         if start_line < 1 or (end_line is not None and end_line < start_line):
             raise ToolError("lines count from 1, and end_line is not before start_line")
         if _is_large(real):
-            with _tool_errors(path), self._workspace.open_file(real) as file:
-                return read_part(file, path, start_line, end_line, self._max_bytes)
+            return self._read_large(path, real, start_line, end_line, encoding)
         data = self._load(path, real)
-        text = TextFile.decode(data)
-        if text is None and detect_media_type(data):
+        if detect_media_type(data):
+            _check_image_size(path, len(data))
             return ImageResult(data, path, f"[{path}: an image, {len(data):,} bytes]")
+        text = self.decode(real, data, encoding)
         if text is None:
-            raise ToolError(f"{path} is binary, {len(data):,} bytes; look at it in the shell (file, strings, xxd)")
+            raise ToolError(
+                f"{path} is binary, {len(data):,} bytes; look at it in the shell (file, strings, xxd), or name its "
+                "`encoding` if it is text"
+            )
         lines = split_lines(mask_text(text.shown))  # whole: a part of a key would not be recognized
         if start_line > max(len(lines), 1):
             raise ToolError(f"{path} has only {len(lines)} lines")
-        self.known[real] = sha256(data).digest()
+        self.seen.add(real, data, encoding)
         if not lines:
             return f"[{path}: empty]"
-        wanted = lines[start_line - 1 : end_line]
+        wanted = number_lines(lines[start_line - 1 : end_line], start_line)
         shown = take_fitting(wanted, self._max_bytes)
         facts = [f"{len(lines)} lines" if len(lines) > 1 else "1 line"]
         last = start_line + len(shown) - 1
@@ -92,98 +96,141 @@ class FileTools:
             facts.append(f"go on with start_line={last + 1}")
         if shown[-1] != wanted[len(shown) - 1]:
             facts.append(f"line {last} is too long and cut")
-        if text.encoding != "utf-8":
-            facts.append(text.encoding)
-        if text.newline != "\n":
-            facts.append("CRLF, kept when you write")
+        facts += _describe_form(text)
         if len(shown) == len(lines) and not text.shown.endswith("\n"):
             facts.append("no newline at the end")
         return "\n".join([f"[{path}: {', '.join(facts)}]", *shown])
 
+    def _read_large(
+        self, path: str, real: Path, start_line: int, end_line: int | None, encoding: str
+    ) -> str | ImageResult:
+        with _tool_errors(path), self._workspace.open_file(real) as file:
+            if detect_media_type(file.read(_MAGIC_BYTES)):
+                _check_image_size(path, os.fstat(file.fileno()).st_size)
+            file.seek(0)
+            known = encoding or self.seen.get_encoding(real)
+            return read_part(file, path, start_line, end_line, self._max_bytes, known)
+
     def note_shown_files(self, command: str, answer: str) -> None:
         """Mark a file as known if the command names it and its whole text is in the answer."""
-        cwd, tmp = self._get_cwd(), str(self._workspace.tmp)
-        for word in command.split()[:MAX_WORDS]:
+        tmp = str(self._workspace.tmp)
+        for path in islice(_list_named_paths(command, self._get_cwd()), MAX_PATHS):
             with suppress(GooseLikeError, OSError, ValueError):
-                path = os.path.join(cwd, word.strip("\"';&|()"))
                 if not any(map(os.path.isfile, (path, tmp + path.removeprefix("/tmp")))):
                     continue  # most words: to check the rules for each of them would take long
                 real = self._workspace.resolve(path)
                 data = self._workspace.read_bytes(real, len(answer) * 4)
-                if (text := TextFile.decode(data)) and text.shown.strip() and text.shown.strip() in answer:
-                    self.known[real] = sha256(data).digest()
+                text = self.decode(real, data)
+                if text and text.shown.strip() and text.shown.strip() in answer:
+                    self.seen.add(real, data)
 
     def find_broken(self) -> Iterator[str]:
         """Find the files that parsed before this turn, or are new, and do not parse now."""
+        root = self._workspace.root
         for real in [real for real, has_parsed in self.edited.items() if has_parsed]:
             with suppress(GooseLikeError, OSError):
-                text = TextFile.decode(self._workspace.read_bytes(real, MAX_FILE_BYTES))
+                text = self.decode(real, self._workspace.read_bytes(real, MAX_FILE_BYTES))
                 if text and (error := self._linters.find_parse_error(real, text.shown)):
-                    name = real.relative_to(root) if real.is_relative_to(root := self._workspace.root) else real
-                    yield f"{name} does not parse: line {error[0]}: {error[1]}."
+                    name = real.relative_to(root) if real.is_relative_to(root) else real
+                    yield f"{show_name(str(name))} does not parse: line {error[0]}: {error[1]}."
 
-    async def write(self, path: str, content: str) -> str:
+    async def write(self, path: str, content: str, encoding: str = "") -> str:
         """Create or replace a file, and describe the change for the model."""
         real = self.resolve(path)
         data = self._read_bytes(path, real)
         if data is None:
-            return await self._save(path, real, None, TextFile(content), list(filter(None, [self._find_in_cwd(path)])))
-        old = TextFile.decode(data)
+            notes = list(filter(None, [self._find_in_cwd(path)]))
+            return await self._save(path, real, None, create_text(content, encoding), notes, encoding)
+        old = self.decode(real, data)
         if old is None:
             raise ToolError(f"{path} is binary; delete it in the shell first if a text is to take its place")
+        if old.is_guess and not content.isascii():
+            old = _confirm_encoding(path, old, data, content, encoding)
         new = old.with_all(content)
-        if old.encoding == "latin-1":
-            try:
-                new.encode()
-            except ToolError:
-                new = TextFile(new.exact)
+        if encoding and create_text("", encoding).encoding != old.encoding:
+            new = create_text(new.exact, encoding)
         if new == old:
-            self.known[real] = sha256(data).digest()
+            self.seen.add(real, data)
             return f"nothing was changed: {path} holds exactly this already; write what shall be different"
         self._require_known(path, real, data, must_be_read=bool(data))
-        return await self._save(path, real, old, new)
+        if has_copied_numbers(content) and not has_copied_numbers(old.shown):
+            raise ToolError(
+                f"not written: each line of `content` begins with its number, as read_file shows it, but {path} has no "
+                "such numbers; write the lines without them"
+            )
+        return await self._save(path, real, old, new, (), encoding)
 
-    async def patch(self, path: str, patches: list[Patch]) -> str:
-        """Apply all patches to a file or none, and describe the change for the model."""
+    async def patch(self, path: str, patches: list[Patch], encoding: str = "") -> str:
+        """Apply the patches that match, and describe the change for the model.
+
+        Raises:
+            ToolError: a patch does not match. The message names it, and says which others were applied.
+        """
         real = self.resolve(path)
         data = self._load(path, real)
-        old = TextFile.decode(data)
+        old = self.decode(real, data, encoding)
         if old is None:
             raise ToolError(f"{path} is binary and can't be patched; use a program in the shell")
         if not patches:
             raise ToolError("patches is empty; give at least one {before, after}")
         # `before` proves that the model knows this place, so the rest of the file may be unread or outdated.
-        known = self.known.get(real)
-        is_outdated = known not in (None, sha256(data).digest())
-        notes = ["it had changed since you read it"] if is_outdated else []
-        new = old
-        for number, patch in enumerate(patches, 1):
-            prefix = f"patch {number} of {len(patches)}: " if len(patches) > 1 else ""
-            try:
-                new, note = _apply_patch(new, normalize_newlines(patch.before), normalize_newlines(patch.after))
-            except ToolError as error:
+        has_seen = self.seen.has_seen(real, data)
+        is_outdated = self.seen.find(real) is not None and not has_seen
+        patched = apply_patches(old, patches)
+        failures = "\n".join(f"{reason}." for reason in patched.failures.values())
+        if len(patched.failures) == len(patches):
+            end = f"{path} was not changed"
+            if is_outdated:
                 end = f"nothing was written: {path} had changed since you read it"
-                end = end if is_outdated else f"{path} was not changed"
-                raise ToolError(f"{prefix}{error}. {end}") from error
-            notes += [prefix + note] if note else []
-        answer = await self._save(path, real, old, new, notes)
-        if known != sha256(data).digest():
-            self.known.pop(real, None)  # the model has not seen the rest
-        return answer
+            raise ToolError(f"{failures.removesuffix('.')}. {end}")
+        outdated = ["it had changed since you read it"] if is_outdated else []
+        answer = await self._save(path, real, old, patched.text, [*outdated, *patched.notes], encoding)
+        if not has_seen:
+            self.seen.forget(real)  # the model has not seen the rest
+        if not failures:
+            return answer
+        numbers = [str(number) for number in range(1, len(patches) + 1)]
+        failed = ", ".join(str(number) for number in patched.failures)
+        applied = ", ".join(number for number in numbers if int(number) not in patched.failures)
+        raise ToolError(f"{answer}\n{failures}\nApplied: {applied}. Not applied: {failed}. Send only what failed again")
 
     def resolve(self, path: str) -> Path:
         """Resolve a path through all links. Relative paths start at the root of the workspace."""
         if not path.strip():
             raise ToolError("path is empty")
         with _tool_errors(path):
-            return self._workspace.resolve(Path(path).expanduser())
+            real = self._workspace.resolve(Path(path).expanduser())
+            return self._find_shown_name(real) if _UNKNOWN_LETTER in path else real
+
+    def _find_shown_name(self, real: Path) -> Path:
+        """Find the file whose name is not UTF-8, by the name that commands show."""
+        found = Path(real.anchor)
+        for name in real.parts[1:]:
+            alike: list[str] = []
+            if _UNKNOWN_LETTER in name and not os.path.lexists(found / name):
+                with suppress(GooseLikeError, OSError):
+                    entries = [entry.removesuffix("/") for entry in self._workspace.list_folder(found)]
+                    alike = [entry for entry in entries if show_name(entry) == name]
+            if len(alike) > 1:
+                raise ToolError(f"{name!r} stands for {len(alike)} files here; give one of them another name first")
+            found = found / (alike[0] if alike else name)
+        return self._workspace.resolve(found)
+
+    def decode(self, real: Path, data: bytes, encoding: str = "") -> TextFile | None:
+        """Decode a file with the encoding that the model names, or named before."""
+        known = self.seen.get_encoding(real)
+        if not encoding and known:
+            with suppress(ToolError):  # the file may have another encoding now
+                return TextFile.decode(data, known)
+        return TextFile.decode(data, encoding)
 
     def _is_in_private_tmp(self, real: Path) -> bool:
         return self._workspace.mode != "full" and real.is_relative_to(self._workspace.tmp)
 
     def _find_in_cwd(self, path: str) -> str:
         """Describe the file that the path would name if it started in the shell's folder."""
-        root, here = self._workspace.root, Path(self._get_cwd())
+        root = self._workspace.root
+        here = Path(self._get_cwd())
         with suppress(GooseLikeError, OSError, ValueError, RuntimeError):
             real = self._workspace.resolve(here / Path(path).expanduser())
             if here != root and real != self.resolve(path) and os.path.lexists(real):
@@ -215,24 +262,32 @@ class FileTools:
         Raises:
             ToolError: the model does not. The message has the content, so that no other call is needed before the next.
         """
-        known = self.known.get(real)
-        if known == sha256(data).digest() or (known is None and not must_be_read):
+        is_known = self.seen.find(real) is not None
+        if self.seen.has_seen(real, data) or not (is_known or must_be_read):
             return
-        why = "you have not read it" if known is None else "it has changed since you read it"
+        why = "it has changed since you read it" if is_known else "you have not read it"
         text = f"not written yet, as {why}. Its content follows; now write the new content"
         raise ToolError(f"{text}:\n{self.read(path, 1, None)}")
 
-    async def _save(self, path: str, real: Path, old: TextFile | None, new: TextFile, notes: Sequence[str] = ()) -> str:
+    async def _save(
+        self, path: str, real: Path, old: TextFile | None, new: TextFile, notes: Sequence[str], encoding: str
+    ) -> str:
+        """Write a text, and describe the change. `encoding` is what the model named, if it did."""
         data = new.encode()
         before = await self._linters.check_file(real, old.shown if old else None)
         with _tool_errors(path):
             await self._workspace.write_bytes(real, data)
         self.unchecked_path = path
         self.edited.setdefault(real, before.parse_error is None)
-        self.known[real] = sha256(data).digest()
-        diff, change = _summarize_change(path, split_lines(old.shown) if old else [], split_lines(new.shown))
-        self._notifier.log(diff)
-        facts = [change, *(["now as UTF-8"] if old and old.encoding != new.encoding else []), *notes]
+        self.seen.add(real, data, encoding)
+        old_lines = split_lines(old.shown) if old else []
+        change = _compare(path, old_lines, split_lines(new.shown))
+        self._notifier.notify(FileChanged(call_id=current_call.get(""), path=str(real), diff=change.diff))
+        if change.note:
+            self._notifier.log(f"{path}: {change.note}")
+        facts = [change.counts, *notes]
+        if old and old.encoding != new.encoding:
+            facts.append(f"now as {new.encoding_note or 'UTF-8'}")
         if self._is_in_private_tmp(real):
             facts.append(IN_PRIVATE_TMP)
         findings = await self._linters.check_file(real, new.shown)
@@ -240,114 +295,32 @@ class FileTools:
         return f"{action} {path} ({', '.join(facts)}){findings.describe_new(before)}"
 
 
-def _apply_patch(text: TextFile, before: str, after: str) -> tuple[TextFile, str]:
-    """Replace the only occurrence of `before`, and return a note if whitespace at line ends differs.
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change of a file: the numbers of lines for the model, and a diff for people or a note in its place."""
 
-    Raises:
-        ToolError: there is none, or more than one; the message shows similar lines.
-    """
-    if not before:
-        raise ToolError("`before` is empty; give the lines to replace, or use write_file for a new file")
-    if before == after:
-        raise ToolError("`before` and `after` are the same; nothing would change")
-    shown, note = text.shown, ""
-    places = _find_exact_places(shown, before)
-    if not places and before.strip():
-        places, note = _find_places(shown, _build_loose_pattern(before)), "whitespace at line ends differed"
-    match places:
-        case [(start, end)]:
-            return text.with_part(start, end, after), note
-        case []:
-            raise ToolError(f"`before` is not in the file{_describe_similar(before, shown)}")
-        case _:
-            at = ", ".join(str(shown.count("\n", 0, start) + 1) for start, _ in places[:10])
-            more = ", ..." if len(places) > 10 else ""
-            count = f"{len(places)} times" if len(places) < MAX_PLACES else f"{MAX_PLACES} times or more"
-            raise ToolError(f"`before` occurs {count}, at lines {at}{more}; add lines around it")
+    counts: str
+    diff: str = ""
+    note: str = ""
 
 
-def _find_exact_places(shown: str, before: str) -> list[tuple[int, int]]:
-    """Find the first `MAX_PLACES` matches, overlapping ones too."""
-    places: list[tuple[int, int]] = []
-    start = shown.find(before)
-    while start >= 0 and len(places) < MAX_PLACES:
-        places.append((start, start + len(before)))
-        start = shown.find(before, start + 1)
-    return places
-
-
-def _find_places(shown: str, pattern: str) -> list[tuple[int, int]]:
-    """Find the first `MAX_PLACES` matches of a pattern, overlapping ones too."""
-    places: list[tuple[int, int]] = []
-    expression = re.compile(pattern)
-    found = expression.search(shown)  # not a lookahead: it would try the whole pattern at each character
-    while found and len(places) < MAX_PLACES:
-        places.append(found.span())
-        found = expression.search(shown, found.start() + 1)
-    return places
-
-
-def _build_loose_pattern(before: str) -> str:
-    """Build a pattern that matches any spaces and tabs at the ends of lines."""
-    lines = (re.escape(line.rstrip(" \t")) for line in before.split("\n"))
-    return "[ \t]*\n".join(lines) + ("[ \t]*(?=\n|\\Z)" if before[-1] in " \t" else "")
-
-
-def _describe_similar(before: str, shown: str) -> str:
-    """Describe the places of the file that are most similar, with their exact text."""
-    wanted, lines = split_lines(before), split_lines(shown)[:MAX_COMPARED_LINES]
-    size = len(wanted)
-
-    def quote(start: int) -> str:
-        found = "\n".join(lines[max(start, 0) : max(start, 0) + min(size, 20)])
-        return f"line {max(start, 0) + 1}:\n{found[:1500]}"
-
-    bare, bare_wanted = [" ".join(line.split()) for line in lines], [" ".join(line.split()) for line in wanted]
-    same = [start for start in range(len(bare) - size + 1) if bare[start : start + size] == bare_wanted]
-    if same and any(bare_wanted):
-        return f", but with other whitespace it is. The file has at {quote(same[0])}\nTake it as it stands there"
-    # The longest line is the most distinctive. Where the file has a similar line, compare the lines around it too.
-    anchor = max(range(size), key=lambda index: len(bare_wanted[index]))
-    candidates = _rank({line[:300] for line in bare if line}, bare_wanted[anchor][:300])[:20]
-    alike = set(get_close_matches(bare_wanted[anchor][:300], candidates, n=5, cutoff=0.6))
-    windows: dict[str, int] = {}
-    for index, line in enumerate(bare):
-        if line[:300] in alike and len(windows) < 50:
-            start = index - anchor
-            windows.setdefault("\n".join(bare[max(start, 0) : start + size])[:2000], start)
-    ranked = [windows[text] for text in _rank(windows, "\n".join(bare_wanted)[:2000])[:2]]
-    if not ranked:
-        return ", nor anything like it; read the file first"
-    return ". Nearest is " + "\nand ".join(quote(start) for start in ranked) + "\nTake it as it stands there"
-
-
-def _rank(texts: Iterable[str], wanted: str) -> list[str]:
-    """Sort texts by the groups of three letters that they share with another one, in linear time."""
-
-    def split(text: str) -> set[str]:
-        return {text[at : at + 3] for at in range(max(len(text) - 2, 1))}
-
-    def estimate(text: str) -> tuple[int, int]:
-        found = split(text)
-        return -len(found & groups), len(found)
-
-    groups = split(wanted)
-    return sorted(texts, key=estimate)
-
-
-def _summarize_change(path: str, old: list[str], new: list[str]) -> tuple[str, str]:
-    """Return a diff for people, cut if it is long, and the numbers of added and removed lines."""
+def _compare(path: str, old: list[str], new: list[str]) -> _Change:
+    """Compare the lines of a file before and after a change. A long diff is cut."""
     if len(old) + len(new) > MAX_COMPARED_LINES:
-        change = f"{len(new)} lines, before {len(old)}"
-        return f"{path}: {change}", change
-    before = "a/" + path.lstrip("/") if old else "/dev/null"
-    diff = list(unified_diff(old, new, before, "b/" + path.lstrip("/"), lineterm=""))
+        counts = f"{len(new)} lines, before {len(old)}"
+        return _Change(counts, note=counts)
+    name = path.lstrip("/")
+    before = f"a/{name}" if old else "/dev/null"
+    diff = list(unified_diff(old, new, before, f"b/{name}", lineterm=""))
     added = sum(line.startswith("+") for line in diff[2:])
     removed = sum(line.startswith("-") for line in diff[2:])
-    change = f"+{added} -{removed} lines"
+    counts = f"+{added} -{removed} lines"
+    if not diff:
+        return _Change(counts, note="only the end of the file or its newlines changed")
     short = take_fitting(diff[:MAX_DIFF_LINES], MAX_DIFF_BYTES)
-    cut = [f"... {len(diff) - len(short)} more lines of this diff"] if len(short) < len(diff) else []
-    return "\n".join([*short, *cut]) or f"{path}: only the end of the file or its newlines changed", change
+    if len(short) < len(diff):
+        short = [*short, f"... {len(diff) - len(short)} more lines of this diff"]
+    return _Change(counts, "\n".join(short))
 
 
 def _is_large(real: Path) -> bool:
@@ -356,11 +329,60 @@ def _is_large(real: Path) -> bool:
     return False
 
 
+def _confirm_encoding(path: str, old: TextFile, data: bytes, content: str, encoding: str) -> TextFile:
+    """Read the old text in the encoding that the model names, where its bytes do not tell any.
+
+    Raises:
+        ToolError: a letter of the new text might become a wrong byte.
+    """
+    if encoding:
+        with suppress(ToolError):
+            return TextFile.decode(data, encoding) or old
+    letter = old.find_foreign_letter(content)
+    if letter or encoding:
+        raise ToolError(
+            f"not written: the encoding of {path} is unknown, so its letters might become wrong bytes; read it with "
+            "its `encoding` first, and check that it looks right"
+        )
+    return old
+
+
+def _list_named_paths(command: str, cwd: str) -> Iterator[str]:
+    """Yield the path that each word of a command may be, and those that a pattern such as `src/*.py` stands for."""
+    for word in command.split()[:MAX_WORDS]:
+        path = os.path.join(cwd, word.strip("\"';&|()"))
+        yield path
+        folder, name = os.path.split(path)
+        if not _PATTERN.search(name):
+            continue
+        with suppress(OSError, ValueError):
+            for match in sorted(fnmatch.filter(os.listdir(folder), name)):
+                yield os.path.join(folder, match)
+
+
+def _check_image_size(path: str, size_bytes: int) -> None:
+    if size_bytes > MAX_IMAGE_BYTES:
+        raise ToolError(
+            f"{path} is an image of {size_bytes:,} bytes, and models take at most {MAX_IMAGE_BYTES:,}; make a smaller "
+            "copy in the shell, such as with ImageMagick or Pillow, and read that"
+        )
+
+
+def _describe_form(text: TextFile) -> list[str]:
+    """Describe the encoding and the newlines of a text where they are not the usual ones."""
+    facts = [text.encoding_note] if text.encoding_note else []
+    if text.is_guess:
+        facts.append("name its `encoding` to add letters, or if some look wrong")
+    if text.newline != "\n":
+        facts.append("CRLF, kept when you write")
+    return facts
+
+
 def _suggest_names(real: Path) -> str:
     folder = next(parent for parent in real.parents if parent.is_dir())
     if folder != real.parent:
         return f"; there is no folder {real.parent.name!r} either"
-    names = sorted(entry.name for entry in folder.iterdir())
+    names = sorted(show_name(entry.name) for entry in folder.iterdir())
     near = get_close_matches(real.name, names, n=3, cutoff=0.5)
     return f"; near it are {', '.join(near)}" if near else f"; its folder holds {', '.join(names[:10]) or 'nothing'}"
 

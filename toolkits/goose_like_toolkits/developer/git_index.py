@@ -8,9 +8,11 @@ from hashlib import sha1
 
 from goose_like.config.paths import find_repository_root
 from goose_like.toolkit import Workspace
+from goose_like.workspace.repositories.git import find_commit_folders
 from goose_like.workspace.repositories.git_index import IndexEntry, iterate_entries, read_index
+from goose_like.workspace.undo.repository import find_git_folder
 
-_MAX_INDEX_BYTES = 1_000_000
+_MAX_INDEX_BYTES = 8_000_000
 _MAX_FILE_BYTES = 1_000_000
 _MAX_COMPARED = 100
 
@@ -20,13 +22,19 @@ def list_changed_files(workspace: Workspace) -> list[str] | None:
 
     Return None outside a repository, and where only git itself can tell: large or unusual repositories.
     """
+    git = find_git_folder(workspace.root)
+    if git is None:
+        return None
+    if not os.path.lexists(git / "index"):  # nothing was ever added
+        return []
     repository = find_repository_root(workspace.root)
+    settings = find_commit_folders(workspace.root)[0] / "config"  # of a worktree, in the main repository
     prefix = "" if repository == workspace.root else f"{workspace.root.relative_to(repository)}/"
     changed, compared_count = dict[str, None](), 0  # a file with a conflict has several entries
     try:
-        if b"objectformat" in _read_file(f"{repository}/.git/config", _MAX_FILE_BYTES).lower():
+        if b"objectformat" in _read_file(str(settings), _MAX_FILE_BYTES).lower():
             return None
-        index, _ = read_index(f"{repository}/.git/index", _MAX_INDEX_BYTES)
+        index, _ = read_index(f"{git}/index", _MAX_INDEX_BYTES)
         for path, entry in iterate_entries(index):
             if entry.is_assumed or not stat.S_ISREG(entry.mode) or not path.startswith(prefix):
                 continue

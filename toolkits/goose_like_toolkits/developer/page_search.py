@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.text_file import split_lines
 from goose_like.toolkit import ExchangeView
-
-from .text import split_lines
 
 TIMEOUT_S = 60.0
 MAX_CHARS = 60_000

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from io import FileIO
 from itertools import count
@@ -42,8 +42,9 @@ class BackgroundProcess:
         self.command = command
         self.output = output
         self.end = ""  # how it ended; empty while it runs
-        self.is_mentioned = False  # the model was reminded that it runs
         self.may_write = True  # it was started with the right to change files
+        self.folder = ""  # in which it started
+        self.typed = ""  # all text for its input
         self._left_count = 0
         self._tail = b""
         self._process = process
@@ -57,7 +58,7 @@ class BackgroundProcess:
     def state(self) -> str:
         """The state in words for the model."""
         if self._left_count:
-            left = f"it left {self._left_count} in the background, where output is lost; cancel_process ends that"
+            left = f"it left {self._left_count} in the background, where output is lost; `stop` ends that"
             return f"{self.end}; {left}"
         return (
             self.end or f"running for {_format_duration(asyncio.get_running_loop().time() - self._process.started_at)}"
@@ -169,18 +170,29 @@ class BackgroundProcesses:
         self._numbers = count(1)
 
     def adopt(
-        self, command: str, process: Process, output: LimitedOutput, held: ExitStack, stdin: FileIO | None = None
+        self,
+        command: str,
+        process: Process,
+        output: LimitedOutput,
+        held: ExitStack,
+        stdin: FileIO | None = None,
+        name: str = "",
     ) -> str:
-        """Take over a running command, and return its id. Forget the oldest of many processes that are over."""
-        for over in [name for name, running in self._processes.items() if running.is_over][:-KEPT_ENDED]:
+        """Take over a running command, and return its id, which is new unless it has a `name`.
+
+        Forget the oldest of many processes that are over.
+        """
+        for over in [known for known, running in self._processes.items() if running.is_over][:-KEPT_ENDED]:
             del self._processes[over]
-        name = f"p{next(self._numbers)}"
+        name = name or f"p{next(self._numbers)}"
         self._processes[name] = running = BackgroundProcess(command, process, output, held, stdin)
         running.may_write = self._workspace.mode != "read-only"
         return name
 
-    async def start(self, command: str, output: LimitedOutput) -> str:
+    async def start(self, command: str, output: LimitedOutput, name: str = "") -> str:
         """Start a command with an input in the shell's folder, and describe its state after a second.
+
+        The process gets a new id unless it has a `name`.
 
         Cancelling ends the command.
 
@@ -196,8 +208,9 @@ class BackgroundProcesses:
                 process, _ = await self._shell.start(command, "workspace", held, read_end)
             finally:
                 os.close(read_end)
-            name = self.adopt(command, process, output, held.pop_all(), stdin)
+            name = self.adopt(command, process, output, held.pop_all(), stdin, name)
         running = self._processes[name]
+        running.folder = self._shell.state.cwd
         try:
             await running.wait_for_end()
         except asyncio.CancelledError:
@@ -212,13 +225,6 @@ class BackgroundProcesses:
             for name, running in self._processes.items()
         ]
         return "\n".join(lines) or "[no process was started]"
-
-    def take_running(self) -> Iterator[str]:
-        """Mention the processes that still run, each only once."""
-        for name, running in self._processes.items():
-            if not (running.end or running.is_mentioned):
-                running.is_mentioned = True
-                yield f"Process {name} still runs, until the session ends: {_shorten(running.command)}"
 
     def list_tasks(self) -> list[RunningTask]:
         """Return the processes that still run, or left others behind."""
@@ -238,21 +244,33 @@ class BackgroundProcesses:
         await asyncio.shield(running.stop())
         return await self._describe(name, running)
 
+    async def restart(self, name: str, command: str, output: LimitedOutput) -> str:
+        """End a process and start its command again, or another one, under the same id."""
+        old = self._find(name)
+        await asyncio.shield(old.stop())
+        return await self.start(command or old.command, output, name)
+
     async def write(self, name: str, text: str) -> str:
         """Write lines to a process, with a newline at the end. An empty text ends its input.
 
         Raises:
             ToolError: the process has no input, does not read it, or may change files while the session may not.
+            DeniedError: the text is not allowed.
         """
         running = self._find(name)
         if running.may_write and self._workspace.mode == "read-only":
             raise ToolError(f"{name} may change files, and now nothing may be changed; start another process to read")
+        line = text if text.endswith("\n") or not text else f"{text}\n"
         try:
-            data = (text if text.endswith("\n") or not text else f"{text}\n").encode()
+            data = line.encode()
         except UnicodeEncodeError as error:
             raise ToolError(f"the text holds half a character ({text[error.start]!a}); send it whole") from error
         if not running.takes_input:
-            raise ToolError(f"{name} has no input, or that has ended; if it needs any, start it with start_process")
+            raise ToolError(f"{name} has no input, or that has ended; if it needs any, `restart` it")
+        if text:
+            process = f"process {name} ({running.command})"
+            await self._workspace.require_input(line, process=process, earlier=running.typed, folder=running.folder)
+            running.typed += line
         sent = await running.write(data)
         if not text:
             running.end_input()
@@ -271,7 +289,9 @@ class BackgroundProcesses:
 
     def _find(self, name: str) -> BackgroundProcess:
         if name not in self._processes:
-            there = f"there are: {', '.join(self._processes)}" if self._processes else "start_process starts one"
+            there = (
+                f"there are: {', '.join(self._processes)}" if self._processes else "`start` with a command starts one"
+            )
             raise ToolError(f"no process {name!r}; {there}")
         return self._processes[name]
 

@@ -10,15 +10,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from goose_like.config.paths import read_user_file
+from goose_like.core.threads import run_in_thread
 from goose_like.toolkit import Workspace
 from goose_like.workspace.sandbox.environment import build_environment
 
-from .git_index import list_changed_files
+from .git_facts import collect_git_facts, is_cache, join_names
 
 _MAX_NAMES = 30
-_MAX_CHANGED = 10
 _MAX_FILE_BYTES = 200_000
 _VENVS = (".venv", "venv", "env")
+_SHOWN_CACHES = (".venv/", "venv/", "node_modules/")
 _NPM = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
 _TEST_COMMANDS = {
     "Cargo.toml": "cargo test",
@@ -35,34 +36,37 @@ _TEST_COMMANDS = {
 
 
 class ProjectFacts:
-    """The facts, collected once per session, so that the model reads them once and caches stay valid."""
+    """The facts, which the model reads once: they are collected anew only when they are told again."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._facts: dict[str, str] | None = None
 
-    def collect(self) -> Mapping[str, str]:
-        """Return the facts by subject. The first call takes milliseconds: it runs no program and draws no sandbox."""
-        if self._facts is None:
-            self._facts = dict(self._iterate_facts())
+    async def collect(self, told: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the facts by subject. `told` are those that the model knows, by `toolkit.subject`.
+
+        This takes milliseconds: it draws no sandbox.
+        """
+        is_told = any(name.partition(".")[2] == "folder" for name in told)
+        if self._facts is None or not is_told:
+            self._facts = await run_in_thread(lambda: dict(self._iterate_facts()))
         return self._facts
 
     def _iterate_facts(self) -> Iterator[tuple[str, str]]:
         names = self._list_names()
         yield "folder", f"{self._workspace.root} on {platform.system()} {platform.machine()}"
-        yield "top level", _join(names, _MAX_NAMES) or "empty"
+        shown = [name for name in names if name in _SHOWN_CACHES or not is_cache(name)]
+        yield "top level", join_names(shown, _MAX_NAMES) or "empty"
         python, version = self._find_python(names)
         yield "Python", ", ".join(filter(None, [python, version])) or "none"
         if command := self._find_test_command(names, python or "python3"):
             yield "tests, as it seems", command
-        changed = list_changed_files(self._workspace)
-        if changed is not None:
-            yield "unstaged changes", _join(changed, _MAX_CHANGED) or "none"
+        yield from collect_git_facts(self._workspace).items()
 
     def _list_names(self) -> list[str]:
         with suppress(OSError), os.scandir(self._workspace.root) as entries:
             names = sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
-            return [name for name in names if name != ".git/" and not self._workspace.is_ignored(name)]
+            return [name for name in names if name.rstrip("/") != ".git" and not self._workspace.is_ignored(name)]
         return []
 
     def _find_python(self, names: list[str]) -> tuple[str, str]:
@@ -92,8 +96,3 @@ class ProjectFacts:
             if not self._workspace.is_ignored(name):
                 return read_user_file(self._workspace.root / name, _MAX_FILE_BYTES)
         return ""
-
-
-def _join(names: list[str], limit: int) -> str:
-    shown = [name if name.isprintable() else ascii(name) for name in names[:limit]]
-    return ", ".join([*shown, *([f"and {len(names) - limit} more"] if len(names) > limit else [])])

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.sdk.live_output import LiveOutput, ShowOutput
+from goose_like.sdk.private_files import describe_private_files, find_private_files
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace.permissions.policy import Access
@@ -22,7 +23,7 @@ from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, cr
 from goose_like.workspace.sandbox.bubblewrap import move_tmp
 from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_environment
 
-from .files import HIDDEN_TMP, IN_PRIVATE_TMP
+from .files import HIDDEN_TMP
 from .stuck_check import StuckCheck
 
 MAX_TIMEOUT_S = 3600.0
@@ -49,8 +50,10 @@ _NO_NETWORK = re.compile(
     "Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known"
     "|exit code (6 of curl|4 of wget)"  # with their options for less output
 )
-_TMP_PATH = re.compile(r"(?<![\w.-])/tmp/[\w./-]*[\w-]")
-_MISSING_IN_TMP = re.compile(r"/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/")
+_MISSING_IN_TMP = re.compile(
+    r"(?<![^\s'\"(=])(/var)?/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/"
+)
+_MISSING = re.compile("No such file or directory|cannot access")
 _ASSIGNMENT = re.compile(r"\w+=")
 _COMPARING = ("grep", "egrep", "rg", "diff", "cmp")
 """Programs whose exit code 1 is a result and no failure."""
@@ -214,7 +217,8 @@ class Shell:
         if not 0 < timeout_s <= MAX_TIMEOUT_S:
             raise ToolError(f"timeout_s is in seconds, more than 0 and at most {MAX_TIMEOUT_S:g}")
         before = self.state
-        full, private = _find_full_files(command, Path(before.cwd)), self._find_private_files(command)
+        full = _find_full_files(command, Path(before.cwd))
+        private = find_private_files(self._workspace, command)
         with ExitStack() as held:
             held.callback(output.close)
             process, end = await self.start(command, access, held)
@@ -224,7 +228,7 @@ class Shell:
                 text = output.take_new()
                 why_not_ended = (
                     f"{why_stopped}: still running as process {name}, without lasting cd or export; "
-                    f"view_process_output shows what is new, cancel_process ends it"
+                    '`process` shows what is new ("view") or ends it ("stop")'
                 )
                 return append_notes(text, [*await self._workspace.inspect_changes(), why_not_ended])
             state = _read_state(end, process.variables) if end else None
@@ -233,14 +237,16 @@ class Shell:
         text = output.format_for_model()
         codes = state.codes if state else ()
         has_failed_part = any(codes) or (state is None and "|" in command)
+        new_private = [path for path in find_private_files(self._workspace, command) if path not in private]
         failures = [describe_exit(code)] if code else [*_describe_pipe(command, codes, text)]
         notes = [
             *failures,
             *(self._explain_network(process, command, [text, *failures], access) if code or has_failed_part else []),
             *(self._advise(text, access, code or 0) if code or why_stopped else []),
             *self._update_state(before, state, command),
+            *(self._remind_of_folder(text, before) if code or has_failed_part else []),
             *_find_emptied(full),
-            *_describe_private([path for path in self._find_private_files(command) if path not in private]),
+            *describe_private_files(new_private),
             *await self._workspace.inspect_changes(),
             *([why_stopped] if why_stopped else []),
         ]
@@ -248,11 +254,6 @@ class Shell:
         if why_stopped:
             raise ToolError(answer)
         return answer
-
-    def _find_private_files(self, command: str) -> list[str]:
-        """Find the existing files below the sandbox's own /tmp that a command names."""
-        paths = dict.fromkeys(_TMP_PATH.findall(command))
-        return [path for path in paths if self._workspace.is_private(path) and self._workspace.resolve(path).is_file()]
 
     async def _follow(
         self, command: str, process: Process, timeout_s: float, output: LimitedOutput, *, stops: bool
@@ -314,6 +315,12 @@ class Shell:
         if after.jobs:
             yield f"in the background, process {', '.join(after.jobs)} keeps running unseen until you kill it"
 
+    def _remind_of_folder(self, text: str, before: ShellState) -> Iterator[str]:
+        """Name the folder of a command that missed a file below the root: models forget that an earlier cd lasts."""
+        has_stayed = self.state.cwd == before.cwd
+        if has_stayed and before.cwd != str(self._workspace.root) and _MISSING.search(text):
+            yield f"this ran in {before.cwd}, where an earlier cd led"
+
     def _explain_network(self, process: Process, command: str, shown: Sequence[str], access: Access) -> Iterator[str]:
         """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""
         text = "\n".join([*shown, f"{shown[-1]} of {_find_programs(command)[-1]}"])
@@ -357,12 +364,6 @@ def _describe_pipe(command: str, codes: Sequence[int], text: str) -> Iterator[st
         if code not in (0, 128 + signal.SIGPIPE) and not (code == 1 and program in _COMPARING):
             who = f"{program}, " if program else ""
             yield f"{describe_exit(code)} of {who}command {place} of the pipe"
-
-
-def _describe_private(paths: Sequence[str]) -> Iterator[str]:
-    if paths:
-        what = f"the file {paths[0]} is" if len(paths) == 1 else f"the files {', '.join(paths)} are"
-        yield f"{what} {IN_PRIVATE_TMP}"
 
 
 def _find_programs(command: str) -> list[str]:

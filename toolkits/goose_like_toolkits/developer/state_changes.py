@@ -1,13 +1,14 @@
 """Facts that change during a session: the date, the git branch, and the files that the model has read."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import Workspace
+
+from .seen_files import SeenFiles, compute_digest, show_name
 
 MAX_FILE_BYTES = 5_000_000
 MAX_NAMES = 20
@@ -15,16 +16,22 @@ MAX_NAMES = 20
 FileMarks = tuple[int, int] | None
 """Change time in nanoseconds and size of a file; None if it is missing."""
 
+_UNKNOWN_MARKS = (-1, -1)
+"""The marks of a file that an earlier process of the session read."""
+
 
 class StateChanges:
     """Collects the facts before each step. An unchanged file costs one `stat`."""
 
-    def __init__(self, workspace: Workspace, known: Mapping[Path, bytes]) -> None:
-        """Create the collector. `known` has the digest of each file as the model saw it."""
+    def __init__(self, workspace: Workspace, seen: SeenFiles) -> None:
+        """Create the collector. `seen` has the files as the model saw them."""
         self._workspace = workspace
-        self._known = known
-        self._seen: dict[Path, tuple[bytes, FileMarks]] = {}
-        self._reported: dict[Path, bytes] = {}
+        self._seen = seen
+        self._marks: dict[Path, tuple[str, FileMarks]] = {}
+        for path, file in seen:
+            self._marks[path] = file.digest, _UNKNOWN_MARKS
+        self._reported: dict[Path, str] = {}
+        self._by_command: dict[Path, FileMarks] = {}
 
     def collect(self) -> dict[str, str]:
         """Collect the facts by subject."""
@@ -34,29 +41,48 @@ class StateChanges:
             "no longer as you saw it": self._list_changed_files(),
         }
 
+    @contextmanager
+    def follow_command(self) -> Iterator[None]:
+        """Note which files a command of the model changes within the block."""
+        before = {path: _read_marks(path) for path, _ in self._seen}
+        try:
+            yield
+        finally:
+            for path, marks in before.items():
+                new_marks = _read_marks(path)
+                if new_marks != marks:
+                    self._by_command[path] = new_marks
+
     def _list_changed_files(self) -> str:
-        """List the files with new content since the last call, and the times of their changes."""
+        """List the files with new content since the last call, and who or when."""
         changed = []
-        for path, digest in self._known.items():
+        for path, file in self._seen:
             marks = _read_marks(path)
-            seen = self._seen.get(path)
-            if seen != (digest, marks):
-                self._seen[path] = digest, marks
-                is_new = self._reported.get(path) != digest  # a growing file is reported once, until it is read again
-                if is_new and seen and seen[0] == digest and self._read_digest(path) != digest:
-                    self._reported[path] = digest
-                    at = f"{datetime.fromtimestamp(marks[0] / 1e9, UTC).astimezone():%H:%M:%S}" if marks else "gone"
-                    changed.append(f"{self._format_path(path)} ({at})")
+            before = self._marks.get(path)
+            if before == (file.digest, marks):
+                continue
+            self._marks[path] = file.digest, marks
+            is_new = self._reported.get(path) != file.digest  # a growing file is reported once, until it is read again
+            if is_new and before and before[0] == file.digest and self._read_digest(path) != file.digest:
+                self._reported[path] = file.digest
+                changed.append(f"{self._format_path(path)} ({self._describe_change(path, marks)})")
         return ", ".join(changed[:MAX_NAMES] + ["..."] * (len(changed) > MAX_NAMES))
 
-    def _read_digest(self, path: Path) -> bytes:
+    def _describe_change(self, path: Path, marks: FileMarks) -> str:
+        if path in self._by_command and self._by_command[path] == marks:
+            return "removed by your command" if marks is None else "changed by your command"
+        if marks is None:
+            return "gone"
+        return f"{datetime.fromtimestamp(marks[0] / 1e9, UTC).astimezone():%H:%M:%S}"
+
+    def _read_digest(self, path: Path) -> str:
         with suppress(GooseLikeError, OSError):
-            return sha256(self._workspace.read_bytes(path, MAX_FILE_BYTES)).digest()
-        return b""
+            return compute_digest(self._workspace.read_bytes(path, MAX_FILE_BYTES))
+        return ""
 
     def _format_path(self, path: Path) -> str:
         root = self._workspace.root
-        return str(path.relative_to(root) if path.is_relative_to(root) else path)
+        return show_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
 
 
 def _read_marks(path: Path) -> FileMarks:

@@ -1,7 +1,8 @@
 """The developer toolkit for the moderator `synopsis`, which shows the current state instead of the history."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -9,8 +10,8 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import StateSaved
 from goose_like.toolkit import ImageResult, Notifier, Requirements, tool
 
-from .files import MAX_FILE_BYTES, Patch
-from .text import TextFile
+from .files import MAX_FILE_BYTES
+from .patching import Patch
 from .toolkit import PATCH_ALIASES, READ_ALIASES, WRITE_ALIASES, DeveloperToolkit
 
 _NAME = "synopsis"
@@ -23,6 +24,7 @@ _WINDOW_SHARE = 0.4
 class SynopsisToolkit(DeveloperToolkit):
     """The developer tools with files in use: the model sees their current content at each step."""
 
+    is_confined: ClassVar[bool] = True
     own_config = frozenset({"files_bytes"})
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
@@ -30,19 +32,20 @@ class SynopsisToolkit(DeveloperToolkit):
         self._max_file_chars = int(self.config.get("files_bytes", _MAX_FILE_CHARS))
         saved = self.session.history.state.get(_NAME)
         files = saved.get("files") if isinstance(saved, dict) else None
+        self._facts: Mapping[str, str] = {}
         self._in_use = dict.fromkeys(map(str, files)) if isinstance(files, list) else {}
 
     @override
-    def context_updates(self) -> Mapping[str, str]:
-        return {}  # the same facts are in the state
+    async def context_updates(self) -> Mapping[str, str]:
+        self._facts = await super().context_updates()
+        return {}  # they are in the state
 
     @override
     def state_sections(self) -> Sequence[tuple[str, str]]:
         return [*self._iterate_sections()]
 
     def _iterate_sections(self) -> Iterator[tuple[str, str]]:
-        facts = super().context_updates()
-        told = [f"{key}: {value}" for key, value in facts.items() if value]
+        told = [f"{key}: {value}" for key, value in self._facts.items() if value]
         yield "Where you are", "\n".join([f"the shell is in: {self._shell.state.cwd}", *told])
         yield "Processes", self._processes.describe_all()
         room, left_out = self._get_file_room(), []
@@ -59,27 +62,43 @@ class SynopsisToolkit(DeveloperToolkit):
         if left_out:
             yield "Files in use that do not fit here; look at parts of them in the shell", "\n".join(left_out)
 
-    @tool(aliases=READ_ALIASES, read_only=True)
-    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | ImageResult:
-        """Read a text file, or some of its lines. A whole file stays in the state. Paths start at the root."""
-        shown = self._files.read(path, start_line, end_line)
+    @tool(aliases=READ_ALIASES, read_only=True, title="Read {path}", paths=("path",))
+    def read_file(
+        self, path: str, start_line: int = 1, end_line: int | None = None, encoding: str = ""
+    ) -> str | ImageResult:
+        """Show a text file, lines of it with numbers, or an image. A whole file stays in the state."""
+        shown = self._files.read(path, start_line, end_line, encoding)
         is_part = (start_line, end_line) != (1, None) or "go on with start_line" in str(shown).split("\n", 1)[0]
         if isinstance(shown, ImageResult) or is_part or len(shown) > self._get_file_room():
             return shown
         self._use(path)
         return shown.split("\n", 1)[0] + " The state shows it from now on."
 
-    @tool(aliases=WRITE_ALIASES)
-    async def write_file(self, path: str, content: str) -> str:
+    @tool(
+        aliases=WRITE_ALIASES,
+        edits=True,
+        has_long_arguments=True,
+        rule_topic="path",
+        title="Write {path}",
+        paths=("path",),
+    )
+    async def write_file(self, path: str, content: str, encoding: str = "") -> str:
         """Create a file, or replace all of one that you have read. Paths start at the workspace root."""
-        answer = await self._files.write(path, content)
+        answer = await self._files.write(path, content, encoding)
         self._use(path)
         return answer
 
-    @tool(aliases=PATCH_ALIASES)
-    async def patch_file(self, path: str, patches: list[Patch]) -> str:
-        """Replace parts of a file, one after the other, all or none. Paths start at the workspace root."""
-        answer = await self._files.patch(path, patches)
+    @tool(
+        aliases=PATCH_ALIASES,
+        edits=True,
+        has_long_arguments=True,
+        rule_topic="path",
+        title="Edit {path}",
+        paths=("path",),
+    )
+    async def patch_file(self, path: str, patches: list[Patch], encoding: str = "") -> str:
+        """Replace parts of a file, one after the other. Those that match are kept if another fails."""
+        answer = await self._files.patch(path, patches, encoding)
         self._use(path)
         return answer
 
@@ -93,7 +112,7 @@ class SynopsisToolkit(DeveloperToolkit):
 
     def _read_text(self, path: str) -> str | None:
         """Read a text file; None for binary or very large files."""
-        found = TextFile.decode(self.workspace.read_bytes(path, MAX_FILE_BYTES))
+        found = self._files.decode(Path(path), self.workspace.read_bytes(path, MAX_FILE_BYTES))
         return found.shown if found else None
 
     def _get_file_room(self) -> int:

@@ -4,11 +4,11 @@ import asyncio
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field
 from typing_extensions import override
 
 from goose_like.core.errors import ProfileError
@@ -16,13 +16,18 @@ from goose_like.core.events import PlanUpdated, StateSaved, Task
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool, current_call
 from goose_like.sessions.output_limit import LimitedOutput
-from goose_like.toolkit import ImageResult, Notifier, Requirements, RunningTask, Toolkit, tool
+from goose_like.toolkit import Example, ImageResult, Notifier, Requirements, RunningTask, Toolkit, tool
+from goose_like.workspace.permissions.prefixes import only_reads
 
 from .agents_md import MAX_BYTES, MAX_FILE_BYTES, load_hints
-from .files import FileTools, Patch
+from .examples import EXAMPLES
+from .files import FileTools
 from .linters import Linters, choose_linters
+from .patching import Patch
 from .processes import BackgroundProcesses
 from .project_facts import ProjectFacts
+from .question import ask_person
+from .seen_files import SeenFiles
 from .shell import Shell
 from .state_changes import StateChanges
 from .stuck_check import StuckCheck, read_first_check_s
@@ -40,12 +45,26 @@ WRITE_ALIASES = ("write", "create_file", "write_to_file", "save_file")
 _EDITORS = "str_replace str_replace_editor str_replace_based_edit_tool text_editor apply_patch notebook_edit"
 PATCH_ALIASES = ("edit", "edit_file", "multi_edit", "replace_in_file", "search_replace", *_EDITORS.split())
 _SEARCHES = ("grep", "glob", "ls", "find", "search", "search_files", "list_files", "list_dir", "list_directory")
+_PROCESS_VIEWS = ("view_process_output", "list_processes", "bash_output", "get_terminal_output")
+_PROCESS_ENDS = ("cancel_process", "kill_bash", "kill_shell", "kill_process")
+_PROCESSES = ("start_process", "write_to_process", *_PROCESS_ENDS, *_PROCESS_VIEWS)
+_QUESTIONS = ("ask_user_question", "ask_followup_question", "ask_question", "request_user_input", "question")
 _SHELLS = ("bash", "terminal", "execute", "execute_command", "run_command", "run_shell_command", "run_terminal_cmd")
+
+
+def _is_reading_command(arguments: Mapping[str, Any]) -> bool:
+    return only_reads(str(arguments.get("command", "")), is_at_root=True)
+
+
+def _is_process_view(arguments: Mapping[str, Any]) -> bool:
+    return arguments.get("action") in ("view", "list")
 
 
 class DeveloperToolkit(Toolkit):
     """The tools of a developer. Paths of file tools start at the root of the workspace, wherever the shell is."""
 
+    is_confined: ClassVar[bool] = True
+    examples: ClassVar[Sequence[Example]] = EXAMPLES
     own_config: frozenset[str] = frozenset()
     """Config keys of a subclass, in addition to `_CONFIG`."""
 
@@ -64,15 +83,18 @@ class DeveloperToolkit(Toolkit):
         saved = self.session.history.state.get(_NAME)
         cwd = str(saved.get("cwd")) if isinstance(saved, dict) else ""
         # A session that is resumed in another workspace starts at its root.
-        is_inside = cwd and Path(cwd).is_relative_to(self.workspace.root)
+        is_inside = cwd and Path(os.path.realpath(cwd)).is_relative_to(self.workspace.root)
         stuck_check = StuckCheck(self.exchange_view, notifier, read_first_check_s(self.config))
         self._shell = Shell(self.workspace, self.report_progress, stuck_check, cwd if is_inside else None)
         self._processes = BackgroundProcesses(self._shell, self.workspace, self.report_progress)
         self._web = WebFetcher(self.workspace, notifier, self.exchange_view, allows_private=is_open)
         self._web_search = WebSearch(self.workspace, self.exchange_view)
         linters = Linters(self.workspace, notifier, choose_linters(self.config.get("checks", True)))
-        self._files = FileTools(self.workspace, notifier, lambda: self._shell.state.cwd, self._output_bytes, linters)
-        self._state_changes = StateChanges(self.workspace, self._files.known)
+        seen = SeenFiles(self.workspace.root, notifier, self.session.history.state)
+        self._files = FileTools(
+            self.workspace, notifier, lambda: self._shell.state.cwd, self._output_bytes, linters, seen
+        )
+        self._state_changes = StateChanges(self.workspace, seen)
         self._project_facts = ProjectFacts(self.workspace)
 
     @override
@@ -96,21 +118,24 @@ class DeveloperToolkit(Toolkit):
     @override
     def tools(self) -> tuple[Tool, ...]:
         offered = [tool for tool in super().tools() if self._has_tools(tool.name)]
-        return tuple(offered if self.workspace.can_ask_for_network else map(_remove_access, offered))
+        if self.workspace.can_ask_for_network:
+            return tuple(offered)
+        return tuple(tool.without("access") for tool in offered)
 
     @override
     async def on_turn_start(self) -> None:
         self._files.edited.clear()
 
     @override
-    def context_updates(self) -> Mapping[str, str]:
+    async def context_updates(self) -> Mapping[str, str]:
         if not self.config.get("news", True):
             return {}
-        return {**self._project_facts.collect(), **self._state_changes.collect()}
+        facts = await self._project_facts.collect(self.session.history.context.facts)
+        return {**facts, **self._state_changes.collect()}
 
     @override
     def before_finish(self) -> str | None:
-        found = [*self._files.find_broken(), *self._processes.take_running()]
+        found = [*self._files.find_broken()]
         if found:
             found.append("Fix that, or say why it stays. Your answer is kept: add only what is new.")
         # Weak models need this (`asks_back`): a file was changed, and no command ran since.
@@ -140,6 +165,8 @@ class DeveloperToolkit(Toolkit):
     def _refused_tools(self) -> set[str]:
         """The tools that this session would always refuse. In approval mode `plan` the answer is the plan."""
         refused = {"write_file", "patch_file"} if self.workspace.mode == "read-only" else set()
+        if self.workspace.is_child:  # the person speaks with the parent
+            refused |= {"ask_user"}
         if not self._web_search.find_searcher():
             refused |= {"web_search"}
         if self.workspace.approval == "plan":
@@ -155,22 +182,28 @@ class DeveloperToolkit(Toolkit):
     def _open_output(self, kind: str) -> LimitedOutput:
         return LimitedOutput(self._get_output_file(f"{kind}.txt"), self._output_bytes)
 
-    @tool(time_limit_s=None, aliases=(*_SHELLS, *_SEARCHES), read_only=_SEARCHES)
+    @tool(
+        time_limit_s=None,
+        aliases=(*_SHELLS, *_SEARCHES),
+        read_only=_SEARCHES,
+        reads_only_with=_is_reading_command,
+        rule_topic="command",
+        kind="execute",
+        title="{command}",
+    )
     async def shell(
-        self, command: str, timeout_s: float = 120, access: Literal["workspace", "network"] = "workspace"
+        self,
+        command: str,
+        timeout_s: float = 120,
+        access: Literal["workspace", "network"] = "workspace",
     ) -> str:
-        """Run a bash command. cd and export last from call to call. No terminal, no input.
-
-        Args:
-            command: one that ends by itself
-            timeout_s: in seconds
-            access: "network" asks for more than HTTP(S)
-        """
-        hand_over = self._processes.adopt if self._has_tools("view_process_output", "cancel_process") else None
+        """Run a bash command that ends by itself. cd and export last from call to call. No terminal, no input."""
+        hand_over = self._processes.adopt if self._has_tools("process") else None
         cwd = self._shell.state.cwd
         self._files.unchecked_path = ""
         try:
-            answer = await self._shell.run(command, timeout_s, access, self._open_output("shell"), hand_over)
+            with self._state_changes.follow_command():
+                answer = await self._shell.run(command, timeout_s, access, self._open_output("shell"), hand_over)
             self._files.note_shown_files(command, answer)
             return answer
         finally:
@@ -179,70 +212,109 @@ class DeveloperToolkit(Toolkit):
                 text = os.fsencode(self._shell.state.cwd).decode(errors="replace")
                 self.notifier.notify(StateSaved(toolkit=_NAME, value={"cwd": text}))
 
-    @tool
-    async def start_process(self, command: str) -> str:
-        """Start a server, watcher or interactive program. Gives its id, and output of the first second."""
-        return await self._processes.start(command, self._open_output("process"))
+    @tool(
+        aliases=_PROCESSES,
+        read_only=(*_PROCESS_ENDS, *_PROCESS_VIEWS),
+        reads_only_with=_is_process_view,
+        kind="execute",
+        title="Process {id}: {action} {command}",
+    )
+    async def process(
+        self,
+        action: Literal["start", "view", "write", "restart", "stop", "list"],
+        id: str = "",
+        command: str = "",
+        text: Annotated[str, Field(description="line to write; empty ends the input")] = "",
+    ) -> str:
+        """Run a server, watcher or interactive program, which ends with the session. Gives its id and new output."""
+        with self._state_changes.follow_command():
+            match action:
+                case "start":
+                    return await self._processes.start(command, self._open_output("process"))
+                case "view":
+                    return await self._processes.view(id)
+                case "write":
+                    return await self._processes.write(id, text)
+                case "restart":
+                    return await self._processes.restart(id, command, self._open_output("process"))
+                case "stop":
+                    return await self._processes.cancel(id)
+                case "list":
+                    return self._processes.describe_all()
 
-    @tool(read_only=True)
-    async def list_processes(self) -> str:
-        """List processes and their state."""
-        return self._processes.describe_all()
+    @tool(parallel=True, aliases=READ_ALIASES, title="Read {path}", paths=("path",))
+    def read_file(
+        self, path: str, start_line: int = 1, end_line: int | None = None, encoding: str = ""
+    ) -> str | ImageResult:
+        """Show a text file with line numbers, or an image. Paths start at the workspace root."""
+        return self._files.read(path, start_line, end_line, encoding)
 
-    @tool(aliases=("bash_output", "get_terminal_output"), read_only=True)
-    async def view_process_output(self, id: str) -> str:
-        """Show what a process printed since you last looked."""
-        return await self._processes.view(id)
+    @tool(
+        aliases=WRITE_ALIASES,
+        edits=True,
+        has_long_arguments=True,
+        rule_topic="path",
+        title="Write {path}",
+        paths=("path",),
+    )
+    async def write_file(self, path: str, content: str, encoding: str = "") -> str:
+        """Create a file, or replace all of one that you have read."""
+        return await self._files.write(path, content, encoding)
 
-    @tool(aliases=("kill_bash", "kill_shell", "kill_process"))
-    async def cancel_process(self, id: str) -> str:
-        """End a process and everything it started."""
-        return await self._processes.cancel(id)
+    @tool(
+        aliases=PATCH_ALIASES,
+        edits=True,
+        has_long_arguments=True,
+        rule_topic="path",
+        title="Edit {path}",
+        paths=("path",),
+    )
+    async def patch_file(self, path: str, patches: list[Patch], encoding: str = "") -> str:
+        """Replace parts of a file, one after the other. Those that match are kept if another fails."""
+        return await self._files.patch(path, patches, encoding)
 
-    @tool
-    async def write_to_process(self, id: str, text: str) -> str:
-        """Type a line to a process (empty text ends its input) and see the answer."""
-        return await self._processes.write(id, text)
+    @tool(time_limit_s=None, aliases=_QUESTIONS, read_only=True, kind="other", title="Ask: {question}", display="name")
+    async def ask_user(
+        self, question: str, choices: Annotated[Sequence[str], Field(description="at most 4")] = ()
+    ) -> str:
+        """Ask the person what only they can decide, not what you can find out."""
+        return await ask_person(self.notifier, question, choices)
 
-    @tool(parallel=True, aliases=READ_ALIASES)
-    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | ImageResult:
-        """Read a text file, or some of its lines. Paths start at the workspace root."""
-        return self._files.read(path, start_line, end_line)
-
-    @tool(aliases=WRITE_ALIASES)
-    async def write_file(self, path: str, content: str) -> str:
-        """Create a file, or replace all of one that you have read. Paths start at the workspace root."""
-        return await self._files.write(path, content)
-
-    @tool(aliases=PATCH_ALIASES)
-    async def patch_file(self, path: str, patches: list[Patch]) -> str:
-        """Replace parts of a file, one after the other, all or none. Paths start at the workspace root."""
-        return await self._files.patch(path, patches)
-
-    @tool(parallel=True, time_limit_s=None, aliases=("web_fetch", "fetch", "fetch_url"))
-    async def fetch_web_content(self, url: str, looking_for: str = "") -> str:
-        """Save a web page as files, HTML and text, and show how it begins.
-
-        Args:
-            url: of the page
-            looking_for: show the lines on this instead
-        """
+    @tool(
+        parallel=True,
+        time_limit_s=None,
+        aliases=("web_fetch", "fetch", "fetch_url"),
+        kind="fetch",
+        title="Fetch {url}",
+    )
+    async def fetch_web_content(
+        self, url: str, looking_for: Annotated[str, Field(description="show the lines on this instead")] = ""
+    ) -> str:
+        """Save a web page as HTML and text, and show how it begins."""
         return await self._web.fetch(url, self._get_output_file("page"), looking_for)
 
-    @tool(parallel=True, time_limit_s=None, aliases=("google_search", "search_web", "brave_search"), needs=NEEDS)
+    @tool(
+        parallel=True,
+        time_limit_s=None,
+        aliases=("google_search", "search_web", "brave_search"),
+        needs=NEEDS,
+        kind="search",
+        title="Search the web for {query}",
+    )
     async def web_search(self, query: str) -> str:
         """Search the web. Gives pages with their URLs."""
         return await self._web_search.search(query)
 
-    @tool(aliases=("todo_write", "todo", "update_todo_list"), read_only=True)
+    @tool(
+        aliases=("todo_write", "todo", "update_todo_list"),
+        read_only=True,
+        accompanies_answer=True,
+        kind="think",
+        title="Update the plan",
+        display="nothing",
+    )
     async def update_plan(self, tasks: list[Task]) -> str:
         """Show your plan to the person: always all tasks, each with its status."""
         self.notifier.notify(PlanUpdated(tasks=tuple(tasks)))
         done = sum(task.status == "complete" for task in tasks)
         return f"the plan is shown: {done} of {len(tasks)} tasks complete"
-
-
-def _remove_access(tool: Tool) -> Tool:
-    """Remove the argument `access` from the schema of the shell, where it would change nothing."""
-    properties = {name: value for name, value in tool.spec.schema["properties"].items() if name != "access"}
-    return replace(tool, spec=replace(tool.spec, schema={**tool.spec.schema, "properties": properties}))

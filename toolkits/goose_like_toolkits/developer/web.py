@@ -11,11 +11,11 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from goose_like import __version__
+from goose_like.core.text_file import TextFile
 from goose_like.toolkit import ExchangeView, Notifier, ToolError, Workspace
 from goose_like.workspace.network.address_filter import Address, is_public, resolve_host
 
 from .page_search import search_page
-from .text import TextFile
 
 MAX_BYTES = 5_000_000
 MAX_REDIRECTS = 5

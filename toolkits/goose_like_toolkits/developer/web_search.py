@@ -9,11 +9,11 @@ from typing import Any
 
 from goose_like import __version__
 from goose_like.agent.view import ModelView
+from goose_like.config.profile import WEB_SEARCH
 from goose_like.config.secrets import find_key
 from goose_like.core.errors import ProviderError
 from goose_like.providers.wire import extract_error_text
 from goose_like.toolkit import ExchangeView, ToolError, Workspace
-from goose_like.workspace.network.host_access import WEB_SEARCH
 
 NEEDS = "BRAVE_API_KEY or TAVILY_API_KEY in the environment, or a model of anthropic or openai; plan mode has no search"
 

@@ -21,7 +21,7 @@ class JiraToolkit(Toolkit):
     def prompt(self) -> str:
         return files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")
 
-    @tool(read_only=True)
+    @tool(read_only=True, kind="think", title="Look for a Jira issue in {text}")
     def is_jira_issue(self, text: str) -> bool:
         """Tell whether a text is the key of a Jira issue, such as ABC-123. Needs no network."""
         return bool(_KEY.fullmatch(text.strip()))

@@ -1,7 +1,7 @@
 """The class of the toolkit `openbb`: remote tools that the client runs, and tools that show results to the user."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from itertools import takewhile
@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 from typing_extensions import override
 
 from goose_like.core.events import Artifact, ArtifactShown, Chart, PromptsSuggested
+from goose_like.core.spelling import format_count
 from goose_like.core.tool import Tool, current_call
 from goose_like.serve.openbb.client_tools import (
     OPTIONS_FUNCTION,
@@ -20,9 +21,10 @@ from goose_like.serve.openbb.client_tools import (
     get_changes,
 )
 from goose_like.serve.openbb.query import WidgetTiers
-from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
+from goose_like.toolkit import Example, Notifier, Requirements, ToolError, Toolkit, tool
 
 from .config import parse_config
+from .examples import EXAMPLES
 from .functions import build_client_tools, build_function_tools
 from .rows import Row, list_columns, parse_rows, prepare_chart_rows
 
@@ -50,6 +52,7 @@ class OpenBBToolkit(Toolkit):
     """
 
     has_local_access: ClassVar[bool] = False
+    examples: ClassVar[Sequence[Example]] = EXAMPLES
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
@@ -132,7 +135,7 @@ class OpenBBToolkit(Toolkit):
 
     # --- tools that the client runs
 
-    @tool(remote=True)
+    @tool(remote=True, kind="fetch", title="Get the data of widget {widget_uuid}")
     async def get_widget_data(self, widget_uuid: str, arguments: dict[str, JsonValue] = {}) -> None:  # noqa: B006
         """Fetch the data of a widget on the dashboard; every figure of an answer comes from there.
 
@@ -142,7 +145,7 @@ class OpenBBToolkit(Toolkit):
         """
         self._check("get_widget_data", {"widget_uuid": widget_uuid, "arguments": arguments})
 
-    @tool(remote=True)
+    @tool(remote=True, kind="fetch", title="Get the data of widget {widget_uuid}")
     async def get_extra_widget_data(self, widget_uuid: str, arguments: dict[str, JsonValue] = {}) -> None:  # noqa: B006
         """Fetch the data of a widget that is not on the dashboard (`extra`).
 
@@ -152,7 +155,7 @@ class OpenBBToolkit(Toolkit):
         """
         self._check("get_extra_widget_data", {"widget_uuid": widget_uuid, "arguments": arguments})
 
-    @tool(remote=True)
+    @tool(remote=True, kind="fetch", title="List the values of {param} of widget {widget_uuid}")
     async def get_params_options(
         self,
         widget_uuid: str,
@@ -170,7 +173,7 @@ class OpenBBToolkit(Toolkit):
 
     # --- tools that show something
 
-    @tool
+    @tool(title="Show the table {name}")
     async def show_table(self, name: _Name, rows: _Rows, description: _Note = "") -> str:
         """Show the person a table.
 
@@ -181,7 +184,7 @@ class OpenBBToolkit(Toolkit):
         """
         return self._show(Artifact(kind="table", name=name, description=description, rows=tuple(rows)))
 
-    @tool
+    @tool(title="Show the chart {name}")
     async def show_chart(
         self,
         name: _Name,
@@ -205,7 +208,7 @@ class OpenBBToolkit(Toolkit):
         points = tuple(prepare_chart_rows(rows, chart))
         return self._show(Artifact(kind="chart", name=name, description=description, rows=points, chart=chart))
 
-    @tool
+    @tool(title="Show the page {name}")
     async def show_html(self, name: _Name, html: str, description: _Note = "") -> str:
         """Show the person an HTML page that you write; prefer a table or chart if it is enough.
 
@@ -227,7 +230,7 @@ class OpenBBToolkit(Toolkit):
             self.notifier.log(f"saved the page as {file}")
         return summary
 
-    @tool
+    @tool(title="Suggest what to ask next")
     async def suggest_prompts(self, prompts: Annotated[list[str], BeforeValidator(_to_list)]) -> str:
         """Suggest what the person may want to ask next, at the end of an answer.
 
@@ -247,5 +250,5 @@ class OpenBBToolkit(Toolkit):
     def _show(self, artifact: Artifact) -> str:
         self.notifier.notify(ArtifactShown(call_id=current_call.get(""), artifact=artifact))
         rows = artifact.rows
-        size = f", {len(rows)} row{'s' * (len(rows) != 1)} of {', '.join(list_columns(rows))}" if rows else ""
+        size = f", {format_count(len(rows), 'row')} of {', '.join(list_columns(rows))}" if rows else ""
         return f"the person sees the {_KIND_NAMES.get(artifact.kind, artifact.kind)} {artifact.name!r}{size}"

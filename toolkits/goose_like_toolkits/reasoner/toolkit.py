@@ -5,10 +5,12 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 from typing_extensions import override
 
+from goose_like.agent.limits import check_prices
 from goose_like.agent.view import ModelView
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ProfileError
-from goose_like.providers.registry import open_model
+from goose_like.providers.base import Model
+from goose_like.providers.registry import format_model_label, open_model
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 
 _MAX_CONTEXT_CHARACTERS = 20_000
@@ -22,16 +24,21 @@ class ReasonerToolkit(Toolkit):
     """A strong model that thinks about a problem or writes code outside the conversation."""
 
     has_local_access: ClassVar[bool] = False
+    is_confined: ClassVar[bool] = True
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
-        self._own_model = open_model(_parse_model(self.config["model"])) if "model" in self.config else None
+        self._own_model: Model | None = None
+        if "model" in self.config:
+            choice = _parse_model(self.config["model"])
+            check_prices(self.limits, [format_model_label(choice)], ("config", "model"))
+            self._own_model = open_model(choice)
 
     @override
     def prompt(self) -> str:
         return "Stuck on an error, or before a change that is hard to undo? Ask `deep_reason`, with all that you know."
 
-    @tool(parallel=True)
+    @tool(parallel=True, kind="think", title="Reason about {problem}")
     async def deep_reason(self, problem: str) -> str:
         """Let a strong model think about a hard problem; slow. The model sees the conversation, but no tool results.
 
@@ -40,7 +47,7 @@ class ReasonerToolkit(Toolkit):
         """
         return await self._ask(_REASONING_PROMPT, problem, "deep_reason")
 
-    @tool(parallel=True)
+    @tool(parallel=True, kind="think", title="Draft code: {instructions}")
     async def generate_code(self, instructions: str) -> str:
         """Let a strong model write code without saving it: check it and write it to files.
 

@@ -5,12 +5,14 @@ import os
 import zlib
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from goose_like.core.message import FrozenModel
+from goose_like.core.threads import run_in_executor
 from goose_like.sdk.parse_cache import ParseCache
 from goose_like.toolkit import Notifier, ToolError, Workspace
 
@@ -93,7 +95,7 @@ class RepoMap:
         return self._files
 
     async def _run(self, work: Callable[..., T], *values: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *values)
+        return await run_in_executor(self._thread, partial(work, *values))
 
     def _to_relative(self, path: str) -> str:
         """Return a path relative to the workspace, as rg lists it; empty for the whole workspace."""

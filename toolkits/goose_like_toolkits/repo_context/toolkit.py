@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 from typing_extensions import override
@@ -30,6 +30,8 @@ _SUMMARY_PROMPT = (
 class RepoContextToolkit(Toolkit):
     """A map of the current project, and summaries of its files by the accelerator; both are cached."""
 
+    is_confined: ClassVar[bool] = True
+
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
         self._map = RepoMap(self.workspace, notifier, cache_folder() / "repo_context" / "map-1.db")
@@ -41,7 +43,7 @@ class RepoContextToolkit(Toolkit):
             "are defined in it, call `map_repository`, with words of your task as `about`."
         )
 
-    @tool(parallel=True)
+    @tool(parallel=True, kind="search", title="Map {path} {about}", paths=("path",))
     async def map_repository(
         self, path: str = ".", about: str = "", budget: Annotated[int, Field(ge=1_000)] = 8_000
     ) -> str:
@@ -58,7 +60,7 @@ class RepoContextToolkit(Toolkit):
     async def close(self) -> None:
         await self._map.close()
 
-    @tool(parallel=True)
+    @tool(parallel=True, title="Summarize this project")
     async def summarize_current_project(self) -> dict[str, str]:
         """Summarize the most informative files of this project, by path. Slow the first time."""
         self.notifier.status("choosing files")

@@ -30,7 +30,7 @@ class ScreenToolkit(Toolkit):
             "all that is open: speak only of what matters to the task."
         )
 
-    @tool
+    @tool(kind="read", title="Take a screenshot")
     async def take_screenshot(self) -> ImageResult:
         """Take a picture of the whole screen and look at it; the person may be asked first."""
         program, arguments = _find_program(self.workspace.root)

@@ -13,6 +13,7 @@ from typing_extensions import override
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import UsageError
+from goose_like.core.events import Logged
 from goose_like.core.notifier import Notifier
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
@@ -129,7 +130,7 @@ class _GoalFlow(Flow):
             for provider in models.providers if models else ():
                 stack.push_async_callback(provider.close)
             for note in notes:
-                self.notifier.log(note)
+                self.notifier.notify(Logged(text=note))
             opened = open_boss(boss, profile, self.notifier, session=session, models=models)
             run = await stack.enter_async_context(opened)
             return (await run.work(goal)).model_dump()

@@ -25,7 +25,7 @@ class CodeActions:
         self._host = host
         self._rounds = rounds
 
-    @tool
+    @tool(kind="execute", title="Test {code}")
     async def write_code(self, code: str, tests: str = "") -> TransientResult:
         """Write functions for the code library as a draft, and test them. `save_code` keeps the newest draft.
 
@@ -40,17 +40,20 @@ class CodeActions:
         names = list_definitions(code)
         library = self._add_to_library(code, replace=True)  # checks that the draft can be saved
         kept = self._rounds.texts.get(TESTS, "")
-        if program := keep_tests(kept, names, tests, self._module):
-            result = await self._run(program, library)
-            if not result.is_success:
+        program = keep_tests(kept, names, tests, self._module)
+        # An import that fails would break the library for every later draft.
+        result = await self._run(program or f"import {self._module}", library)
+        if not result.is_success:
+            which = "the library can't be imported with this draft"
+            if program:
                 which = "the tests fail (those of earlier drafts ran too)" if kept else "the tests fail"
-                raise ToolError(f"{which}; correct the code and send it again:\n{result.text}")
+            raise ToolError(f"{which}; correct the code and send it again:\n{result.text}")
         self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value={"code": code, "tests": tests}))
         outcome = "passes its tests" if tests.strip() else "passes the tests of earlier drafts, and has none of its own"
-        text = f"draft of {', '.join(names)} {outcome if program else 'has no syntax errors; it was not run'}"
+        text = f"draft of {', '.join(names)} {outcome if program else 'can be imported; it was not tested'}"
         return TransientResult(f"the {text}; `save_code` keeps it", replacement=f"a {text}")
 
-    @tool
+    @tool(kind="edit", title="Save the draft in the code library")
     async def save_code(self, replace: bool = False) -> TransientResult:
         """Put the newest draft into the code library, and its tests beside it.
 
@@ -68,10 +71,10 @@ class CodeActions:
         listed = ", ".join(names)
         return TransientResult(
             f"{listed}: in the library; import with `from {self._module} import ...`",
-            replacement=f"{listed} is in the library",
+            replacement=f"saved in the library: {listed}",
         )
 
-    @tool(time_limit_s=None)
+    @tool(time_limit_s=None, kind="execute", title="Run {code}")
     async def run_code(self, code: str) -> str:
         """Run Python in a fresh process, which can import the library in its current state.
 
@@ -88,7 +91,10 @@ class CodeActions:
         return get_module_name(self._rounds.files.paths[LIBRARY])
 
     def _add_to_library(self, code: str, *, replace: bool) -> str:
-        return save_draft(self._rounds.texts.get(LIBRARY, ""), code, replace=replace, module=self._module)
+        texts = self._rounds.texts
+        return save_draft(
+            texts.get(LIBRARY, ""), code, replace=replace, module=self._module, tests=texts.get(TESTS, "")
+        )
 
     async def _run(self, code: str, library: str) -> CodeResult:
         """Run code that can import the library with this text."""

@@ -87,7 +87,7 @@ class ControllerToolkit(Toolkit):
     async def close(self) -> None:
         await self._rounds.close()
 
-    @tool
+    @tool(title="Finish: {summary}")
     async def finish(self, result: str, summary: str) -> FinalResult:
         """End the work: the goal is reached, or can't be.
 
@@ -99,7 +99,7 @@ class ControllerToolkit(Toolkit):
             raise ToolError("a call before this one failed; look at its result first, then finish in another round")
         return FinalResult(result, replacement=summary)
 
-    @tool(time_limit_s=None)
+    @tool(time_limit_s=None, title="Ask: {question}", display="name")
     async def ask_user(self, question: str) -> TransientResult:
         """Ask the person something that only they know.
 
@@ -149,7 +149,7 @@ def _make_flow_tool(name: str, flow: FlowBranch, function: Callable[..., Any]) -
     return Tool(ToolSpec(name, flow.description or name, schema), function, AnyArguments)
 
 
-@tool(resumable=True, time_limit_s=None)
+@tool(resumable=True, time_limit_s=None, kind="think", title="Reach the goal: {goal}")
 async def _hand_over(goal: str) -> None:
     """Hand a goal to a sub-boss.
 

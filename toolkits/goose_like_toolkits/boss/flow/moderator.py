@@ -4,12 +4,7 @@ from collections.abc import Iterator
 
 from typing_extensions import override
 
-from goose_like.agent.compaction.moderators import Moderator
-from goose_like.agent.compaction.summary import quote_later_requests
-from goose_like.agent.view import ExchangeView
-from goose_like.core.events import Compacted
-from goose_like.core.history import History
-from goose_like.core.message import ToolResult
+from goose_like.moderator import Compacted, ExchangeView, History, Moderator, ToolResult, quote_later_requests
 from goose_like_toolkits.boss.memory.budget import format_sections
 from goose_like_toolkits.boss.spec import CONTROLLER_TOOLKIT
 
@@ -27,6 +22,7 @@ class BossModerator(Moderator):
 
     settings = {"rounds": 3}
     includes_plan = True
+    rewrites_each_step = True
 
     @override
     async def rewrite(self, history: History, models: ExchangeView) -> list[Compacted]:
@@ -46,7 +42,7 @@ class BossModerator(Moderator):
         replacements = {
             result.call_id: _cut_result(result)
             for result in results
-            if len(result.output) > _OLDER_CHARACTERS and result.call_id not in history.replacements
+            if len(result.output) > _OLDER_CHARACTERS and result.call_id not in history.context.replacements
         }
         goal = messages[first].text if messages else ""
         later = quote_later_requests(history, start, _LATER_TOKENS) if len(history.user_message_indexes) > 1 else ""
@@ -63,7 +59,7 @@ class BossModerator(Moderator):
 
 def list_facts(history: History) -> Iterator[str]:
     """Yield the facts of all toolkits but the controller's, which shows its memory anyway."""
-    for name, value in history.facts.items():
+    for name, value in history.context.facts.items():
         toolkit, _, key = name.partition(".")
         if toolkit != CONTROLLER_TOOLKIT:
             yield f"{key}: {value}"

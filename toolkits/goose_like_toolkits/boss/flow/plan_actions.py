@@ -47,7 +47,7 @@ class PlanActions:
         if isinstance(plan, dict) and not plan["is_put"] and not await self._write_plan(plan):
             self._host.notifier.log("somebody wrote another plan meanwhile; that plan stays")
 
-    @tool(time_limit_s=None)
+    @tool(time_limit_s=None, kind="think", title="Plan again: {reason}")
     async def re_plan(self, reason: str) -> TransientResult:
         """Have a new plan made, when the plan turned out to be wrong.
 
@@ -60,7 +60,7 @@ class PlanActions:
         count = len(self._host.session.history.plan)
         return TransientResult(f"your memory has the new plan, with {count} steps", f"a new plan, as {reason}")
 
-    @tool
+    @tool(kind="think", title="Update the plan", display="nothing")
     async def update_plan(
         self,
         done: list[int] = [],  # noqa: B006

@@ -6,7 +6,7 @@ import keyword
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -43,11 +43,12 @@ class _Import(NamedTuple):
     meaning: str
 
 
-def save_draft(source: str, draft: str, *, replace: bool = False, module: str = "") -> str:
+def save_draft(source: str, draft: str, *, replace: bool = False, module: str = "", tests: str = "") -> str:
     """Return the library source with the definitions of the draft added; all other definitions stay unchanged.
 
-    A different definition of the same name is replaced only with `replace`. Imports from the library itself, `module`,
-    are left out. Raise ToolError for a syntax error, a statement that defines nothing, or a name with another meaning.
+    A different definition of the same name is replaced only with `replace`; then imports go that only the old one used,
+    unless the `tests` use them. Imports from the library itself, `module`, are left out. Raise ToolError for a syntax
+    error, a statement that defines nothing, or a name with another meaning.
     """
     mark = "\ufeff" if source.startswith("\ufeff") else ""
     newline = "\r\n" if "\r\n" in source else "\n"
@@ -77,6 +78,9 @@ def save_draft(source: str, draft: str, *, replace: bool = False, module: str = 
         lines[start:end] = [replacement]
     result = "\n\n\n".join(filter(None, ["\n".join(lines).rstrip("\n"), *added])) + "\n"
     parse_source(result, "the library would be wrong: it")
+    replaced = "\n".join(known[name].text for name in changed)
+    wanted = {one.text for each in new for one in _list_imports(each.node)}
+    result = _drop_unused_imports(result, replaced, wanted, tests)
     return mark + result.replace("\n", newline)
 
 
@@ -180,6 +184,29 @@ def _find_new_imports(old: Sequence[_Statement], new: Sequence[_Statement], modu
         if one.text not in known:
             found[one.text] = one
     return list(found.values())
+
+
+def _drop_unused_imports(source: str, replaced: str, wanted: Collection[str], tests: str) -> str:
+    """Drop the imports that `replaced` definitions used, and that are neither `wanted` nor used any more."""
+    statements = _split(source, "the library")
+    others = [one.text for one in statements if not isinstance(one.node, ast.Import | ast.ImportFrom)]
+    rest = "\n".join([*others, tests])
+    lines = source.split("\n")
+    has_changed = False
+    for one in reversed(statements):
+        kept = []
+        for each in _list_imports(one.node):
+            is_used = each.text in wanted or _has_name(rest, each.bound)
+            if is_used or not _has_name(replaced, each.bound):
+                kept.append(each.text)
+        if len(kept) < len(list(_list_imports(one.node))):
+            lines[one.node.lineno - 1 : one.end] = kept
+            has_changed = True
+    return "\n".join(lines).lstrip("\n") if has_changed else source
+
+
+def _has_name(text: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", text) is not None
 
 
 def _list_imports(node: ast.stmt) -> Iterator[_Import]:

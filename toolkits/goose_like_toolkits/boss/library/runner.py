@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.threads import run_in_thread
 from goose_like.sdk.live_output import LiveOutput, ShowOutput
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.workspace.processes.process import Process, describe_exit
@@ -42,7 +43,7 @@ async def run_code(
     The process gets a copy with the text `source`, since commands may not see the file `library`. `show` receives
     samples of the output while the code runs. Raise GooseLikeError if no process can be started, or the user refused.
     """
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="boss-", dir=workspace.tmp))
+    folder = Path(await run_in_thread(tempfile.mkdtemp, prefix="boss-", dir=workspace.tmp))
     try:
         inside = workspace.path_in_sandbox(folder)
         _create_file(folder / _PROGRAM, code)
@@ -61,7 +62,7 @@ async def run_code(
         exit_code, stop_reason = await _read_output(process, output, show, time_limit_s)
     finally:
         output.close()
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await run_in_thread(shutil.rmtree, folder, ignore_errors=True)
     end = stop_reason or (describe_exit(exit_code) if exit_code else "")
     notes = [*await workspace.inspect_changes(), *([end] if end else [])]
     text = output.format_for_model().replace(f"{inside}/", "")  # the same code gives the same text each time

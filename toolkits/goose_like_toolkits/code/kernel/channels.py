@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
+from goose_like.core.threads import run_in_thread
 from goose_like_toolkits.code.worker import COMM_TARGET
 
 Message = dict[str, Any]
@@ -37,8 +38,8 @@ class Channels:
     @staticmethod
     async def import_libraries() -> tuple[Any, Any]:
         """Import zmq and jupyter_client in a thread (0.3 s), while the kernel starts."""
-        zmq = await asyncio.to_thread(import_module, "zmq.asyncio")
-        return zmq, await asyncio.to_thread(import_module, "jupyter_client.asynchronous")
+        zmq = await run_in_thread(import_module, "zmq.asyncio")
+        return zmq, await run_in_thread(import_module, "jupyter_client.asynchronous")
 
     async def wait_until_open(self) -> None:
         """Wait for the first published message."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.threads import run_in_thread
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace.processes.process import Process, describe_exit
 from goose_like_toolkits.code import worker
@@ -81,7 +82,7 @@ class KernelFolder:
             with suppress(OSError):
                 os.close(descriptor)
         self._descriptor = self.artifacts = -1
-        await asyncio.to_thread(shutil.rmtree, self.path, ignore_errors=True)
+        await run_in_thread(shutil.rmtree, self.path, ignore_errors=True)
 
 
 class KernelProcess:
@@ -108,7 +109,7 @@ class KernelProcess:
             ToolError: This interpreter cannot run a kernel.
             GooseLikeError: The process cannot be started.
         """
-        folder = await asyncio.to_thread(KernelFolder, workspace.tmp)
+        folder = await run_in_thread(KernelFolder, workspace.tmp)
         inside = workspace.path_in_sandbox(folder.path)
         kernel = None
         try:

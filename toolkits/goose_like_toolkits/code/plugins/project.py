@@ -8,7 +8,7 @@ from pathlib import Path
 
 from goose_like.config.paths import cache_folder
 from goose_like.core.gc_pause import pause_gc
-from goose_like.core.spelling import did_you_mean
+from goose_like.core.spelling import did_you_mean, format_count
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
 from goose_like.sdk.parse_cache import ParseCache
 from goose_like.terminal.escape import escape_controls
@@ -181,9 +181,9 @@ def print_diagnostics(project: Project) -> int:
     for each in project.diagnostics:
         print(escape_controls(str(each)))
     errors = sum(not each.is_warning for each in project.diagnostics)
-    plugins = f"{len(project.specs)} plugin{'s' * (len(project.specs) != 1)}"
+    plugins = format_count(len(project.specs), "plugin")
     if errors:
-        print(f"\n{plugins}, {errors} error{'s' * (errors != 1)}")
+        print(f"\n{plugins}, {format_count(errors, 'error')}")
     elif project.specs:
         print(f"{plugins}, no errors")
     else:

@@ -88,12 +88,13 @@ def score_words(specs: Sequence[PluginSpec], query: str) -> list[float]:
 
 
 def pick_best(specs: Sequence[PluginSpec], scores: Sequence[float], count: int) -> tuple[PluginSpec, ...]:
-    """Return at most `count` plugins with the best scores in their original order, and those with `required: true`.
+    """Return at most `count` plugins in their original order: those with `required: true`, and the best of the others.
 
-    A plugin whose score is 0 or far below the best one is left out: a wrong plugin is worse than none.
+    The best one is there however many are required. A plugin whose score is 0 or far below the best one is left out: a
+    wrong plugin is worse than none.
     """
     limit = _MIN_SHARE * max(scores, default=0.0)
-    free = max(count - sum(spec.required for spec in specs), 0)
+    free = max(count - sum(spec.required for spec in specs), 1)
     fitting = (index for index, score in enumerate(scores) if score > max(limit, 0) and not specs[index].required)
     best = sorted(fitting, key=lambda index: -scores[index])[:free]
     return tuple(spec for index, spec in enumerate(specs) if spec.required or index in best)

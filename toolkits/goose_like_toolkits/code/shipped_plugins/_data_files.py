@@ -3,6 +3,7 @@
 import codecs
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ._numbers import read_number
 EXCEL_SUFFIXES = {".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"}
 _CHUNK_BYTES = 1 << 20
 _HEAD_ROWS = 200
+_KANA = re.compile("[\u3001\u3002\u3041-\u30fe]")
 _DELIMITERS = ",;\t|"
 _BOMS = {  # the order matters: the mark of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF8: "utf-8",
@@ -35,7 +37,10 @@ class TextTable:
 
 
 def find_encoding(file: Path) -> str:
-    """Return the encoding of a text file, from its first bytes or the first one that decodes all of it."""
+    """Return the encoding of a text file, from its first bytes or the first one that decodes all of it.
+
+    `is_guess` says whether the bytes tell it.
+    """
     with file.open("rb") as source:
         head = source.read(4096)
     for mark, encoding in _BOMS.items():
@@ -44,14 +49,41 @@ def find_encoding(file: Path) -> str:
     zeros = [head[at::2].count(0) / max(len(head[at::2]), 1) for at in (0, 1)]
     if max(zeros) > 0.4 and min(zeros) < 0.1:
         return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
-    for encoding in ("utf-8", "cp1252"):
-        try:
-            for _ in _decode(file, encoding):
-                pass
-        except UnicodeDecodeError:
-            continue
-        return encoding
-    return "latin-1"
+    if _can_decode(file, "utf-8"):
+        return "utf-8"
+    if _is_japanese(file):
+        return "cp932"
+    return "cp1252" if _can_decode(file, "cp1252") else "latin-1"
+
+
+def is_guess(encoding: str) -> bool:
+    """Check whether `find_encoding` returned an encoding in which almost any bytes are letters."""
+    return encoding in ("cp1252", "latin-1")
+
+
+def describe_encoding(encoding: str) -> str:
+    """Describe an encoding that `find_encoding` returned. A guess is called so."""
+    if is_guess(encoding):
+        return f"unknown 8-bit encoding, read as {encoding}"
+    return "Shift-JIS (cp932)" if encoding == "cp932" else encoding
+
+
+def _can_decode(file: Path, encoding: str) -> bool:
+    try:
+        for _ in _decode(file, encoding):
+            pass
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_japanese(file: Path) -> bool:
+    """Check whether a text is Shift-JIS: kana are frequent in it, and some stand side by side."""
+    if not _can_decode(file, "cp932"):
+        return False
+    text = "".join(islice(_decode(file, "cp932"), 1))
+    wide = sum(not letter.isascii() for letter in text)
+    return len(_KANA.findall(text)) >= wide / 3 and re.search(f"{_KANA.pattern}{{2}}", text) is not None
 
 
 def copy_as_utf8(file: Path, encoding: str, folder: Path, limit_bytes: int | None = None) -> Path:
@@ -97,7 +129,10 @@ def load_text_table(
         return TextTable(names, "Parquet")
     if file.suffix.lower() in EXCEL_SUFFIXES:
         return _load_sheet(connection, file, sheet)
-    return _load_csv(connection, file, folder, limit_bytes, encoding or find_encoding(file))
+    if encoding:
+        return _load_csv(connection, file, folder, limit_bytes, encoding, encoding)
+    found = find_encoding(file)
+    return _load_csv(connection, file, folder, limit_bytes, found, describe_encoding(found))
 
 
 def quote(path: Path) -> str:
@@ -151,7 +186,9 @@ def format_cell(value: Any) -> str:
     return str(value).removesuffix(" 00:00:00").strip("\r\n")
 
 
-def _load_csv(connection: Any, file: Path, folder: Path, limit_bytes: int, encoding: str) -> TextTable:
+def _load_csv(
+    connection: Any, file: Path, folder: Path, limit_bytes: int, encoding: str, described_encoding: str
+) -> TextTable:
     is_cut = file.stat().st_size > limit_bytes
     source = file
     if is_cut or encoding != "utf-8":
@@ -171,7 +208,7 @@ def _load_csv(connection: Any, file: Path, folder: Path, limit_bytes: int, encod
         raise ValueError(f"{str(file)!r} is empty")
     start, names, has_header = find_header(rows)
     lines_above = numbered[start - 2][1] if start > 1 else 0
-    form = f"{encoding}, delimiter {delimiter!r}{_describe_start(rows[:start], lines_above, has_header)}"
+    form = f"{described_encoding}, delimiter {delimiter!r}{_describe_start(rows[:start], lines_above, has_header)}"
     columns = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(names)))
     query = (
         f"create table data as from read_csv({quote(source)}, header=false, auto_detect=false, skip={start}, "

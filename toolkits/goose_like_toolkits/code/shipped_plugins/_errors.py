@@ -20,8 +20,8 @@ def import_library(name: str, plugin: str) -> Any:
         raise RuntimeError(f"{plugin} needs {package}, which is not installed here: pip install {package}") from None
 
 
-def check_column(name: object, columns: Collection[object], subject: str = "the data frame") -> None:
-    """Check that a column exists.
+def check_column(name: object, columns: Collection[object]) -> None:
+    """Check that a data frame has a column.
 
     Raises:
         ValueError: There is no such column; the message names similar ones.
@@ -30,7 +30,7 @@ def check_column(name: object, columns: Collection[object], subject: str = "the 
         names = [str(column) for column in columns]
         similar = get_close_matches(str(name), names, 3)
         hint = f"did you mean: {', '.join(similar)}?" if similar else f"its columns are: {', '.join(names)}"
-        raise ValueError(f"{subject} has no column {str(name)!r}; {hint}")
+        raise ValueError(f"the data frame has no column {str(name)!r}; {hint}")
 
 
 def check_file(path: str) -> Path:

@@ -28,6 +28,8 @@ _STYLES = {
 """Ways to write a number; the first match counts."""
 _POINT_STYLES = {_POINT, "1,234.56", "1 234.56", "1'234.56"}
 _COMMA_STYLES = {_COMMA, "1.234,56", "1 234,56"}
+_FLOAT_DIGITS, _MAX_DIGITS = 15, 300
+"""Digits that a float keeps exactly, and more than it can hold at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,14 @@ class Number:
     unit: str
     sign: str
 
-    def to_float(self, is_decimal_comma: bool) -> float:
-        """Return the value. `is_decimal_comma` decides about `1.234` and `1,234`."""
+    def to_value(self, is_decimal_comma: bool) -> int | float:
+        """Return the value, exactly if it is an id of many digits. `is_decimal_comma` is for `1.234` and `1,234`."""
         decimal = "," if is_decimal_comma else "."
         if self.style != _UNKNOWN:
             decimal = "," if self.style in _COMMA_STYLES else "."
         digits = "".join(each for each in self.digits if each.isdigit() or each in "eE+-" or each == decimal)
-        value = float(digits.replace(",", "."))
+        is_long = digits.isdecimal() and _FLOAT_DIGITS < len(digits) < _MAX_DIGITS
+        value = int(digits) if is_long else float(digits.replace(",", "."))
         return -value if self.sign else value
 
 

@@ -1,8 +1,11 @@
 """Plugin `csv_profile`: describe the columns of a CSV, Excel or Parquet file, and find suspicious values."""
 
+import math
 import re
+import unicodedata
 from bisect import bisect
 from collections import Counter
+from collections.abc import Iterable
 from itertools import accumulate, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +31,16 @@ DATE_FORMATS = {
 BOOLEANS = {"true", "false", "yes", "no", "y", "n", "t", "f"}
 BROKEN = re.compile("\ufffd|[ÃÂ][\u0080-¿]|â€")
 """UTF-8 text that another program decoded with a wrong encoding."""
+TOTALS = {
+    *("total", "totals", "grand total", "subtotal", "sub total", "sum", "overall"),
+    *("summe", "gesamt", "gesamtsumme", "zwischensumme", "insgesamt"),
+    *("total général", "somme", "totaal", "totale", "suma", "soma", "итого", "合计", "合計"),
+}
+"""Words in a row that sums up the others."""
+UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae", "œ": "oe"})
+MIN_ADDENDS = 5
+MAX_EXACT = 2**53
+"""Up to here, a double holds each whole number."""
 MANY_VALUES = 50_000
 """Above this number of different values, a column is described from a sample and its odd values."""
 SAMPLE_ROWS = 20_000
@@ -36,7 +49,10 @@ MANY_ROWS = 1_000_000
 ODD = {
     "number": "try_cast({0} as double) is null",
     "date": "try_cast({0} as timestamp) is null",
-    "text": "contains({0}, 'Ã') or contains({0}, 'Â') or contains({0}, 'â€') or contains({0}, '\ufffd')",
+    "text": (
+        "contains({0}, 'Ã') or contains({0}, 'Â') or contains({0}, 'â€') or contains({0}, '\ufffd') "
+        "or lower(trim({0})) in ('total', 'grand total', 'sum', 'summe')"
+    ),
 }
 """Conditions for values that a sample may miss, by the type of the column."""
 
@@ -78,7 +94,8 @@ class CsvProfile(Plugin):
         lines += [f"- {row['column']}: {row['suspicious']}" for row in columns if row["suspicious"]]
         if estimated := [row["column"] for row in columns if row["distinct"] > MANY_VALUES]:
             lines.append(f"Estimated from a sample, except odd values: {', '.join(map(str, estimated))}")
-        return pandas.DataFrame(columns), "\n".join(lines)
+        frame = pandas.DataFrame(columns, dtype=object)  # with floats among them, long ids would become floats too
+        return frame.astype({"missing": int, "distinct": int}), "\n".join(lines)
 
 
 class _Column:
@@ -108,8 +125,18 @@ class _Column:
             value = f"try_cast({self._name} as double)" if is_number else f"nullif({self._name}, '')"
             if is_number or row["type"] != "number":
                 bounds = self._connection.execute(f"select min({value}), max({value}) from data").fetchall()[0]
-                row |= zip(("lowest", "highest"), bounds, strict=True)
+                exact = map(self._find_exact, bounds, ("min", "max")) if is_number else bounds
+                row |= zip(("lowest", "highest"), exact, strict=True)
         return row
+
+    def _find_exact(self, bound: float, function: str) -> int | float:
+        """Return the exact number that the lowest or highest double stands for."""
+        if abs(bound) < MAX_EXACT:
+            return bound
+        where = f"try_cast({self._name} as double) = ?"
+        query = f"select {function}(try_cast({self._name} as hugeint)) from data where {where}"
+        ((exact,),) = self._connection.execute(query, [bound]).fetchall()
+        return bound if exact is None else int(exact)
 
     def _count(self, source: str) -> dict[str, int]:
         """Return the most frequent values of a source with their counts; a missing value is ""."""
@@ -157,6 +184,9 @@ def _profile_values(name: str, counts: dict[str, int], share: float) -> dict[str
             found.append("dates are written " + ", ".join(f"{form} ({n:,})" for form, n in (+formats).most_common()))
     elif kind == "text":
         found += _find_odd_texts(present)
+    totals = [value for value in present if value.strip().rstrip(":").casefold() in TOTALS]
+    if totals:
+        found.append(f"{sum(map(present.__getitem__, totals)):,} as in a total row: {_format_some(totals)}")
     if len(present) == 1 and not absent and sum(counts.values()) > 1:
         found.append("always the same")
     return {
@@ -168,14 +198,29 @@ def _profile_values(name: str, counts: dict[str, int], share: float) -> dict[str
 
 def _find_odd_texts(present: dict[str, int]) -> list[str]:
     """Describe different spellings of the same text, and traces of a wrong encoding."""
-    spellings: dict[str, list[str]] = {}
-    for value in present:
-        spellings.setdefault(" ".join(value.casefold().split()), []).append(value)
-    groups = [" = ".join(map(repr, group)) for group in spellings.values() if len(group) > 1]
+    groups = [" = ".join(map(repr, group)) for group in _group_spellings(present) if len(group) > 1]
     broken = [value for value in present if BROKEN.search(value)]
     found = [f"{len(groups):,} written in more than one way: {_format_some(groups, str)}"] if groups else []
     count = sum(map(present.__getitem__, broken))
     return found + ([f"{count:,} in a wrong encoding: {_format_some(broken)}"] if broken else [])
+
+
+def _group_spellings(values: Iterable[str]) -> list[list[str]]:
+    """Group texts that differ in case, blanks, or the spelling of letters: Köln, Koeln and Koln."""
+    plain = {value: " ".join(unicodedata.normalize("NFC", value).casefold().split()) for value in values}
+    spelled = {value: _drop_accents(text.translate(UMLAUTS)) for value, text in plain.items()}
+    # `Koln` means `Köln` only where this is in the column.
+    meant = {_drop_accents(text): spelled[value] for value, text in plain.items() if not text.isascii()}
+    groups: dict[str, list[str]] = {}
+    for value, key in spelled.items():
+        groups.setdefault(meant.get(key, key), []).append(value)
+    return list(groups.values())
+
+
+def _drop_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
 
 
 def _classify(value: str) -> str:
@@ -186,24 +231,38 @@ def _classify(value: str) -> str:
     return f"date {form}" if form else "text"
 
 
-def _describe_numbers(numbers: dict[str, Number], present: dict[str, int]) -> tuple[float, float, list[str]]:
+def _describe_numbers(
+    numbers: dict[str, Number], present: dict[str, int]
+) -> tuple[int | float, int | float, list[str]]:
     """Return the lowest and the highest number, and descriptions of mixed notations and of numbers far from most."""
     counts = [(number, present[value]) for value, number in numbers.items()]
     is_decimal_comma = has_decimal_comma(counts)
-    floats = {value: number.to_float(is_decimal_comma) for value, number in numbers.items()}
-    ordered = sorted((number, present[value]) for value, number in floats.items())
+    values = {value: number.to_value(is_decimal_comma) for value, number in numbers.items()}
+    ordered = sorted((number, present[value]) for value, number in values.items())
     places = list(accumulate(times for _, times in ordered))
     low, high = (ordered[bisect(places, places[-1] * share)][0] for share in (0.25, 0.75))
     margin = 3 * (high - low)
-    far = [value for value, number in floats.items() if margin and not low - margin <= number <= high + margin]
-    far.sort(key=lambda value: -abs(floats[value] - (low + high) / 2))
+    far = [value for value, number in values.items() if margin and not low - margin <= number <= high + margin]
+    far.sort(key=lambda value: -abs(values[value] - (low + high) / 2))
     found = describe_notations(counts)
-    zeros = [value for value in floats if re.fullmatch(r"0\d+", value.strip())]
+    zeros = [value for value in values if re.fullmatch(r"0\d+", value.strip())]
     if zeros:
         found.append(f"{sum(present[value] for value in zeros):,} with leading zeros: {_format_some(zeros)}")
+    if total := _find_total(values, present):
+        found.append(f"1 is the sum of all others, as in a total row: {total!r}")
     if far:
         found.append(f"{sum(present[value] for value in far):,} far from the others: {_format_some(far)}")
     return ordered[0][0], ordered[-1][0], found
+
+
+def _find_total(values: dict[str, int | float], present: dict[str, int]) -> str:
+    """Return the value that is the sum of all others, or nothing. Few numbers may add up by chance."""
+    if sum(present[value] for value in values) < MIN_ADDENDS:
+        return ""
+    largest = max(values, key=lambda value: abs(values[value]))
+    others = sum(number * present[value] for value, number in values.items() if value != largest)
+    is_sum = math.isclose(values[largest], others, rel_tol=1e-9, abs_tol=0.005)
+    return largest if is_sum and present[largest] == 1 and values[largest] else ""
 
 
 def _format_some(values: list[str], form: Any = repr) -> str:

@@ -10,11 +10,15 @@ from typing import Any
 
 from taskweaver.plugin import Plugin, register_plugin, test_plugin
 
-from ._data_files import EXCEL_SUFFIXES, copy_as_utf8, find_encoding, quote, read_sheet
+from ._data_files import EXCEL_SUFFIXES, copy_as_utf8, describe_encoding, find_encoding, is_guess, quote, read_sheet
 from ._errors import check_file, import_library
 
 READING_STATEMENTS = {"SELECT", "EXPLAIN"}
 """DuckDB's kinds of statements that change nothing; `show`, `describe` and `summarize` count as SELECT."""
+MAX_EXACT = 2**53
+"""The largest whole number up to which a float has each one."""
+WIDE_TYPE = re.compile(r"U?HUGEINT|DECIMAL\((?:1[6-9]|[23]\d),0\)")
+"""DuckDB's types of whole numbers that become floats in a data frame."""
 FILE = re.compile(r"'((?:[^']|'')+\.(?:csv|tsv|tab|txt))'", re.IGNORECASE)
 """A quoted path of a text file in a query."""
 
@@ -58,8 +62,8 @@ class Sql(Plugin):
         file = check_file(str(path))
         if file.suffix.lower() in EXCEL_SUFFIXES:
             return read_sheet(file, "", "sql")[0]
-        duckdb = import_library("duckdb", "sql")
-        return self._query_files(lambda query: duckdb.sql(query).df(), f"from {quote(file)}")
+        with import_library("duckdb", "sql").connect() as connection:
+            return self._query_files(partial(_read_frame, connection), f"from {quote(file)}")
 
     def _query_files(self, run: Callable[[str], Any], query: str) -> Any:
         """Run a query. If it fails, run it again with copies in UTF-8 of text files that it names, if that may help."""
@@ -97,7 +101,8 @@ def _replace_file(folder: str, match: re.Match[str]) -> str:
     file = Path(match[1].replace("''", "'"))
     if not file.is_file() or (encoding := find_encoding(file)) == "utf-8":
         return match[0]
-    print(f"{file.name} was read as {encoding}")
+    other = "; for another one pass a frame of pandas.read_csv(..., encoding=...) in `tables`"
+    print(f"{file.name}: {describe_encoding(encoding)}{other if is_guess(encoding) else ''}")
     return quote(copy_as_utf8(file, encoding, Path(mkdtemp(dir=folder))))
 
 
@@ -139,7 +144,15 @@ def _query_sqlite(connection: sqlite3.Connection, query: str, limit: int) -> Any
         if cursor.rowcount >= 0:
             print(f"rows changed: {cursor.rowcount}")
         rows = cursor.fetchmany(limit + 1)
-    return pandas.DataFrame(rows, columns=[column[0] for column in cursor.description or ()])
+    frame = pandas.DataFrame(rows, columns=[column[0] for column in cursor.description or ()])
+    for at, kind in enumerate(frame.dtypes):
+        if kind.kind != "f":
+            continue
+        # A missing value makes whole numbers floats.
+        values = [row[at] for row in rows]
+        if any(isinstance(value, int) and abs(value) > MAX_EXACT for value in values):
+            frame.isetitem(at, pandas.Series(values, dtype=object))
+    return frame
 
 
 def _query_duckdb(connection: Any, limit: int, is_read_only: bool, query: str) -> Any:
@@ -150,10 +163,40 @@ def _query_duckdb(connection: Any, limit: int, is_read_only: bool, query: str) -
     if is_read_only and not kinds <= READING_STATEMENTS:
         kind = min(kinds - READING_STATEMENTS).lower()
         raise ValueError(f"sql only reads, and this would {kind}; `read_only: false` allows it")
+    if kinds != {"SELECT"} or len(statements) > 1:
+        return _fetch(connection, query, limit)
+    return _read_frame(connection, query, limit)
+
+
+def _read_frame(connection: Any, query: str, limit: int | None = None) -> Any:
+    """Read the rows of one query. Whole numbers that a float can't hold, such as long ids, stay exact."""
+    relation = connection.sql(query)  # reads no rows yet
+    names = list(relation.columns)
+    wide = [name for name, kind in zip(names, relation.types, strict=True) if WIDE_TYPE.fullmatch(str(kind))]
+    if not wide or len({name.casefold() for name in names}) < len(names):
+        return _fetch(connection, query, limit)
+    quoted = ['"{}"'.format(name.replace('"', '""')) for name in wide]
+    as_text = ", ".join(f"{name}::varchar as {name}" for name in quoted)
+    frame = _fetch(connection, f"select * replace ({as_text}) from (\n{query.rstrip().rstrip(';')}\n)", limit)
+    for name in wide:
+        frame[name] = _read_whole_numbers(frame[name])
+    return frame
+
+
+def _fetch(connection: Any, query: str, limit: int | None) -> Any:
+    if limit is None:
+        return connection.execute(query).df()
     # Fetch no more vectors of 2,048 rows than needed.
     frame = connection.execute(query).fetch_df_chunk(limit // 2048 + 1)
     connection.abort()  # drops the other rows
     return frame
+
+
+def _read_whole_numbers(texts: Any) -> Any:
+    """Return floats if these are exact, else Python's whole numbers."""
+    numbers = [int(text) if isinstance(text, str) else None for text in texts]
+    is_exact = all(abs(number) <= MAX_EXACT for number in numbers if number is not None)
+    return type(texts)(numbers, index=texts.index, dtype=float if is_exact else object)
 
 
 def _add_table(connection: Any, name: str, data: Any) -> None:

@@ -3,7 +3,7 @@
 import ast
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 def find_names(code: str, candidates: Iterable[str]) -> tuple[set[str], set[str]]:
@@ -23,3 +23,32 @@ def find_names(code: str, candidates: Iterable[str]) -> tuple[set[str], set[str]
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in words]
     read = {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
     return read, {node.id for node in nodes if not isinstance(node.ctx, ast.Load)}
+
+
+def list_bound_names(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a cell binds anywhere; such a name need not be a builtin."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+            yield node.name or ""
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name
+
+
+def list_imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield each name that a cell imports, with its full name."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        home = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names:
+            root = alias.name.partition(".")[0]
+            if alias.asname:
+                yield alias.asname, home + alias.name
+            else:
+                yield root, home + root

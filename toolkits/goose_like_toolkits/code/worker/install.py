@@ -19,6 +19,10 @@ _PYTHON = re.compile(r"(\S*/)?python[\d.]*")
 _DISPLAY_ONLY = re.compile(r"\||\d?>")
 _WITHOUT_EFFECT = {"--user", "-q", "-qq", "-qqq", "--quiet"}  # the place is fixed, and only the result is shown
 _OPERATOR = re.compile(r"&&?|\|\||.*;")
+_VERSION = r"(==|>=|<=|!=|~=|<|>)[\w.*]+"
+_PACKAGE = re.compile(rf"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?({_VERSION}(,{_VERSION})*)?")
+_ARCHIVES = (".whl", ".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar", ".tbz", ".txz")
+_PIP_FLAGS = frozenset({"-q", "-qq", "--quiet", "-U", "--upgrade", "-y", "--yes"})
 
 
 class InstallFailed(InputRejected):
@@ -49,6 +53,22 @@ def find_install(line: str) -> list[str] | None:
     if any(map(_OPERATOR.fullmatch, words)):
         raise InstallFailed("write `%pip install ...` as a line of its own, without other commands")
     return [word for word in words[2:end] if word not in _WITHOUT_EFFECT]
+
+
+def quote_install_line(magic: str, line: str) -> str | None:
+    """Return the quoted line for `%pip`, or None if the line does more than install packages by name."""
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        return None
+    is_install = magic == "pip" and words[:1] == ["install"]
+    if not is_install or not all(word in _PIP_FLAGS or _is_package(word) for word in words[1:]):
+        return None
+    return shlex.join(words)
+
+
+def _is_package(word: str) -> bool:
+    return _PACKAGE.fullmatch(word) is not None and not word.lower().endswith(_ARCHIVES)
 
 
 class Installer:

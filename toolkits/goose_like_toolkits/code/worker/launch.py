@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from ipykernel import kernelapp
@@ -32,7 +33,7 @@ from .cell_errors import format_error, format_warning
 from .display import LastNameFinder, NamedDisplayHook, import_presets, set_up_formats
 from .install import Installer, find_install
 from .plugin_manager import PluginManager
-from .verification.verifier import install_verification
+from .verification import install_verification
 
 MAX_WAITING = 16
 """Messages that wait for the host."""
@@ -45,6 +46,7 @@ class Shell(ZMQInteractiveShell):
     displayhook_class = Type(NamedDisplayHook)
     plugin_manager: PluginManager | None = None
     installer: Installer | None = None
+    own_streams: Mapping[str, Any] = MappingProxyType({})
     pid = 0
 
     def system_piped(self, cmd: str) -> None:
@@ -76,6 +78,14 @@ class Shell(ZMQInteractiveShell):
                 os._exit(0)
             if self.plugin_manager is not None:
                 self.plugin_manager.after_cell()
+            self.restore_streams()
+
+    def restore_streams(self) -> None:
+        """Let later cells print here again if this one replaced a stream."""
+        for name, stream in self.own_streams.items():
+            if getattr(sys, name, None) is not stream:
+                setattr(sys, name, stream)
+                print(f"[this cell replaced sys.{name}; later cells print here again]", file=stream)
 
     def showtraceback(self, exc_tuple: Any = None, *_: Any, **__: Any) -> None:
         """Send an error to the host, except a successful `sys.exit`."""
@@ -143,6 +153,10 @@ class OutputStream(OutStream):
     """A stream that sends large output in pieces, and keeps little of it in memory."""
 
     _unsent_count = 0
+
+    def close(self) -> None:
+        """Send what was written. A cell that closes the stream must not silence later ones."""
+        self.flush()
 
     def write(self, string: str) -> int:
         """Write a text, and wait until most of it was sent."""
@@ -236,6 +250,7 @@ def main(connection_file: str) -> None:
     set_up_formats(shell)
     shell.ast_transformers.append(LastNameFinder(shell.displayhook))
     shell.pid = os.getpid()
+    shell.own_streams = {"stdout": sys.stdout, "stderr": sys.stderr}
     shell.set_hook("show_in_pager", _print_page)
     # IPython's own `%pip` advises to restart the kernel.
     python = shlex.quote(sys.executable)

@@ -14,7 +14,7 @@ from goose_like.agent.compaction.moderators import Truncate
 from goose_like.agent.exchange import CUT_ANSWER_ERROR, Exchange
 from goose_like.agent.journal import Journal
 from goose_like.agent.limits import TurnLimits
-from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
+from goose_like.agent.subagent import EventRelay
 from goose_like.agent.toolkit_hooks import ToolkitHooks
 from goose_like.config.profile import ModelChoice
 from goose_like.config.yaml_source import describe_field_error
@@ -82,8 +82,8 @@ async def ask_model(
     Raises:
         ToolError: there was no answer, or a limit is used up.
     """
-    limits = narrow_limits(around.limits, remaining_limits(around.limits, around.session.history))
     asked = around.view.accelerator.model if model == "accelerator" else around.view.processor.model
+    limits = around.budget.take_step(asked.label)
     provider = OptionsProvider(asked.provider, options.max_tokens, options.temperature)
     models = ModelPair(replace(asked, provider=provider), around.view.accelerator.model)
     relay = EventRelay(around.notifier, current_call.get(""), who="a component", purpose="component")
@@ -102,12 +102,13 @@ async def ask_model(
     )
     # A context of its own: these requests do not belong to the tool call that runs.
     end = await asyncio.create_task(exchange.reply(message), context=Context())
+    around.budget.add_steps(max(0, relay.steps - 1))
     if end.reason not in ("stop", "handed_off") and not (provider.was_cut and end.detail == CUT_ANSWER_ERROR):
         hint = "; its calls were cut: raise `max_tokens`" if provider.was_cut else ""
         raise ToolError(f"the model gave no answer ({end.reason.replace('_', ' ')}): {end.detail}{hint}")
     answer = next(each for each in reversed(exchange.history.messages) if each.role == "assistant")
     wanted = tuple(call for call in answer.tool_calls if exchange.history.is_open(call.id))
-    return ModelAnswer(answer.text, wanted, _count(options, exchange.history.turn_usage))
+    return ModelAnswer(answer.text, wanted, _count(options, exchange.history.usage.turn_by_model))
 
 
 def build_tool(name: str, description: str, schema: dict[str, Any], check: Callable[[Any], None]) -> Tool:

@@ -17,10 +17,15 @@ def build_conversation(messages: Iterable[Mapping[str, Any]], tools: Tools) -> C
     """Convert messages between the user, the cerebrum, plugins and others."""
     conversation = Conversation(has_tools=bool(tools))
     for message in messages:
-        sender, content = _to_party(message.get("sender")), message.get("content")
-        match sender.get("role"):
+        sender = _to_party(message.get("sender"))
+        receiver = _to_party(message.get("receiver"))
+        content = message.get("content")
+        role = sender.get("role")
+        if role is None and _is_call(content, receiver):  # a message manager leaves the sender to the interactor
+            role = "cerebrum"
+        match role:
             case "cerebrum":
-                _add_own(content, _to_party(message.get("receiver")), conversation, tools)
+                _add_own(content, receiver, conversation, tools)
             case "user":
                 conversation.hear(_format(content))
             case "plugin":
@@ -33,13 +38,17 @@ def build_conversation(messages: Iterable[Mapping[str, Any]], tools: Tools) -> C
 
 
 def _add_own(content: Any, receiver: Mapping[str, Any], conversation: Conversation, tools: Tools) -> None:
-    if receiver.get("role") == "plugin" and isinstance(content, Mapping) and content.get("command"):
+    if _is_call(content, receiver):
         param = content.get("param")
         arguments = {} if param is None else param if isinstance(param, Mapping) else {"param": param}
         name = _get_tool(receiver, content["command"], tools)
         conversation.call(name, _format(arguments), str(content.get("id") or ""))
     else:
         conversation.say(_format(content))
+
+
+def _is_call(content: Any, receiver: Mapping[str, Any]) -> bool:
+    return receiver.get("role") == "plugin" and isinstance(content, Mapping) and bool(content.get("command"))
 
 
 def _add_response(content: Any, sender: Mapping[str, Any], conversation: Conversation, tools: Tools) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from goose_like.cli.options import ProfileOption, SandboxOption
+from goose_like.launch.options import ModelOption, ProfileOption, SandboxOption
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class ComponentOptions:
     skip_setup: Annotated[bool, typer.Option("--skip-setup", help="Install nothing of setup.pip.")] = False
     pip_params: Annotated[str, typer.Option(help="More words for pip, e.g. '--no-index --find-links wheels'.")] = ""
     profile: ProfileOption = None
+    model: ModelOption = None
     sandbox: SandboxOption = None
     approval: Annotated[
         Literal["auto", "ask", "yolo"] | None,

@@ -10,6 +10,7 @@ import yaml
 from rich.text import Text
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.spelling import format_count
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.report_table import print_fitted, print_table
 
@@ -73,8 +74,8 @@ def check_components(paths: Sequence[str]) -> int:
         for problem in check_file(file):
             wrong += not problem.is_warning
             print_fitted(Text(escape_controls(str(problem)), style="dim" if problem.is_warning else ""))
-    count = f"{len(files)} component{'s' * (len(files) != 1)}"
-    print(f"{count}: {wrong} thing{'s' * (wrong != 1)} to correct" if wrong else f"{count}: nothing is wrong")
+    count = format_count(len(files), "component")
+    print(f"{count}: {format_count(wrong, 'thing')} to correct" if wrong else f"{count}: nothing is wrong")
     return int(wrong > 0)
 
 

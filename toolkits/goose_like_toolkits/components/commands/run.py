@@ -1,22 +1,34 @@
 """Build and run a component by hand, with the person at the terminal as its user."""
 
+import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from goose_like.agent.build import describe_start
 from goose_like.agent.journal import Journal
 from goose_like.agent.view import ExchangeView
-from goose_like.cli.launch import run_and_close, settle_profile
-from goose_like.cli.options import ProfileOptions
-from goose_like.cli.run import StdoutWriter, run_until_stopped
-from goose_like.config.profile import Profile
-from goose_like.core.errors import CredentialError, ModelUnavailableError, UsageError
-from goose_like.core.events import Answer, Event, Question
-from goose_like.core.notifier import Notifier
+from goose_like.config.profile import Limits, Profile
+from goose_like.core.errors import (
+    CredentialError,
+    ModelUnavailableError,
+    ProfileError,
+    TimeLimitError,
+    UsageError,
+    prefix_error_path,
+)
+from goose_like.core.events import Answer, Answered, Asked, Event, Question, SessionStarted, TurnStarted
+from goose_like.core.message import Message
+from goose_like.core.notifier import EventNotifier
 from goose_like.core.threads import run_in_daemon_thread
+from goose_like.launch.command_line import ProfileOptions
+from goose_like.launch.exit import run_async
+from goose_like.launch.output import StdoutWriter, run_until_stopped
+from goose_like.launch.start import settle_profile
+from goose_like.launch.start_notifier import StartNotifier
 from goose_like.providers.null_provider import build_null_models
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
@@ -24,14 +36,15 @@ from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import LineReader, is_terminal, open_screen
 from goose_like.workspace.workspace import Workspace
 
+from ..bridges.budget import SpentError
 from ..config import Config
 from ..host.assets import AssetStore
-from ..host.registry import Registry
-from ..host.repository import Repositories, read_settings
 from ..host.requests import RequestHandler
 from ..host.runtime import SessionRuntime
 from ..host.sources import parse_component, require_config_file
+from ..host.worker_process import TimeLimit
 from ..surroundings import Surroundings
+from ..toolkit import open_registry
 from .cli import ComponentOptions
 
 
@@ -45,9 +58,28 @@ def perform(
     """Build or run a component and return the exit code; `roots` are folders with packages."""
     if not options.working_directory.is_dir():
         raise UsageError(f"there is no folder {options.working_directory}; name another with --working-directory")
-    chosen = settle_profile(ProfileOptions(options.profile, sandbox=options.sandbox, approval=options.approval))
-    work = _perform(method, component, options, arguments, roots, chosen.profile)
-    return run_and_close(work, chosen)
+    profile_options = ProfileOptions(
+        profile=options.profile,
+        model=options.model,
+        sandbox=options.sandbox,
+        approval=options.approval,
+    )
+    return run_async(_choose_and_perform(method, component, options, arguments, roots, profile_options))
+
+
+async def _choose_and_perform(
+    method: Literal["build", "run"],
+    component: str,
+    options: ComponentOptions,
+    arguments: Sequence[str],
+    roots: Sequence[Path],
+    profile_options: ProfileOptions,
+) -> int:
+    choice = await settle_profile(profile_options, StartNotifier(), Path.cwd())
+    try:
+        return await _perform(method, component, options, arguments, roots, choice.profile)
+    except ProfileError as error:
+        raise choice.locate_error(error) from None
 
 
 async def _perform(
@@ -58,7 +90,8 @@ async def _perform(
     roots: Sequence[Path],
     profile: Profile,
 ) -> int:
-    out, front = StdoutWriter("text"), TerminalNotifier()
+    out = StdoutWriter("text")
+    front = TerminalNotifier(shows_start=method == "run")
     async with AsyncExitStack() as stack:
         session = Session.temporary()
         stack.callback(session.close)
@@ -67,6 +100,7 @@ async def _perform(
             models = open_models(profile)
         except (CredentialError, ModelUnavailableError) as error:  # a component may need no model
             models = build_null_models(error)
+            front.shows_start = False
         for provider in models.providers:
             stack.push_async_callback(provider.close)
         workspace = Workspace(
@@ -75,16 +109,18 @@ async def _perform(
             approval=profile.approval,
             notifier=journal,
             session_folder=session.folder,
+            settings=profile,
         )
         await stack.enter_async_context(workspace)
         await workspace.prepare_sandbox()
+        # Events wait for the first one, and limits count within a turn.
+        start = describe_start(profile, session, workspace, models, {})
+        journal.emit(start.model_copy(update={"name": ""}))
+        journal.emit(TurnStarted(message=Message.user(f"component {method} {component}")))
         view = ExchangeView(session, models, journal)
         around = Surroundings(workspace, session, view, profile.limits, journal, front.print)
-        config = Config(
-            path=tuple(map(str, roots)), pip_params=tuple(options.pip_params.split()), setup=not options.skip_setup
-        )
-        repositories = Repositories.of(read_settings(options.settings))
-        registry = await run_in_daemon_thread(partial(Registry, config, workspace.root, repositories))
+        config = _read_config(profile, options, roots)
+        registry = await run_in_daemon_thread(partial(open_registry, config, workspace.root, options.settings))
         named = parse_component(component)
         file = require_config_file(named) if isinstance(named, Path) else named
         member = await run_in_daemon_thread(partial(registry.add, file))
@@ -94,31 +130,90 @@ async def _perform(
         answer = RequestHandler(around, config.llm).answer
         runtime = SessionRuntime(config, around, registry, AssetStore(session), answer)
         try:
-            result, code = await run_until_stopped(runtime.perform(method, member, arguments), front, out)
+            work = _work(runtime.perform(method, member, arguments), profile.limits, front)
+            result, code = await run_until_stopped(work, front, out)
             if method == "build" and code == 0:
                 front.print(f"{member.name} can be constructed; its configuration is {result}\n")
         finally:
             for problem in await runtime.close():
                 front.log(problem)
+            for note in await workspace.inspect_changes():
+                front.log(note)
             front.pause()
         return code
 
 
-class TerminalNotifier(Notifier):
+def _read_config(profile: Profile, options: ComponentOptions, roots: Sequence[Path]) -> Config:
+    """Read the settings of the profile's toolkit `components`, and add the options to them.
+
+    Components in `use` are for sessions.
+    """
+    config = Config()
+    for index, toolkit in enumerate(profile.toolkits):
+        if toolkit.name == "components":
+            with prefix_error_path("toolkits", index):
+                config = Config.read(toolkit.config)
+    changes = {
+        "use": (),
+        "path": (*config.path, *map(str, roots)),
+        "pip_params": (*config.pip_params, *options.pip_params.split()),
+        "setup": config.setup and not options.skip_setup,
+    }
+    return config.model_copy(update=changes)
+
+
+async def _work(work: Coroutine[Any, Any, Any], limits: Limits, front: "TerminalNotifier") -> Any:
+    """Run work within the profile's limits of one turn. The time in which a person is asked does not count."""
+    try:
+        async with asyncio.timeout(limits.time_s) as timeout:
+            front.limit = TimeLimit(timeout)
+            return await work
+    except TimeoutError:
+        if not timeout.expired():
+            raise
+        text = f"stopped at the profile's limit of {limits.time_s:g} s; raise `limits: {{time_s: ...}}` in the profile"
+        raise TimeLimitError(text) from None
+    except SpentError as error:
+        value = getattr(limits, error.name)
+        error.args = (
+            f"stopped at the profile's limit of {value:g} {error.name}; raise `limits: {{{error.name}: ...}}` in it",
+        )
+        raise
+
+
+class TerminalNotifier(EventNotifier):
     """The person at the terminal: components print to stdout, and lines of stdin answer their questions."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shows_start: bool = False) -> None:
+        self.shows_start = shows_start
+        self.limit: TimeLimit | None = None
         self._screen = open_screen(shows_answer=False)
         self._lines = LineReader()
         self._is_at_prompt = False
 
     def notify(self, event: Event) -> None:
-        """Show an event."""
+        """Show an event, but none of the questions of components: these are shown as the component's own words."""
+        match event:
+            case TurnStarted():  # its spinner would spin while a copilot waits for the person
+                return
+            case SessionStarted() if not self.shows_start:
+                return
+            case Asked(question=question) | Answered(question=question) if question.kind == "text":
+                return
         self._leave_prompt()
         self._screen.notify(event)
 
     async def ask(self, question: Question) -> Answer:
         """Ask the person; questions of components are answered by a line."""
+        if self.limit:
+            self.limit.pause()
+        try:
+            return await self._ask(question)
+        finally:
+            if self.limit:
+                self.limit.resume()
+
+    async def _ask(self, question: Question) -> Answer:
         if question.kind != "text":
             return await self._screen.ask(question)
         line = await self.ask_line(question.text)

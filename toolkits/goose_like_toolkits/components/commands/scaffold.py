@@ -9,7 +9,6 @@ from string import Template
 from typing import NamedTuple
 
 from goose_like.core.errors import UsageError
-from goose_like.core.spelling import did_you_mean
 
 from ..definition.coordinates import Coordinates
 from ..host.repository import CONFIG_FILES
@@ -35,13 +34,7 @@ _SHAPES = {
     "resource": _Shape("resource", resource_type="$name"),
     "llm": _Shape("resource", resource_type="model"),
     "interactor": _Shape("interactor", parameters=_INTERACTOR_PARAMETERS),
-    **{
-        name: _Shape(name)
-        for name in (
-            *("cerebrum", "message_manager", "plugin_manager", "resource_manager", "storage", "user_interface"),
-            *("plugin_prompt_generator", "copilot"),
-        )
-    },
+    "copilot": _Shape("copilot"),
 }
 
 
@@ -54,7 +47,7 @@ def write_component(type_name: str, name: str | None, parent: Path, group: str) 
         UsageError: the type, name or group is wrong, or the folder exists or cannot be written.
     """
     if type_name not in _SHAPES:
-        raise UsageError(f"{type_name!r} is no type that can be written; {did_you_mean(type_name, _SHAPES)}")
+        raise UsageError(f"{type_name!r} is no type that `new` can write; choose one of: {', '.join(_SHAPES)}")
     stem = (name or f"my_{type_name}").replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", stem) or keyword.iskeyword(stem) or len(stem) > _LONGEST:
         raise UsageError(f"{name!r} is no name for a component; use small letters, digits and '_', e.g. word_count")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.paths import home_folder
 from goose_like.config.yaml_source import read_yaml, validate
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.message import FrozenModel, Utf8Text
@@ -34,7 +35,7 @@ class Settings:
 
 def read_settings(file: Path | None = None) -> Settings:
     """Read a settings file, by default `~/.concopilot/settings.yaml` if there is one. Raise UsageError for errors."""
-    home = Path.home() / ".concopilot"
+    home = home_folder() / ".concopilot"
     chosen = file or home / "settings.yaml"
     if not chosen.is_file():
         if file or chosen.exists():

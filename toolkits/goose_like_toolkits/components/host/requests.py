@@ -39,5 +39,5 @@ class RequestHandler:
     async def _ask(self, text: str) -> str | None:
         """Ask the person; return None if nobody is there."""
         about = text[:_MAX_QUESTION_CHARACTERS]
-        answer = await self._around.notifier.ask(Question(kind="text", subject="a component", text=about, detail=about))
+        answer = await self._around.notifier.ask(Question(kind="text", subject="a component", text=about))
         return answer.text if answer.is_allowed else None

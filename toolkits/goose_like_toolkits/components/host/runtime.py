@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goose_like.config.paths import state_folder
+from goose_like.config.secrets import find_key
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.toolkit import ToolError
 from goose_like.workspace.processes.process import Process
@@ -17,6 +18,7 @@ from goose_like.workspace.venv import VirtualEnvironment
 from ..config import Config
 from ..surroundings import Surroundings
 from .assets import AssetStore, read_changes
+from .dot_folders import find_own_dot_folders
 from .registry import RUNTIME, Member, Registry
 from .sources import CodePackage, find_code, list_requirements, load_known_code
 from .worker_process import WORKER_FOLDER, Message, WorkerError, WorkerProcess, finish
@@ -49,6 +51,7 @@ class SessionRuntime:
         self._answer = answer
         identity = f"{os.path.realpath(around.workspace.root)} {config.pip_params}"
         folder = state_folder() / "environments" / hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]
+        self._dot_folder_record = folder.with_name(f"{folder.name}-dot-folders")
         self._environment = VirtualEnvironment(around.workspace, folder, sees_packages=True, notifier=around.notifier)
         self._worker: WorkerProcess | None = None
         self._visible: set[str] = set()
@@ -203,17 +206,32 @@ class SessionRuntime:
                 writes=False,
                 descriptors={0: stdin},
                 subject="the process of the components",
+                env=self._read_variables(),
                 scope=scope,
             )
 
         return await WorkerProcess.start(spawn, settings, self._answer_request, self._around.show)
 
+    def _read_variables(self) -> dict[str, str]:
+        """Return the variables that the profile gives to components: of the environment, or keys that setup stored."""
+        found = {}
+        for name in self._config.variables:
+            if value := find_key(name):
+                found[name] = value
+            else:
+                self._around.notifier.log(f"components: {name} is not set; export it, or store it: goose-like setup")
+        return found
+
     def _describe_worker(self, known: Mapping[str, CodePackage], has_network: bool) -> tuple[SandboxScope, Message]:
         """Return what the worker sees, and its settings."""
-        workspace, dot_folders = self._around.workspace, (RUNTIME, *self._config.dot_folders)
+        workspace = self._around.workspace
         more = [workspace.root / os.path.expanduser(each) for each in self._config.path]
         more = [folder.resolve() for folder in more if folder.is_dir()]
         members = [each for member in self.registry.members.values() for each in self.registry.list_included(member)]
+        dot_folders = [RUNTIME, *self._config.dot_folders]
+        dot_folders += find_own_dot_folders(
+            workspace.root, [member.config for member in members], self._dot_folder_record
+        )
         packages = list(dict.fromkeys(filter(None, (_find_code(each, known) for each in members))))
         self._visible |= {str(package.folder) for package in packages}
         folders: dict[str, list[str]] = {}
@@ -235,11 +253,11 @@ class SessionRuntime:
             "repositories": [str(folder) for folder in repositories],
             "readable": [str(folder) for folder in own],
             "listed": [str(parent) for package in packages for parent in package.parents],
-            "dot_folders": list(dot_folders),
+            "dot_folders": dot_folders,
             "tmp": workspace.path_in_sandbox(tmp),
             "has_network": has_network,
         }
-        return SandboxScope(readable=(WORKER_FOLDER, *own), dot_folders=dot_folders), settings
+        return SandboxScope(readable=(WORKER_FOLDER, *own), dot_folders=tuple(dot_folders)), settings
 
     async def _answer_request(self, method: str, params: Mapping[str, Any]) -> Any:
         """Answer a request; `install` comes for each component that the framework constructs."""

@@ -16,6 +16,9 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError
 from goose_like.workspace.processes.process import Process, describe_exit
 
+from ..bridges.budget import SpentError
+from .failures import MAX_EQUAL_FAILURES, FailureWatch, TracebackReader
+
 Message = dict[str, Any]
 Answer = Callable[[str, Message], Awaitable[Any]]
 """Answers a request of the worker: a method and its parameters. An error goes to the component."""
@@ -30,6 +33,7 @@ _MAX_LINE_BYTES = 256 << 20
 _MAX_ERROR_CHARACTERS = 8_000
 _MAX_REQUESTS = 64
 _EXIT_WAIT_S = 1.0
+_MAX_UNANSWERED = 3
 
 # The worker's files form a package of their own, under a name that no component uses.
 _BOOT = """
@@ -52,8 +56,8 @@ class ComponentError(ToolError):
     """An error that a component raised."""
 
 
-class _Limit:
-    """The time limit of a call. It stands still while the worker waits for goose_like."""
+class TimeLimit:
+    """A time limit that stands still at times, such as while the worker waits for goose_like."""
 
     def __init__(self, timeout: asyncio.Timeout) -> None:
         self._timeout = timeout
@@ -61,6 +65,7 @@ class _Limit:
         self._left_s: float | None = None
 
     def pause(self) -> None:
+        """Stand still until each pause has its `resume`."""
         when = self._timeout.when()
         self._open_requests += 1
         if self._open_requests == 1 and when is not None and not self._timeout.expired():
@@ -68,6 +73,7 @@ class _Limit:
             self._timeout.reschedule(None)
 
     def resume(self) -> None:
+        """Go on after a pause."""
         self._open_requests -= 1
         if not self._open_requests and self._left_s is not None:
             with suppress(RuntimeError):  # the call has ended
@@ -90,7 +96,12 @@ class WorkerProcess:
         self._printed = bytearray()
         self._numbers = count(1)
         self._calls: dict[int, asyncio.Future[Any]] = {}
-        self._limit: _Limit | None = None
+        self._limit: TimeLimit | None = None
+        self._stop: asyncio.Future[GooseLikeError] | None = None
+        self._is_run = False
+        self._unanswered_count = 0
+        self._failures = FailureWatch()
+        self._tracebacks = TracebackReader()
         self._context = Context()
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -146,17 +157,25 @@ class WorkerProcess:
         Raises:
             ComponentError: a component raised an error.
             WorkerError: the worker ended.
-            ToolError: the time limit passed, and the worker lives on.
+            SpentError: a run of a copilot used up a limit.
+            ToolError: the time limit passed or the same failure came too often, and the worker lives on.
         """
         self._context = copy_context()  # requests of the worker belong to the tool call that runs
         number = next(self._numbers)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._calls[number] = done
+        stop = self._stop = asyncio.get_running_loop().create_future()
+        self._is_run = method == "run"
+        self._failures.clear()
+        self._unanswered_count = 0
         try:
             async with asyncio.timeout(limit_s) as timeout:
-                self._limit = _Limit(timeout)
+                self._limit = TimeLimit(timeout)
                 self._send({"id": number, "method": method, "params": params})
-                await asyncio.wait({done})
+                await asyncio.wait({done, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if stop.done() and not done.done():
+                await self._interrupt(done)
+                raise stop.result()
         except TimeoutError:
             reason = f"stopped, as its time limit of {limit_s:g} s was over"
             if not await self._interrupt(done):
@@ -169,7 +188,9 @@ class WorkerProcess:
             raise
         finally:
             self._calls.pop(number, None)
-            self._limit, self._context = None, Context()
+            self._limit = None
+            self._stop = None
+            self._context = Context()
         return done.result()
 
     @property
@@ -246,9 +267,12 @@ class WorkerProcess:
             limit.pause()
         answer: Message = {"error": {"message": f"{method}: the call was stopped"}}
         try:
-            answer = {"result": await self._answer(method, params)}
+            result = await self._answer(method, params)
+            answer = {"result": result}
+            self._note_success(method, result)
         except GooseLikeError as error:
             answer = {"error": {"message": str(error)}}
+            self._note_failure(method, error)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
             answer = {"error": {"message": f"{method}: {type(error).__name__}: {error}"}}
         finally:
@@ -257,6 +281,37 @@ class WorkerProcess:
             with suppress(WorkerError):
                 self._send({"id": number, **answer})
 
+    def _note_success(self, method: str, result: Any) -> None:
+        if method in ("llm", "interact"):
+            self._failures.add_answer()
+        elif method == "ask" and result is not None:
+            self._failures.clear()
+        elif method == "ask":
+            self._unanswered_count += 1
+            if self._is_run and self._unanswered_count == _MAX_UNANSWERED:
+                self._stop_call(ToolError("the input has ended, and the copilot asks on; it was stopped"))
+
+    def _note_failure(self, method: str, error: GooseLikeError) -> None:
+        """Stop a run that used up a limit, and any call whose requests fail in the same way again and again."""
+        if self._is_run and isinstance(error, SpentError):
+            self._stop_call(error)
+        elif self._failures.is_stuck(f"{method} {error}"):
+            text = f"stopped, as a request of the component failed {MAX_EQUAL_FAILURES} times in the same way: {error}"
+            self._stop_call(ToolError(text))
+
+    def _note_tracebacks(self, text: str) -> None:
+        """Stop a run that prints the same traceback again and again. A command may do so for each part of its work."""
+        for frames, last_line in self._tracebacks.read(text):
+            kind = last_line.partition(":")[0]
+            if self._is_run and self._failures.is_stuck(f"{frames}\n{kind}"):
+                times = f"{MAX_EQUAL_FAILURES} times in the same way"
+                text = f"the copilot failed {times} and was stopped; its output names the place: {_clip(last_line)}"
+                self._stop_call(ToolError(text))
+
+    def _stop_call(self, error: GooseLikeError) -> None:
+        if self._stop and not self._stop.done():
+            self._stop.set_result(error)
+
     async def _watch(self) -> None:
         """Read what the process prints, and note its end."""
         text = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -264,7 +319,9 @@ class WorkerProcess:
             while chunk := await self._process.read():
                 self._printed += chunk
                 del self._printed[:-_KEPT_BYTES]
-                self._context.copy().run(self._show, text.decode(chunk))
+                shown = text.decode(chunk)
+                self._context.copy().run(self._show, shown)
+                self._note_tracebacks(shown)
             self._set_end(describe_exit(await self._process.wait()))
         except GooseLikeError as error:
             self._set_end(str(error))

@@ -112,7 +112,8 @@ def build(named: Mapping[str, Any], args: Sequence[str] = ()) -> str:
         get_constructor(config)
     else:
         framework.construct_component(config, *args)
-    return f"{config._config_info.config_folder}/{config._config_info.config_file}"
+    info = config["_config_info"]
+    return f"{info.config_folder}/{info.config_file}"
 
 
 def run(named: Mapping[str, Any], args: Sequence[str] = ()) -> None:

@@ -15,8 +15,13 @@ from importlib import import_module
 from typing import Any
 
 from .connection import call
+from .stored_values import decode, encode
 from .values import from_json, to_json
 
+_STORED = "$stored"
+"""The only key of a stored value whose types are kept."""
+
+_MODEL_TYPES = ("model", "llm")
 _constructing = threading.local()
 
 
@@ -35,6 +40,7 @@ def apply(root: str, runtime_root: str, repositories: Sequence[str], can_downloa
     _correct_repositories(repositories, settings, can_download)
     _correct_messages()
     _correct_assets()
+    _correct_resources()
     _correct_disk()
     _correct_lifetimes()
 
@@ -171,6 +177,32 @@ def _correct_assets() -> None:
     )
 
 
+def _correct_resources() -> None:
+    """Find resources by type in any case, and a model by the type `LLM`, too."""
+    plugin = import_module("concopilot.framework.plugin").AbstractPlugin
+    find = plugin.get_resource
+
+    def get_resource(
+        self: Any, *, resource_id: Any = None, resource_name: Any = None, resource_type: Any = None
+    ) -> Any:
+        for kind in _list_same_types(resource_type):
+            found = find(self, resource_id=resource_id, resource_name=resource_name, resource_type=kind)
+            if found is not None:
+                return found
+        return None
+
+    plugin.get_resource = get_resource
+
+
+def _list_same_types(kind: Any) -> list[Any]:
+    """Return the names under which a type of resource may be known, the given one first."""
+    if not isinstance(kind, str):
+        return [kind]
+    if kind.lower() in _MODEL_TYPES:
+        return [kind, *_MODEL_TYPES, "LLM"]
+    return [kind, kind.lower()]
+
+
 def _correct_disk() -> None:
     """Resolve paths of a disk below its root, links too, and store values as JSON in place of pickles."""
     disk = import_module("concopilot.framework.resource.category.disk").Disk
@@ -183,18 +215,20 @@ def _correct_disk() -> None:
             return whole
         raise ValueError(f"Input path ({path}) does not represent a position under the root path ({self.root})")
 
-    def refuse(value: Any) -> Any:
-        raise TypeError(f"a {type(value).__name__} can't be stored, only plain values can")
+    def dump(value: Any) -> bytes:
+        return json.dumps({_STORED: encode(value)}).encode()
 
     def load(data: bytes) -> Any:
         try:
-            return convert(from_json(json.loads(data)))
+            stored = json.loads(data)
         except ValueError:
             raise ValueError("this value was stored as a pickle, which could run code; store it again") from None
+        if isinstance(stored, dict) and stored.keys() == {_STORED}:
+            return decode(stored[_STORED])
+        return convert(from_json(stored))  # stored before types were kept
 
     disk._check_in_root = check_in_root
-    dumps = lambda value: json.dumps(to_json(value, refuse)).encode()  # noqa: E731
-    storage.pickle = types.SimpleNamespace(dumps=dumps, loads=load)  # type: ignore[attr-defined]
+    storage.pickle = types.SimpleNamespace(dumps=dump, loads=load)  # type: ignore[attr-defined]
 
 
 def _correct_lifetimes() -> None:
