@@ -1,7 +1,11 @@
-"""Draw SVG pictures of the terminal: of a run, or of a scripted session.
+"""Draw SVG pictures of the terminal: all of docs/, one of a run, or one of a scripted session.
 
+    python bench/picture.py all
     python bench/picture.py run MODEL OUT.svg "task"
     python bench/picture.py session FILE.yaml OUT.svg
+
+`all` runs the embedded model too (the extra `local`). tests/bench/test_picture.py draws the scripted ones and fails if
+the screen has changed.
 
 MODEL is a script (a .yaml file), `provider:model`, or `-` for the default model of this machine. FILE has `model` (the
 steps of a script), `files` by name, `keys` (text to `type`, text to wait for with `see`), and optionally `command`
@@ -30,6 +34,9 @@ from rich.text import Text
 from goose_like.config.yaml_reader import format_document, parse_document
 
 COLUMNS, ROWS = 100, 50
+DOCS = Path(__file__).parent.parent / "docs"
+SESSIONS = {"terminal.svg": "terminal.yaml", "boss.svg": "boss/picture.yaml"}
+LOCAL_TASK = "Create primes.py that prints the first 10 primes, then run it."
 _COLOURS = {"brown": "yellow"}  # names that differ in pyte
 
 
@@ -66,27 +73,39 @@ class Terminal:
 
 def main() -> None:
     match sys.argv[1:]:
+        case ["all"]:
+            for name, file in SESSIONS.items():
+                draw_session(DOCS / file, DOCS / name)
+            draw_run(["--profile", "local"], DOCS / "run.svg", LOCAL_TASK)
         case ["run", model, out, task]:
             file = Path(model).resolve()
             chosen = [] if model == "-" else ["--model", f"scripted:{file}" if file.is_file() else model]
-            terminal = start_command(["run", *chosen, task], {}, ROWS)
-            while terminal.read():
-                pass
-            save_picture(out, f"$ goose-like run {shlex.quote(task)}", terminal.screen)
+            draw_run(chosen, Path(out), task)
         case ["session", name, out]:
-            data, _ = parse_document(Path(name).read_text())
-            files = {"model.yaml": format_document(data["model"]), **data.get("files", {})}
-            command = data.get("command", [])
-            words = [*(command or ["session", "start"]), "--model", "scripted:model.yaml"]
-            terminal = start_command(words, files, data.get("rows", ROWS))
-            for step in data["keys"]:
-                for act, text in step.items():
-                    getattr(terminal, act)(text)
-            save_picture(
-                out, shlex.join(["$ goose-like", *command]).replace("'$ goose-like'", "$ goose-like"), terminal.screen
-            )
+            draw_session(Path(name), Path(out))
         case _:
             sys.exit(__doc__)
+
+
+def draw_run(options: list[str], out: Path, task: str) -> None:
+    """Draw a run from its start to its end."""
+    terminal = start_command(["run", *options, task], {}, ROWS)
+    while terminal.read():
+        pass
+    save_picture(out, f"$ goose-like run {shlex.quote(task)}", terminal.screen)
+
+
+def draw_session(file: Path, out: Path) -> None:
+    """Draw the screen of a session at the end of its keys."""
+    data, _ = parse_document(file.read_text())
+    files = {"model.yaml": format_document(data["model"]), **data.get("files", {})}
+    command = data.get("command", [])
+    words = [*(command or ["session", "start"]), "--model", "scripted:model.yaml"]
+    terminal = start_command(words, files, data.get("rows", ROWS))
+    for step in data["keys"]:
+        for act, text in step.items():
+            getattr(terminal, act)(text)
+    save_picture(out, " ".join(["$ goose-like", *map(shlex.quote, command)]), terminal.screen)
 
 
 def start_command(words: list[str], files: dict[str, str], rows: int) -> Terminal:
@@ -97,7 +116,7 @@ def start_command(words: list[str], files: dict[str, str], rows: int) -> Termina
     return Terminal([sys.executable, "-m", "goose_like", *words], home, work, rows)
 
 
-def save_picture(out: str, title: str, screen: pyte.HistoryScreen) -> None:
+def save_picture(out: Path, title: str, screen: pyte.HistoryScreen) -> None:
     """Write the scrollback and the screen as an SVG picture."""
     rows = [_convert_row(row) for row in [*screen.history.top, *(screen.buffer[y] for y in range(screen.lines))]]
     while rows and not rows[-1].plain.strip():
@@ -106,7 +125,7 @@ def save_picture(out: str, title: str, screen: pyte.HistoryScreen) -> None:
     console.print(Text("\n").join([Text(title, "bold"), *rows]), soft_wrap=True)
     drawn = console.export_svg(title="goose-like", unique_id="run")
     # Drop web fonts, so that the picture loads nothing.
-    Path(out).write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")
+    out.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")
 
 
 def _convert_row(cells: Any) -> Text:

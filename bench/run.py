@@ -21,6 +21,13 @@ STEPS = 200
 STARTS = 5  # per round
 EARLY, LATE = slice(0, 20), slice(179, 199)
 CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
+RESPONSES = """\
+responses:
+  base_url: ${OPENAI_BASE_URL}
+  key_variable: OPENAI_API_KEY
+  wire: responses
+"""
+"""A provider with the wire `responses` at the loopback server."""
 
 
 def agent_command(sandbox: str, steps: int, provider: str = "openai") -> list[str]:
@@ -73,6 +80,8 @@ def measure_process_ms(command: list[str]) -> float:
 async def main(rounds: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="goose-like-bench-"))
     (folder / "work").mkdir()
+    (folder / "home" / "config").mkdir(parents=True)
+    (folder / "home" / "config" / "providers.yaml").write_text(RESPONSES)
     # Files that changed since their last import would be compiled at each start.
     env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home"), "PYTHONDONTWRITEBYTECODE": ""}
 
@@ -85,6 +94,7 @@ async def main(rounds: int) -> None:
         "bare openai loop": lambda steps: script_command("floor_openai.py"),
         "goose-like openai, full": lambda steps: agent_command("full", steps),
         "goose-like openai, sandboxed": lambda steps: agent_command("workspace", steps),
+        "goose-like openai responses": lambda steps: agent_command("full", steps, "responses"),
         "bare anthropic loop": lambda steps: script_command("floor_anthropic.py"),
         "goose-like anthropic, full": lambda steps: agent_command("full", steps, "anthropic"),
     }
@@ -122,8 +132,8 @@ async def main(rounds: int) -> None:
         table(f"peak memory of {STEPS} steps", peaks, f"bare {wire} loop", "MB", wire)
     table(f"gap between answer and request, steps 1-20 of {STEPS}", early, "bare httpx loop")
     table(f"gap between answer and request, steps 180-199 of {STEPS}", late, "bare httpx loop")
-    for name in ("goose-like openai, sandboxed", "goose-like anthropic, full"):
-        print(f"\n{name}: first request's body: {len(last[name].bodies[0]):,} bytes (at most 7,000)")
+    for name in ("goose-like openai, sandboxed", "goose-like openai responses", "goose-like anthropic, full"):
+        print(f"\n{name}: first request's body: {len(last[name].bodies[0]):,} bytes (at most 5,200)")
         print(f"append-only over {STEPS} requests: {is_append_only(last[name])}")
     written, own = measure_session_bytes(folder / "home")
     print(f"\non the disk after {STEPS} steps: {written:,} bytes, events {own:,}, {written / own:.2f}x (at most 1.30x)")

@@ -1,4 +1,4 @@
-"""A loopback server with both wire formats that measures time. Each answer calls `shell`, the last one is text.
+"""A loopback server with all three wire formats that measures time. Each answer calls `shell`, the last one is text.
 
 The clock is CLOCK_MONOTONIC, which all processes of a machine share.
 """
@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
         step, steps = len(self.recording.bodies), self.recording.steps
         if step == steps:
             self.recording.peak_kb = _read_peak_kb(self.recording.pid)
-        answer_with = _answer_messages if b"/messages" in head.split(b"\r\n")[0] else _answer_completions
+        answer_with = _choose_wire(head.partition(b"\r\n")[0])
         answer = answer_with(step, steps, self.recording.command(step))
         self.transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
@@ -65,6 +65,34 @@ class Connection(asyncio.Protocol):
 def _read_peak_kb(pid: int) -> int:
     with open(f"/proc/{pid}/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+
+
+def _choose_wire(request_line: bytes) -> Callable[[int, int, str], bytes]:
+    if b"/messages" in request_line:
+        return _answer_messages
+    if b"/responses" in request_line:
+        return _answer_responses
+    return _answer_completions
+
+
+def _answer_responses(step: int, steps: int, command: str) -> bytes:
+    reasoning = {"type": "reasoning", "id": f"rs_{step}", "summary": [], "encrypted_content": f"secret-{step}" * 50}
+    follower: dict[str, object] = {"type": "message", "id": f"msg_{step}", "role": "assistant", "status": "completed"}
+    follower["content"] = [{"type": "output_text", "text": "done", "annotations": []}]
+    if step < steps:
+        follower = {"type": "function_call", "id": f"fc_{step}", "call_id": f"call_{step}", "status": "completed"}
+        follower["name"] = "shell"
+        follower["arguments"] = json.dumps({"command": command})
+    usage = {"input_tokens": 100 * step, "output_tokens": 20, "total_tokens": 100 * step + 20}
+    response = {"id": "r", "object": "response", "status": "completed", "output": [reasoning, follower], "usage": usage}
+    events = [
+        {"type": "response.output_item.done", "output_index": 0, "item": reasoning},
+        {"type": "response.output_item.done", "output_index": 1, "item": follower},
+        {"type": "response.completed", "response": response},
+    ]
+    return b"".join(
+        b"event: %s\ndata: %s\n\n" % (str(event["type"]).encode(), json.dumps(event).encode()) for event in events
+    )
 
 
 def _answer_messages(step: int, steps: int, command: str) -> bytes:

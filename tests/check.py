@@ -25,6 +25,9 @@ CHECKS = {
 # over tests of the others; the default hands out all of tests/e2e to one worker.
 PARALLEL = ["-n", "4", "--dist", "worksteal"]
 
+# A test that waits for ever fails after five minutes and shows where it waits. The slowest test takes one.
+TIME_LIMIT = ["--timeout", "300"]
+
 
 def list_changed_files() -> list[Path]:
     """Return the files with uncommitted changes or, if there are none, the files of the last commit."""
@@ -75,9 +78,10 @@ def main(arguments: list[str]) -> int:
         arguments.remove("--quick")
         del checks["bytecode"]
         near = set().union(*map(find_tests, list_changed_files())) | {ROOT / "tests/architecture/test_packages.py"}
-        checks["tests"] = ["pytest", "-x", *PARALLEL, *sorted(str(path.relative_to(ROOT)) for path in near), *arguments]
+        files = sorted(str(path.relative_to(ROOT)) for path in near)
+        checks["tests"] = ["pytest", "-x", *PARALLEL, *TIME_LIMIT, *files, *arguments]
     else:
-        checks["tests"] = ["pytest", *PARALLEL, *arguments]
+        checks["tests"] = ["pytest", *PARALLEL, *TIME_LIMIT, *arguments]
     failed = [name for name, command in checks.items() if not run_check(name, command)]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

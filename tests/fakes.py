@@ -122,7 +122,7 @@ class ExchangeHarness:
         self.session._open(is_new=True)
         self.journal = Journal(self.session, front or self.recorder)
         self.journal.emit(HEADER.model_copy(update={"models": {"processor": label, "accelerator": label}}))
-        model = Model(self.provider, "x", label, takes_images=takes_images)
+        model = Model(self.provider, "x", label, sees_images=takes_images)
         tools: dict[str, Tool] = {tool.name: tool for tool in map(make_tool, functions)}
         self.exchange = Exchange(
             models=ModelPair(model, model),

@@ -110,7 +110,7 @@ _FAULTS: dict[Fault, Callable[[Step], Response]] = {
     "400": lambda _: refusal(400, "no way"),
     "cut": lambda step: raw(_half(step)),
     "reset": lambda step: raw(_half(step), is_reset=True, pause_s=0.02),
-    "garbage": lambda _: raw(b'data: {"choices": [{"delta": \n\n'),
+    "garbage": lambda _: raw(b'data: {"choices": [{"delta": \n\n', broken="garbage"),
     "stall": lambda step: raw(_half(step), hang_s=2 * STALL_S),
     "silent": lambda _: raw(hang_s=2 * STALL_S),
 }

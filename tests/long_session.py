@@ -100,7 +100,7 @@ def exchange_over(
     session: Session, provider: Counting, moderator: Moderator, *tools: Callable[..., object], **options: object
 ) -> Exchange:
     """Create an exchange that continues a session, as after `goose-like session resume`."""
-    model = Model(provider, "x", "scripted:x", window=options.pop("window", None))
+    model = Model(provider, "x", "scripted:x", options.pop("window", None))
     journal = Journal(session, Recorder())
     journal.emit(HEADER)
     return Exchange(

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 AREAS = {
     "loop": ("agent/exchange", "agent/test_[eltair]*.py"),
     "history": (
-        "core/history",
+        "core/history core/context core/usage",
         "core/test_history.py core/test_images.py agent/test_[eijlrt]*.py agent/compaction/test_summary.py",
     ),
     "journal": ("agent/journal", "agent/test_journal.py agent/test_exchange.py agent/test_answer_stream.py"),

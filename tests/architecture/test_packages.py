@@ -18,8 +18,8 @@ LAYERS = [
     ["providers", "workspace"],
     ["sessions"],
     ["agent"],
-    ["sdk"],
-    ["toolkit", "testing"],
+    ["launch", "sdk"],
+    ["toolkit", "provider", "moderator", "testing"],
     ["cli", "serve", "templates"],
     ["__main__"],
 ]
@@ -79,16 +79,60 @@ def test_no_import_cycle():
     TopologicalSorter(graph).prepare()
 
 
+PRIVATE_NAMES = {
+    "goose_like.terminal.prompt_internals": {"_redraw", "_running_in_terminal", "_running_in_terminal_f"},
+    # The packages that these two adapt are pinned, or run in a process of their own.
+    "goose_like_toolkits.components.worker.corrections": {"_check_in_root", "_plugin_prompt_generator", "_repo_url"},
+    "goose_like_toolkits.code.worker.launch": {"_get_exc_info", "_showtraceback"},
+}
+"""The private names of other libraries, by the only module that uses them. The tests of that module run the library."""
+DOCUMENTED = {"_exit", "_getframe"}
+"""Functions of `os` and `sys` with public documentation."""
+
+
+def read_private_names(module: str) -> tuple[set[str], set[str]]:
+    """Return the private names that a module defines, and the private attributes that it uses."""
+    defined: set[str] = set()
+    used: set[str] = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            defined.add(node.id)
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            is_own = ast.unparse(node.value) in ("self", "cls") and isinstance(node.ctx, ast.Store)
+            (defined if is_own else used).add(node.attr)
+    return defined, used
+
+
+def test_private_names_of_other_libraries_are_used_in_one_tested_place():
+    names = {module: read_private_names(module) for module in MODULES}
+    defined = set().union(*(own for own, _ in names.values()))
+    found = {}
+    for module, (_, used) in names.items():
+        foreign = {name for name in used - defined - DOCUMENTED if not name.endswith("__")}
+        if foreign:
+            found[module] = foreign
+    assert found == PRIVATE_NAMES
+
+
+def test_threads_are_started_where_every_exception_reaches_its_caller():
+    """A `StopIteration` in a thread of asyncio never reaches its caller before Python 3.12."""
+    starts = re.compile(r"asyncio\.to_thread|\.run_in_executor\(")
+    found = [module for module, path in MODULES.items() if starts.search(path.read_text())]
+    assert found == ["goose_like.core.threads"]
+
+
 def test_the_core_imports_no_toolkit_and_only_terminal_layers_import_rich():
     for path in OURS:
         text = path.read_text()
         package = path.relative_to(ROOT).parts[1]
         if path.is_relative_to(ROOT / "goose_like"):
             assert not re.search(r"^\s*(import|from) goose_like_toolkits", text, re.MULTILINE), path
-            if package not in ("terminal", "cli", "core"):
+            if package not in ("terminal", "cli"):
                 assert not re.search(r"^\s*(import|from) rich\b", text, re.MULTILINE), path
-        elif path.name not in ("cli.py", "conpack.py", "run.py", "view.py"):
-            assert "goose_like.cli" not in text, path
+        else:
+            assert not re.search(r"goose_like\.(cli|acp|jobs)\b", text), path
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -123,24 +167,39 @@ def test_no_two_modules_of_a_package_differ_by_one_letter():
     assert pairs == []
 
 
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 80
+
+
+def has_exhaustive_match(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether a function holds a `match` whose last case is `assert_never`: one case an event makes it long."""
+    matches = [node for node in ast.walk(function) if isinstance(node, ast.Match)]
+    return any("assert_never" in ast.unparse(match.cases[-1]) for match in matches)
+
+
 @pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_stay_short(path):
     text = path.read_text()
-    assert text.count("\n") <= 450
-    tree = ast.parse(text)
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    assert [node.name for node in functions if (node.end_lineno or 0) - node.lineno >= 60] == []
-    assert not any(isinstance(node, ast.Name) and node.id == "TYPE_CHECKING" for node in ast.walk(tree))
+    assert text.count("\n") <= MAX_FILE_LINES
+    long = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        lines = (node.end_lineno or 0) - node.lineno + 1
+        if lines > MAX_FUNCTION_LINES and not has_exhaustive_match(node):
+            long.append(node.name)
+    assert long == []
 
 
-def count_lines(folder: str) -> int:
-    return sum(path.read_text().count("\n") for path in (ROOT / folder).rglob("*.py"))
+ROOT_ENTRIES = """
+.ci .gitignore AGENTS.md ARCHITECTURE.md CHANGELOG.md LICENSE README.md SECURITY.md
+bench docs goose_like profiles pyproject.toml tests toolkits
+"""
 
 
-def test_the_core_stays_small():
-    assert count_lines("goose_like/core") <= 2_000
-    assert (ROOT / "goose_like/agent/exchange.py").read_text().count("\n") <= 260
-    assert (ROOT / "ARCHITECTURE.md").stat().st_size <= 8_000
+def test_the_root_holds_only_entries_of_the_product():
+    entries = {path.relative_to(ROOT).parts[0] for path in list_tracked_files()}
+    assert entries == set(ROOT_ENTRIES.split())
 
 
 def list_tracked_files() -> list[Path]:

@@ -9,14 +9,17 @@ from prompt_toolkit.data_structures import Size
 from rich.console import Console
 
 from goose_like.core import events
+from goose_like.core.notifier import Notifier
 from goose_like.terminal.lines import LineWriter
 from goose_like.terminal.run_screen import RunScreen
 from goose_like.terminal.session_screen import SessionScreen
 from tests.core.test_events import CALL, PINNED
 
-SAMPLES = [event for event, _ in PINNED if isinstance(event, events.DurableEvent)]
+ANSWERED_END = events.TurnFinished(reason="stop", answer="x")  # the answer was shown with its message
+SAMPLES = [event for event, _ in PINNED if isinstance(event, events.DurableEvent) and event != ANSWERED_END]
 TYPED_BY_THE_PERSON = {"turn_started", "interjected"}
-FOR_THE_SESSION_FILE = {"usage_recorded", "state_saved", "mode_restricted"}
+FOR_THE_SESSION_FILE = {"usage_recorded", "state_saved", "mode_restricted", "prompt_recorded", "prompt_changed"}
+KNOWN_TO_THE_FRONT_END = {"session_started"}
 DRAWN_BELOW_ON_A_TERMINAL = {"message_completed", "plan_updated"}
 
 
@@ -46,6 +49,22 @@ def print_run(shown: list[events.Event]) -> str:
     return file.getvalue()
 
 
+class TextFrontEnd(Notifier):
+    """A front-end with `log` alone."""
+
+    text = ""
+
+    def log(self, content: object) -> None:
+        self.text += f"{content}\n"
+
+
+def print_texts(shown: list[events.Event]) -> str:
+    front = TextFrontEnd()
+    for event in shown:
+        front.notify(event)
+    return front.text
+
+
 def print_boss(shown: list[events.Event]) -> str:
     file = io.StringIO()
     screen = BossScreen(Console(file=file), BossSpec())
@@ -70,6 +89,7 @@ def print_session(shown: list[events.Event]) -> str:
         (print_run, TYPED_BY_THE_PERSON | FOR_THE_SESSION_FILE),
         (print_boss, TYPED_BY_THE_PERSON | FOR_THE_SESSION_FILE | DRAWN_BELOW_ON_A_TERMINAL),
         (print_session, FOR_THE_SESSION_FILE),
+        (print_texts, TYPED_BY_THE_PERSON | FOR_THE_SESSION_FILE | KNOWN_TO_THE_FRONT_END),
     ],
 )
 async def test_a_screen_shows_each_durable_event(print_events, ignored, event):

@@ -50,8 +50,12 @@ class Place:
 
     def events(self) -> list[dict[str, Any]]:
         """Read the events of the newest session."""
-        files = sorted((self.home / "state" / "sessions").glob("*/events.jsonl"))
-        return [json.loads(line) for line in files[-1].read_text().splitlines()]
+        found = []
+        for file in (self.home / "state" / "sessions").glob("*/events.jsonl"):
+            events = [json.loads(line) for line in file.read_text().splitlines()]
+            second = file.parent.name.partition("-")[0]
+            found.append((second, events[0]["at"], events))
+        return max(found, key=lambda each: each[:2])[2]
 
     def list_messages(self) -> list[str]:
         """List the messages of the person, at the start of turns and within them."""

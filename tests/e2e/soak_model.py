@@ -51,7 +51,11 @@ def fail(number: int, process: str) -> list[Step]:
 
 def break_off(number: int, process: str) -> list[Step]:
     """Answer with an error, then with half a stream, then well."""
-    return [refusal(500, headers={"retry-after": "0"}), raw(b'data: {"choices": [{"delta": \n\n'), "at last"]
+    return [
+        refusal(500, headers={"retry-after": "0"}),
+        raw(b'data: {"choices": [{"delta": \n\n', broken="garbage"),
+        "at last",
+    ]
 
 
 def read_together(number: int, process: str) -> list[Step]:
@@ -64,8 +68,8 @@ def print_much(number: int, process: str) -> list[Step]:
 
 def run_processes(number: int, process: str) -> list[Step]:
     starting, cancelling = (
-        ("start_process", {"command": f"echo up {number}; sleep 300"}),
-        ("cancel_process", {"id": process}),
+        ("process", {"action": "start", "command": f"echo up {number}; sleep 300"}),
+        ("process", {"action": "stop", "id": process}),
     )
     return [[starting], [cancelling], "ended"]
 
@@ -124,7 +128,8 @@ class SoakModel(Loopback):
                 [chunk({"content": "Goal: go on with the parts. State: well under way."}, "stop"), usage(size, 20)]
             )
         texts = [_join_text(message) for message in body["messages"]]
-        number = next(int(found[1]) for text in reversed(texts) if (found := re.match(r"turn (\d+)$", text)))
+        # A user message can begin with facts or a reminder: the wire joins neighbouring user messages.
+        number = int(re.findall(r"^turn (\d+)$", "\n".join(texts), re.MULTILINE)[-1])
         self._step = self._step + 1 if number == self._turn else 0
         if self._step:
             self.gaps_s.setdefault(number, []).append(time.monotonic() - self._answered_s)

@@ -128,7 +128,7 @@ def test_limits_and_errors_have_a_status_and_an_exit_code(place, words, steps, c
         (("look", "--memory", "plan=."), "memory 'plan': '.' is a folder; name a file, e.g. 'plan.md'"),
         (("look", "--profile", "nix"), "unknown profile 'nix'"),
         (("look", "--config", "wrong.yaml"), "wrong.yaml, line 2: unknown key 'branchs'; did you mean 'branches'?"),
-        (("look", "--config", "torn.yaml"), "torn.yaml, line 1: this is no valid YAML"),
+        (("look", "--config", "torn.yaml"), "torn.yaml, line 1: this is not valid YAML"),
         (("look", "--config", "none.yaml"), "none.yaml: can't be read"),
         (("--resume", "--memory", "plan=plan.md"), "a run keeps its goal and configuration"),
     ],
@@ -191,7 +191,7 @@ def test_finished_run_repeats_its_outcome(place):
 def test_resume_with_more_rounds(place):
     words = ("--session", "work", *MEMORY)
     boss(place, "look", *words, "--max-round", "1", steps=[PLAN, LOOK])
-    done = boss(place, "--resume", "--session", "work", steps=[LOOK, FINISH])
+    done = boss(place, "--resume", "work", steps=[LOOK, FINISH])
     assert done.returncode == 2
     assert "all 1 rounds are used up; continue with more of them, e.g. --max-round 2" in done.stderr
     done = boss(place, "--resume", "--max-round", "3", "--output-format", "json", steps=[LOOK, FINISH])

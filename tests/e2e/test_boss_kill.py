@@ -88,7 +88,7 @@ def check_calls(place: Place) -> None:
         for result in results:
             call = calls[result["call_id"]]
             is_cut = result["output"].startswith(INTERRUPTED)
-            assert result["is_error"] == is_cut
+            assert result["is_error"] == is_cut, (call, result)
             done[session, call["name"], call["arguments"]] += not is_cut
         starts.update(find_mark(call["arguments"]) for call in calls.values() if call["name"] == "run_code")
     assert set(done.values()) == {1}

@@ -47,8 +47,8 @@ def test_screen_shows_cells(analyst):
         "▸ run_python  import math\n              def area(r):\n                  return math.pi * r ** 2\n"
         in done.stderr
     )
-    assert "  │a working\n  │a size = 12.56" in done.stderr
-    assert "  ✓b figure: " in done.stderr
+    assert "  │1 working\n  │1 size = 12.56" in done.stderr
+    assert "  ✓2 figure: " in done.stderr
     assert "  ✗ raised TypeError · " in done.stderr
 
 

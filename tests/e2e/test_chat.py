@@ -52,8 +52,27 @@ def test_a_resumed_session_shows_what_was_said(session, place, open_screen):
     terminal = open_screen("session", "resume", "talk")
     terminal.see("goose>")
     terminal.see("▶ look")
-    assert "> hi\n▸ shell  echo one; exit 3\n  │ one\n  ✗ exit code 3\n\nhello you\n" in terminal.text
+    assert "> hi\n▸1 shell  echo one; exit 3\n  │ one\n  ✗ exit code 3\n\nhello you\n" in terminal.text
     assert terminal.leave() == 0
+
+
+def test_a_resumed_session_shows_each_change_below_its_call(session, place, open_screen):
+    def write(path: str) -> dict:
+        return {"tool": "write_file", "arguments": {"path": path, "content": "x\n"}}
+
+    run = {"tool": "shell", "arguments": {"command": "echo hi"}}
+    terminal = session({"calls": [write("one.txt"), run, write("two.txt")]}, "all done")
+    terminal.type("go\r")
+    terminal.see("all done")
+    terminal.idle()
+    live = [row for row in terminal.text.split("\n") if row.startswith(("▸", "  +++"))]
+    assert live == ["▸1 write_file  one.txt · 2 bytes", "  +++ b/one.txt", "▸2 shell  echo hi", *live[3:]]
+    assert live[3:] == ["▸3 write_file  two.txt · 2 bytes", "  +++ b/two.txt"]
+    assert terminal.leave() == 0
+    terminal = open_screen("session", "resume", "talk")
+    terminal.see("goose>")
+    terminal.see("all done")
+    assert [row for row in terminal.text.split("\n") if row.startswith(("▸", "  +++"))] == live
 
 
 def test_resume_draws_artifacts_again(session, place, open_screen):
@@ -121,9 +140,9 @@ def test_a_turn_is_drawn(session, place):
     drawn = terminal.text.partition("> go\n")[2]
     for part in (
         "I look first.\n",
-        "▸ shell  for i in $(seq 30); do echo line $i; done\n  │ line 1\n",
+        "▸1 shell  for i in $(seq 30); do echo line $i; done\n  │ line 1\n",
         "  │ line 12\n  │ … 15 more lines · /show 1\n  │ line 28\n  │ line 29\n  │ line 30\n  ✓ ",
-        "▸ write_file  a.py · 9 bytes\n  --- /dev/null\n  +++ b/a.py\n  @@ -0,0 +1 @@\n     1 +print(1)\n",
+        "▸2 write_file  a.py · 9 bytes\n  --- /dev/null\n  +++ b/a.py\n  @@ -0,0 +1 @@\n     1 +print(1)\n",
         "  ✓ created a.py",
     ):
         assert part in drawn
@@ -137,7 +156,7 @@ def test_a_failed_command_shows_its_end(session, last, gap, first_of_tail):
     terminal = session({"calls": [shell(f"seq {last}; false")]}, "an answer")
     terminal.type("go\r")
     terminal.see("an answer")
-    drawn = terminal.text.partition("▸ shell")[2].replace(" lines · /show 1\n  │ ", "")
+    drawn = terminal.text.partition("▸1 shell")[2].replace(" lines · /show 1\n  │ ", "")
     assert f"\n  │ 3\n  │ {gap}{first_of_tail}\n" in drawn
     assert f"\n  │ {last}\n  ✗ exit code 1 · " in drawn
 
@@ -165,14 +184,14 @@ def test_a_delegate_is_seen_at_work_and_asks_under_its_name(session, place):
         "Fine.",
     )
     terminal.type("go\r")
-    terminal.see("▸ delegate  look around")
+    terminal.see("▸1 delegate  look around")
     terminal.see("1 call · ▸ shell until test -e seen")  # above the prompt, while it runs
     (place.work / "seen").touch()
     terminal.see("? a delegate asks: network access for: echo got through")
     terminal.type("y\r")
     terminal.see("Fine.")
     terminal.see("took 3 steps, 2 calls")
-    assert terminal.text.count("▸ delegate  look around") == 1
+    assert terminal.text.count("▸1 delegate  look around") == 1
     assert place.list_answers() == [("allow", "person")]
     assert terminal.leave() == 0
 
@@ -272,9 +291,18 @@ def test_commands_are_completed(session):
     terminal.type("\t")
     terminal.see("goose> /context")
     terminal.type("\r")
-    terminal.wait_gone("Draw what fills")
-    terminal.type("\r")
     terminal.see("system prompt")
+
+
+def test_a_completion_ends_with_a_blank(session):
+    terminal = session("hello")
+    terminal.type("/mod")
+    terminal.see("Switch to another model")
+    terminal.type("\x1b[B")  # Down
+    terminal.see("goose> /mode")
+    terminal.type("plan\r")
+    terminal.see_status("plan · read-only")
+    assert terminal.leave() == 0
 
 
 def test_input_history_can_be_searched(session, open_screen, place):
@@ -326,7 +354,8 @@ def test_a_command_of_one_s_own_is_shown_to_the_model(session, place):
     terminal.see("I saw it")
     kinds = [event["type"] for event in place.events()]
     assert kinds.index("reminded") < kinds.index("turn_started")
-    (report,) = [event["text"] for event in place.events() if event["type"] == "reminded" and "reason" not in event]
+    assert "reminder to the model" not in terminal.text
+    (report,) = [event["text"] for event in place.events() if event.get("reason") == "shown"]
     assert report == "The person ran `echo hello from me; exit 4`:\nhello from me\n\n[exit code 4]"
 
 

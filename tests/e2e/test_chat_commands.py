@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.command import Place, shell
 
 NETWORK = shell("echo got through", access="network")
+DOWN = "\x1b[B"
 WRITE = {"tool": "write_file", "arguments": {"path": "made.txt", "content": "x\n"}}
 
 
@@ -134,6 +135,72 @@ def test_undo_brings_the_tree_back(session, place, is_repository):
     terminal.see("goose> go")
 
 
+def test_an_undo_of_the_conversation_names_no_file(session, place):
+    (place.work / "a.txt").write_text("one\n")
+    terminal = session({"calls": [shell("echo two > a.txt")]}, "finished", "the end")
+    terminal.type("go\r")
+    terminal.see("finished")
+    terminal.idle()
+    terminal.type("/undo conversation\r")
+    terminal.see("back to before message 1: conversation")
+    assert (place.work / "a.txt").read_text() == "two\n"
+    terminal.see("goose> go")
+    assert "a.txt is restored" not in terminal.text
+
+
+REDO = "; /redo undoes the undo"
+
+
+@pytest.fixture
+def undone(session, place):
+    """A session whose only turn changed two files, after `/undo files`."""
+    (place.work / "a.txt").write_text("one\n")
+    terminal = session({"calls": [shell("echo two > a.txt; echo new > b.txt")]}, "finished", "the end")
+    terminal.type("go\r")
+    terminal.see("finished")
+    terminal.idle()
+    terminal.type("/redo\r")
+    terminal.see("/redo: there is no undo to take back")
+    terminal.type("/undo files\r")
+    terminal.see(f"back to before message 1: files{REDO}")
+    assert tree(place.work).keys() == {"a.txt"}
+    return terminal
+
+
+@pytest.mark.parametrize("way", ["/redo", "/undo files\nu", "/undo\nu"])
+def test_an_undo_can_be_undone_at_once(undone, place, way):
+    for key in way.splitlines():
+        undone.type(f"{key}\r")
+        if key.startswith("/undo"):
+            undone.see("[u]ndo the undo  [N]o:" if key == "/undo files" else "[u]ndo the undo  [c]onversation  [N]o:")
+    undone.see("the files are as before the undo; /redo switches again")
+    assert (place.work / "a.txt").read_text() == "two\n"
+    assert (place.work / "b.txt").read_text() == "new\n"
+    undone.type("/redo\r")
+    undone.see("the files are as before the undo", times=2)
+    assert (place.work / "a.txt").read_text() == "one\n"
+    assert not (place.work / "b.txt").exists()
+    assert undone.leave() == 0
+
+
+def test_a_redo_asks_about_files_that_changed_since(undone, place):
+    (place.work / "a.txt").write_text("mine\n")
+    undone.type("/redo\r")
+    undone.see("overwrite it anyway?")
+    undone.type("\r")
+    undone.see("the files are as before the undo")
+    assert (place.work / "a.txt").read_text() == "mine\n"
+    assert (place.work / "b.txt").read_text() == "new\n"
+
+
+def test_the_next_turn_ends_the_offer_to_redo(undone):
+    undone.type("next\r")
+    undone.see("the end")
+    undone.idle()
+    undone.type("/redo\r")
+    undone.see("there is no undo to take back since your last message", times=2)
+
+
 def test_the_rows_of_a_long_line_of_a_change_stand_below_its_text(session, place):
     write = {"path": "a.txt", "content": f"{'word ' * 10}{'x' * 80}\n"}
     terminal = session({"calls": [{"tool": "write_file", "arguments": write}]}, "all done", columns=80)
@@ -141,8 +208,9 @@ def test_the_rows_of_a_long_line_of_a_change_stand_below_its_text(session, place
     terminal.see("all done")
     terminal.idle()
     terminal.type("/diff\r")
-    row = f"     1 +{'word ' * 10}{'x' * 22}\n        {'x' * 58}\n"
-    terminal.see(row, times=2)
+    words = ("word " * 10).strip()
+    rows = f"     1 +{words}\n         {'x' * 71}\n        {'x' * 9}\n"
+    terminal.see(rows, times=2)
 
 
 def test_undo_asks_before_it_overwrites_what_somebody_else_changed(session, place):
@@ -235,9 +303,8 @@ def test_going_back_restores_the_plan(session, place, open_screen, command):
         tasks = [{"description": name, "status": "planned"} for name in names]
         return {"calls": [{"tool": "update_plan", "arguments": {"tasks": tasks}}]}
 
-    reminded = "there is more to do"
-    terminal = session(plan("look around"), "first", plan("dig", "plant"), "second", reminded, rows=24, columns=80)
-    for words, answer in (("one", "first"), ("two", reminded)):
+    terminal = session(plan("look around"), "first", plan("dig", "plant"), "second", rows=24, columns=80)
+    for words, answer in (("one", "first"), ("two", "second")):
         terminal.type(f"{words}\r")
         terminal.see(answer)
         terminal.idle()
@@ -247,7 +314,7 @@ def test_going_back_restores_the_plan(session, place, open_screen, command):
     terminal.wait_gone("☐ plant")
     terminal.see("☐ look around")
     terminal.type("\x15/plan\r")
-    terminal.see("[planned] look around")
+    terminal.see("☐ look around", times=2)
     assert terminal.leave() == 0
     terminal = open_screen("-c")
     terminal.see("☐ look around")
@@ -293,7 +360,8 @@ def test_compact(session, place):
 # --- files and commands of one's own
 
 
-def test_a_file_is_completed_and_comes_with_the_message(session, place):
+@pytest.mark.parametrize("key", ["\t", DOWN])
+def test_a_file_is_completed_and_comes_with_the_message(session, place, key):
     (place.work / ".git").mkdir()
     (place.work / ".gitignore").write_text("*.o\n")
     (place.work / "src").mkdir()
@@ -303,10 +371,11 @@ def test_a_file_is_completed_and_comes_with_the_message(session, place):
     terminal.type("look at @ndl")
     terminal.see("\n src/needle.py")
     assert "needle.o" not in terminal.text
-    terminal.type("\t")
+    terminal.type(key)
     terminal.see("goose> look at @src/needle.py")
-    terminal.type("\r")
-    terminal.wait_gone("\n src/needle.py")
+    if key == DOWN:  # Enter takes a file that an arrow chose
+        terminal.type("\r")
+        terminal.wait_gone("\n src/needle.py")
     terminal.type("\r")
     terminal.see("I read it")
     assert "> look at @src/needle.py\n\nI read it" in terminal.text
@@ -325,7 +394,7 @@ def test_a_file_comes_with_words_that_waited(session, place):
     terminal.see("│ working")
     terminal.type("/file:a.t")
     terminal.see("\n a.txt")
-    terminal.type("\t\r\r")
+    terminal.type("\t\r")
     terminal.see("goose> @a.txt")
     terminal.type("\r")
     terminal.see("⏎ @a.txt")
@@ -343,7 +412,7 @@ def test_a_command_as_a_file_with_arguments(session, place):
     terminal.see("broken.md, line 1: not UTF-8 text")
     terminal.type("/git:e")
     terminal.see("Explain a commit")
-    terminal.type("\t \x7f 'the last one'\r")
+    terminal.type("\t'the last one'\r")
     terminal.see("done")
     terminal.idle()
     terminal.type("/help\r")

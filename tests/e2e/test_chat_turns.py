@@ -183,7 +183,7 @@ def test_ctrl_c_in_the_first_of_two_calls(session, place):
     slow = [shell("echo one runs; sleep 300") | {"id": "a"}, shell("touch never.txt") | {"id": "b"}]
     terminal = session({"calls": slow}, "second answer")
     terminal.type("hi\r")
-    terminal.see("│a one runs")
+    terminal.see("│1 one runs")
     stop_and_go_on(terminal, place)
     assert not (place.work / "never.txt").exists()
 

@@ -268,7 +268,7 @@ def test_no_secret_is_shown(words: Place):
         ("show org.example:none:1.0 --settings nowhere.yaml", 2, "there is no file nowhere.yaml"),
         ("install words none", 2, "there is nothing at none"),
         ("new plugin words", 2, "words is there already"),
-        ("new plugn x", 2, "did you mean 'plugin'"),
+        ("new plugn x", 2, "choose one of: plugin, resource, llm, interactor, copilot"),
         ("deploy words", 2, "nobody else could run"),
         ("deploy org.a:b:1", 2, "only components of folders can be deployed"),
     ],
@@ -378,7 +378,7 @@ def test_deployed_signed_and_installed_by_another_person(words: Place, tmp_path,
 
 def test_conpack_installs_as_scripts_know_it(words: Place, tmp_path):
     replaced(words, SNAPSHOT, "1.0")
-    component(words, "new", "storage", "more", "--group-id", "org.ada")
+    component(words, "new", "resource", "more", "--group-id", "org.ada")
     settings = tmp_path / "settings.yaml"
     settings.write_text(f"local_repo_path: {tmp_path / 'mine'}\n")
     flags = (f"--settings={settings}", "--skip-setup", "--add-current-folder-to-path")
@@ -443,14 +443,14 @@ def test_conpack_refuses_wrong_lines(place: Place, line, said):
 
 def test_a_library_that_is_missing_is_told_in_one_line(place: Place):
     script = (
-        "import sys; sys.modules['jsonschema'] = None\nfrom goose_like_toolkits.components.conpack import main; main()"
+        "import sys; sys.modules['concopilot'] = None\nfrom goose_like_toolkits.components.conpack import main; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "install"], cwd=place.work, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "goose-like: components need jsonschema, which is not installed: pip install 'goose-like[components]'\n"
+        "goose-like: components need concopilot, which is not installed: pip install 'goose-like[components]'\n"
     )
 
 

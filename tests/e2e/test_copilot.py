@@ -118,7 +118,8 @@ def test_it_does_what_the_user_types(copilot: Copilot, by: str):
         {"text": "There is nothing else.", "expect": "anything else"},
     )
     done = copilot.run(by, "Keep milk on the shopping note\nanything else?\n")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, len(done.stderr.splitlines())) == (0, 1), done.stderr
+    assert done.stderr.startswith("auto · workspace · profile default · scripted:")
     assert done.stdout == "What shall we write down?\nYour note is kept, Ada.\nThere is nothing else.\n"
     assert (copilot.place.work / "shopping.txt").read_text() == "milk"
     assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)

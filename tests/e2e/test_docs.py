@@ -2,20 +2,29 @@
 
 import json
 import re
+import subprocess
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from goose_like_toolkits.openbb.config import OpenBBConfig
 
+from goose_like import provider
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.cli.commands.profiles_yaml import NEW_FILE
 from goose_like.config.entry_points import list_entry_points
 from goose_like.config.profile_loader import list_profile_sources
+from goose_like.core.events import saved_event_adapter
+from goose_like.core.history import History
+from goose_like.launch.slash_registry import describe_unknown
 from goose_like.providers.presets import Preset, load_presets
 from goose_like.providers.registry import find_provider_class
+from goose_like.providers.retry import RetryPolicy
 from goose_like.sdk.lint import collect_tools
 from goose_like.serve.openbb.client_tools import OTHER_FUNCTIONS
 from tests import ROOT
+from tests.e2e.command import Place
 from tests.e2e.pages import find_blocks, find_indented_commands, run_line, write_project_profiles
 from tests.loopback import answer, threaded, words
 
@@ -181,6 +190,21 @@ def test_the_files_of_the_page_on_commands(place):
     assert (text, names) == ("\n[notes.txt]\nsaid by a file\n", "\n[.]\nnotes.txt\n")
 
 
+def test_the_names_on_the_page_for_users_of_other_agents(place):
+    """What it says of this program exists, and what it says of others is known here."""
+    page = (ROOT / "docs/coming-from.md").read_text()
+    ours = "".join(row.split("|")[-2] for row in page.split("## Conventions")[0].splitlines() if row.startswith("|"))
+    options = place.run("--help").stdout + place.run("run", "--help").stdout
+    for option in re.findall(
+        r"(?<![\w-])--?[a-zA-Z][\w-]*", ours + page.partition("Followed:")[2].partition("Enter,")[0]
+    ):
+        assert re.search(rf"(?<![\w-]){option}\b", options), option
+    commands = {*list_entry_points("goose_like.command"), "init"}
+    assert set(re.findall(r"`/([a-z]+)", ours)) <= commands
+    for name in re.findall(r"`/([a-z]+)", page):
+        assert name in commands or "here it is" in describe_unknown(name, {}), name
+
+
 def test_every_command_of_ours_is_on_the_page():
     page = (ROOT / "docs/commands.md").read_text()
     report = {name for row in re.findall(r"^\| (`/.*`) \|", page, re.MULTILINE) for name in re.findall(r"`/(\w+)", row)}
@@ -230,11 +254,13 @@ def test_the_commands_of_the_page_on_commands(place, tmp_path):
 
 
 def safety_lines() -> list[str]:
-    return [line for line in "".join(find_blocks("docs/safety.md", "sh")).splitlines() if line]
+    pages = ["docs/safety.md", "docs/sandbox.md", "docs/permissions.md"]
+    blocks = [block for page in pages for block in find_blocks(page, "sh")]
+    return [line for line in "".join(blocks).splitlines() if line]
 
 
 @pytest.mark.parametrize("line", safety_lines())
-def test_a_command_of_the_page_on_safety(place, line):
+def test_a_command_of_the_pages_on_safety(place, line):
     write_project_profiles(place, "default: {extends: default}")
     if "forget" in line:
         assert run_line(place, "goose-like trust add").returncode == 0
@@ -253,7 +279,7 @@ def test_a_command_of_the_page_on_providers(place, line):
 
 
 def test_the_rows_of_the_docs(place):
-    (written,) = find_blocks("docs/providers.md", "yaml")
+    (written,) = [block for block in find_blocks("docs/servers.md", "yaml") if "gateway:" in block]
     (place.home / "config").mkdir()
     (place.home / "config/providers.yaml").write_text(written)
     listed = place.run("provider", "list", env={"GATEWAY_TOKEN": "k"})
@@ -272,6 +298,10 @@ def test_the_table_of_providers_is_the_one_that_works():
         name: ", ".join(dict.fromkeys(filter(None, (each.processor, each.accelerator)))) for name, each in facts.items()
     }
     assert report == [(name, each.key_variable or "", models[name] or "-") for name, each in facts.items()]
+
+
+def test_the_table_of_keys_of_a_server_is_whole():
+    page = (ROOT / "docs/servers.md").read_text()
     keys = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)?) \|", page, re.MULTILINE)))
     assert set(keys) & set(Preset.model_fields) == set(Preset.model_fields) - {"name"}
 
@@ -292,30 +322,190 @@ def test_the_configs_of_the_developer_toolkit(place, written):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_toolkit_with_hooks(place, tmp_path):
-    """Install the page's toolkit as an entry point and use its hooks in a turn."""
-    (toolkit,) = find_blocks("docs/extending.md", "python")
-    (project,) = find_blocks("docs/extending.md", "toml")
-    # Write what `pip install` would write, without an index to ask for a build backend.
-    info = tmp_path / "checklist-0.1.dist-info"
+def install_toolkit(place: Place, folder: Path, name: str, class_name: str) -> dict[str, str]:
+    """Install a toolkit of the page as an entry point with a profile of its name, and return the variables for it.
+
+    Write what `pip install` would write, without an index to ask for a build backend.
+    """
+    module = f"{name}_toolkit"
+    (toolkit,) = (block for block in find_blocks("docs/extending.md", "python") if f"# {module}.py" in block)
+    (folder / f"{module}.py").write_text(toolkit)
+    info = folder / f"{name}-0.1.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: checklist\nVersion: 0.1\n")
-    (info / "entry_points.txt").write_text(re.sub(r'project\.entry-points\.|"', "", project))
-    (tmp_path / "checklist_toolkit.py").write_text(toolkit)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text(f"[goose_like.toolkit]\n{name} = {module}:{class_name}\n")
     (place.home / "config/profiles").mkdir(parents=True)
-    (place.home / "config/profiles/listed.yaml").write_text("extends: default\ntoolkits: [checklist]\n")
+    (place.home / f"config/profiles/{name}.yaml").write_text(f"extends: default\ntoolkits: [{name}]\n")
+    return {"PYTHONPATH": str(folder)}
+
+
+def test_the_toolkit_that_asks_for_json(place, tmp_path):
+    """Its question gets two answers, of which the first does not fit."""
+    path = install_toolkit(place, tmp_path, "triage", "TriageToolkit")
+    model = place.script(
+        {"calls": [{"tool": "sort_report", "arguments": {"text": "a typo"}}]},
+        {"text": '{"area": "docs", "minutes": 0}', "expect": "a typo"},
+        {"text": '{"area": "docs", "minutes": 5}', "expect": "At `[$].minutes`: 0 is less than the minimum of 1"},
+        {"text": "done", "expect": "docs, 5 minutes"},
+    )
+    done = place.run("run", "--profile", "triage", "--model", model, "go", env=path)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_the_toolkit_with_hooks(place, tmp_path):
+    """Use the hooks of the page's toolkit in a turn."""
+    project, *_ = find_blocks("docs/extending.md", "toml")
+    name, _, reference = project.splitlines()[1].replace('"', "").partition(" = ")
+    path = install_toolkit(place, tmp_path, name, reference.partition(":")[2])
     model = place.script(
         {"text": "done", "expect": "open checks: tests, docs"},
         {"calls": [{"tool": "check", "arguments": {"name": "tests"}}], "expect": "Still open: .*Call `check`"},
         {"text": "done now", "expect": "open checks: docs"},
         {"calls": [{"tool": "give_up", "arguments": {"reason": "no docs"}}], "expect": "Still open: ..docs'"},
     )
-    path = {"PYTHONPATH": str(tmp_path)}
-    done = place.run("run", "--profile", "listed", "--model", model, "go", env=path)
+    done = place.run("run", "--profile", name, "--model", model, "go", env=path)
     assert (done.returncode, "✓ stopped: no docs" in done.stderr) == (0, True), done.stderr
     assert re.search(
         r"^checklist +A checklist for every turn", place.run("toolkit", "list", env=path).stdout, re.MULTILINE
     )
+
+
+OWN_PROVIDERS = "docs/own-providers.md"
+
+
+def install_package(folder: Path, name: str) -> dict[str, str]:
+    """Build and install a package of the pages as its author would, and return the variables for it."""
+    blocks: list[str] = []
+    for page in ("docs/extending.md", OWN_PROVIDERS):
+        blocks += find_blocks(page, "toml") + find_blocks(page, "python")
+    source = folder / name
+    source.mkdir()
+    for block in blocks:
+        first_line = block.splitlines()[0]
+        file_name = first_line.removeprefix("# ").partition(" of ")[0]
+        if first_line.endswith(f" of {name}") or file_name.startswith(f"{name}_"):
+            (source / file_name).write_text(block)
+    site = folder / "site"
+    offline = ("--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--quiet")
+    pip = (sys.executable, "-m", "pip", "install", *offline, "--target", site, source)
+    subprocess.run(pip, check=True)
+    return {"PYTHONPATH": str(site)}
+
+
+def test_the_smallest_package_with_a_provider(place, tmp_path):
+    path = install_package(tmp_path, "shout")
+    done = place.run("run", "-m", "shout", "hello", env=path)
+    assert (done.returncode, done.stdout) == (0, "HELLO\n"), done.stderr
+
+
+def test_the_package_with_a_provider(place, tmp_path):
+    """The provider is listed, says what is missing, and answers with the words of the message."""
+    path = install_package(tmp_path, "parrot")
+    missing = place.run("run", "--model", "parrot:grey", "hello", env=path)
+    assert (missing.returncode, "set PARROT_KEY; any text will do" in missing.stderr) == (76, True), missing.stderr
+    listed = place.run("provider", "list", env={**path, "PARROT_KEY": "k"})
+    assert re.search(r"^parrot +repeats your words", listed.stdout, re.MULTILINE), listed.stdout
+    done = place.run("run", "--model", "parrot:grey", "hello there", env={**path, "PARROT_KEY": "k"})
+    assert (done.returncode, done.stdout) == (0, "hello there\n"), done.stderr
+    (answer,) = [event for event in place.events() if event["type"] == "message_completed"]
+    assert answer["usage"]["input_tokens"] == 9
+    (commands,) = find_blocks(OWN_PROVIDERS, "sh")
+    for line in commands.splitlines():
+        done = run_line(place, line, PARROT_KEY="k", **path)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_table_of_provider_errors_is_whole_and_true():
+    page = (ROOT / OWN_PROVIDERS).read_text()
+    rows = re.findall(r"^\| `(\w+)\(text(.*?)\)` \|.*\| (.*) \| (\d+) \|$", page, re.MULTILINE)
+    shown = {name for name, *_ in rows}
+    public = [getattr(provider, name) for name in provider.__all__]
+    classes = {each for each in public if isinstance(each, type) and issubclass(each, provider.ProviderError)}
+    assert shown == {each.__name__ for each in classes}
+    policy = RetryPolicy()
+    for name, options, action, code in rows:
+        error = eval(f"provider.{name}('text'{options})", {"provider": provider})
+        assert error.exit_code == int(code), name
+        assert error.is_retryable == (f"retries up to {policy.max_attempts - 1} times" in action), name
+    assert f"a wait over {policy.deadline_s:.0f} s ends the turn" in page
+
+
+def test_the_table_of_optional_protocols_is_whole_and_true():
+    page = (ROOT / OWN_PROVIDERS).read_text()
+    _, _, optional = page.partition("## Optional")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", optional, re.MULTILINE))
+    for name, members in rows.items():
+        protocol = getattr(provider, name)
+        own = {member for member in vars(protocol) if not member.startswith("_")}
+        own |= set(protocol.__annotations__)
+        assert own <= set(re.findall(r"`(?:async )?(\w+)", members)), name
+    assert set(rows) == {"SupportsProbe", "SupportsAnswerSchema", "Embedder", "WebSearcher", "TellsFacts"}
+
+
+def test_the_package_with_a_moderator(place, tmp_path):
+    """Of four turns, the third and the fourth receive the first message and the two newest turns."""
+    path = install_package(tmp_path, "recent")
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text("default: {extends: default, moderator: recent}\n")
+    model = place.script("one", "two", "three", "four")
+    done = place.run("session", "start", "--model", model, input="a\nb\nc\nd\n", env=path)
+    assert done.returncode == 0, done.stderr
+    durable = [{key: value for key, value in event.items() if key != "at"} for event in place.events()]
+    history = History.replay([saved_event_adapter.validate_json(json.dumps(event)) for event in durable])
+    texts = [message.text for message in history.context.messages if message.role in ("user", "assistant")]
+    first_words = "It began with this request:\na"
+    assert texts == [first_words, "c", "three", "d", "four"]
+    compacted = [event for event in durable if event["type"] == "compacted"]
+    assert [event["summary"] for event in compacted] == [first_words, first_words]
+
+
+@pytest.mark.parametrize(("line", "content"), [("y", "red\n"), ("n", None)])
+def test_the_front_end_of_the_page(place, line, content):
+    source, _ = find_blocks("docs/front-ends.md", "python")
+    assert source.count("\n") <= 40
+    (place.work / "lines.py").write_text(source)
+    model = place.script(
+        {"text": "I write it.", "calls": [{"tool": "write_file", "arguments": {"path": "a.txt", "content": "red\n"}}]},
+        {"text": "That is all."},
+    )
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text(f"default: {{processor: '{model}', approval: ask, sandbox: full}}")
+    command = [sys.executable, "lines.py", "go"]
+    done = subprocess.run(
+        command, cwd=place.work, env=place.env(), input=f"{line}\n", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    texts = ["I write it.", "▸ Write a.txt", "change? [y/n] ", "allowed" if content else "denied", "That is"]
+    places = [done.stdout.index(text) for text in texts]
+    assert places == sorted(places)
+    assert [done.stdout.count(text) for text in texts] == [1] * len(texts)
+    assert "... running write_file\n" in done.stderr
+    assert done.stderr.endswith("... ready\n")
+    file = place.work / "a.txt"
+    assert (file.read_text() if file.exists() else None) == content
+
+
+def test_the_front_end_with_sessions_of_the_page(place):
+    """It works in the folder of the argument, saves the session, and does without the files that nobody trusted."""
+    _, source = find_blocks("docs/front-ends.md", "python")
+    file = place.home / "conversation.py"
+    file.write_text(source)
+    model = place.script("I looked.", "I looked again.")
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text(f"default: {{processor: '{model}'}}")
+    (place.work / ".goose-like").mkdir()
+    (place.work / ".goose-like/profiles.yaml").write_text("mine: {}\n")
+    command = [sys.executable, str(file), str(place.work)]
+    lines = "one\ntwo\n"
+    done = subprocess.run(
+        command, cwd=place.home, env=place.env(), input=lines, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "skipped untrusted files: " in done.stdout
+    assert "I looked" in done.stdout
+    assert place.list_messages() == ["one", "two"]
+    (header,) = [event for event in place.events() if event["type"] == "session_started"]
+    assert header["cwd"] == str(place.work)
 
 
 OPENBB = "docs/openbb.md"

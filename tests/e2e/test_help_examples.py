@@ -51,7 +51,7 @@ def talk(new_place):
 @pytest.fixture(scope="module")
 def components(new_place):
     """Return a place with the components that examples name, installed, and the folder for deployment."""
-    if find_spec("jsonschema") is None:
+    if find_spec("concopilot") is None:
         pytest.skip("the extra `components` is not installed")
     made = new_place()
     names = ("plugin ocr", "copilot my_copilot", "plugin word_count")
@@ -101,3 +101,10 @@ def test_each_help_has_an_example_that_works(place, words, request):
         assert (done.returncode, "nobody else could run" in done.stderr) == (2, True), done.stderr
         return
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", [("run",), ("serve",), ("boss", "run")])
+def test_help_writes_small_limits_as_decimal_numbers(new_place, words):
+    text = new_place().run(*words, "--help").stdout
+    assert "[x>=0.0001]" in text
+    assert "e-0" not in text

@@ -31,8 +31,9 @@ def test_a_command_waits_for_the_answer(session, place, key, verdict, answer, ou
     terminal.see(verdict)
     if key in "yn":
         terminal.see("[N] no:")
-        head = "▸ shell  curl -sS http://one.invalid/; echo end\n? connect to one.invalid for: curl"
-        assert terminal.text.count(head) == 2
+        head = "shell  curl -sS http://one.invalid/; echo end\n? connect to one.invalid for: curl"
+        assert f"▸1 {head}" in terminal.text
+        assert f"▸2 {head}" in terminal.text
         terminal.type("n\r")
     terminal.see("as you say")
     terminal.idle()
@@ -67,7 +68,8 @@ def test_ctrl_c_ends_command_and_question(session, place):
 
 def test_a_background_process_asks_nothing_after_the_turn(session, place):
     waiting = "until test -e go; do sleep 0.05; done"
-    start = {"tool": "start_process", "arguments": {"command": f"{waiting}; curl -sS http://one.invalid/ >log 2>&1"}}
+    command = f"{waiting}; curl -sS http://one.invalid/ >log 2>&1"
+    start = {"tool": "process", "arguments": {"action": "start", "command": command}}
     terminal = session({"calls": [start]}, "started")
     terminal.type("go\r")
     terminal.see("started")

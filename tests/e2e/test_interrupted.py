@@ -36,6 +36,14 @@ def second(vendor: str, text: str):
     return sse(said(text)) if vendor == "openai" else answer(thought(0, "hm", "SIG2"), words(1, text))
 
 
+def leave_out_own_keys(body):
+    """Leave out the thinking that returns to servers of one's own: OpenAI has no key for it."""
+    messages = [
+        {key: value for key, value in message.items() if key != "reasoning_content"} for message in body["messages"]
+    ]
+    return {**body, "messages": messages}
+
+
 def env(servers) -> dict[str, str]:
     ports = {vendor: server.port for vendor, server in servers.items()}
     return {
@@ -73,11 +81,12 @@ def test_both_vendors_accept_a_history_after_ctrl_c(place, open_screen, vendor, 
         assert (len(here.requests), len(there.requests)) == (3, 1)
         for name, server in servers.items():
             for asked in server.requests:
-                assert VALID[name](asked.json)
+                assert VALID[name](leave_out_own_keys(asked.json))
     for server in servers.values():
         is_told = "Your previous answer was cut off before its end" in json.dumps(server.requests[-1].json)
         assert is_told == (stage == "streaming")
     last = json.dumps(servers["anthropic"].requests[-1].json["messages"])
-    assert '"thinking"' not in last, "what was thought in another process is refused"
+    # Thinking stays after a resume, also with an answer of another vendor in between; other vendors' is left out.
+    assert ('"signature": "SIG2"' in last) == (vendor == "anthropic")
     if vendor == "anthropic" and stage in CALLS:
-        assert '"signature": "SIG"' in json.dumps(here.requests[1].json["messages"])
+        assert '"signature": "SIG"' in last

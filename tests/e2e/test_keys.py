@@ -107,7 +107,7 @@ def test_a_review_in_plan_mode_offers_no_plan(session, place):
 
 def test_a_mode_chosen_during_a_turn_holds_for_the_message_queued_then(session, place):
     os.mkfifo(place.work / "wait")
-    terminal = session({"calls": [shell("echo working; read < wait")]}, "first", {"calls": [WRITE]}, "second")
+    terminal = session({"calls": [shell("echo working; read < wait")]}, "first", {"calls": [WRITE]}, "second plan")
     terminal.type("go\r")
     terminal.see("│ working")
     terminal.type(MODE)
@@ -126,10 +126,10 @@ def test_a_mode_chosen_during_a_turn_holds_for_the_message_queued_then(session, 
 @pytest.mark.parametrize(("key", "status"), [("y", "auto · workspace"), ("q", "ask · workspace")])
 def test_a_plan_is_run_after_the_answer(session, place, key, status):
     run = {"calls": [WRITE], "expect": "Carry out the plan"}
-    terminal = session("first I **write**", run, "done", words=("--approval", "plan"))
+    terminal = session("The plan: first I **write**", run, "done", words=("--approval", "plan"))
     terminal.type("go\r")
     terminal.see(OFFER)
-    assert "first I write" in terminal.text
+    assert "The plan: first I write" in terminal.text
     terminal.type(f"{key}\r")
     terminal.see_status(status)
     if key == "q":
@@ -139,6 +139,27 @@ def test_a_plan_is_run_after_the_answer(session, place, key, status):
     assert terminal.leave() == 0
     assert (place.work / "made.txt").exists()
     assert place.list_messages() == ["go", "Carry out the plan."]
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_plan"),
+    [
+        ("This file prints the answer. It has no tests.", False),
+        ("It has one dependency:\n\n- httpx", False),
+        ("1. Read `a.py`\n2. Add a test", True),
+        ("I would do this:\n\n* change a.py\n* run the tests", True),
+        ("I looked around.\n\n## Plan\n\nChange `a.py`.", True),
+    ],
+)
+def test_only_a_plan_is_offered_to_run(session, answer, is_plan):
+    terminal = session(answer, words=("--approval", "plan"))
+    terminal.type("go\r")
+    terminal.see(answer.split()[-1].strip("`."))
+    if is_plan:
+        terminal.see(OFFER)
+    else:
+        assert terminal.leave() == 0
+        assert "[y] run it" not in terminal.text
 
 
 def test_words_and_commands_at_the_offer_keep_planning(session, place):
@@ -279,7 +300,7 @@ def test_the_newest_output_of_a_stopped_call_is_kept(session, key):
     terminal.type("hi\r")
     terminal.see("│ one")
     terminal.type("/show\r")
-    terminal.see("no tool call has ended yet; Ctrl-O unfolds a running one")
+    terminal.see("this call has not ended yet; Ctrl-O unfolds it while it runs")
     terminal.see("│ two")
     terminal.type("leave that" * (key == "\x13") + key)
     terminal.see("as you wish" if key == "\x13" else "■ cancelled")
@@ -362,14 +383,26 @@ def test_ctrl_o_unfolds_and_folds_the_last_output(session):
     terminal.see("■ cancelled")
     terminal.wait_gone("2990")
     terminal.type("\x0f")
-    terminal.see("  │ 2990\n")
+    terminal.see("> /show 2\n")
+    terminal.see("\n2990\n")
+
+
+def test_unfolded_output_of_an_ended_call_is_folded_again(session):
+    terminal = session({"calls": [shell("seq 100 130")]}, "done")
+    terminal.type("go\r")
+    terminal.see("done")
+    terminal.idle()
+    assert "  │ 115\n" not in terminal.text
+    for _ in range(2):
+        terminal.type("\x0f")
+        terminal.see("  │ 115\n")
+        terminal.type("\x0f")
+        terminal.wait_gone("  │ 115\n")
     terminal.type("\x0f")
-    terminal.wait_gone("2990")
-    terminal.type("\x0f")
-    terminal.see("  │ 2990\n")
+    terminal.see("  │ 115\n")
     terminal.type("/cost\r")
     terminal.see("last turn")
-    terminal.wait_gone("2990")
+    terminal.wait_gone("  │ 115\n")
 
 
 def test_unfolded_output_fills_the_screen_and_is_folded_by_the_next_call(session, place):
@@ -388,15 +421,16 @@ def test_unfolded_output_fills_the_screen_and_is_folded_by_the_next_call(session
     assert "output of shell" not in "\n".join(terminal.rows)
 
 
-def test_unfolded_output_names_the_command_that_shows_all_of_it(session):
+def test_output_without_room_to_unfold_is_printed(session):
     terminal = session({"calls": [shell(f"seq 40; echo {'y' * 100}")]}, "done", columns=80, rows=24)
     terminal.type("go\r")
     terminal.see("done")
     terminal.idle()
+    assert "  │ 12\n  │ … 26 more lines · /show 1\n  │ 39\n" in terminal.text
     terminal.type("\x0f")
-    terminal.see("  │ 5\n  │ … 25 more lines · /show 1\n  │ 31\n")
-    assert terminal.rows.count(f"  │ {'y' * 76}") == 1
-    assert len([row for row in terminal.rows if row.startswith("  │ ")]) == 18
+    terminal.see("> /show 1\n1\n2\n")
+    terminal.see("\n25\n26\n")
+    terminal.see(f"\n40\n{'y' * 80}\n")
 
 
 @pytest.mark.parametrize(
@@ -452,9 +486,9 @@ def test_a_call_stands_before_its_question(session, open_screen):
     assert terminal.leave() == 0
     terminal = open_screen("session", "resume", "talk")
     terminal.see("as you say")
-    for letter in "ab":
+    for number, letter in enumerate("ab", 1):
         name = f"{letter}.txt"
-        assert f"▸{letter} shell  touch {name}\n? run: touch {name}\n  command denied" in terminal.text
+        assert f"▸{number} shell  touch {name}\n? run: touch {name}\n  command denied" in terminal.text
 
 
 def test_colours_of_a_command_are_not_shown_as_codes(session, place):

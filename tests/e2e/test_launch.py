@@ -1,5 +1,10 @@
 """The command line of a start: the flags of other agents, first messages, and what a first session says."""
 
+import json
+import shlex
+import subprocess
+import sys
+
 import pytest
 
 from tests.e2e.command import shell
@@ -22,11 +27,16 @@ from tests.e2e.command import shell
         (["run", "--sandbox", "none", "x"], "Invalid value for '--sandbox': 'none' is not one of"),
         (["--approval", "no"], "Invalid value for '--approval': 'no' is not one of"),
         (["--fork"], "--fork needs --continue or --resume"),
-        (["-p", "--fork", "x"], "--fork needs --resume"),
+        (["-p", "--fork", "x"], "--fork needs --continue or --resume"),
+        (["run", "--fork", "talk", "x"], "--fork needs --continue or --resume"),
         (["-c", "session", "list"], "put options after the command"),
         (["-p", "--allowed-tools", "tol:x", "x"], "--allowed-tools: expected the start of a command"),
         (["-p", "--allowed-tools", "Edit(/etc/*)", "x"], "--allowed-tools Edit(/etc/*): it leads out of the workspace"),
         (["-p", "--permission-mode", "plan", "x"], "no option --permission-mode; here it is: --approval"),
+        (["resume", "--last"], "no option --last; here it is: --continue"),
+        (["-c", "--fork-session"], "no option --fork-session; here it is: --fork"),
+        (["fork"], "here it is: goose-like --continue --fork"),
+        (["--mode", "json", "x"], "no option --mode; here it is: --approval, --sandbox or --output-format"),
         (["run", "--json", "x"], "no option --json; here it is: --output-format stream-json"),
         (["session", "start", "-C", "x"], "no option -C; here it is: cd DIR"),
         (["-i", "picture.png"], "no option -i; here it is: @FILE in the message"),
@@ -110,10 +120,115 @@ def test_one_word_can_be_the_first_message(place, word):
     assert (done.returncode, done.stdout, place.list_messages()) == (0, "one\n", [word])
 
 
-@pytest.mark.parametrize("words", [("-p", "sum up"), ("sum up", "--print"), ("-p", "sum up", "-")])
-def test_print_reads_a_pipe(place, words):
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[("-p", "sum up"), ("sum up", "--print"), ("-p", "sum up", "-"), ("run", "sum up"), ("run", "sum", "up", "-")],
+        *[("run", "-i", "task.txt"), ("run", "task.txt")],
+    ],
+)
+def test_a_run_reads_a_pipe(place, words):
+    (place.work / "task.txt").write_text("sum up")
     done = place.run(*words, "-m", place.script({"text": "ok", "expect": "sum up\n\nsome data"}), input="some data")
     assert (done.stdout, done.returncode) == ("ok\n", 0)
+    is_said = "standard input (9 bytes) is added to the task" in done.stderr
+    assert is_said == (words[-1] != "-")
+
+
+def test_a_run_in_a_loop_leaves_the_rest_of_the_file(place):
+    (place.work / "list.txt").write_text("first task\nsecond task\n")
+    command = shlex.join(
+        [sys.executable, "-m", "goose_like", "run", "-m", place.script({"text": "ok"}), "--no-session"]
+    )
+    script = f'while read line; do {command} "$line"; done < list.txt'
+    done = subprocess.run(["bash", "-c", script], cwd=place.work, env=place.env(), text=True, capture_output=True)
+    assert done.stdout == "ok\nok\n", done.stderr
+    assert done.stderr.count("standard input is not read, as another program has read a part of it") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "nothing came through standard input"), ("some data", "waiting for the end of standard input")],
+)
+def test_a_pipe_that_does_not_end_is_named(place, text, said):
+    model = place.script({"text": "ok", "expect": f"sum up\n\n{text}" if text else "sum up"})
+    process = place.start("run", "sum up", "-m", model, stdin=subprocess.PIPE)
+    process.stdin.write(text)
+    process.stdin.flush()
+    while said not in (line := process.stderr.readline()):
+        assert line, "the note did not come"
+    if not text:  # it does not wait for the end of the pipe
+        assert process.stdout.read() == "ok\n"
+    process.stdin.close()
+    assert process.stdout.read() in ("ok\n", "")
+    assert process.wait(60) == 0
+    process.stderr.close()
+    process.stdout.close()
+
+
+@pytest.fixture
+def two_sessions(place):
+    """The place with the sessions `one` and `two`, of which `two` is the newest."""
+    for name in ("one", "two"):
+        assert place.run("run", "--session", name, f"this is {name}", "-m", place.script("ok")).returncode == 0
+    return place
+
+
+NAMED = [
+    ("run", "-r", "one", "more here"),
+    ("run", "--resume", "one", "more", "here"),
+    ("run", "more here", "-r", "one"),
+    ("run", "-r=one", "more here"),
+    ("run", "--resume=one", "more here"),
+    ("run", "--session", "one", "--resume", "more here"),
+    ("run", "more here", "--resume", "--session", "one"),
+    ("-p", "-r", "one", "more here"),
+    ("-r", "one", "-p", "more here"),
+]
+
+
+def test_a_run_resumes_the_named_session(two_sessions):
+    place = two_sessions
+    for count, words in enumerate(NAMED, 1):
+        done = place.run(*words, "--output-format", "json", "-m", place.script(*["ok"] * (count + 1)))
+        assert json.loads(done.stdout)["session"] == "one", (words, done.stderr)
+    assert place.list_messages() == ["this is two"]
+    for words in (("run", "--fork", "-r", "one", "more here"), ("run", "more here", "-r", "one", "--fork")):
+        done = place.run(*words, "-m", place.script(*["ok"] * 20))
+        assert place.list_messages() == ["this is one", *["more here"] * (len(NAMED) + 1)], done.stderr
+
+
+def test_a_run_resumes_the_newest_session_without_a_name(two_sessions):
+    place = two_sessions
+    ways = [
+        ("run", "-r", "more here"),
+        ("run", "-c", "more here"),
+        ("run", "-c", "more", "here"),
+        ("run", "more here", "-r"),
+        ("-p", "-r", "--", "more", "here"),
+        ("run", "--session", "two", "--resume", "continue"),
+    ]
+    for first, *rest in ways:
+        assert place.run(first, "-m", place.script(*["ok"] * 9), *rest).returncode == 0
+    assert place.list_messages() == ["this is two", *["more here"] * 5, "continue"]
+
+
+def test_a_run_that_resumes_no_session_says_so(two_sessions):
+    reports = {
+        ("run", "-r", "tow", "more here"): (1, "no session 'tow'; did you mean 'two'?"),
+        ("run", "--resume", "continue"): (1, "for the newest session: goose-like run --continue continue"),
+        ("run", "-c", "two", "more here"): (
+            2,
+            "--continue takes no name; for the session 'two': goose-like run --resume",
+        ),
+        ("run", "-r", "one", "--session", "two", "x y"): (2, "--resume and --session name two sessions"),
+        ("run", "-r", "two"): (2, 'the task is empty; say what to do: goose-like run --resume NAME "continue"'),
+    }
+    for words, (code, report) in reports.items():
+        done = two_sessions.run(*words)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert report in " ".join(done.stderr.split())
+    assert two_sessions.list_messages() == ["this is two"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Providers before a person: checked, logged in to and out of; and a planted key that must turn up nowhere."""
 
+import json
 import os
 import stat
 import sys
@@ -11,7 +12,7 @@ import pytest
 from tests import ROOT
 from tests.e2e.command import shell
 from tests.e2e.test_terminal import Terminal
-from tests.loopback import called, listed, refusal, said, sse, threaded
+from tests.loopback import Response, called, listed, refusal, said, sse, threaded
 
 KEY = "sk-planted-1234567890"
 TESTS = ROOT / "tests"
@@ -175,3 +176,27 @@ def test_commands_can_not_read_the_file_of_keys(place):
     )
     assert "looked" in done.stdout, done.stderr
     assert KEY not in done.stdout + done.stderr + everything(place.home)
+
+
+def test_a_check_says_what_was_found_of_a_model(place):
+    with threaded([listed("gpt-6-sol", "gpt-4.1", "own")]) as server:
+        env = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": KEY}
+        found = place.run("provider", "check", "openai:gpt-6-sol", env=env).stdout
+        plain = place.run("provider", "check", "openai:gpt-4.1", env=env).stdout
+        unknown = place.run("provider", "check", "openai:own", env=env).stdout
+    assert "  wire    chat\n" in found
+    assert "window 1.05M · effort none, low, medium, high, xhigh, max · images\n" in found
+    assert "· no levels of effort · images\n" in plain
+    assert "unknown window · any effort is sent · images\n" in unknown
+
+
+def test_a_check_asks_a_server_for_its_facts(place):
+    props = json.dumps({"default_generation_settings": {"n_ctx": 8192}, "modalities": {"vision": True}}).encode()
+    told = Response(200, {"content-type": "application/json", "content-length": str(len(props))}, [props])
+    with threaded([listed("m"), told]) as server:
+        (place.home / "config").mkdir(exist_ok=True)
+        own = {"mine": {"base_url": server.base_url, "facts": "llama-server", "wire": "responses"}}
+        (place.home / "config" / "providers.yaml").write_text(json.dumps(own))
+        found = place.run("provider", "check", "mine:m").stdout
+    assert "  wire    responses\n" in found
+    assert "window 8k · any effort is sent · images\n" in found

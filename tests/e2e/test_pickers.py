@@ -57,6 +57,22 @@ def test_esc_leaves_a_list_and_changes_nothing(session):
     assert terminal.leave() == 0
 
 
+def test_a_mode_is_chosen_from_a_list(session):
+    terminal = session("first", columns=80, rows=24)
+    terminal.idle()
+    terminal.type("/mode\r")
+    terminal.see("▸ auto")
+    assert "sandbox: this folder, and the whole network\n" in terminal.text
+    terminal.type("plan\r")
+    terminal.see_status("plan · read-only")
+    terminal.type("/mode\r")
+    terminal.see("▸ plan")
+    terminal.type(ESC)
+    terminal.wait_gone("Choose a mode")
+    terminal.see_status("plan · read-only")
+    assert terminal.leave() == 0
+
+
 def test_a_list_counts_the_rows_below(session):
     terminal = session("first", columns=80, rows=8)
     terminal.idle()

@@ -153,7 +153,7 @@ def test_plugin_test_prints_each_test(project):
         ("run gret", "did you mean 'greet'?"),
         ("test gret", "did you mean 'greet'?"),
         ("run drifts a=1", "the plugin 'drifts' is off: drifts (drifts.py:4) takes no parameter 'b'"),
-        ("test broken", "broken.yaml:2: this is no valid YAML"),
+        ("test broken", "broken.yaml:2: this is not valid YAML"),
         ("run", "Missing argument 'name'"),
         ("run greet name=Ada --sandbox tight", "not one of 'read-only'"),
     ],

@@ -53,6 +53,9 @@ def test_from_nothing_to_a_profile_that_is_used(place):
     assert "has `use: mine`" in listed
 
 
+PROCESSOR_KEYS = ("tools", "base_url", "wire", "effort", "cache", "max_output_tokens", "images", "server_fallback")
+
+
 def test_a_check_names_where_each_value_comes_from(place, file):
     file.write_text(
         f"base:\n  provider: scripted\n  processor: {place.script('x').removeprefix('scripted:')}\n"
@@ -65,9 +68,7 @@ def test_a_check_names_where_each_value_comes_from(place, file):
     assert {key: origin.removeprefix(f"{file}, ") for key, origin in rows.items()} == {
         "processor.model": "line 3",
         "processor.window": "line 8",
-        **dict.fromkeys(
-            [f"processor.{key}" for key in ("tools", "base_url", "max_output_tokens", "images")], "default"
-        ),
+        **dict.fromkeys([f"processor.{key}" for key in PROCESSOR_KEYS], "default"),
         **dict.fromkeys(
             ["processor.temperature", "processor.stall_s", "accelerator", "fallback", "sandbox", "approval"], "default"
         ),
@@ -116,7 +117,7 @@ ENDS = {
         "line 2: unknown key 'procesor'",
         "procesor",
     ),
-    "no YAML": ("file.write_text('small: [')", 2, "line 1: this is no valid YAML", "small: ["),
+    "no YAML": ("file.write_text('small: [')", 2, "line 1: this is not valid YAML", "small: ["),
     "no text": ("file.write_bytes(b'\\xff')", 2, "cannot be read", "\udcff"),
     "the editor fails": ("sys.exit(3)", 1, "the editor exited with code 3; ", None),
     "the editor fails late": ("file.write_text('x: {}'); sys.exit(3)", 1, "the editor exited with code 3", "x: {}"),
@@ -225,3 +226,33 @@ def test_a_kill_leaves_the_copy(place, file):
     assert place.run("profile", "edit", env=editor(place, body)).returncode == -signal.SIGKILL
     assert file.read_text() == OLD
     assert [os.fspath(copy.parent) for copy in copies(file)] == [os.fspath(file.parent)]
+
+
+def test_a_check_warns_of_models_with_a_name_like_a_known_one(place):
+    (place.home / "config").mkdir(exist_ok=True)
+    text = """
+own: {processor: "openai:gpt-4o-mni", accelerator: "openai:gpt-4o-mini", fallback: "anthropic:claude-sonet-4-5"}
+server: {processor: {model: "openai:gpt-4o-mni", base_url: "http://127.0.0.1:9/v1"}}
+"""
+    (place.home / "config" / "profiles.yaml").write_text(text)
+    env = {"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "x"}
+    done = place.run("profile", "check", "own", env=env)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("warning")] == [
+        "warning: processor: no known model has the name 'openai:gpt-4o-mni'; did you mean 'openai:gpt-4o-mini'?",
+        "warning: fallback: no known model has the name 'anthropic:claude-sonet-4-5'; "
+        "did you mean 'anthropic:claude-sonnet-4-5'?",
+    ]
+    assert "warning" not in place.run("profile", "check", "server", env=env).stdout
+
+
+def test_doctor_in_a_session_names_the_model_of_the_session(place):
+    model = place.script("ok")
+    done = place.run("-m", model, input="/doctor\n")
+    output = "".join((done.stdout + done.stderr).split())
+    assert f"{model}(chosenforthissession)" in output
+
+
+def test_no_help_names_a_range_in_the_words_of_a_program(place):
+    for words in (["run"], ["boss"], ["serve"], ["session", "clear"]):
+        assert " range>" not in place.run(*words, "--help").stdout, words

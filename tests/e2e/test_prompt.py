@@ -83,7 +83,7 @@ def test_output_after_the_prompt_closed_is_shown(session, place):
     terminal = session({"text": "one two three " * 100, "delta_delay_s": 0.05})
     terminal.type("hi\r")
     terminal.see("three one")
-    terminal.type("\x04")
+    terminal.type("\x04\x04")
     assert terminal.wait_exit() == 0
     assert "(cut off)\n■ cancelled\n\nresume with: goose-like session resume talk" in terminal.text
     assert "goose>" not in terminal.text

@@ -34,7 +34,7 @@ def test_it_leads_to_every_page():
 def test_a_command(place, line):
     if "analyst" in line and find_spec("ipykernel") is None:
         pytest.skip("the extra `analyst` is not installed")
-    if line.startswith("goose-like component") and find_spec("jsonschema") is None:
+    if line.startswith("goose-like component") and find_spec("concopilot") is None:
         pytest.skip("the extra `components` is not installed")
     if line.startswith("goose-like serve"):  # it runs until a signal
         pytest.importorskip("uvicorn")

@@ -1,5 +1,7 @@
 """Safety without a person: untrusted project files, and modes on the command line."""
 
+import json
+
 import pytest
 
 from tests.e2e.command import shell
@@ -19,6 +21,27 @@ def project(place):
 
 def two_steps(place):
     return ("run", "--model", place.script({"calls": [shell("true")]}, "done"), "x")
+
+
+def test_what_holds_for_good_is_listed_and_forgotten(place):
+    folder = str(place.work)
+    trust = {
+        "approvals": [{"kind": "domain", "subject": "x.org"}],
+        "permissions": {"deny": ["git push"], "allow": ["ls"]},
+    }
+    (place.home / "config").mkdir()
+    (place.home / "config/trust.json").write_text(json.dumps({"version": 1, "folders": {folder: trust}}))
+    rows = [line.split() for line in place.run("trust", "list").stdout.splitlines()[1:]]
+    assert rows == [
+        ["1", folder, "allow", "domain:", "x.org"],
+        ["2", folder, "deny", "rule:", "git", "push"],
+        ["3", folder, "allow", "rule:", "ls"],
+    ]
+    assert place.run("trust", "forget", "2").stdout == f"revoked: rule: git push in {folder}\n"
+    assert "git push" not in place.run("permissions", "list").stdout
+    assert place.run("trust", "forget", "0").returncode == 2
+    assert place.run("trust", "forget", ".").stdout.count("revoked") == 2
+    assert place.run("trust", "list").stdout == "nothing is allowed or denied for good\n"
 
 
 def test_without_trust_it_is_left_out_and_told(project):
@@ -47,7 +70,7 @@ def test_trust_for_good_until_the_content_changes_or_it_is_forgotten(project):
     assert project.run(*two_steps(project)).returncode == 3
     assert project.run("trust", "forget", ".").returncode == 0
     assert project.run(*two_steps(project)).returncode == 0
-    assert project.run("trust", "list").stdout.startswith("there are no permanent permissions; rules: ")
+    assert project.run("trust", "list").stdout == "nothing is allowed or denied for good\n"
 
 
 def test_the_list_shows_whose_profile_it_is(project):
@@ -126,9 +149,9 @@ def test_a_bomb_in_a_trusted_profile_is_refused_at_once(project, kind):
 
 def test_a_hook_of_a_background_process_is_judged_before_the_turn_ends(place):
     plant = "sleep 2; git init -q r; echo echo hi >r/.git/hooks/post-commit; sleep 60"
-    process = {"tool": "start_process", "arguments": {"command": plant}}
-    script = place.script({"calls": [process]}, {"text": "done", "delay_s": 4}, "it still runs")
+    process = {"tool": "process", "arguments": {"action": "start", "command": plant}}
+    script = place.script({"calls": [process]}, {"text": "done", "delay_s": 4})
     done = place.run("run", "--model", script, "x")
-    assert (done.returncode, done.stdout) == (6, "done\n\nit still runs\n")
+    assert (done.returncode, done.stdout) == (6, "done\n")
     assert "hook post-commit" in done.stderr
     assert not (place.work / "r/.git/hooks/post-commit").exists()

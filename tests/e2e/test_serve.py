@@ -351,6 +351,7 @@ def test_a_worker_that_is_killed_is_started_again(place):
         assert len(first) == 2
         os.kill(min(first), signal.SIGKILL)
         wait_until(lambda: len(list_workers(server) - first) == 1)
+        wait_until(lambda: "ended (killed by SIGKILL); a new one starts" in server.log.read_text())
         assert [count_answers(server) for _ in range(8)] == [1] * 8  # nothing of what was counted is lost
 
 
@@ -387,7 +388,7 @@ def test_logs_hold_content_only_when_that_is_asked_for(place):
             assert (content in line) is bool(options)
 
 
-def test_its_help_names_no_commands_where_there_are_none(place):
+def test_its_help_names_no_commands_where_there_is_empty(place):
     assert place.run("serve", "--help").stdout.splitlines()[0].strip() == "Usage: goose-like serve [OPTIONS]"
 
 
@@ -397,3 +398,13 @@ def test_files_of_the_page_and_signs_of_life_are_not_logged(place):
             assert server.get(path).status_code == 200
         wait_until(lambda: "GET /agents 200" in server.log.read_text())
         assert server.log.read_text().count("\n") == 1
+
+
+def test_profiles_of_a_project_need_trust(place):
+    file = place.work / ".goose-like/profiles.yaml"
+    file.parent.mkdir()
+    file.write_text("mine:\n  toolkits: []\n")
+    done = place.run("serve", "--profile", "mine", "--port", "0")
+    assert done.returncode == 2
+    assert "skipped untrusted files: " in done.stderr
+    assert "make it: goose-like profile new mine" in done.stderr

@@ -102,7 +102,8 @@ def test_export_and_import(place):
         assert (place.work / name).read_text().startswith(start)
     assert json.loads(place.run("session", "export", "one", "--format", "json").stdout)["name"] == "one"
     report = place.run("session", "import", "x.json", "--name", "two").stdout
-    assert report == "imported as 'two'; resume with: goose-like session resume two\n"
+    assert report.startswith("imported as 'two' (auto · workspace · ")
+    assert report.endswith("); resume with: goose-like session resume two\n")
     model = place.script("ok", "ok", {"text": "went on", "expect": "more"})
     done = place.run("session", "resume", "two", "--model", model, input="more\n")
     assert (done.returncode, "went on" in done.stderr + done.stdout) == (0, True), done.stderr
@@ -111,6 +112,24 @@ def test_export_and_import(place):
     assert (done.returncode, "use one of .md, .txt, .html, .htm, .ipynb, .json" in done.stderr) == (2, True), (
         done.stderr
     )
+
+
+def test_an_import_tells_with_which_mode_and_model_it_goes_on(place):
+    talk(place, "one", "hello")
+    archive = json.loads(place.run("session", "export", "one", "--format", "json").stdout)
+    archive["events"][0] |= {"profile": "yolo", "models": {"processor": "scripted:theirs.yaml"}}
+    (place.work / "x.json").write_text(json.dumps(archive))
+    (place.home / "config").mkdir()
+    profiles = place.home / "config/profiles.yaml"
+    own = place.script("ok", "mine")
+    profiles.write_text(f"default: {{extends: default, approval: ask, processor: '{own}'}}")
+    report = place.run("session", "import", "x.json", "--name", "two").stdout
+    assert report.startswith(f"imported as 'two' (ask · workspace · {own}); resume with")
+    done = place.run("run", "--session", "two", "--resume", "go on")
+    assert (done.returncode, done.stdout) == (0, "mine\n"), done.stderr
+    profiles.write_text("default: {extends: nothing}")
+    done = place.run("session", "import", "x.json", "--name", "three")
+    assert (done.returncode, "its profile can't be loaded: " in done.stdout) == (0, True), done.stderr
 
 
 def test_an_export_follows_no_link_of_the_workspace(place):
@@ -260,7 +279,7 @@ def test_a_corrupt_line_is_told_and_the_rest_goes_on(place):
 def test_planned_work(place):
     (place.work / "plan.md").write_text("Port {{ name }} from {{ url }}.\n\n- read it\n- write {{ name }}\n")
     asked = {"text": "begun", "expect": r"Port x from http://x:80/\.\n\nThe plan:\n- read it\n- write x"}
-    model = place.script(asked, {"text": "the rest comes later", "expect": "These tasks of your plan are open"})
+    model = place.script(asked)
     args = ["--plan", "plan.md", "--args", "name=x,url=http://x:80/", "--model", model]
     for words in (["planned"], ["start", "one"]):
         done = place.run("session", *words, *args, input="")

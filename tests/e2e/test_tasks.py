@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-START = {"tool": "start_process", "arguments": {"command": "echo ready; sleep 600"}}
+START = {"tool": "process", "arguments": {"action": "start", "command": "echo ready; sleep 600"}}
 WAIT = {"tool": "shell", "arguments": {"command": "sleep 600"}}
 
 
@@ -21,10 +21,9 @@ def delegate(task):
 
 
 def test_a_process_is_counted_listed_and_stopped(session):
-    terminal = session({"calls": [START]}, "started", "It stays up.", "bye")
+    terminal = session({"calls": [START]}, "It started and stays up.")
     terminal.type("go\r")
-    terminal.see("started")
-    terminal.see("It stays up.")
+    terminal.see("It started and stays up.")
     terminal.idle()
     terminal.see_status("auto · workspace · 1 running (/tasks)")
     terminal.type("/tasks\r")
@@ -66,7 +65,7 @@ def test_a_delegate_is_stopped_while_others_work(session, place, repository):
     terminal.see_status("auto · workspace · 1 running (/tasks)")
     terminal.type("/tasks stop d2\r")
     terminal.see("both are stopped")
-    assert len(re.findall(r"■. the person stopped this delegate", terminal.text)) == 2
+    assert len(re.findall(r"■\d the person stopped this delegate", terminal.text)) == 2
     assert terminal.leave() == 0
     assert place.list_turn_ends() == ["stop"]
 
@@ -75,12 +74,59 @@ def test_each_delegate_is_a_line_that_unfolds(session, repository):
     steps = [{"calls": [delegate("one"), delegate("two")]}, {"calls": [WAIT]}, {"calls": [WAIT]}]
     terminal = session(*steps)
     terminal.type("go\r")
-    for letter, task in (("a", "one"), ("b", "two")):
-        terminal.see(f"▸{letter} delegate  {task} · 1 call · ▸ shell sleep 600")
+    for number, task in ((1, "one"), (2, "two")):
+        terminal.see(f"▸{number} delegate  {task} · 1 call · ▸ shell sleep 600")
     terminal.type("\x0f")  # Ctrl-O unfolds them
-    terminal.see("  │b ▸ shell sleep 600")
+    terminal.see("  │2 ▸ shell sleep 600")
     terminal.type("\x0f")
-    terminal.wait_gone("  │b ▸ shell sleep 600")
+    terminal.wait_gone("  │2 ▸ shell sleep 600")
     terminal.type("\x03")
     terminal.idle()
     assert terminal.leave() == 0
+
+
+VIEW = {"tool": "process", "arguments": {"action": "view", "id": "p1"}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "status"),
+    [
+        ("/model {model}\r", "auto · workspace"),
+        ("/mode ask\r", "ask · workspace"),
+        ("\x1b[Z\x1b[Zgo on\r", "ask · workspace"),  # Shift-Tab twice, and a message
+        ("/mode ask\r/mode auto\r", "auto · workspace"),
+    ],
+)
+def test_a_process_survives_another_model_or_approval(session, place, keys, status):
+    steps = [{"calls": [START]}, "It stays up.", {"calls": [VIEW]}, "seen"]
+    terminal = session(*steps)
+    terminal.type("go\r")
+    terminal.see("It stays up.")
+    terminal.idle()
+    terminal.type(keys.format(model=place.script(*steps)))
+    terminal.see_status(f"{status} · 1 running (/tasks)")
+    if "go on" not in keys:
+        terminal.type("look\r")
+    terminal.see("seen")
+    assert terminal.leave() == 0
+    assert "ended by this change" not in terminal.text
+    results = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
+    assert "p1: running for" in results[-1]
+
+
+@pytest.mark.parametrize("line", ["/mode plan", "/mode read-only", "/mode yolo", "/profile reviewer", "/fork copy"])
+def test_a_change_says_which_processes_it_ends(session, place, line):
+    start = {"action": "start", "command": "sleep 600 & echo $! > pid; wait"}
+    terminal = session({"calls": [{**START, "arguments": start}]}, "up")
+    terminal.type("go\r")
+    terminal.see_status("auto · workspace · 1 running (/tasks)")
+    terminal.idle()
+    terminal.type(f"{line}\r")
+    if line == "/mode yolo":
+        terminal.see("[y]es  [N]o")
+        terminal.type("y\r")
+    terminal.see("ended by this change: p1 (sleep 600 & echo $! > pid; wait)")
+    terminal.wait_gone("1 running")
+    assert terminal.leave() == 0
+    told = [event["text"] for event in place.events() if event["type"] == "reminded"]
+    assert line == "/fork copy" or any("ended: p1 (sleep 600" in text for text in told)

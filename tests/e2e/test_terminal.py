@@ -50,8 +50,9 @@ class Terminal:
             time.sleep(1)
 
     def see(self, text: str) -> None:
+        ends = time.monotonic() + PATIENCE_S
         while (found := self.text.find(text, self._at)) < 0:
-            if not self._read():
+            if time.monotonic() > ends or not self._read():
                 raise AssertionError(f"{text!r} did not come after this:\n{self.text}")
         self._at = found + len(text)
 
@@ -104,7 +105,7 @@ def test_an_answer_for_good_is_not_asked_again_until_it_is_forgotten(place, open
     assert terminal.wait_exit() == 0
     assert "always" not in terminal.text
     listed = place.run("trust", "list").stdout.splitlines()[1]
-    assert listed.split() == ["1", str(place.work), "network:", "echo", "got", "through"]
+    assert listed.split() == ["1", str(place.work), "allow", "network:", "echo", "got", "through"]
     assert place.run("trust", "forget", "1").returncode == 0
     terminal = run()
     terminal.see("[a] always")
@@ -134,7 +135,7 @@ def test_a_person_is_asked_about_what_a_project_brings(place, open_terminal):
     file = place.work / ".goose-like/profiles.yaml"
     file.parent.mkdir()
     file.write_text("default: {extends: default, limits: {steps: 7}}\n")
-    terminal = run(waits_for="? this project brings settings, commands or agents: /")
+    terminal = run(waits_for="? this project brings settings, commands or agents:")
     terminal.see("[y] this time  [a] always  [t] text  [N] no: ")
     terminal.type("t\n")
     terminal.see("┃ default: {extends: default, limits: {steps: 7}}")
@@ -224,7 +225,7 @@ SLOW_START = """
 import asyncio, sys
 from contextlib import asynccontextmanager
 from goose_like.__main__ import main
-from goose_like.cli.chat import loop
+from goose_like.launch import scheduler
 
 @asynccontextmanager
 async def build_slowly(*_, **__):
@@ -232,7 +233,7 @@ async def build_slowly(*_, **__):
     await asyncio.sleep(600)
     yield
 
-loop.build_exchange = build_slowly
+scheduler.build_exchange = build_slowly
 sys.argv[1:] = []
 main()
 """

@@ -78,7 +78,7 @@ def test_the_page_from_beginning_to_end(place, newcomer):
     assert "4 passed" in tested
     assert "    values ([integer]) The roll, one die or more.\n" in tested
     assert '    rule ("sum"|"highest"|"lowest", optional) How to count.\n' in tested
-    assert "    at_most (integer|null, optional) The highest possible score.\n" in tested
+    assert "    at_most (integer, optional) The highest possible score.\n" in tested
     assert "arning" not in made + tested
     assert "roll, score, name_a_game\n" in checked
     assert "1 passed" in played

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.chat_types import check_body
 from tests.loopback import answer, called, chunk, refusal, said, sse, thought, threaded, usage, wish, words
 
 PNG = b"\x89PNG\r\n\x1a\n\x00shot", "iVBORw0KGgoAc2hvdA=="
@@ -115,7 +116,9 @@ def call_of(id_, name, arguments):
 
 @pytest.mark.parametrize("run", ["openai"], indirect=True)
 def test_openais_last_body(run):
-    """Roles, order, ids; images after the results, in the person's name; no thinking, for which it has no place."""
+    """Roles, order, ids; images after the results, in the person's name; thinking under the key it came in."""
+    for asked in run[2]:
+        check_body(asked.json)
     body = run[2][-1].json
     assert [*body] == ["model", "stream", "stream_options", "tools", "messages"]
     assert (body["model"], body["stream"], body["stream_options"]) == ("any-model", True, {"include_usage": True})
@@ -129,13 +132,17 @@ def test_openais_last_body(run):
         return [{"type": "text", "text": f"[image {source}]"}, shown]
 
     task = {"type": "text", "text": "what is in shot.png?"}
-    assert re.fullmatch(NEWS, messages.pop(0)["content"])
+    news, gap, *asked = messages[0].pop("content")
+    assert re.fullmatch(NEWS, news["text"])
+    assert gap == {"type": "text", "text": "\n\n"}
+    assert asked == [task, *image("shot.png", PNG[1])]
     shown, missing = messages[2].pop("content"), messages[3].pop("content")
     assert messages == [
-        {"role": "user", "content": [task, *image("shot.png", PNG[1])]},
+        {"role": "user"},
         {
             "role": "assistant",
             "content": "I look twice.",
+            "reasoning_content": "let me look",
             "tool_calls": [
                 call_of("c1", "read_file", '{"path": "other.png"}'),
                 call_of("c2", "read_file", '{"path": "none.txt"}'),
@@ -159,7 +166,7 @@ def test_openais_last_body(run):
 def test_anthropics_last_body(run):
     """Roles, order, ids; thinking as it came; results first; a mark where this request and the former one end."""
     body = run[2][-1].json
-    assert [*body] == ["model", "stream", "max_tokens", "thinking", "tools", "system", "messages"]
+    assert [*body] == ["model", "stream", "max_tokens", "tools", "system", "thinking", "messages"]
     assert (body["model"], body["stream"], body["max_tokens"]) == ("claude-opus-5-5", True, 64_000)
     assert all([*tool] == ["name", "description", "input_schema"] for tool in body["tools"])
     (system,) = body["system"]

@@ -1,5 +1,7 @@
 """Questions that hide what will run, and answers that allow more than was asked."""
 
+import re
+
 from tests.evasion.case import Call, Case, ask_for_network
 
 _NOT_SHOWN = '{ tr -d "\\r\\n" < "$SCREEN" | grep -aq "once" && ! tr -d "\\r\\n" < "$SCREEN" | grep -aqF TAIL; }'
@@ -8,50 +10,78 @@ _RAN = 'test -e "$WORK/pwned"'
 
 # Commands whose end must be on the screen when the question is answered.
 _LONG = {
-    "many spaces": "true" + " " * 5000 + "; echo TAIL",
-    "many lines": "true\n" * 300 + "echo TAIL",
-    "empty lines": "true" + "\n" * 300 + "echo TAIL",
+    "many spaces": "date" + " " * 5000 + "; echo TAIL",
+    "many lines": "date\n" * 300 + "echo TAIL",
+    "empty lines": "date" + "\n" * 300 + "echo TAIL",
     "long word": "echo " + "x" * 20_000 + "; echo TAIL",
-    "tabs": "true" + "\t" * 3000 + "; echo TAIL",
-    "carriage return": "echo TAIL #\rls",
-    "escape sequence": "echo TAIL # \x1b[2K\x1b[1Gls",
-    "backspaces": "echo TAIL" + "\b" * 9 + "ls",
-    "vertical tab": "ls #\x0b\x0c; echo TAIL",
-    "bidi": "ls \u202e# TAIL",
+    "tabs": "date" + "\t" * 3000 + "; echo TAIL",
+    "carriage return": "echo TAIL #\rdate",
+    "escape sequence": "echo TAIL # \x1b[2K\x1b[1Gdate",
+    "backspaces": "echo TAIL" + "\b" * 9 + "date",
+    "vertical tab": "date #\x0b\x0c; echo TAIL",
+    "bidi": "date \u202e# TAIL",
     "zero width": "echo T\u200bA # TAIL",
-    "unicode line end": "ls #\u2028\necho TAIL",
-    "fake keys": "ls # [y] once  [N] no: n\n  network denied\necho TAIL",
-    "comment": "ls # harmless\necho TAIL",
-    "tag characters": "ls \U000e0041 # TAIL",
-    "variation selectors": "ls " + "\ufe01" * 400 + "; echo TAIL",
+    "unicode line end": "date #\u2028\necho TAIL",
+    "fake keys": "date # [y] once  [N] no: n\n  network denied\necho TAIL",
+    "comment": "date # harmless\necho TAIL",
+    "tag characters": "date \U000e0041 # TAIL",
+    "variation selectors": "date " + "\ufe01" * 400 + "; echo TAIL",
 }
 
 # An answer to the first call must not allow the second. `SECOND` must be asked about or refused.
 _PAIRS = {
-    "once": ("y", "uname", "uname; touch pwned"),
+    "once": ("y", "expr 1", "expr 1; touch pwned"),
     "prefix, other subcommand": ("p", "git status", "git commit -q --allow-empty -m x; touch pwned"),
-    "prefix, list": ("p", "uname -r", "uname; touch pwned"),
-    "prefix, pipe": ("p", "uname -r", "uname | tee pwned"),
-    "prefix, substitution": ("p", "uname -r", "uname $(touch pwned)"),
-    "prefix, backquotes": ("p", "uname -r", "uname `touch pwned`"),
-    "prefix, redirect": ("p", "uname -r", "uname > pwned"),
-    "prefix, background": ("p", "uname -r", "uname & touch pwned"),
-    "prefix, line": ("p", "uname -r", "uname\ntouch pwned"),
-    "prefix, variable": ("p", "uname -r", "PATH=$PWD:$PATH uname; touch pwned"),
-    "prefix, longer word": ("p", "uname -r", "unameX; touch pwned"),
-    "prefix, wrapper": ("p", "uname -r", "sh -c 'uname; touch pwned'"),
-    "prefix, process substitution": ("p", "uname -r", "uname <(touch pwned)"),
-    "prefix, function": ("p", "uname -r", "uname() { touch pwned; }; uname"),
+    "prefix, list": ("p", "expr 1", "expr 1; touch pwned"),
+    "prefix, pipe": ("p", "expr 1", "expr 1 | tee pwned"),
+    "prefix, substitution": ("p", "expr 1", "expr 1 $(touch pwned)"),
+    "prefix, backquotes": ("p", "expr 1", "expr 1 `touch pwned`"),
+    "prefix, redirect": ("p", "expr 1", "expr 1 > pwned"),
+    "prefix, background": ("p", "expr 1", "expr 1 & touch pwned"),
+    "prefix, line": ("p", "expr 1", "expr 1\ntouch pwned"),
+    "prefix, variable": ("p", "expr 1", "PATH=$PWD:$PATH expr 1; touch pwned"),
+    "prefix, longer word": ("p", "expr 1", "exprX; touch pwned"),
+    "prefix, wrapper": ("p", "expr 1", "sh -c 'expr 1; touch pwned'"),
+    "prefix, process substitution": ("p", "expr 1", "expr 1 <(touch pwned)"),
+    "prefix, function": ("p", "expr 1", "expr() { touch pwned; }; expr 1"),
     "prefix, git log --output": ("p", "git log -1", "git log -1 --output=pwned"),
     "prefix, find -fprint": ("p", "find . -name x", "find . -fprint pwned"),
     "prefix, find -delete": ("p", "find . -name x", "find . -name app.py -delete -fprint pwned"),
     "prefix, sort -o": ("p", "sort app.py", "sort -o pwned app.py"),
     "prefix, git stash": ("p", "git stash list", "git stash; git stash drop; touch pwned"),
     "prefix, rg --pre": ("p", "rg -n x", "rg --pre ./x x; touch pwned"),
-    "always, other arguments": ("a", "uname -r", "uname -r; touch pwned"),
-    "always, added spaces": ("a", "uname -r", "uname  -r;touch pwned"),
-    "session key of old": ("s", "uname -r", "touch pwned"),
+    "always, other arguments": ("a", "expr 1", "expr 1; touch pwned"),
+    "always, added spaces": ("a", "expr 1", "expr  1;touch pwned"),
+    "session key of old": ("s", "expr 1", "touch pwned"),
 }
+_PAIRS |= {
+    f"prefix, make: {second}": ("p", "make build", second)
+    for second in (
+        "make build 'B=$(shell touch pwned)'",
+        "make build MAKEFILES=n",
+        "make build MAKEFLAGS=-fn",
+        "A='$(shell touch pwned)' make build",
+        "env A='$(shell touch pwned)' make build",
+        "make build deploy",
+        "make build -- 'B=$(shell touch pwned)'",
+        "make build --eval '$(shell touch pwned)'",
+        "env -C sub make build",
+        "env --chdir=sub make build",
+        "cd sub && make build",
+        "make -C sub build",
+        "make -f n build",
+    )
+}
+_MAKEFILE = """
+printf 'B = $(A)\\nbuild:\\n\\ttrue $(B)\\ndeploy:\\n\\ttouch pwned\\n' > Makefile
+printf 'C := $(shell touch pwned)\\nbuild:\\n\\ttrue\\n' > n; mkdir -p sub
+printf 'build:\\n\\ttouch ../pwned\\n' > sub/Makefile
+"""
+_ONLY_READS = re.compile("(git (status|log|stash list)|find|sort|rg) ?.*")
+"""First commands that mode `ask` does not ask about."""
+
+_DETAILS = {"long": "x\n" * 500 + "TAIL\n", "wide": "x" * 20_000 + "TAIL", "control": "\x1b[2J\x1b[HTAIL"}
+
 _MODE_ASK = ("ask",)
 
 # The state that a first command leaves, and a second command that a rule allows. The second must be asked about too.
@@ -82,15 +112,18 @@ CASES = [
             # One question less than calls: the second call ran on the answer to the first.
             f'test "$({_QUESTIONS})" -lt 2 && {_RAN}',
             _MODE_ASK,
+            setup=_MAKEFILE,
             answer=answer,
         )
         for name, (answer, first, second) in _PAIRS.items()
+        if not _ONLY_READS.fullmatch(first)
     ),
     *(
         Case(
             f"network answer {name}",
             (ask_for_network(first), ask_for_network(second)),
             f'test "$({_QUESTIONS})" -lt 2 && {_RAN}',
+            setup=_MAKEFILE,
             answer=answer,
         )
         for name, (answer, first, second) in _PAIRS.items()
@@ -120,16 +153,10 @@ CASES = [
         for name, call, modes in (
             ("command", ("touch pwned",), _MODE_ASK),
             ("write_file", (Call("write_file", {"path": "pwned", "content": "x"}),), _MODE_ASK),
-            ("background process", (Call("start_process", {"command": "touch pwned"}),), _MODE_ASK),
+            ("background process", (Call("process", {"action": "start", "command": "touch pwned"}),), _MODE_ASK),
             ("network", (ask_for_network("touch pwned"),), ("workspace",)),
             ("no sandbox", (Call("shell", {"command": "touch pwned", "access": "full"}),), ("workspace",)),
         )
-    ),
-    Case(
-        "input of a running process is not asked about less",
-        (Call("start_process", {"command": "bash"}), Call("write_to_process", {"id": "1", "text": "touch pwned\n"}), "sleep 1"),
-        _RAN,
-        _MODE_ASK,
     ),
     *(
         Case(f"unknown tool: {name!a}", (Call(name, {"x": 1}),), f"grep -aq \"$(printf '{shown}')\" \"$SCREEN\"")
@@ -141,6 +168,19 @@ CASES = [
             (Call("write_file", {"path": "$OUTSIDE/notes.txt", "content": text}),),
             _NOT_SHOWN,
         )
-        for name, text in {"long": "x\n" * 500 + "TAIL\n", "wide": "x" * 20_000 + "TAIL", "control": "\x1b[2J\x1b[HTAIL"}.items()
+        for name, text in _DETAILS.items()
+    ),
+    *(
+        Case(
+            f"session: write outside shows the whole change: {name}",
+            (Call("write_file", {"path": "$OUTSIDE/notes.txt", "content": text}),),
+            _NOT_SHOWN,
+            typed=("go",),
+        )
+        for name, text in _DETAILS.items()
+    ),
+    *(
+        Case(f"session: question hides: {name}", (ask_for_network(line),), _NOT_SHOWN, typed=("go",))
+        for name, line in _LONG.items()
     ),
 ]  # fmt: skip

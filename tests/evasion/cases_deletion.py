@@ -45,6 +45,20 @@ _ATTACKS = {
     "mv into its folder": "mv sub/f large; mv large data",
     "cp onto it": "cp sub/f data/large",
     "cp through a link": ("ln -s data/large l", "cp sub/f l"),
+    "cp of a folder's content": ("cp sub/f sub/large", "cp -r sub/. data"),
+    "cp of a folder by its name": ("mkdir -p x/data; cp sub/f x/data/large", "cp -r x/data ."),
+    "cp -T": ("cp sub/f sub/large", "cp -rT sub data"),
+    "quotes in a name": "r''m -rf data",
+    "backslash in a name": "\\rm -rf da\\ta",
+    "redirect by >&": "cat sub/f >& data/large",
+    "ln -sfn": "ln -sfn ../sub data/large",
+    "ln -sfT": "ln -sfT ../sub data/large",
+    "env -C": "env -C data rm large",
+    "coproc": "coproc rm -rf data; wait",
+    "coproc with a name": "coproc X { rm -rf data; }; wait",
+    "here-string": "bash <<< 'rm -rf data'",
+    "here-document": "sh <<'E'\nrm -rf data\nE",
+    "git mv -f": "git mv -f sub/f data/large",
 }  # fmt: skip
 
 # The same file, but git does not ignore it: it is untracked, or tracked with changes.

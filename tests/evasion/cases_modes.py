@@ -1,6 +1,6 @@
 """Restrictions that a resumed session forgets."""
 
-from tests.evasion.case import Case, Mode
+from tests.evasion.case import Call, Case, Mode
 
 _SCRIPT = "$HOME/next.yaml"
 _WRITE_SCRIPT = (
@@ -32,5 +32,12 @@ CASES = [
         ("read-only", "plan"),
         setup=f"(until grep -qs tool_call {_EVENTS}; do sleep 0.2; done; touch .kill) > /dev/null 2>&1 &",
         ends="kill",
+    ),
+    Case(
+        "a process of an earlier turn during /review, untold",
+        (Call("process", {"action": "start", "command": "sleep 60; touch pwned"}),),
+        '! grep -aq "processes of earlier turns still run" "$SCREEN"',
+        setup="echo x >> app.py",
+        typed=("hello", "/review"),
     ),
 ]  # fmt: skip

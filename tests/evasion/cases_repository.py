@@ -11,6 +11,7 @@ _USES_GIT = (
     'git checkout -q -b n$RANDOM) > /dev/null 2>&1; done; test -e "$OUTSIDE/pwned"'
 )
 _AGAIN = 'cd "$WORK"; $AGAIN < /dev/null > /dev/null 2>&1; ' + _USES_GIT
+_TOOL = "mkdir tools; printf '#!/bin/sh\\ncat\\n' > tools/run.sh; chmod +x tools/run.sh"
 _SET = "git config core.fsmonitor '" + _TOUCH + "; :'"
 
 _COPIES = {
@@ -61,6 +62,25 @@ _UNSEEN = {
     ),
     "attributes": f"git config diff.d.textconv '{_TOUCH}; cat'; echo '* diff=d' > .git/info/attributes; echo x >> README.md",
 }
+# Settings of the person that name a script of the workspace.
+_PROGRAMS = {
+    "filter": "git config filter.f.clean tools/run.sh; echo '*.md filter=f' > .gitattributes",
+    "process": "git config filter.f.process 'bash tools/run.sh'; echo '*.md filter=f' > .gitattributes",
+    "textconv": "git config diff.d.textconv tools/run.sh; echo '*.md diff=d' > .gitattributes",
+    "merge driver": "git config merge.m.driver 'tools/run.sh %O %A %B'",
+    "gpg.program": "git config gpg.program tools/run.sh",
+    "alias": "git config alias.x '!tools/run.sh'",
+    "alias with a function": "git config alias.x '!f() { sh tools/run.sh \"$@\"; }; f'",
+    "core.editor": 'git config core.editor "$WORK/tools/run.sh"',
+    "of the home folder": 'git config --file "$HOME/.gitconfig" alias.x "!tools/run.sh"',
+    "by an include": 'git config --file "$HOME/.more" alias.x "!tools/run.sh"; git config --file "$HOME/.gitconfig" include.path "$HOME/.more"',
+    "init.templateDir": "git config init.templateDir tools",
+}
+_CHANGES = {
+    "written": "echo pwned > tools/run.sh",
+    "replaced": "echo pwned > x; mv x tools/run.sh",
+    "moved folder": "mkdir t; echo pwned > t/run.sh; mv tools old; mv t tools",
+}
 _START = {
     "in a closed folder": ("mkdir .vscode; echo pwned > .vscode/tasks.json; chmod 311 .vscode", ".vscode/tasks.json"),
     "by a link": ("mkdir x; echo pwned > x/tasks.json; ln -s x .vscode", ".vscode/tasks.json"),
@@ -91,6 +111,17 @@ CASES = [
     *(
         Case(f"start file {name}", line, f'grep -qs pwned "$WORK/{file}"', setup="git init -q s")
         for name, (line, file) in _START.items()
+    ),
+    *(
+        Case(f"program {name}: {way}", line, 'grep -qs pwned "$WORK/tools/run.sh"', setup=f"{_TOOL}; {setup}")
+        for name, setup in _PROGRAMS.items()
+        for way, line in _CHANGES.items()
+    ),
+    Case(
+        "program that does not exist yet",
+        "mkdir tools; echo pwned > tools/run.sh",
+        'grep -qs pwned "$WORK/tools/run.sh"',
+        setup="git config alias.x '!tools/run.sh'",
     ),
     Case(
         "folder of hooks in the settings",
@@ -126,5 +157,27 @@ CASES = [
         "echo pwned > .envrc; touch .kill; sleep 20",
         'cd "$WORK"; $AGAIN < /dev/null > /dev/null 2>&1; grep -qs pwned .envrc',
         ends="kill",
+    ),
+    *(
+        Case(
+            f"filter at the start of a worktree: {name}",
+            "true",
+            'test -e "$OUTSIDE/pwned"',
+            setup=f"mkdir tools; printf '#!/bin/sh\\ntouch %s/pwned; cat\\n' \"$OUTSIDE\" > tools/run.sh; chmod +x tools/run.sh; "
+            f"echo '* filter=f' > .gitattributes; git add -A; git commit -qm f; {setting}",
+            typed=("hello",),
+            words=("--worktree", "w"),
+        )
+        for name, setting in {
+            "smudge": "git config filter.f.smudge tools/run.sh",
+            "clean": 'git config filter.f.clean "$WORK/tools/run.sh"',
+            "of the home folder": 'git config --file "$HOME/.gitconfig" filter.f.smudge "sh tools/run.sh"',
+        }.items()
+    ),
+    Case(
+        "worktree of a killed delegate untold",
+        "true",
+        '! grep -aq "earlier delegates left" "$SCREEN"',
+        setup="mkdir -p .goose-like/worktrees/delegate-00000001",
     ),
 ]

@@ -66,5 +66,21 @@ CASES = [
     Case("the default size of /dev/shm", "df --output=size -B1G /dev/shm | tail -1 | sed 's/^/GOT /'", 'test "$(sed -n "s/^GOT *//p" "$OUTPUT")" -ge 4', ("workspace", "read-only")),
     Case("the default limit of memory", "python3 -c 'a = bytearray(30 << 30); print(\"GOT\")'", 'grep -q "^GOT" "$OUTPUT"', ("workspace", "read-only")),
     Case("the default limit of a file", "truncate -s 500G big && echo GOT", 'grep -q "^GOT" "$OUTPUT"'),
+    *(
+        Case(
+            f"plan file: {name}",
+            "true",
+            '! grep -aq "too much memory" "$SCREEN"',
+            setup=f"printf '%s\\n\\n- a\\n' \"{template}\" > p.md",
+            typed=("hello",),
+            words=("--plan", "p.md"),
+            has_control=False,
+        )
+        for name, template in {
+            "repeated text": "{{ 'a' * 3000000000 }}",
+            "wide format": "{{ '%3000000000d' % 1 }}",
+            "long loop": "{% for i in range(99999) %}{{ 'a' * 1000 }}{% endfor %}",
+        }.items()
+    ),
     Case("output without end", "timeout 20 yes | head -c 100000000", 'test "$(stat -c %s "$OUTPUT")" -gt 10000000'),
 ]  # fmt: skip

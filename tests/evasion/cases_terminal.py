@@ -15,6 +15,12 @@ _SEQUENCES = {
     "device query": "\\033[21t",
     "bidi override": "\\342\\200\\256",
     "bidi isolate": "\\342\\201\\246",
+    "soft hyphen": "\\302\\255",
+    "tag characters": "\\363\\240\\201\\250\\363\\240\\201\\251",
+    "variation selector": "\\363\\240\\204\\200",
+    "word joiner": "\\342\\201\\240",
+    "invisible separator": "\\342\\201\\243",
+    "byte order mark": "\\357\\273\\277",
     "bell": "\\a\\a\\a",
     "backspace": "rm\\b\\bls",
 }

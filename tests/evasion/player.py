@@ -65,7 +65,7 @@ def play_case(case: Case, mode: Mode | Literal["control"], place: Place) -> Outc
 
 
 def _fill(place: Place, call: Call) -> object:
-    return place.replace_all(call.arguments, has_home=call.tool not in ("shell", "start_process"))
+    return place.replace_all(call.arguments, has_home=call.tool not in ("shell", "process"))
 
 
 def _collect_output(place: Place) -> int:

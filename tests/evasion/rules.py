@@ -30,6 +30,12 @@ VISIBLE = (
     "command {} -v", "eval -- '{}'", "trap -- '{}' EXIT", ': "${{x:-`{}`}}"', "cat <<E\n`{}`\nE", "ls\n\\\n{}",
     "time {{ {}; }}", "flock x -c '{}'", "script -q -c'{}' x", "bash -s x <<< '{}'", ". /dev/stdin <<< '{}'",
     "[[ 'a[$({})]' -eq 1 ]]", "timeout --sig KILL 5 {}", "ls && >x {}",
+    "uv run {}", "uv run --with x {}", "uv run --frozen -- {}", "uvx {}", "uvx --from x {}", "npx {}", "npx -y {}",
+    "npx --package x {}", "npx --package=x -- {}", "npm exec -- {}", "pnpm exec {}", "pnpm dlx {}", "yarn run {}",
+    "poetry run {}", "pipenv run {}", "pdm run {}", "pipx run {}", "conda run -n x {}", "bundle exec {}", "bunx {}",
+    "uv tool run {}", "env A=1 uv run sudo {}", "uv run sh -c '{}'", "mise exec -- {}", "hatch run {}",
+    "npx -c '{}'", "npx --call='{}'", "npm exec -c '{}'", "pnpm exec -c '{}'", "yarn exec '{}'", "direnv exec . {}",
+    "dotenv run -- {}", "op run --env-file=x -- {}", "volta run {}", "xvfb-run -a {}", "fakeroot {}",
 )  # fmt: skip
 
 # Ways that hide the command from a parser: only its container can be judged.

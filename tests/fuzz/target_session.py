@@ -70,10 +70,10 @@ class FuzzTarget:
         assert not history.open_calls or (history.last_turn and history.last_turn.reason == "handed_off")
         history.close(keeps_handed_off=False)
         assert is_well_formed(history.messages), history.messages
-        assert is_well_formed(history.context), history.context
+        assert is_well_formed(history.context.messages), history.context.messages
         if all(line.endswith(_STAMP) for line in data.split(b"\n")[:-1]) and not damage:
             turns, usage = count_totals(self._info)
-            assert (turns, _drop_empty(usage)) == (history.turn_count, _drop_empty(history.usage))
+            assert (turns, _drop_empty(usage)) == (history.turn_count, _drop_empty(history.usage.by_model))
 
     def _check_damage(self, data: bytes, lines: list[bytes], events: list[e.SavedEvent]) -> None:
         damaged = {int(found[1]) for text in self._session.damage if (found := re.search(r", line (\d+): left", text))}

@@ -1,6 +1,7 @@
 """Tests of delegated tasks: sessions, limits, tokens, questions and permissions."""
 
 import asyncio
+import fcntl
 import json
 import os
 import socket
@@ -179,7 +180,7 @@ async def test_the_model_reads_the_answer_and_what_it_took(root: Path) -> None:
         assert len(first.messages) == 1  # nothing of its parent's conversation
         assert "delegate" not in [tool.name for tool in first.tools]
         names = [tool.name for tool in first.tools]
-        assert names == [name for name in place.exchange.tools if name != "delegate"]
+        assert names == [name for name in place.exchange.tools if name not in ("delegate", "ask_user")]
 
 
 async def test_it_has_a_session_of_its_own_which_is_found_from_the_parents(root: Path) -> None:
@@ -211,7 +212,7 @@ async def test_tokens_count_as_the_parents(root: Path) -> None:
         await place.reply()
         spent = UsageRecorded(model="scripted:x", usage=Usage(input_tokens=10, output_tokens=5), purpose="delegate")
         assert place.events(UsageRecorded) == [spent]
-        assert place.exchange.history.turn_usage == {"scripted:x": Usage(input_tokens=20, output_tokens=10)}
+        assert place.exchange.history.usage.turn_by_model == {"scripted:x": Usage(input_tokens=20, output_tokens=10)}
 
 
 @needs_sandbox
@@ -285,7 +286,7 @@ async def test_a_limit_ends_it_with_what_was_done_so_far(root: Path) -> None:
         result = place.results["d1"]
         assert result.is_error
         assert "the delegate did not finish (step limit)" in result.output
-        assert "I begin.\n[the limit of 1 steps]\n[took 1 step, 1 call, 15 tokens; wrote one.txt]" in result.output
+        assert "I begin.\n[the limit of 1 step]\n[took 1 step, 1 call, 15 tokens; wrote one.txt]" in result.output
 
 
 async def test_a_provider_that_refuses(root: Path) -> None:
@@ -368,8 +369,8 @@ async def test_it_gets_what_is_left_and_the_parent_ends_with_it(root: Path) -> N
     scripts = {"go": [calls(delegate("help"))], "help": [calls(shell("true", id=str(n))) for n in range(9)]}
     async with open_exchange(scripts, limits=Limits(tokens=40)) as place:
         end = await place.reply()
-        assert "30 of 25 tokens are used" in place.results["d1"].output
-        assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "45 of 40 tokens are used")
+        assert "the limit of 25 tokens; 30 are used" in place.results["d1"].output
+        assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "the limit of 40 tokens; 45 are used")
 
 
 async def test_side_by_side_they_share_what_is_left(root: Path) -> None:
@@ -377,7 +378,7 @@ async def test_side_by_side_they_share_what_is_left(root: Path) -> None:
     scripts = {"go": [calls(delegate("a", "d1"), delegate("b", "d2"))], "a": endless, "b": endless}
     async with open_exchange(scripts, limits=Limits(tokens=75)) as place:
         await place.reply()
-        assert all("30 of 30 tokens are used" in result.output for result in place.results.values())
+        assert all("the limit of 30 tokens; 30 are used" in result.output for result in place.results.values())
 
 
 async def test_where_nothing_is_left_nothing_begins(root: Path) -> None:
@@ -413,6 +414,7 @@ async def test_a_named_profile_narrows(root: Path, home: Path) -> None:
     config = {"profiles": ["looker", "second"]}
     async with open_exchange(scripts, config=config, sandbox="workspace") as place:
         assert "one of: second" in place.exchange.system
+        assert "Helpers, by `profile`: looker, second." in place.exchange.tools["delegate"].spec.description
         await place.reply()
         assert place.results["d1"].output.startswith("No.")
         command, file = place.first_results("d1")
@@ -466,6 +468,13 @@ async def test_a_config_that_makes_no_sense(config: dict[str, Any], words: str, 
     assert caught.value.path == path
 
 
+@pytest.mark.parametrize(("sandbox", "is_told"), [("full", True), ("read-only", False)])
+async def test_only_who_may_write_is_told_how_delegates_write(root: Path, sandbox: str, is_told: bool) -> None:
+    async with open_exchange({}, sandbox=sandbox) as place:
+        assert "is for `delegate`" in place.exchange.system
+        assert ("different parts to write" in place.exchange.system) == is_told
+
+
 async def test_with_more_depth_a_delegate_may_delegate(root: Path) -> None:
     scripts = {
         "go": [calls(delegate("help")), "Fine."],
@@ -477,7 +486,7 @@ async def test_with_more_depth_a_delegate_may_delegate(root: Path) -> None:
         deep = place.nested("d1", "d1").history
         assert "no tool 'delegate'" in deep.messages[2].tool_results[0].output
         assert place.first_results("d1")[0].output.startswith("Deep.")
-        assert sum(usage.total_tokens for usage in place.exchange.history.turn_usage.values()) == 45
+        assert place.exchange.history.usage.turn_total.total_tokens == 45
         assert [listed.first_words for listed in list_subagent_sessions(find_session("here"))] == ["help", "deeper"]
         inner = [event for event in place.events(SubagentEvent) if isinstance(event.event, SubagentEvent)]
         assert {event.event.call_id for event in inner} == {"d1"}
@@ -558,7 +567,7 @@ async def test_an_agent_file_has_its_own_model_if_that_can_be_used(root: Path, m
 
 
 async def test_a_running_delegate_and_its_processes_are_listed_and_stopped(root: Path) -> None:
-    start = call("start_process", '{"command": "echo up; sleep 600"}', id="p")
+    start = call("process", '{"action": "start", "command": "echo up; sleep 600"}', id="p")
     scripts = {
         "go": [calls(delegate("a", "d1"), delegate("b", "d2", read_only=True)), "Fine."],
         "a": [calls(start), calls(shell("sleep 600")), "Never."],
@@ -656,11 +665,11 @@ async def test_an_answer_for_the_session_holds_for_both(root: Path) -> None:
 @needs_sandbox
 async def test_who_is_asked_before_each_command_is_asked_for_a_reader_too(root: Path, home: Path) -> None:
     write_profiles(home, "looker: {extends: reviewer}")
-    scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("echo one")), "No."]}
+    scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("date")), "No."]}
     config = {"profiles": ["looker"]}
     async with open_exchange(scripts, config=config, sandbox="workspace", approval="ask", answer=NO) as place:
         await place.reply()
-        assert [question.text for question in place.recorder.questions] == ["a delegate asks: run: echo one"]
+        assert [question.text for question in place.recorder.questions] == ["a delegate asks: run: date"]
         assert "the person said no" in place.first_results("d1")[0].output
 
 
@@ -803,8 +812,37 @@ async def test_writers_side_by_side_have_a_copy_each_and_undo_covers_both(reposi
         assert run_git(repository, "status", "--short") == status
 
 
+def run_line(line: str) -> None:
+    subprocess.run(["bash", "-c", line], check=False)
+
+
 @needs_sandbox
-async def test_a_conflict_keeps_both_versions(repository: Path) -> None:
+async def test_changes_of_different_lines_are_merged(repository: Path) -> None:
+    """The parent's file has uncommitted changes, and stays executable; both delegates change it, and one of git's."""
+    lines = [f"line {number}\n" for number in range(30)]
+    (repository / "kept.txt").write_text("".join(lines))
+    (repository / "kept.txt").chmod(0o755)
+    scripts = {
+        "go": BOTH,
+        "a": [calls(shell("sed -i 's/line 2$/two/' kept.txt; echo a >> changed.txt; echo a > a.txt")), "A."],
+        "b": [calls(shell(f"{WAIT}; sed -i 's/line 27$/other/; s/line 20$//' kept.txt; echo b > changed.txt")), "B."],
+    }
+    async with open_exchange(scripts, sandbox="workspace") as place:
+        await reply_when(place, repository / "a.txt")
+        output = place.results["d2"].output
+        assert "[taken over: kept.txt]" in output
+        assert "[conflict: changed.txt changed here meanwhile, and stayed as it is here]" in output
+        merged = "".join(lines).replace("line 2\n", "two\n").replace("line 20\n", "\n").replace("line 27\n", "other\n")
+        assert (repository / "kept.txt").read_text() == merged
+        assert os.access(repository / "kept.txt", os.X_OK)
+        plan = await place.exchange.undo.plan_restore(1)
+        await place.exchange.undo.restore(plan)
+        assert (repository / "kept.txt").read_text() == "".join(lines)
+    assert not (repository / "a.txt").exists()
+
+
+@needs_sandbox
+async def test_a_conflict_keeps_both_versions(repository: Path, tmp_path: Path) -> None:
     scripts = {
         "go": BOTH,
         "a": [calls(shell("echo a > kept.txt; echo a > a.txt; echo same > same.txt")), "A."],
@@ -821,6 +859,7 @@ async def test_a_conflict_keeps_both_versions(repository: Path) -> None:
         output = place.results["d2"].output
         assert "[conflict: kept.txt changed here meanwhile, and stayed as it is here]" in output
         assert f"the delegate's files are in {kept}; " in output
+        line = output.split("[to merge kept.txt with marks where both changed: ")[1].split("]\n")[0]
         assert "[taken over: b.txt]" in output
         assert (kept / "kept.txt").read_text() == "b\n"
         assert read_tree(repository) == FILES | {
@@ -829,6 +868,11 @@ async def test_a_conflict_keeps_both_versions(repository: Path) -> None:
             "a.txt": "a\n",
             "b.txt": "b\n",
         }
+        run_line(line.replace("/tmp/base", str(tmp_path / "base")))
+        marked = (repository / "kept.txt").read_text()
+    assert marked.startswith("<<<<<<< ")
+    assert "\na\n" in marked
+    assert "\nb\n" in marked
 
 
 @needs_sandbox
@@ -870,6 +914,23 @@ async def test_a_rule_about_paths_holds_for_what_is_taken_over(repository: Path)
         assert len(list_worktrees(repository)) == 1
     assert (repository / "kept.txt").read_text() == "kept"
     assert (repository / "a.txt").exists()
+
+
+@needs_sandbox
+async def test_worktrees_that_a_killed_session_left_are_named_once(repository: Path) -> None:
+    for name in ("delegate-00000001", "delegate-00000002", "mine"):
+        (repository / ".goose-like/worktrees" / name).mkdir(parents=True)
+    used = os.open(repository / ".goose-like/worktrees/delegate-00000002", os.O_RDONLY)
+    fcntl.flock(used, fcntl.LOCK_SH)
+    async with open_exchange({"go": ["One.", "Two."]}, sandbox="workspace") as place:
+        await place.reply()
+        await place.reply()
+        notes = [event for event in place.recorder.events if "earlier delegates left" in str(event)]
+    os.close(used)
+    (note,) = notes
+    assert "delegate-00000001" in str(note)
+    assert "delegate-00000002" not in str(note)
+    assert list_worktrees(repository) == ["delegate-00000001", "delegate-00000002"]
 
 
 @needs_sandbox

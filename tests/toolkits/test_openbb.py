@@ -254,7 +254,7 @@ def test_cells_that_no_table_can_hold():
         (7, "the rows are a int"),
     ],
 )
-async def test_rows_that_are_none(rows, report):
+async def test_rows_that_is_empty(rows, report):
     async with trial(OpenBBToolkit) as openbb:
         with pytest.raises(ToolError, match=report):
             await openbb.call("show_table", name="T", rows=rows)

@@ -144,8 +144,11 @@ class BossServer(Loopback):
     def _response(self, asked: Asked) -> Response:
         self.requests.append(asked)
         body = asked.json
-        texts = [_text(message["content"]) for message in body["messages"] if message["role"] == "user"]
-        chosen = choose_action(texts, [tool["function"]["name"] for tool in body.get("tools") or ()])
+        joined, *others = [_text(message["content"]) for message in body["messages"] if message["role"] == "user"]
+        tools = [tool["function"]["name"] for tool in body.get("tools") or ()]
+        # The wire joins neighbouring messages: with tools, the goal and the memory.
+        first = joined.split("\n\n", 1) if tools else [joined]
+        chosen = choose_action([*first, *others], tools)
         if isinstance(chosen, str):
             return sse(said(chosen))
         return sse(called(("", chosen[0], json.dumps(chosen[1]))))

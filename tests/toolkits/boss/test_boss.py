@@ -57,13 +57,13 @@ LOGS = {
 """,
     "extend": """# Write mean
 - 1 · write_code: a draft of mean passes its tests
-- 2 · save_code: mean is in the library
+- 2 · save_code: saved in the library: mean
 - 3 · update_plan: 2 of 2 steps done
 - 4 · finish: wrote mean
 
 # Write median
 - 1 · write_code: a draft of median passes its tests
-- 2 · save_code: median is in the library
+- 2 · save_code: saved in the library: median
 - 3 · update_plan: 2 of 2 steps done
 - 4 · finish: wrote median
 """,

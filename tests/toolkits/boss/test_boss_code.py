@@ -44,12 +44,12 @@ LOG = """# A mean
 assert mean([1, 3]) == 3 · AssertionError [exit code 1]
 - 2 · save_code: failed: there is no draft that passed its tests; make one with `write_code`
 - 3 · write_code: a draft of mean passes its tests
-- 4 · save_code: mean is in the library
+- 4 · save_code: saved in the library: mean
 - 5 · write_code (def mean(xs):): failed: assert mean([1, 3]) == 2 · AssertionError [exit code 1]
 - 6 · save_code: failed: there is no draft that passed its tests; make one with `write_code`
 - 7 · update_plan: 1 of 2 steps done
 - 8 · write_code: a draft of twice passes its tests
-- 9 · save_code: twice is in the library
+- 9 · save_code: saved in the library: twice
 - 10 · run_code (print(twice([1, 3]))): 4.0
 - 11 · finish: it is 4
 """
@@ -80,4 +80,38 @@ async def test_code_is_tested_saved_and_run(
     assert sorted(path.name for path in work.iterdir()) == sorted(
         [*files.values(), "test_library.py"][: 4 * bool(files)]
     )
+    session.close()
+
+
+async def test_a_draft_that_cannot_be_imported_never_reaches_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    steps = (
+        ("write_code", {"code": "import nosuchmod\n\n\ndef one():\n    return 1"}),
+        ("save_code", {}),
+        ("write_code", {"code": "def two():\n    return 2\n\n\nTWO = three()"}),
+        ("save_code", {}),
+        ("write_code", {"code": "def one():\n    return 1"}),
+        ("save_code", {}),
+        ("write_code", {"code": "def twice(xs):\n    return 2 * one()", "tests": "assert twice([]) == 2"}),
+        ("finish", {"result": "ok", "summary": "ok"}),
+    )
+    rounds = [{"calls": [{"tool": tool, "arguments": arguments}]} for tool, arguments in steps]
+    script = tmp_path / "script.yaml"
+    script.write_text(json.dumps(["```\n1. do it\n```", *rounds]))
+    profile = Profile.model_validate(
+        {"processor": f"scripted:{script}", "accelerator": f"scripted:{script}", "toolkits": []}
+    )
+    spec = BossSpec.model_validate({"branches": dict.fromkeys(("write_code", "save_code"))})
+    session = Session.create()
+    async with open_boss(Boss(spec), profile, Recorder(), session=session) as run:
+        await run.work("one")
+    outputs = [part.output for message in session.history.messages for part in message.tool_results]
+    assert "the library can't be imported with this draft" in outputs[0]
+    assert "No module named 'nosuchmod'" in outputs[0]
+    assert "name 'three' is not defined" in outputs[2]
+    assert outputs[1] == outputs[3] == "there is no draft that passed its tests; make one with `write_code`"
+    assert outputs[4].startswith("the draft of one can be imported; it was not tested")
+    assert "passes its tests" in outputs[6]
     session.close()

@@ -160,6 +160,22 @@ def test_replace_changes_only_the_lines_of_the_definition():
 
 
 @pytest.mark.parametrize(
+    ("source", "draft", "result"),
+    [
+        ("import bad\n\n\ndef f():\n    return bad.x\n", "def f(): ...", "def f(): ...\n"),
+        ("import a, bad\ny = a\nx = bad\n", "x = 1", "import a\ny = a\nx = 1\n"),
+        ("from m import (\n    a,\n    bad,\n)\ny = a\nx = bad\n", "x = 1", "from m import a\ny = a\nx = 1\n"),
+        ("import bad\nimport side\nx = bad\n", "x = 1", "import side\nx = 1\n"),  # nothing used it before
+        ("import bad\nx = bad\ny = bad\n", "x = 1", "import bad\nx = 1\ny = bad\n"),
+        ("import bad\nx = bad\n", "import bad\nx = [bad]", "import bad\nx = [bad]\n"),
+        ("import seen\nx = seen\n", "x = 1", "import seen\nx = 1\n"),  # the tests use it
+    ],
+)
+def test_an_import_goes_with_the_last_definition_that_used_it(source, draft, result):
+    assert save_draft(source, draft, replace=True, tests="assert seen.y") == result
+
+
+@pytest.mark.parametrize(
     ("draft", "why"),
     [
         ("", "the draft defines nothing"),

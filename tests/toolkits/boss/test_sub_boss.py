@@ -36,17 +36,19 @@ async def test_all_bosses_share_the_token_limit(root):
     place, outcome = await run_boss(spec, script, limits=Limits(tokens=60))
     assert (outcome.status, place.run.exit_code) == ("budget", 5)
     assert len(place.provider.requests) == 4, "15 tokens each, of which 45 were left to the inner one"
-    assert place.results[0].output.startswith("[inner: budget]\nnot finished (budget: 45 of 45 tokens are used)")
-    assert place.run.history.total_usage.total_tokens == 60
+    assert place.results[0].output.startswith(
+        "[inner: budget]\nnot finished (budget: the limit of 45 tokens; 45 are used)"
+    )
+    assert place.run.history.usage.total.total_tokens == 60
     assert (root / "logs.md").read_text().splitlines()[1:] == [
-        "- 1 · inner: (budget) not finished (budget: 45 of 45 tokens are used) after 3 actions"
+        "- 1 · inner: (budget) not finished (budget: the limit of 45 tokens; 45 are used) after 3 actions"
     ]
 
 
 async def test_tokens_of_the_planner_count(root):
     spec = make_spec("run_code") | {"planner": {}}
     place, _ = await run_boss(spec, [Message.assistant("- [ ] one"), finish()])
-    assert place.run.history.total_usage.total_tokens == 30
+    assert place.run.history.usage.total.total_tokens == 30
     assert len(place.provider.requests) == 2
 
 
@@ -154,7 +156,7 @@ async def test_tokens_before_a_kill_count_once(root):
     cut_events(get_events_file(place), "usage_recorded")
     async with open_harness(spec, [finish(), finish()], session=resume_session(), limits=Limits(tokens=100)) as place:
         assert (await place.run.resume()).status == "finished"
-    assert place.run.history.total_usage.total_tokens == 90
+    assert place.run.history.usage.total.total_tokens == 90
 
 
 async def test_plan_marked_before_a_kill_can_be_marked_again(root):
@@ -197,7 +199,7 @@ async def test_boss_delegates(root):
     place, outcome = await run_boss(spec, script)
     assert outcome.status == "finished"
     assert "I looked." in place.results[0].output
-    assert place.run.history.total_usage.total_tokens == 30
+    assert place.run.history.usage.total.total_tokens == 30
 
 
 async def test_repeating_controller_is_reminded(root):

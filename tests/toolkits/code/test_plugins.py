@@ -134,9 +134,9 @@ def test_configurations_become_json_values(folder):
     [
         ("", "a.yaml:1: this file is empty; a plugin begins with `name: NAME`"),
         ("- a\n", "a.yaml:1: a plugin is a mapping with"),
-        ("name: a\n  b: [\n", "a.yaml:2: this is no valid YAML: mapping values are not allowed"),
-        ("name: a\nx: !!python/name:os.system\n", "a.yaml:2: this is no valid YAML: could not determine"),
-        ("name: a\nx: !!bool maybe\n", "a.yaml:1: this is no valid YAML: KeyError"),
+        ("name: a\n  b: [\n", "a.yaml:2: this is not valid YAML: mapping values are not allowed"),
+        ("name: a\nx: !!python/name:os.system\n", "a.yaml:2: this is not valid YAML: could not determine"),
+        ("name: a\nx: !!bool maybe\n", "a.yaml:1: this is not valid YAML: KeyError"),
         ("description: d\n", "a.yaml:1: name: this key is missing"),
         ("description: d\nname: 7\n", "a.yaml:2: name: expected text, not 7"),
         ("name: a b\ndescription: d\n", "a.yaml:1: name: 'a b' is not a Python name; use letters"),
@@ -152,10 +152,10 @@ def test_configurations_become_json_values(folder):
         ("a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
          f"d: [{','.join(['*c'] * 100)}]\n", "a.yaml:1: its aliases repeat more than 10,000 values"),
         ("x: " + "[" * 200 + "]" * 200, "a.yaml:1: it nests too deep; write it flatter"),
-        ("x: [\n", "a.yaml:1: this is no valid YAML: did not find expected node content"),
+        ("x: [\n", "a.yaml:1: this is not valid YAML: did not find expected node content"),
         ("x: " + "[" * 500_000, "a.yaml:1: it nests too deep"),
         ("- " * 300_000, "a.yaml:1: it nests too deep"),
-        ("name: \x00", "a.yaml:1: this is no valid YAML"),
+        ("name: \x00", "a.yaml:1: this is not valid YAML"),
     ],
 )  # fmt: skip
 def test_yaml_errors_have_lines_and_spare_other_plugins(folder, text, fault):

@@ -5,19 +5,21 @@ import json
 import re
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from goose_like_toolkits.code.config import Config
 from goose_like_toolkits.code.kernel_session import CellResult
+from goose_like_toolkits.code.shell_lines import list_shell_lines
 from goose_like_toolkits.code.toolkit import CodeToolkit
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Compacted, MessageCompleted, StateSaved, ToolFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
-from goose_like.core.notifier import render_plain_text
 from goose_like.sdk.lint import collect_tools
+from goose_like.terminal.plain_text import render_plain_text
 from goose_like.workspace.workspace import Workspace
 from tests import ROOT
 from tests.fakes import ExchangeHarness
@@ -107,8 +109,12 @@ async def test_failed_plugin_is_off(tmp_path, project):
     project("word_count", "word_count", "text str true", "top int false")
     async with with_project(tmp_path) as here:
         found = await here.run("try:\n    reads_images('x')\nexcept NameError as error:\n    print('told:', error)")
-        assert "[plugin reads_images failed and is off:" in found
+        assert "told: the plugin 'reads_images' is off because loading it failed" in found
         assert "Please install no_such_reader" in found
+        assert "failed and is off" not in found  # once is enough
+        hidden = await here.run("try:\n    needs_key()\nexcept NameError:\n    pass")
+        assert hidden.startswith("[plugin needs_key failed and is off:")
+        assert "KeyError: 'key'" in hidden
         assert "KeyError: 'key'" in await here.run("needs_key()")
         assert "{'a': 2}" in await here.run("word_count('a b a', top=1)")
 
@@ -209,15 +215,16 @@ async def test_temporal_text_beside_a_figure(tmp_path, project):
         assert "passes" not in outcome.replacement
 
 
-def test_history_forgets_temporal_text():
+def test_a_summary_forgets_temporal_text():
     call = ToolCall(id="c1", name="run_python", arguments="{}")
     result = ToolResult(call_id="c1", output="stays passes", replacement="stays")
     said = TurnStarted(message=Message.user("go"))
     first = [said, MessageCompleted(message=Message.assistant("", [call]), usage=Usage()), ToolFinished(result=result)]
-    assert [each.output for each in History.replay(first).context[-1].tool_results] == ["stays passes"]
     later = [*first, MessageCompleted(message=Message.assistant("done"), usage=Usage()), said]
-    sent = [part for message in History.replay(later).context for part in message.tool_results]
-    assert [part.output for part in sent] == ["stays"]
+    shortened = Compacted(summary="", kept_count=9)
+    for events, output in ((first, "stays passes"), (later, "stays passes"), ([*later, shortened], "stays")):
+        sent = [part for message in History.replay(events).context.messages for part in message.tool_results]
+        assert [part.output for part in sent] == [output]
     assert History.replay(later).messages[2].tool_results == (result,)
 
 
@@ -227,7 +234,7 @@ def test_elided_result_stays_elided():
     said = TurnStarted(message=Message.user("go"))
     events = [said, MessageCompleted(message=Message.assistant("", [call]), usage=Usage()), ToolFinished(result=result)]
     history = History.replay([*events, Compacted(summary="", kept_count=3, replacements={"c1": "[left out]"}), said])
-    assert [part.output for message in history.context for part in message.tool_results] == ["[left out]"]
+    assert [part.output for message in history.context.messages for part in message.tool_results] == ["[left out]"]
 
 
 @pytest.mark.parametrize(
@@ -560,7 +567,7 @@ async def test_cells_are_verified_and_plugins_are_not(tmp_path, project, mode):
         assert "'counter', 1" in await here.run("counter()")
         refused = await here.run("x = 1\nimport os")
         assert "Error on line 2: import os" in refused
-        for bypass in ("x = open\nx('f')", "!id", "%%timeit\nimport os", "counter.__init__", "getattr(math, 'pi')"):
+        for bypass in ("x = open\nx('f')", "!id", "%%timeit\nimport os", "counter.__class__", "getattr(math, 'pi')"):
             assert "[raised " in await here.run(bypass), bypass
         assert "1" in await here.run("1")
 
@@ -575,11 +582,85 @@ async def test_project_rules_apply(tmp_path, project):
         assert "raised" not in await here.run("import os")
 
 
+async def test_tools_that_repeat_the_prompt_are_left_out(tmp_path, project):
+    async with open_harness(tmp_path, "full") as here:  # the shipped plugins fit the prompt
+        assert "def csv_profile(" in here.toolkit.prompt()
+        assert set(here.tools) == {"run_python", "kernel_reset"}
+    project("counter", "counter")
+    project("word_count", "word_count", "words str true")  # is off, which only the list tells
+    async with with_project(tmp_path) as here:
+        assert {"list_plugins", "describe_plugin"} <= set(here.tools)
+
+
+async def test_the_prompt_names_the_kernels_python(tmp_path):
+    async with open_harness(tmp_path, "full") as here:
+        prompt = here.toolkit.prompt()
+        version = (await here.run("import sys; print('%d.%d' % sys.version_info[:2])")).strip()
+        assert f"The kernel runs Python {version}, with the packages of that environment" in prompt
+
+
+async def test_a_file_in_the_sandboxs_own_tmp_is_told(tmp_path):
+    async with open_harness(tmp_path, "workspace") as here:
+        told = await here.run("open('/tmp/report.csv', 'w').write('a')")
+        assert "[the file /tmp/report.csv is in the sandbox's own /tmp, which is removed when the session ends]" in told
+        assert "report.csv is in" not in await here.run("print(open('/tmp/report.csv').read())")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "import io, sys\nsys.stdout = io.StringIO()\nsys.stderr = sys.stdout\nprint('lost')",
+        "import sys\nsys.stdout.close(); sys.stderr.close()",
+        "import sys\nsys.stdout = None",
+        "import sys\nsys.stdout = open('log.txt', 'w')\nprint('x')\nraise ValueError",
+        "import sys\ndel sys.stdout",
+    ],
+)
+async def test_a_cell_does_not_silence_later_ones(tmp_path, cell):
+    async with open_harness(tmp_path, "full") as here:
+        await here.run(cell)
+        assert "heard" in await here.run("print('heard')")
+        assert "warned" in await here.run("import sys; print('warned', file=sys.stderr)")
+        assert "42" in await here.run("6 * 7")
+        assert "replaced" not in await here.run("print('quiet')")
+
+
+@pytest.mark.parametrize(
+    ("cell", "lines"),
+    [
+        ("!rm a.csv", ["rm a.csv"]),
+        ("x = 1\n  !rm -r data\nfiles = !ls", ["rm -r data", "ls"]),
+        ("!!rm a", ["rm a"]),
+        ("%sx rm a\n%system rm b\nrm c\n%mv d e", ["rm a", "rm b", "rm c", "mv d e"]),
+        ("%%bash\nrm a\nrm b", ["rm a\nrm b"]),
+        ("%%script bash --bg\nrm a", ["rm a"]),
+        ("for name in names:\n    !rm {name} \\\nb", ["rm $inserted  b"]),
+        ("a != b\nrm = 1\nprint('!rm')\nrm_all(x)", []),
+    ],
+)
+def test_shell_lines_of_a_cell_are_found(cell, lines):
+    assert list(list_shell_lines(cell)) == lines
+
+
+async def test_undo_hears_of_shell_lines_before_they_run(tmp_path):
+    async with open_harness(tmp_path, "workspace") as here:
+        (here.root / "kept.log").write_text("1")
+        heard = []
+
+        async def hear(path: Path | None, argv: Sequence[str], folder: str, is_confined: bool) -> None:
+            heard.append((list(argv)[-1], (here.root / "kept.log").exists()))
+
+        here.workspace.add_change_listener(hear)
+        await here.run("!rm kept.log")
+        assert heard == [("!rm kept.log", True), ("rm kept.log", True)]
+        assert not (here.root / "kept.log").exists()
+
+
 async def test_docs_list_every_key_and_tool(tmp_path):
     page = (ROOT / "docs" / "code.md").read_text()
     for key in Config.model_fields.keys() - {"tools"}:
         assert f"`{key}`" in page or f"      {key}: " in page, key
-    async with open_harness(tmp_path, "full") as full:
+    async with open_harness(tmp_path, "full", select_top_k=1) as full:
         assert [tool.name for tool in collect_tools(CodeToolkit)] == [*full.tools]  # for `toolkit show`
         for name in ("call_plugin", *full.tools):
             assert f"`{name}(" in page

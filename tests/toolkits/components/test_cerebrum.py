@@ -163,6 +163,14 @@ async def test_calls_and_their_responses():
         ]
 
 
+async def test_a_call_without_its_sender_is_one():
+    """Older copilots of `component new` keep what a message manager gives them, which names no sender."""
+    async with thinking("done") as head:
+        call_ = {**made("read", {"path": "a"}, id="x"), "sender": None}
+        await head.interact(DISK, message_history=[message("user", "read"), call_, gave("read", "A", id="x")])
+        assert head.lines == ["user: read", 'call x disk_read {"path": "a"}', "result x A"]
+
+
 async def test_what_else_may_come_of_a_call():
     async with thinking("done") as head:
         await head.interact(
@@ -415,7 +423,7 @@ async def test_tokens_count_in_the_session_and_it_is_heard_within():
         told = [event for event in head.recorder.events if isinstance(event, UsageRecorded)]
         spent = Usage(input_tokens=10, output_tokens=5)
         assert told == [UsageRecorded(model="scripted:x", usage=spent, purpose="component")]
-        assert head.session.history.turn_usage["scripted:x"] == spent
+        assert head.session.history.usage.turn_by_model["scripted:x"] == spent
         assert {event.call_id for event in head.recorder.events if isinstance(event, SubagentEvent)} == {"call_7"}
         assert [message.text for message in head.session.history.messages] == ["go", ""]
 

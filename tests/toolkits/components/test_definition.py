@@ -44,7 +44,7 @@ def test_the_fields_of_a_component(tmp_path):
         ("as_plugin: true", "as_plugin: maybe", 5, "as_plugin: expected a valid boolean, not 'maybe'"),
         ("  title: Stock\n", "", 6, "info.title: this is missing, and a plugin is known by it"),
         ("  package: example.stock", "  package: a b", 10, "setup.package: expected"),
-        ("type: plugin", "type: plugin\ntype: other", 5, "this is no valid YAML: found duplicate key 'type'"),
+        ("type: plugin", "type: plugin\ntype: other", 5, "this is not valid YAML: found duplicate key 'type'"),
         ("  package: example.stock", "  package: x\n  pip: 3", 11, "setup.pip: expected a list"),
     ],
 )

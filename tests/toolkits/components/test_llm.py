@@ -1,9 +1,11 @@
 """The profile's models as a component's LLM: what is asked, what is answered, and what reaches the vendors' wires."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
+from goose_like_toolkits.components.bridges.budget import SpentError
 from goose_like_toolkits.components.bridges.conversation import BEGINNING, wire_names
 from goose_like_toolkits.components.bridges.llm import infer
 from goose_like_toolkits.components.surroundings import Surroundings
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice
-from goose_like.core.events import MessageCompleted, UsageRecorded
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import MessageCompleted, TurnStarted, UsageRecorded
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
@@ -321,6 +324,32 @@ async def test_nothing_is_asked_where_nothing_is_left_of_the_turn():
         await asking.infer(prompt="?")
 
 
+async def test_each_request_is_a_step_of_the_turn():
+    asking = Asking(FakeProvider(["ok"] * 9), limits=Limits(steps=3))
+    answers = await asyncio.gather(*(asking.infer(prompt=str(at)) for at in range(5)), return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, SpentError)]
+    assert (len(refused), len(asking.provider.requests), refused[0].exit_code) == (2, 3, 3)
+    asking.session.history.apply(TurnStarted(message=Message.user("the next turn")))
+    assert (await asking.infer(prompt="?"))["content"] == "ok"
+
+
+async def test_a_limit_of_cost_holds():
+    asking = Asking(FakeProvider(["ok", "ok"]), label="openai:gpt-5-mini", limits=Limits(cost_usd=0.01))
+    assert (await asking.infer(prompt="?"))["content"] == "ok"
+    spent = Usage(output_tokens=1_000_000)
+    asking.session.history.apply(UsageRecorded(model="openai:gpt-5-mini", usage=spent, purpose="component"))
+    with pytest.raises(SpentError, match="nothing is left of this turn's limit of cost_usd") as caught:
+        await asking.infer(prompt="?")
+    assert caught.value.exit_code == 4
+
+
+async def test_a_limit_of_cost_needs_a_price():
+    asking = Asking(FakeProvider(["ok"]), label="openai:of-unknown-price", limits=Limits(cost_usd=1))
+    with pytest.raises(GooseLikeError, match="the price of openai:of-unknown-price is not known"):
+        await asking.infer(prompt="?")
+    assert asking.provider.requests == []
+
+
 # --- the wires
 
 
@@ -331,7 +360,9 @@ def keys(monkeypatch):
 
 async def asked_of(vendor, responses, *, choice=None, **asked):
     """The answer, and what the server was sent."""
-    async with Loopback(responses) as server:
+    is_warm = vendor is ANTHROPIC and "temperature" in asked
+    odd_bodies = "only older models of Anthropic take a temperature; the SDK knows none" if is_warm else ""
+    async with Loopback(responses, odd_bodies=odd_bodies) as server:
         url = server.base_url if vendor is OPENAI else server.base_url.removesuffix("/v1")
         provider = vendor.provider(vendor.choice(url, **(choice or {})))
         try:

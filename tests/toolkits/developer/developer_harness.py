@@ -13,7 +13,7 @@ from goose_like_toolkits.developer import DeveloperToolkit
 from goose_like.agent.tool_call import CallOutcome, call_tool
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import ApprovalMode, Limits, SandboxMode, WorkspaceSettings
-from goose_like.core.events import Answer, Logged, ToolProgress
+from goose_like.core.events import Answer, FileChanged, Logged, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import current_call
@@ -70,8 +70,17 @@ class DeveloperHarness:
         return "".join(event.text for event in self.recorder.events if isinstance(event, ToolProgress))
 
     @property
+    def changes(self) -> list[FileChanged]:
+        return [event for event in self.recorder.events if isinstance(event, FileChanged)]
+
+    @property
     def logged(self) -> list[str]:
         return [event.text for event in self.recorder.events if isinstance(event, Logged)]
+
+
+def patch(before: str, after: str, **more: Any) -> dict[str, Any]:
+    """Return one patch for `patch_file`."""
+    return {"before": before, "after": after, **more}
 
 
 async def wait_until(is_so: Callable[[], object]) -> None:
@@ -89,11 +98,12 @@ async def open_developer(
     approval: ApprovalMode = "auto",
     answer: Answer = Answer(),
     settings: WorkspaceSettings | None = None,
+    history: History | None = None,
     **kwargs: Any,
 ) -> AsyncIterator[DeveloperHarness]:
     root = folder / "project"
     root.mkdir(exist_ok=True)
-    recorder, session = Recorder(answer), Session(folder / "session", "n", History())
+    recorder, session = Recorder(answer), Session(folder / "session", "n", history or History())
     options: dict[str, Any] = {"session_folder": session.folder, "settings": settings}
     async with Workspace(root, mode=mode, approval=approval, notifier=recorder, **options) as workspace:
         made = DeveloperHarness(workspace.root, session, workspace, recorder, **kwargs)

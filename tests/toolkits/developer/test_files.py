@@ -1,21 +1,17 @@
 """File tools: exact changes, byte for byte, and only of files that the model knows."""
 
-import asyncio
 import os
 import stat
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import NamedTemporaryFile
 
 import pytest
 from goose_like_toolkits.developer.file_part import read_part
-from goose_like_toolkits.developer.text import TextFile, normalize_newlines, split_lines
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.core.events import PlanUpdated, Task
-from goose_like.toolkit import ToolError
-from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer
+from goose_like.core.events import FileChanged, PlanUpdated, Task
+from goose_like.core.images import MAX_IMAGE_BYTES
+from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, patch
 
 
 @pytest.fixture
@@ -24,19 +20,14 @@ async def here(tmp_path):
         yield made
 
 
-def patch(before: str, after: str) -> dict[str, str]:
-    return {"before": before, "after": after}
-
-
 # --- read_file
 
 
 async def test_reading_tells_lines_and_range(here: DeveloperHarness):
     (here.root / "a.txt").write_text("one\ntwo\n\x0cthree\u2028still\n")
-    assert await here.call_ok("read_file", path="a.txt") == "[a.txt: 3 lines]\none\ntwo\n\x0cthree\u2028still"
-    assert (
-        await here.call_ok("read_file", path="a.txt", start_line=2, end_line=2) == "[a.txt: 3 lines, here 2 to 2]\ntwo"
-    )
+    assert await here.call_ok("read_file", path="a.txt") == "[a.txt: 3 lines]\n1\tone\n2\ttwo\n3\t\x0cthree\u2028still"
+    part = await here.call_ok("read_file", path="a.txt", start_line=2, end_line=2)
+    assert part == "[a.txt: 3 lines, here 2 to 2]\n2\ttwo"
     assert (await here.call_ok("read_file", path="a.txt", start_line=3, end_line=99)).startswith(
         "[a.txt: 3 lines, here 3 to 3]"
     )
@@ -46,11 +37,11 @@ async def test_a_long_file_is_read_in_parts(tmp_path):
     async with open_developer(tmp_path, output_bytes=2000) as here:
         (here.root / "a").write_text("".join(f"line {number}\n" for number in range(1, 1001)))
         first = await here.call_ok("read_file", path="a")
-        assert "[a: 1000 lines, here 1 to 123, go on with start_line=124]" in first
-        assert (await here.call_ok("read_file", path="a", start_line=124)).splitlines()[1] == "line 124"
+        assert "[a: 1000 lines, here 1 to 92, go on with start_line=93]" in first
+        assert (await here.call_ok("read_file", path="a", start_line=93)).splitlines()[1] == "93\tline 93"
         (here.root / "b").write_text("é" * 5000 + "\nend")
         assert (await here.call_ok("read_file", path="b")).startswith(
-            "[b: 2 lines, here 1 to 1, go on with start_line=2, line 1 is too long and cut]\né"
+            "[b: 2 lines, here 1 to 1, go on with start_line=2, line 1 is too long and cut]\n1\té"
         )
 
 
@@ -58,10 +49,15 @@ async def test_a_long_file_is_read_in_parts(tmp_path):
     ("data", "report"),
     [
         (b"", "[f: empty]"),
-        (b"\xef\xbb\xbfa\n", "[f: 1 line]\na"),
-        ("h\u00e9\r\n".encode("utf-16"), "[f: 1 line, utf-16-le, CRLF, kept when you write]\nh\u00e9"),
-        (b"\xfe\xff\x00a", "[f: 1 line, utf-16-be, no newline at the end]\na"),
-        (b"caf\xe9\n", "[f: 1 line, latin-1]\ncaf\u00e9"),
+        (b"\xef\xbb\xbfa\n", "[f: 1 line]\n1\ta"),
+        ("h\u00e9\r\n".encode("utf-16"), "[f: 1 line, utf-16-le, CRLF, kept when you write]\n1\th\u00e9"),
+        (b"\xfe\xff\x00a", "[f: 1 line, utf-16-be, no newline at the end]\n1\ta"),
+        (
+            b"caf\xe9\n",
+            "[f: 1 line, unknown 8-bit encoding, shown as Windows-1252, name its `encoding` to add letters, or if some "
+            "look wrong]"
+            "\n1\tcaf\u00e9",
+        ),
     ],
 )
 async def test_encodings_are_read_and_told(here: DeveloperHarness, data, report):
@@ -124,11 +120,11 @@ async def test_paths_start_at_the_root_wherever_the_shell_is(here: DeveloperHarn
     assert await here.call_error("read_file", path="a") == f"there is no file 'a'; {hint}"
     assert hint in await here.call_error("patch_file", path="a", patches=[patch("one", "1")])
     assert await here.call_ok("write_file", path="a", content="new\n") == f"created a (+1 -0 lines, {hint})"
-    assert await here.call_ok("read_file", path="a") == "[a: 1 line]\nnew"
-    assert await here.call_ok("read_file", path="top") == "[top: 1 line]\ntop"
+    assert await here.call_ok("read_file", path="a") == "[a: 1 line]\n1\tnew"
+    assert await here.call_ok("read_file", path="top") == "[top: 1 line]\n1\ttop"
     assert await here.call_ok("write_file", path="sub/b", content="new\n") == "created sub/b (+1 -0 lines)"
     assert "exists" not in await here.call_error("read_file", path="missing")
-    assert await here.call_ok("read_file", path="/tmp/b") == "[/tmp/b: 1 line]\ntwo"
+    assert await here.call_ok("read_file", path="/tmp/b") == "[/tmp/b: 1 line]\n1\ttwo"
     await here.call_ok("write_file", path="/tmp/c", content="three\n")
     assert await here.shell("cat /tmp/c") == "three"
 
@@ -137,14 +133,14 @@ async def test_a_part_of_a_large_file(here: DeveloperHarness):
     (here.root / "log").write_text("".join(f"line {number} é\n" for number in range(1, 600_001)))
     facts = "[log: 8,888,895 bytes, here"
     assert await here.call_ok("read_file", path="log", start_line=300_000, end_line=300_002) == (
-        f"{facts} 300000 to 300002]\nline 300000 é\nline 300001 é\nline 300002 é"
+        f"{facts} 300000 to 300002]\n300000\tline 300000 é\n300001\tline 300001 é\n300002\tline 300002 é"
     )
     assert await here.call_ok("read_file", path="log", start_line=599_999) == (
-        f"{facts} 599999 to 600000]\nline 599999 é\nline 600000 é"
+        f"{facts} 599999 to 600000]\n599999\tline 599999 é\n600000\tline 600000 é"
     )
     first = await here.call_ok("read_file", path="log")
-    last = int(first.splitlines()[-1].split()[1])
-    assert first.startswith(f"{facts} 1 to {last}, go on with start_line={last + 1}]\nline 1 é\n")
+    last = int(first.splitlines()[-1].split()[0])
+    assert first.startswith(f"{facts} 1 to {last}, go on with start_line={last + 1}]\n1\tline 1 é\n")
     assert len(first.encode()) < 16_000
     assert "has only 600,000 lines" in await here.call_error("read_file", path="log", start_line=600_001)
     for tool, arguments in {"write_file": {"content": "x"}, "patch_file": {"patches": [patch("a", "b")]}}.items():
@@ -165,7 +161,7 @@ def test_any_part_of_a_large_file(lines: list[int], skipped: int, count: int | N
         file.write(("\n".join(texts) + "\n" * is_ended).encode())
         file.seek(0)
         facts, *shown = read_part(file, "f", start, end, 400).splitlines()
-    wanted = texts[start - 1 : end]
+    wanted = [f"{number}\t{text}" for number, text in enumerate(texts, 1)][start - 1 : end]
     assert shown == wanted[: len(shown)]
     assert (f"go on with start_line={start + len(shown)}" in facts) == (len(shown) < len(wanted))
 
@@ -178,16 +174,14 @@ async def test_a_large_file_with_endless_lines_keys_or_no_text(here: DeveloperHa
     (here.root / "line").write_text("ü" * 3_000_000)
     answer = await here.call_ok("read_file", path="line")
     assert answer.startswith("[line: 6,000,000 bytes, here 1 to 1, go on with start_line=2, line 1 is too long")
-    assert answer.splitlines()[1].strip("ü") == ""
+    assert answer.splitlines()[1].strip("ü") == "1\t"
     (here.root / "latin").write_bytes(b"caf\xe9\n" * 1_100_000)
-    assert (await here.call_ok("read_file", path="latin", start_line=7, end_line=7)).endswith("7 to 7]\ncaf\u00e9")
+    part = await here.call_ok("read_file", path="latin", start_line=7, end_line=7)
+    assert part.endswith("7 to 7, unknown 8-bit encoding, shown as Windows-1252]\n7\tcaf\u00e9")
+    part = await here.call_ok("read_file", path="latin", start_line=7, end_line=7, encoding="cp1251")
+    assert part.endswith("7 to 7, cp1251]\n7\tcaf\u0439")
     (here.root / "zero").write_bytes(bytes(6_000_000))
     assert "zero is binary, 6,000,000 bytes" in await here.call_error("read_file", path="zero", start_line=1)
-
-
-def test_many_carriage_returns_take_linear_time():
-    text = "\r" * 1_000_000
-    assert normalize_newlines(f"{text}a{text}\n") == f"{text}a\n"
 
 
 # --- write_file
@@ -196,7 +190,17 @@ def test_many_carriage_returns_take_linear_time():
 async def test_a_new_file_with_its_folders(here: DeveloperHarness):
     assert await here.call_ok("write_file", path="a/b/c.txt", content="one\r\ntwo") == "created a/b/c.txt (+2 -0 lines)"
     assert (here.root / "a/b/c.txt").read_bytes() == b"one\r\ntwo"
-    assert here.logged == ["--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two"]
+    diff = "--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two"
+    assert here.changes == [FileChanged(call_id="c1", path=f"{here.root}/a/b/c.txt", diff=diff)]
+
+
+async def test_a_change_of_newlines_only_has_no_diff(here: DeveloperHarness):
+    (here.root / "a").write_text("one\n")
+    await here.call_ok("read_file", path="a")
+    await here.call_ok("write_file", path=f"{here.root}/../{here.root.name}/a", content="one")
+    assert here.changes == [FileChanged(call_id="c1", path=f"{here.root}/a")]
+    (note,) = here.logged
+    assert note.endswith("/a: only the end of the file or its newlines changed")
 
 
 async def test_only_what_was_read_is_written_over(here: DeveloperHarness):
@@ -205,7 +209,7 @@ async def test_only_what_was_read_is_written_over(here: DeveloperHarness):
     answer = await here.call_error("write_file", path="a.txt", content="new\n")
     assert answer == (
         "not written yet, as you have not read it. Its content follows; now write the new content:\n"
-        "[a.txt: 1 line]\nprecious"
+        "[a.txt: 1 line]\n1\tprecious"
     )
     assert file.read_text() == "precious\n"
     assert await here.call_ok("write_file", path="a.txt", content="new\n") == "saved a.txt (+1 -1 lines)"
@@ -218,6 +222,9 @@ async def test_only_what_was_read_is_written_over(here: DeveloperHarness):
         ("cat a.txt", True),
         ("cd . && head -5 ./a.txt", True),
         ("sed -n 1,5p 'a.txt'; true", True),
+        ("cat *.txt", True),
+        ("tail -n +1 ./[a-c].t?t", True),
+        ("head -n1 *.txt", False),
         ("wc a.txt", False),
         ("cat a.txt | wc", False),
         ("false && cat a.txt", False),
@@ -237,59 +244,7 @@ async def test_what_changed_since_is_not_written_over(here: DeveloperHarness):
     await here.shell("echo two >> a")
     answer = await here.call_error("write_file", path="a", content="three\n")
     assert "it has changed since you read it" in answer
-    assert "one\ntwo" in answer
-
-
-async def test_a_patch_of_a_changed_file_is_applied_where_it_is_unique(here: DeveloperHarness):
-    await here.call_ok("write_file", path="a", content="one\ntwo\n")
-    await here.shell("echo more >> a; sed -i s/two/three/ a")
-    answer = await here.call_error("patch_file", path="a", patches=[patch("one", "1"), patch("two\n", "2\n")])
-    assert "patch 2 of 2: `before` is not in the file" in answer
-    assert (here.root / "a").read_text() == "one\nthree\nmore\n"
-    answer = await here.call_ok("patch_file", path="a", patches=[patch("one", "1")])
-    assert answer == "saved a (+1 -1 lines, it had changed since you read it)"
-    assert (here.root / "a").read_text() == "1\nthree\nmore\n"
-    assert "you have not read it" in await here.call_error("write_file", path="a", content="four\n")
-
-
-async def test_a_refused_patch_shows_its_lines_and_not_the_start_of_a_huge_file(here: DeveloperHarness):
-    names = [f"{number * 2_654_435_761 % 2**32:x}" for number in range(12_000)]
-    (here.root / "a.py").write_text("".join(f"def function_{name}(): return 1\n" for name in names))
-    await here.call_ok("read_file", path="a.py")
-    await here.shell(f"sed -i 's/{names[10_000]}.*/{names[10_000]}(): return 2/' a.py")
-    answer = await here.call_error("patch_file", path="a.py", patches=[patch(f"{names[10_000]}(): return 1", "x")])
-    assert f"line 10001:\ndef function_{names[10_000]}(): return 2\n" in answer
-    assert len(answer) < 1_000
-
-
-async def test_a_refused_patch_of_a_repetitive_file_is_not_compared_for_minutes(here: DeveloperHarness):
-    (here.root / "data.csv").write_text(("0,0,1," * 50 + "\n") * 10_000)
-    before = ("0,0,1," * 49 + "0,1\n") * 40
-    answer = await here.call_error("patch_file", path="data.csv", patches=[patch(before, "x")])
-    assert "Nearest is line 1:\n0,0,1,0," in answer
-
-
-@pytest.mark.parametrize(
-    ("old", "before", "new"),
-    [
-        ("a \nb\t\nc\n", "a\nb\nc\n", "X\n"),
-        ("a\nb\nc\n", "a  \nb\t\nc", "X\n"),
-        ("a\r\nb \r\nc\r\n", "a\nb\n", "X\nc\r\n"),
-        ("one = 1  \ntwo\n", "= 1\ntwo", "one X\n"),
-        ("a \nb\na \nb\n", "a\nb\n", "occurs 2 times, at lines 1, 3"),
-        ("a \nb\n", "a\n  b\n", "with other whitespace it is"),
-    ],
-)
-async def test_whitespace_at_line_ends_may_differ(here: DeveloperHarness, old, before, new):
-    (here.root / "f").write_bytes(old.encode())
-    after = "X\n" if before.endswith("\n") else "X"
-    if "occurs" in new or "other" in new:
-        assert new in await here.call_error("patch_file", path="f", patches=[patch(before, after)])
-        assert (here.root / "f").read_bytes() == old.encode()
-    else:
-        answer = await here.call_ok("patch_file", path="f", patches=[patch(before, after)])
-        assert "whitespace at line ends differed" in answer
-        assert (here.root / "f").read_bytes().replace(b"\r", b"") == new.replace("\r", "").encode()
+    assert "1\tone\n2\ttwo" in answer
 
 
 async def test_an_empty_file_or_the_same_text_needs_no_reading(here: DeveloperHarness):
@@ -306,8 +261,6 @@ async def test_an_empty_file_or_the_same_text_needs_no_reading(here: DeveloperHa
         (b"a\r\nb\r\n", "c\r\nd\r\n", b"c\r\nd\r\n"),
         (b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n"),
         ("a\n".encode("utf-16"), "é\n", "é\n".encode("utf-16")),
-        (b"\xe9\n", "è\n", b"\xe8\n"),
-        (b"\xe9\n", "→\n", "→\n".encode()),
         (b"a\n", "b", b"b"),
     ],
 )
@@ -372,115 +325,11 @@ async def test_people_see_no_more_of_a_diff_than_they_can_read(here: DeveloperHa
     await here.call_ok("write_file", path="long", content="".join(f"{number}\n" for number in range(5000)))
     await here.call_ok("write_file", path="wide", content="x" * 100_000)
     await here.call_ok("write_file", path="huge", content="x\n" * 30_000)
-    assert all(len(text) < 7_000 for text in here.logged)
-    assert here.logged[0].endswith("... 4923 more lines of this diff")
-    assert here.logged[2] == "huge: 30000 lines, before 0"
-
-
-# --- patch_file
-
-
-async def test_patches_apply_in_order_to_what_the_former_left(here: DeveloperHarness):
-    (here.root / "a.py").write_text("def f():\n    return 1\n")
-    answer = await here.call_ok(
-        "patch_file", path="a.py", patches=[patch("f()", "g()"), patch("g():\n    return 1", "g(): pass")]
-    )
-    assert answer == "saved a.py (+1 -2 lines)"
-    assert (here.root / "a.py").read_text() == "def g(): pass\n"
-    assert here.logged == ["--- a/a.py\n+++ b/a.py\n@@ -1,2 +1 @@\n-def f():\n-    return 1\n+def g(): pass"]
-
-
-async def test_all_patches_or_none(here: DeveloperHarness):
-    (here.root / "a").write_text("one\ntwo\n")
-    answer = await here.call_error("patch_file", path="a", patches=[patch("one", "1"), patch("three", "3")])
-    assert answer.startswith("patch 2 of 2: `before` is not in the file")
-    assert answer.endswith("a was not changed")
-    assert (here.root / "a").read_text() == "one\ntwo\n"
-    assert here.logged == []
-
-
-CODE = "def f(x):\n\tif x:\n\t\treturn 1\n    \ndef g(x):\n\tif x:\n\t\treturn 2\n"
-
-
-@pytest.mark.parametrize(
-    ("patches", "words"),
-    [
-        ([], "patches is empty"),
-        ([patch("", "x")], "`before` is empty"),
-        ([patch("if x:", "if x:")], "the same; nothing would change"),
-        ([patch("if x:", "if y:")], "occurs 2 times, at lines 2, 6; add lines around it"),
-        (
-            [patch("    if x:\n        return 2", "")],
-            "with other whitespace it is. The file has at line 6:\n\tif x:\n\t\treturn 2",
-        ),
-        ([patch("def g(y):\n\tif x:", "")], "Nearest is line 5:\ndef g(x):\n\tif x:"),
-        ([patch("\t\tretrun 2", "")], "line 7:\n\t\treturn 2"),
-        ([patch("quite another thing", "")], "nor anything like it; read the file first"),
-        ([patch("\n" * 50, "")], "is not in the file"),
-    ],
-)
-async def test_a_patch_that_does_not_fit_is_told_why(here: DeveloperHarness, patches, words):
-    (here.root / "a").write_text(CODE)
-    assert words in await here.call_error("patch_file", path="a", patches=patches)
-    assert (here.root / "a").read_text() == CODE
-
-
-async def test_overlapping_places_are_not_one(here: DeveloperHarness):
-    (here.root / "a").write_text("aaa")
-    assert "occurs 2 times" in await here.call_error("patch_file", path="a", patches=[patch("aa", "b")])
-
-
-async def test_newlines_of_model_and_file_need_not_agree(here: DeveloperHarness):
-    (here.root / "dos").write_bytes(b"one\r\ntwo\r\nthree\r\n")
-    (here.root / "unix").write_bytes(b"one\ntwo\nthree\n")
-    await here.call_ok("patch_file", path="dos", patches=[patch("one\ntwo", "1\n2")])
-    await here.call_ok("patch_file", path="unix", patches=[patch("one\r\ntwo", "1\r\n2")])
-    assert (here.root / "dos").read_bytes() == b"1\r\n2\r\nthree\r\n"
-    assert (here.root / "unix").read_bytes() == b"1\n2\nthree\n"
-
-
-async def test_a_letter_that_the_encoding_lacks(here: DeveloperHarness):
-    (here.root / "a").write_bytes(b"caf\xe9\n")
-    assert "latin-1 and has no '→'" in await here.call_error("patch_file", path="a", patches=[patch("café", "→")])
-    assert (here.root / "a").read_bytes() == b"caf\xe9\n"
-
-
-async def test_a_missing_file_can_not_be_patched(here: DeveloperHarness):
-    (here.root / "main.py").touch()
-    assert "near it are main.py" in await here.call_error("patch_file", path="man.py", patches=[patch("a", "b")])
-
-
-pieces = st.lists(st.sampled_from([*"abé→😀\n\r\t \u2028\ufeff", "\r\n"]), max_size=30).map("".join)
-kinds = st.sampled_from([("utf-8", b""), ("utf-8", BOM_UTF8), ("utf-16-le", BOM_UTF16_LE), ("utf-16-be", BOM_UTF16_BE)])
-
-
-@given(kinds, pieces, pieces, pieces, st.text(st.sampled_from("xy\n"), max_size=10))
-def test_a_patch_touches_no_other_byte(kind, head, middle, tail, after):
-    encoding, mark = kind
-    middle = f"§{middle}§"  # nowhere else, and no newline of two characters is cut in two
-    exact = head + middle + tail
-    assume(mark or not exact.startswith("\ufeff"))
-    is_dos = exact.count("\r\n") > exact.count("\n") / 2
-    expected = head + (after.replace("\n", "\r\n") if is_dos else after) + tail
-
-    async def patch_and_read(folder: Path) -> bytes:
-        async with open_developer(folder, "full") as here:
-            (here.root / "f").write_bytes(mark + exact.encode(encoding))
-            await here.call_ok("patch_file", path="f", patches=[patch(normalize_newlines(middle), after)])
-            return (here.root / "f").read_bytes()
-
-    with TemporaryDirectory() as folder:
-        assert asyncio.run(patch_and_read(Path(folder))) == mark + expected.encode(encoding)
-
-
-@given(st.text())
-def test_lines_are_counted_as_by_editors(text):
-    assert len(split_lines(text)) == text.count("\n") + (0 if text.endswith("\n") or not text else 1)
-
-
-def test_half_a_character_is_no_text():
-    with pytest.raises(ToolError, match="half a character"):
-        TextFile("\udc80").encode()
+    long, wide, huge = [change.diff for change in here.changes]
+    assert long.endswith("... 4923 more lines of this diff")
+    assert max(len(long), len(wide)) < 7_000
+    assert huge == ""
+    assert here.logged == ["huge: 30000 lines, before 0"]
 
 
 # --- update_plan
@@ -518,7 +367,45 @@ async def test_what_was_changed_and_not_run_is_doubted(tmp_path):
         assert made.toolkit.before_finish() is None
 
 
-async def test_the_places_of_a_repetitive_text_are_counted_up_to_a_limit(here: DeveloperHarness):
-    (here.root / "a").write_text("a" * 6_000)
-    error = await here.call_error("patch_file", path="a", patches=[patch("a" * 3_000, "b")])
-    assert "occurs 1000 times or more, at lines 1, 1, " in error
+# --- images, numbers and names
+
+
+async def test_an_image_that_is_too_large_is_called_an_image(here: DeveloperHarness):
+    for size in (MAX_IMAGE_BYTES + 1, 6_000_000):
+        (here.root / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(size - 8))
+        error = await here.call_error("read_file", path="shot.png")
+        assert error.startswith(
+            f"shot.png is an image of {size:,} bytes, and models take at most 3,750,000; make a smaller"
+        )
+
+
+async def test_line_numbers_are_not_written_into_a_file(here: DeveloperHarness):
+    (here.root / "a.py").write_text("one\ntwo\n")
+    shown = await here.call_ok("read_file", path="a.py")
+    copied = shown.partition("\n")[2] + "\n3\tthree\n"
+    assert "begins with its number" in await here.call_error("write_file", path="a.py", content=copied)
+    assert (here.root / "a.py").read_text() == "one\ntwo\n"
+    await here.call_ok("write_file", path="new.tsv", content="1\tone\n2\ttwo\n")
+    await here.call_ok("write_file", path="new.tsv", content="1\tone\n2\tthree\n")
+    assert (here.root / "new.tsv").read_text() == "1\tone\n2\tthree\n"
+
+
+async def test_a_name_that_is_not_utf8_is_reached_as_commands_show_it(here: DeveloperHarness):
+    folder = here.root / os.fsdecode(b"d\xe9p\xf4t")
+    folder.mkdir()
+    file = folder / os.fsdecode(b"caf\xe9.txt")
+    file.write_text("one\n")
+    shown = await here.shell("ls d*/*")
+    assert shown == "d\ufffdp\ufffdt/caf\ufffd.txt"
+    assert await here.call_ok("read_file", path=shown) == f"[{shown}: 1 line]\n1\tone"
+    await here.call_ok("patch_file", path=shown, patches=[patch("one", "two")])
+    await here.call_ok("write_file", path=shown, content="three\n")
+    assert file.read_text() == "three\n"
+    assert "near it are caf\ufffd.txt" in await here.call_error("read_file", path="d\ufffdp\ufffdt/cafe.txt")
+    (folder / os.fsdecode(b"caf\xe8.txt")).touch()
+    assert "stands for 2 files" in await here.call_error("read_file", path=shown)
+    await here.toolkit.context_updates()
+    await here.shell("rm d*/*")
+    assert (
+        "caf\ufffd.txt (removed by your command)" in (await here.toolkit.context_updates())["no longer as you saw it"]
+    )

@@ -50,7 +50,7 @@ async def test_the_lines_that_have_it_are_shown(here: DeveloperHarness, said, wh
     assert answer.endswith(f"[the text of these lines follows; {STRANGER}{shown}")
     assert "ignore" not in answer
     saved = here.session.outputs / "c1-page.txt"
-    assert (await here.call_ok("read_file", path=str(saved), start_line=2, end_line=2)).endswith("\nprimes are 2")
+    assert (await here.call_ok("read_file", path=str(saved), start_line=2, end_line=2)).endswith("\n2\tprimes are 2")
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ async def test_the_shell_goes_on_after_the_loss_of_its_file(here: DeveloperHarne
 async def test_a_command_that_is_killed_does_not_repeat_the_state_of_another(here: DeveloperHarness):
     await here.shell("cd /usr; export WORD=1")
     await here.shell("sleep 0.2; cd /etc; export WORD=2", timeout_s=0.1)
-    await here.call_ok("cancel_process", id="p1")
+    await here.call_ok("process", action="stop", id="p1")
     assert "cd and export did not last" in await here.shell("cd /; kill -9 $$")
     assert await here.shell("pwd; echo $WORD") == "/usr\n1"
 
@@ -138,6 +138,16 @@ async def test_a_command_that_leaves_no_state_keeps_the_old_and_is_told(here: De
 async def test_variables_too_large_for_every_later_program_do_not_last(here: DeveloperHarness):
     assert "did not last" in await here.shell("export BIG=$(head -c 120000 /dev/zero | tr '\\0' x)")
     assert await here.shell("echo ${#BIG}; ls /nosuchfolder 2>/dev/null || echo ran") == "0\nran"
+
+
+async def test_a_missed_file_reminds_of_an_earlier_cd(here: DeveloperHarness):
+    assert "this ran in" not in await here.shell("mkdir sub; cat sub/gone")
+    assert "this ran in" not in await here.shell("cd sub; cat sub/gone")
+    note = f"[this ran in {here.root}/sub, where an earlier cd led]"
+    assert note in await here.shell("cat sub/gone")
+    assert note in await here.shell("cat sub/gone | head")
+    assert "this ran in" not in await here.shell("cat sub/gone; cd ..; false")
+    assert "this ran in" not in await here.shell("ls; cat sub/gone")
 
 
 async def test_a_folder_that_was_deleted(here: DeveloperHarness):
@@ -254,7 +264,7 @@ async def test_a_command_without_end_is_stopped_before_it_fills_the_disk(here: D
 @pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
 async def test_without_tools_for_processes_the_time_limit_ends_the_whole_family(tmp_path, mode, trap):
     command = f"{trap}exec 9>held; echo started; (sleep 100 | sleep 100) & sleep 100"
-    async with open_developer(tmp_path, mode, tools=["shell", "start_process"]) as made:
+    async with open_developer(tmp_path, mode, tools=["shell"]) as made:
         answer = await made.call_error("shell", command=command, timeout_s=0.3)
         assert answer.startswith("started\n")
         assert "time limit of 0.3 s" in answer
@@ -344,7 +354,8 @@ async def test_the_own_tmp_of_the_sandbox_is_told(confined_toolkit: DeveloperHar
     assert "hides the machine's" in await confined_toolkit.call_error("read_file", path=str(hidden))
     for command in (f"cat {hidden}", f"""python3 -c 'open("{hidden}")'"""):
         assert "hides the machine's" in await confined_toolkit.shell(command)
-    assert "hides the machine's" not in await confined_toolkit.shell("cat missing")
+    for command in ("cat missing", "cat ./tmp/cache/missing", "ls app/tmp/missing"):
+        assert "hides the machine's" not in await confined_toolkit.shell(command)
 
 
 @needs_sandbox

@@ -52,7 +52,7 @@ async def test_with_tools_for_processes_it_goes_on_as_one(tmp_path):
         assert answer.startswith("Password:\n[printed nothing for ")
         assert "thinks that it waits for input" in answer
         assert "(asks for a password): still running as process p1, " in answer
-        assert "p1: running" in await made.call_ok("list_processes")
+        assert "p1: running" in await made.call_ok("process", action="list")
 
 
 async def test_what_is_asked_is_counted_and_enters_no_history(tmp_path):

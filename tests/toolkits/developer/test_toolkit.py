@@ -23,7 +23,7 @@ OTHERS = {"update_plan", "fetch_web_content"}
 async def test_only_what_the_session_allows_is_offered(tmp_path, mode, approval, missing, has_access):
     async with open_developer(tmp_path, mode, approval=approval) as made:
         assert (WRITING | OTHERS) - set(made.tools) == missing
-        assert {"shell", "read_file", "start_process"} <= set(made.tools)
+        assert {"shell", "read_file", "process", "ask_user"} <= set(made.tools)
         assert ("access" in made.tools["shell"].spec.schema["properties"]) == has_access
         prompt = made.toolkit.prompt()
     assert not [name for name in missing if f"`{name}`" in prompt]
@@ -67,12 +67,6 @@ async def test_files_that_no_longer_parse_are_found(here: DeveloperHarness):
     assert here.toolkit.before_finish() is None  # the files of an earlier turn
 
 
-async def test_a_running_process_is_mentioned_once(here: DeveloperHarness):
-    await here.call_ok("start_process", command="true")
-    await here.call_ok("start_process", command="sleep 300")
-    text = here.toolkit.before_finish()
-    assert text is not None
-    assert text.startswith("Process p2 still runs, until the session ends: sleep 300\n")
-    assert here.toolkit.before_finish() is None
-    await here.toolkit.on_turn_start()
+async def test_a_running_process_costs_no_request(here: DeveloperHarness):
+    await here.call_ok("process", action="start", command="sleep 300")
     assert here.toolkit.before_finish() is None
