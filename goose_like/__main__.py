@@ -1,6 +1,5 @@
 """The entry point of the process."""
 
-import gc
 import os
 import sys
 from pathlib import Path
@@ -10,11 +9,12 @@ if __name__ == "__main__" and sys.path[0] != str(Path(__file__).parents[1]):
     del sys.path[0]
 
 from . import __version__
+from .core.gc_pause import delay_gc
 
 
 def main() -> None:
     """Run goose-like. The version and most sessions in a terminal skip the slow import of all commands."""
-    gc.set_threshold(50_000)  # imports create many objects that live on; the default of 700 checks them again and again
+    delay_gc()
     from goose_like.launch.exit import run_guarded
 
     if sys.argv[1:] in (["--version"], ["-V"]):

@@ -11,7 +11,6 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolSpec
 from goose_like.providers.base import Embedder, Model, ModelPair, Request, SearchAnswer, WebSearcher
 from goose_like.providers.foreign_code import name_faults
-from goose_like.providers.json_answer import answer_json
 from goose_like.providers.retry import RetryPolicy, complete_answer
 from goose_like.sessions.session import Session
 
@@ -54,6 +53,8 @@ class ModelView:
             self._notifier.notify(UsageRecorded(model=self.model.label, usage=usage, purpose=purpose))
 
         request = Request(self.model.name, system, (Message.user(text),))
+        from goose_like.providers.json_answer import answer_json  # few sessions need it
+
         return await answer_json(self.model.provider, request, schema, record=record)
 
     async def answer(

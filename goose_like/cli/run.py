@@ -13,6 +13,7 @@ from goose_like.agent.exchange import Exchange
 from goose_like.agent.turn_request import run_turn
 from goose_like.core.errors import GooseLikeError, TimeLimitError
 from goose_like.core.events import RunFinished, TurnFinished
+from goose_like.core.gc_pause import end_gc_delay
 from goose_like.core.history import History
 from goose_like.core.notifier import Tee
 from goose_like.launch.output import StdoutWriter, describe_stop, make_run_finished, report_failure, run_until_stopped
@@ -56,6 +57,7 @@ async def run_once(options: RunOptions, opened: OpenedSession) -> int:
             logs_prints=True,
         )
         async with building as exchange:
+            end_gc_delay()
             history = exchange.history
             end, code = await run_until_stopped(_run_task(exchange, options, opened), notifier, out)
             if end:

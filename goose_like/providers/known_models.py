@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goose_like.config.profile import ModelChoice
+from goose_like.config.yaml_reader import parse_document
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
 
@@ -64,13 +65,12 @@ def _get_told_facts() -> dict[tuple[str, str], Mapping[str, Any]]:
 
 @cache
 def _find_in_table(provider: str, name: str) -> KnownModel:
-    table = _read_table()
     if provider in ("bedrock", "vertex"):
         provider = "anthropic"
         name = name[max(name.find("claude-"), 0) :]
-    for known in table.get(provider, ()):
-        if re.match(known.name, name):
-            return known
+    for entry in _read_table().get(provider, ()):
+        if re.match(entry["name"], name):
+            return KnownModel.model_validate(entry)
     return _UNKNOWN
 
 
@@ -85,8 +85,8 @@ def find_effort_error(choice: ModelChoice, name: str) -> ProfileError | None:
 
 
 @cache
-def _read_table() -> dict[str, tuple[KnownModel, ...]]:
-    import yaml
-
-    table: dict[str, Any] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-    return {provider: tuple(map(KnownModel.model_validate, entries)) for provider, entries in table.items()}
+def _read_table() -> dict[str, list[dict[str, Any]]]:
+    """Read the entries of each provider. They become models one by one: a process needs a few of them."""
+    table, _ = parse_document(_FILE.read_text(encoding="utf-8"))
+    entries: dict[str, list[dict[str, Any]]] = table
+    return entries

@@ -21,6 +21,7 @@ from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.config.private_folder import PrivateFolder, remove_abandoned_folders
 from goose_like.config.profile import Profile
 from goose_like.core.errors import ProfileError, UsageError
+from goose_like.core.gc_pause import end_gc_delay
 from goose_like.launch.start_notifier import StartNotifier
 from goose_like.launch.trust import settle_project_trust
 from goose_like.providers.registry import choose_models, format_model_label
@@ -181,6 +182,7 @@ def _run_workers(settings: Settings, profiles: Sequence[Profile], listener: sock
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises the signal again after it has stopped
         signal.signal(number, lambda *_: None)
     server = uvicorn.Server(config)
+    end_gc_delay()
     server.run([listener])
     return 0 if server.started else 1
 

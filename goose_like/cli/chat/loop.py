@@ -18,6 +18,7 @@ from goose_like.config.profile import ApprovalMode
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated, Task, TurnFinished
+from goose_like.core.gc_pause import end_gc_delay
 from goose_like.launch.modes import record_restriction
 from goose_like.launch.scheduler import StartStoppedError, TurnScheduler
 from goose_like.launch.slash_registry import complete_name, is_command_line, split_command_line
@@ -132,6 +133,7 @@ class ChatLoop:
         async with self.scheduler as scheduler:
             self._enter_folder(target)
             await scheduler.open(target)
+            end_gc_delay()
             if first:
                 scheduler.exchange.inbox.put(first)
             while next_session := await self._read_lines(plan):

@@ -17,7 +17,6 @@ from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool, current_call
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import Example, ImageResult, Notifier, Requirements, RunningTask, Toolkit, tool
-from goose_like.workspace.permissions.prefixes import only_reads
 
 from .agents_md import MAX_BYTES, MAX_FILE_BYTES, load_hints
 from .examples import EXAMPLES
@@ -53,6 +52,8 @@ _SHELLS = ("bash", "terminal", "execute", "execute_command", "run_command", "run
 
 
 def _is_reading_command(arguments: Mapping[str, Any]) -> bool:
+    from goose_like.workspace.permissions.prefixes import only_reads  # its patterns slow down a start
+
     return only_reads(str(arguments.get("command", "")), is_at_root=True)
 
 
