@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # For each area the mutated files below goose_like/ and the tests closest to them, below tests/.
 AREAS = {
-    "loop": ("agent/exchange", "agent/test_[eltair]*.py"),
+    "loop": ("agent/exchange agent/model_client", "agent/test_[eltair]*.py"),
     "history": (
         "core/history core/context core/usage",
         "core/test_history.py core/test_images.py agent/test_[eijlrt]*.py agent/compaction/test_summary.py",

@@ -1,0 +1,170 @@
+"""The requests to the model: its prompt and messages, and a second attempt when the server refuses the first."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from goose_like.agent.compaction.moderators import Moderator
+from goose_like.core import events
+from goose_like.core.errors import ContextLengthError, ProviderError
+from goose_like.core.example import Example
+from goose_like.core.history import PROMPT_STATE_KEY, History
+from goose_like.core.masking import mask_value
+from goose_like.core.message import Message, leave_out_images, replace_images
+from goose_like.core.tool import Tool
+from goose_like.providers.base import Model, Request, TellsFacts
+from goose_like.providers.foreign_code import name_faults
+from goose_like.providers.retry import RetryPolicy
+
+from .answer_stream import stream_answer
+from .journal import Journal
+from .prompt_changes import find_prompt_change
+from .refused_content import find_refused_content, list_refused_images
+from .reminders import Reminders
+from .toolkit_hooks import ToolkitHooks
+from .view import ExchangeView
+
+
+@dataclass(frozen=True, slots=True)
+class ModelClient:
+    """The client of an exchange for its processor, which answers with these tools and this system prompt."""
+
+    model: Model
+    view: ExchangeView
+    system: str
+    tools: Mapping[str, Tool]
+    examples: Sequence[Sequence[Example]]
+    journal: Journal
+    moderator: Moderator
+    reminders: Reminders
+    hooks: ToolkitHooks
+    retry_policy: RetryPolicy
+
+    @property
+    def _history(self) -> History:
+        return self.journal.history
+
+    async def ask(self) -> events.MessageCompleted:
+        """Ask for the next message. If the server refuses content, or the length, ask once more without it.
+
+        Raises:
+            ProviderError: no complete answer came.
+        """
+        await self._fetch_facts()
+        await self.reminders.add_before_request()
+        await self._apply_moderator()
+        try:
+            return await self._send_request()
+        except ProviderError as error:
+            is_changed = self._leave_out_refused(error) or await self._shrink(error)
+            if not is_changed:
+                raise
+        return await self._send_request()
+
+    def update_prompt(self) -> None:
+        """Record the prompt before the first request. Later, tell the model what is different now."""
+        wanted = self._describe_prompt()
+        prompt = self._history.context.prompt
+        known = self._history.context.known_prompt
+        if prompt is None or known is None or self.moderator.rewrites_each_step:
+            if wanted != prompt:
+                self._record_prompt(wanted)  # a moderator that rewrites keeps no cache, no thinking and no changes
+            return
+        tools = {tool.name: tool for tool in wanted.tools}
+        # Each model has levels of its own, and the default of a server has no name.
+        effort = None
+        if self.model.effort and self.model.label == prompt.model:
+            effort = self.model.effort
+        change = find_prompt_change(known, wanted.system, tools, effort)
+        if change is not None:
+            self.journal.emit(change)
+
+    def _describe_prompt(self) -> events.PromptRecorded:
+        """Describe the prompt of now in the form in which the session file has it."""
+        prompt = events.PromptRecorded(
+            system=self.system,
+            tools=tuple([tool.spec for tool in self.tools.values()]),
+            model=self.model.label,
+            effort=self.model.effort,
+        )
+        return mask_value(prompt)
+
+    def _record_prompt(self, prompt: events.PromptRecorded) -> None:
+        content = repr((prompt.system, prompt.tools))
+        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+        if digest != self._history.state.get(PROMPT_STATE_KEY):
+            self.journal.emit(events.StateSaved(toolkit=PROMPT_STATE_KEY, value=digest))
+        self.journal.emit(prompt)
+
+    async def _fetch_facts(self) -> None:
+        provider = self.model.provider
+        if isinstance(provider, TellsFacts):
+            with name_faults(type(provider), "fetch_facts"):
+                await provider.fetch_facts(self.model.name)
+
+    async def _apply_moderator(self) -> None:
+        """Record what the moderator decides about the messages of the next request."""
+        for event in await self.moderator.rewrite(self._history, self.view):
+            self.journal.emit(event)
+            if isinstance(event, events.Compacted) and not event.is_routine:
+                await self._restore_context(event)
+
+    async def _send_request(self) -> events.MessageCompleted:
+        prompt = self._history.context.prompt
+        assert prompt is not None  # each turn begins with it
+        first_effort = None
+        if self.model.effort and self.model.label == prompt.model:
+            first_effort = prompt.effort
+        session = self.journal.session
+        request = Request(
+            model=self.model.name,
+            system=prompt.system,
+            messages=tuple(self._list_messages()),
+            tools=prompt.tools,
+            images=session.outputs,
+            session=session.folder.name,
+            max_tokens=self.model.max_tokens,
+            temperature=self.model.temperature,
+            allowed_tools=tuple(self.tools),
+            examples=self.examples,
+            first_effort=first_effort,
+        )
+        return await stream_answer(self.model, request, self.retry_policy, self.journal)
+
+    def _list_messages(self) -> Sequence[Message]:
+        """List the messages for the model, without images that it does not take."""
+        messages = self._history.context.messages
+        if self.model.takes_images:
+            return leave_out_images(messages, list_refused_images(self._history))
+        return [replace_images(message) for message in messages]
+
+    def _leave_out_refused(self, error: ProviderError) -> bool:
+        """Leave out the content that a server refused. Return whether there is any."""
+        refused = find_refused_content(error, self._history)
+        if refused is None:
+            return False
+        event, note = refused
+        self.journal.emit(events.Retrying(text=f"{error}; {note}", wait_s=0))
+        self.journal.emit(event)
+        return True
+
+    async def _shrink(self, error: ProviderError) -> bool:
+        """Shorten a context that is too long. Return whether that was possible."""
+        if not isinstance(error, ContextLengthError):
+            return False
+        smaller = await self.moderator.shrink(self._history, self.view)
+        is_broken_off = self._history.messages[-1].role == "assistant"
+        if smaller is None or is_broken_off:
+            return False
+        if not smaller.is_routine:
+            await self.hooks.before_compaction()
+        self.journal.emit(smaller)
+        await self._restore_context(smaller)
+        return True
+
+    async def _restore_context(self, compacted: events.Compacted) -> None:
+        """Add what a summary left out: the prompt, which may have changed, and the facts of toolkits."""
+        if not compacted.is_routine:
+            await self.hooks.after_compaction(compacted.summary)
+        self.update_prompt()
+        await self.reminders.add_context_updates()
