@@ -41,10 +41,9 @@ def _list_permissions(context: SlashContext) -> list[_Permission]:
     root, grants = context.exchange.workspace.root, context.exchange.session.grants
     found = []
     for grant in sorted(grants):
-        kind, sandbox, approval, scope = grant
-        text, _, state = scope.partition("\0")
-        mode = f"until the session ends, in mode {approval} · {sandbox}\n{state}".rstrip()
-        found.append(_Permission("allow", text, f"session, {kind}", mode, partial(grants.discard, grant)))
+        mode = f"until the session ends, in mode {grant.approval} · {grant.sandbox}\n{grant.state}".rstrip()
+        remove = partial(grants.discard, grant)
+        found.append(_Permission("allow", grant.scope, f"session, {grant.kind}", mode, remove))
     stored = load_folder_trust(root)
     for answer in stored.approvals:
         text, _, state = answer.subject.partition("\n")

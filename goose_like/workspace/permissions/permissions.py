@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,32 @@ is_in_question: ContextVar[bool] = ContextVar("is_in_question", default=False)
 """True while a hook judges a question. Then nobody can be asked another one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """An action that needs permission: a command with its line, or something else without one."""
+
+    kind: PermissionKind
+    subject: str
+    line: str | None
+    state: str
+    """The state of the shell. An answer holds only for the state that its question showed."""
+
+    @property
+    def scope(self) -> str:
+        """The part of the subject that an answer for the session is about: the tool of a call, or all of it."""
+        if self.kind == "tool":
+            return self.subject.partition(" ")[0]
+        return self.subject
+
+    @property
+    def approval(self) -> StoredApproval:
+        """The answer that would allow exactly this action for good."""
+        subject = self.subject
+        if self.state:
+            subject += f"\n{self.state}"
+        return StoredApproval(kind=self.kind, subject=subject)
+
+
 class Permissions:
     """The policy and the rules of one workspace, together with the answers that the person gave.
 
@@ -60,8 +87,12 @@ class Permissions:
         self._notifier = notifier
         self._parent = parent
         self._lists = lists or PermissionLists()
-        self._grants: set[Grant] = parent._grants if parent else set() if grants is None else grants
-        self._question_lock: asyncio.Lock = parent._question_lock if parent else asyncio.Lock()
+        if parent is None:
+            self._grants: set[Grant] = set() if grants is None else grants
+            self._question_lock = asyncio.Lock()
+        else:
+            self._grants = parent._grants
+            self._question_lock = parent._question_lock
         self._open_question: asyncio.Timeout | None = None
         self._turn_rules: Any = None
         self.is_turn_read_only = False
@@ -69,13 +100,19 @@ class Permissions:
     @property
     def mode(self) -> SandboxMode:
         """The sandbox mode in effect."""
-        mode = "read-only" if self.is_turn_read_only else effective_sandbox(self._mode, self.approval)
-        return min(mode, self._parent.mode, key=MODES.index) if self._parent else mode
+        mode = effective_sandbox(self._mode, self.approval)
+        if self.is_turn_read_only:
+            mode = "read-only"
+        if self._parent is None:
+            return mode
+        return min(mode, self._parent.mode, key=MODES.index)
 
     @property
     def approval(self) -> ApprovalMode:
         """The approval mode in effect."""
-        return min(self._approval, self._parent.approval, key=APPROVALS.index) if self._parent else self._approval
+        if self._parent is None:
+            return self._approval
+        return min(self._approval, self._parent.approval, key=APPROVALS.index)
 
     def leave_sandbox(self) -> None:
         """Continue in mode `full`, which the person allowed because there is no sandbox here."""
@@ -104,11 +141,14 @@ class Permissions:
         try:
             yield
         finally:
-            self._turn_rules, self.is_turn_read_only = None, False
+            self._turn_rules = None
+            self.is_turn_read_only = False
 
     @property
     def _rules(self) -> Any:
-        return self._parent._rules if self._parent else self._own_rules
+        if self._parent is not None:
+            return self._parent._rules
+        return self._own_rules
 
     @cached_property
     def _own_rules(self) -> Any:
@@ -128,37 +168,29 @@ class Permissions:
     def decide(self, kind: PermissionKind) -> Decision:
         """Look up the decision of the policy for a kind of action, without regard to rules and earlier answers."""
         decision = decide(kind, self.mode, self.approval)
-        return min(decision, self._parent.decide(kind), key=DECISIONS.index) if self._parent else decision
+        if self._parent is None:
+            return decision
+        return min(decision, self._parent.decide(kind), key=DECISIONS.index)
 
     def judge(self, kind: PermissionKind, subject: str, line: str | None = None) -> tuple[Verdict | None, str]:
         """Judge an action by the rules: the verdict, if there is one, and its reason. `line` is a command's line."""
-        verdict, reason = None, ""
+        tool = current_tool.get()
         if self._rules is not None:
-            verdict, reason = self._rules.judge_action(kind, subject, line, current_tool.get())
-        if verdict is None and (rules := self._find_turn_rules()) is not None:
-            verdict, reason = rules.judge_action(kind, subject, line, current_tool.get())
-            if verdict != "allow":  # doubts belong to the rules of the person
-                return None, ""
+            verdict, reason = self._rules.judge_action(kind, subject, line, tool)
+            if verdict is not None:
+                return verdict, reason
+        turn_rules = self._find_turn_rules()
+        if turn_rules is None:
+            return None, ""
+        verdict, reason = turn_rules.judge_action(kind, subject, line, tool)
+        if verdict != "allow":  # doubts belong to the rules of the person
+            return None, ""
         return verdict, reason
 
     def _find_turn_rules(self) -> Any:
-        return self._parent._find_turn_rules() if self._parent else self._turn_rules
-
-    def is_granted(self, kind: PermissionKind, subject: str, line: str | None = None, state: str = "") -> bool:
-        """Check whether an answer for the session allows an action, under the policy and the shell state of now.
-
-        A grant of the parent counts here too. A grant given here does not count for the parent, which may do more.
-        """
-        modes = (kind, self.mode, self.approval)
-        found = (grant[3].split("\0", 1) for grant in self._grants if grant[:3] == modes)
-        granted = [text for text, *states in found if (states or [""])[0] == state]
-        if granted and line is not None:
-            from .prefixes import is_covered  # needed after an answer for the session
-
-            is_granted_here = is_covered(line, granted, self._root)
-        else:
-            is_granted_here = _get_scope(kind, subject) in granted
-        return is_granted_here or (self._parent is not None and self._parent.is_granted(kind, subject, line, state))
+        if self._parent is not None:
+            return self._parent._find_turn_rules()
+        return self._turn_rules
 
     async def require(
         self,
@@ -183,46 +215,103 @@ class Permissions:
         async with lock:
             mode = self.mode
             while True:
-                decision = self.decide(kind)
-                verdict, reason = self.judge(kind, subject, line)
-                if verdict == "deny":
-                    raise DeniedError(format_refusal(kind, text, "rule", reason))
-                if doubt:
-                    reason = "; ".join(filter(None, (doubt, reason if verdict == "ask" else "")))
-                    verdict = "ask"
-                if decision == "refuse" or (verdict == "ask" and self.approval == "plan"):
-                    raise DeniedError(format_refusal(kind, text, "profile"))
+                verdict, reason = self._judge_doubtful(kind, subject, line, doubt)
+                self._check_not_refused(kind, text, verdict, reason)
                 if mode != self.mode:
                     raise DeniedError(format_change(text, self.mode))
-                if verdict != "ask" and decision == "allow":
+                if verdict != "ask" and self.decide(kind) == "allow":
                     return False
-                state = "" if line is None else shell_state.get()()
-                if not state and (verdict == "allow" or self._is_spared(kind, line, verdict, is_at_root)):
+                action = _Action(kind, subject, line, _read_shell_state(line))
+                if self._needs_no_question(action, verdict, is_at_root=is_at_root):
                     return False
-                # An answer holds only for the state of the shell that its question showed.
-                approval = StoredApproval(kind=kind, subject=f"{subject}\n{state}" if state else subject)
-                is_granted = not doubt and self.is_granted(kind, subject, line, state)
-                if is_granted or approval in load_folder_trust(self._root).approvals:
+                if self._was_allowed(action, is_doubtful=bool(doubt)):
                     return True
-                why = f"asked about because {reason}" if verdict == "ask" else ""
-                shown = "\n".join(filter(None, (why, state, detail())))
-                prefix = self._describe_prefix(kind, subject, line) if has_prefix and not doubt else ""
+                why = ""
+                if verdict == "ask":
+                    why = f"asked about because {reason}"
+                shown = "\n".join(filter(None, (why, action.state, detail())))
+                prefix = ""
+                if has_prefix and not doubt:
+                    prefix = self._describe_prefix(action)
                 question = Question(kind=kind, subject=subject, text=text, detail=shown, prefix=prefix)
-                if answer := await self._ask(question):
-                    break
-            if not answer.is_allowed:
-                raise DeniedError(format_refusal(kind, text, answer.by, answer.text))
-            if answer.choice == "allow_prefix" and question.prefix:
-                texts = question.prefix.split(", ") if line is not None else [_get_scope(kind, subject)]
-                self._grants.update((kind, self.mode, self.approval, f"{one}\0{state}") for one in texts)
-            elif answer.choice == "allow_always" and question.can_be_remembered:
-                store_approval(self._root, approval)
-            return True
+                answer = await self._ask(question)
+                if answer is None:
+                    continue  # the modes were narrowed meanwhile: judge again
+                if not answer.is_allowed:
+                    raise DeniedError(format_refusal(kind, text, answer.by, answer.text))
+                self._remember(action, question, answer)
+                return True
 
-    def _is_spared(self, kind: PermissionKind, line: str | None, verdict: Verdict | None, is_at_root: bool) -> bool:
-        """Check that no rule decides about a command, that it only reads, and that the state of its shell is known."""
-        is_unknown = line is None or kind != "command" or shell_state.get() is str
-        return verdict is None and not is_unknown and self.only_reads(line or "", is_at_root=is_at_root)
+    def _judge_doubtful(
+        self, kind: PermissionKind, subject: str, line: str | None, doubt: str
+    ) -> tuple[Verdict | None, str]:
+        """Judge an action by the rules. With a doubt, everything that no rule denies is asked about."""
+        verdict, reason = self.judge(kind, subject, line)
+        if not doubt or verdict == "deny":
+            return verdict, reason
+        if verdict == "ask" and reason:
+            return "ask", f"{doubt}; {reason}"
+        return "ask", doubt
+
+    def _check_not_refused(self, kind: PermissionKind, text: str, verdict: Verdict | None, reason: str) -> None:
+        """Check that neither a rule nor the modes refuse an action.
+
+        Raises:
+            DeniedError: one does.
+        """
+        if verdict == "deny":
+            raise DeniedError(format_refusal(kind, text, "rule", reason))
+        if self.decide(kind) == "refuse" or (verdict == "ask" and self.approval == "plan"):
+            raise DeniedError(format_refusal(kind, text, "profile"))
+
+    def _needs_no_question(self, action: _Action, verdict: Verdict | None, *, is_at_root: bool) -> bool:
+        """Check that a rule allows an action, or that it is a command that only reads, in an unchanged shell."""
+        if action.state:
+            return False
+        if verdict is not None:
+            return verdict == "allow"
+        is_state_unknown = shell_state.get() is str
+        if action.kind != "command" or action.line is None or is_state_unknown:
+            return False
+        return self.only_reads(action.line, is_at_root=is_at_root)
+
+    def _was_allowed(self, action: _Action, *, is_doubtful: bool) -> bool:
+        """Check whether the person allowed an action before: for the session, or for good."""
+        if not is_doubtful and self._is_granted(action):
+            return True
+        return action.approval in load_folder_trust(self._root).approvals
+
+    def _is_granted(self, action: _Action) -> bool:
+        """Check whether an answer for the session allows an action, under the policy and the shell state of now.
+
+        A grant of the parent counts here too. A grant given here does not count for the parent, which may do more.
+        """
+        granted = []
+        for grant in self._grants:
+            has_same_modes = grant.sandbox == self.mode and grant.approval == self.approval
+            if has_same_modes and grant.kind == action.kind and grant.state == action.state:
+                granted.append(grant.scope)
+        if action.line is not None and granted:
+            from .prefixes import is_covered  # needed after an answer for the session
+
+            is_granted_here = is_covered(action.line, granted, self._root)
+        else:
+            is_granted_here = action.scope in granted
+        if is_granted_here:
+            return True
+        return self._parent is not None and self._parent._is_granted(action)
+
+    def _remember(self, action: _Action, question: Question, answer: Answer) -> None:
+        """Remember an answer that allows more than one action."""
+        if answer.choice == "allow_prefix" and question.prefix:
+            scopes = [action.scope]
+            if action.line is not None:
+                scopes = question.prefix.split(", ")
+            for scope in scopes:
+                grant = Grant(action.kind, self.mode, self.approval, scope, action.state)
+                self._grants.add(grant)
+        elif answer.choice == "allow_always" and question.can_be_remembered:
+            store_approval(self._root, action.approval)
 
     def only_reads(self, line: str, *, is_at_root: bool) -> bool:
         """Check that a command in an unchanged shell needs no question in mode `ask`. Without a sandbox each needs one.
@@ -256,16 +345,26 @@ class Permissions:
         finally:
             top._open_question = None
 
-    def _describe_prefix(self, kind: PermissionKind, subject: str, line: str | None) -> str:
+    def _describe_prefix(self, action: _Action) -> str:
         """Describe what the answer for the session would allow; empty if there is no such answer."""
-        if line is not None and kind not in ("sandbox", "deletion"):
+        if action.line is not None and action.kind not in ("sandbox", "deletion"):
             from .prefixes import list_prefixes  # a person reads the question meanwhile
 
-            return ", ".join(list_prefixes(line, self._root))
-        host = subject if " " in subject else "this host"
-        return {"change": "this file", "outside": "this file", "domain": host, "tool": "this tool"}.get(kind, "")
+            return ", ".join(list_prefixes(action.line, self._root))
+        match action.kind:
+            case "change" | "outside":
+                return "this file"
+            case "domain":
+                return action.subject if " " in action.subject else "this host"
+            case "tool":
+                return "this tool"
+            case _:
+                return ""
 
 
-def _get_scope(kind: PermissionKind, subject: str) -> str:
-    """Return the part of a subject that an answer for the session is about: the tool of a call, or all of it."""
-    return subject.partition(" ")[0] if kind == "tool" else subject
+def _read_shell_state(line: str | None) -> str:
+    """Read what earlier commands changed for a command with this line; nothing for other actions."""
+    if line is None:
+        return ""
+    describe_state = shell_state.get()
+    return describe_state()

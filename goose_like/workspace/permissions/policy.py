@@ -4,6 +4,7 @@ A new kind of action needs its name in `PermissionKind` (core/events.py), rows i
 row in docs/safety.md. `Question.can_be_remembered` names the kinds whose answers never hold in later sessions.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 from goose_like.config.profile import ApprovalMode, SandboxMode
@@ -17,8 +18,20 @@ Verdict = Literal["deny", "ask", "allow"]
 Access = Literal["workspace", "network", "full"]
 """Rights that a command starts with: in the sandbox, in the sandbox with network, or without a sandbox."""
 
-Grant = tuple[PermissionKind, SandboxMode, ApprovalMode, str]
-"""A permission until the session ends: the kind, the modes when it was given, and the prefix, file, host or tool."""
+
+@dataclass(frozen=True, slots=True, order=True)
+class Grant:
+    """A permission until the session ends. It holds in the modes and the state of the shell in which it was given."""
+
+    kind: PermissionKind
+    sandbox: SandboxMode
+    approval: ApprovalMode
+    scope: str
+    """The prefix of a command, the file, the host, or the tool."""
+
+    state: str = ""
+    """What earlier commands changed in the shell, as the question showed it."""
+
 
 # From the strictest on.
 MODES: tuple[SandboxMode, ...] = ("read-only", "workspace", "workspace+network", "full")
@@ -37,12 +50,8 @@ _POLICY: dict[PermissionKind, tuple[Decision, Decision, Decision, Decision]] = {
     "repository": ("refuse", "ask", "ask", "allow"),  # hooks or settings that a command left in a repository
     "sandbox": ("refuse", "ask", "ask", "allow"),  # a command without any sandbox
     "tool": ("allow", "allow", "allow", "allow"),  # a call of any tool: only rules of the person say otherwise
-    "install": (
-        "ask",
-        "ask",
-        "ask",
-        "ask",
-    ),  # packages for components or the Python kernel, into a folder of goose_like
+    # packages for components or the Python kernel, into a folder of goose_like
+    "install": ("ask", "ask", "ask", "ask"),
 }
 """The decisions of approval mode `auto`: for each kind, one for each of `MODES`."""
 
@@ -91,17 +100,28 @@ def describe_rules(sandbox: SandboxMode, approval: ApprovalMode) -> str:
         asked = " The person is asked before each change of a file, and each command that does more than read."
     if sandbox == "full":
         return f"Commands run without a sandbox, with the rights of the person who started you.{asked}"
-    where = "You may write in this folder and in /tmp (private to you); everything else is read-only"
-    if sandbox == "read-only":
-        where, asked = "You can read but change nothing; commands may use /tmp (private to them)", ""
-    network = "The network can be reached."
-    if sandbox != "workspace+network":
-        words = {"allow": "is granted", "ask": "may be granted", "refuse": ""}[decide("network", sandbox, approval)]
-        asks = ", and each new host is asked about" if words == "may be granted" else ""
-        more = f"For other protocols call shell with access='network', which {words}."
-        network = f"The network is open to HTTP and HTTPS through a proxy{asks}. {more}" if words else "No network."
     home = "Of the home folder you see toolchains only; the person can show you a file there by writing @~/FILE."
+    network = _describe_network(sandbox, approval)
+    if sandbox == "read-only":
+        return f"You can read but change nothing; commands may use /tmp (private to them). {home} {network}"
+    where = "You may write in this folder and in /tmp (private to you); everything else is read-only"
     return f"{where}. {home} {network}{asked}"
+
+
+def _describe_network(sandbox: SandboxMode, approval: ApprovalMode) -> str:
+    if sandbox == "workspace+network":
+        return "The network can be reached."
+    match decide("network", sandbox, approval):
+        case "allow":
+            others = "is granted"
+            hosts = ""
+        case "ask":
+            others = "may be granted"
+            hosts = ", and each new host is asked about"
+        case "refuse":
+            return "No network."
+    more = f"For other protocols call shell with access='network', which {others}."
+    return f"The network is open to HTTP and HTTPS through a proxy{hosts}. {more}"
 
 
 def describe_task(approval: ApprovalMode) -> str:
@@ -133,8 +153,10 @@ def format_refusal(kind: PermissionKind, text: str, by: str, reason: str = "") -
         "rule": "a rule forbids it",
         "hook": "a hook forbids it",
     }
-    parts = (who.get(by, "nobody is there to allow it"), reason)
-    return f"not allowed: {text}: {': '.join(filter(None, parts))}; {_ADVICE[kind]}"
+    why = who.get(by, "nobody is there to allow it")
+    if reason:
+        why = f"{why}: {reason}"
+    return f"not allowed: {text}: {why}; {_ADVICE[kind]}"
 
 
 def format_change(text: str, mode: SandboxMode) -> str:
