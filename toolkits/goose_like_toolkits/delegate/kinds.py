@@ -1,8 +1,8 @@
 """Kinds of subagents: from profiles, and from agent files, which narrow the profile of the parent."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.agent.turn_request import open_named_model
@@ -26,6 +26,21 @@ class SubagentKind:
     effort: Effort | None = None
 
 
+@dataclass(slots=True)
+class _Selection:
+    """The tools of one toolkit that an agent file names. `names` are their matching names, ours or another agent's."""
+
+    choice: ToolkitChoice
+    tools: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    may_write: bool = False
+
+    def narrow_choice(self) -> ToolkitChoice:
+        """Return the toolkit with only the named tools."""
+        config = {**self.choice.config, "tools": self.tools}
+        return self.choice.model_copy(update={"config": config})
+
+
 def load_kinds(project: ProjectConfig | None, parent: Profile) -> tuple[dict[str, SubagentKind], list[str]]:
     """Load the kinds of the agent files by name, and sentences about what cannot be used."""
     agents, problems = load_agent_files(project)
@@ -47,43 +62,89 @@ def make_kind(agent: AgentFile, parent: Profile) -> tuple[SubagentKind, list[str
     Raises:
         GooseLikeError: the file lists tools, but the parent has none of them.
     """
-    profile, notes = parent, list[str]()
+    profile = parent
+    notes: list[str] = []
     if agent.tools is not None and "*" not in agent.tools:
-        entries = {entry: parse_tool(entry) for entry in agent.tools}
-        names = {entry: normalize_name(parsed[0]) for entry, parsed in entries.items() if parsed}
-        picks = [(choice, list(_pick_tools(choice, set(names.values())))) for choice in parent.toolkits]
-        found = {name for _, picked in picks for _, matched, _ in picked for name in matched}
-        missing = ", ".join(entry for entry in entries if names.get(entry) not in found)
-        if missing and not found:
-            raise GooseLikeError(f"the agent {agent.name!r}: no tool here matches {missing}; name others in its file")
-        if missing:
-            notes.append(f"the agent {agent.name!r} works without {missing}: no tool here matches")
-        if limited := ", ".join(entry for entry in entries if "(" in entry and names.get(entry) in found):
-            notes.append(f"the agent {agent.name!r} gets {limited} without the limit in parentheses")
-        toolkits = tuple(
-            choice.model_copy(update={"config": {**choice.config, "tools": [tool for tool, *_ in picked]}})
-            for choice, picked in picks
-            if picked
-        )
-        changes: dict[str, object] = {"toolkits": toolkits}
-        # A nested delegate has no more rights than this kind.
-        if not any(writes for choice, picked in picks if choice.name != "delegate" for *_, writes in picked):
-            changes["sandbox"] = "read-only"
-        profile = parent.model_copy(update=changes)
-    return SubagentKind(profile, agent.description, agent.prompt, agent.model, agent.effort), notes
+        names = _read_names(agent.tools)
+        selections = [_select_tools(choice, set(names.values())) for choice in parent.toolkits]
+        notes = _explain_entries(agent.name, agent.tools, names, selections)
+        profile = _narrow_profile(parent, selections)
+    kind = SubagentKind(profile, agent.description, agent.prompt, agent.model, agent.effort)
+    return kind, notes
 
 
-def _pick_tools(choice: ToolkitChoice, names: set[str]) -> Iterator[tuple[str, set[str], bool]]:
-    """Yield the tools of a toolkit that have some of the names, ours or another agent's.
+def _read_names(entries: Sequence[str]) -> dict[str, str]:
+    """Read the name of a tool from each entry of a tool list. Leave out the entries that cannot be read."""
+    names = {}
+    for entry in entries:
+        parsed = parse_tool(entry)
+        if parsed:
+            name, _ = parsed
+            names[entry] = normalize_name(name)
+    return names
 
-    Yield these names with each tool, and whether the tool may write under one of them.
-    """
+
+def _select_tools(choice: ToolkitChoice, names: set[str]) -> _Selection:
+    """Select the tools of a toolkit that have some of the names, and that the parent's profile enables."""
     kind = load_toolkit(choice.name)
+    selection = _Selection(choice)
     for tool in kind.tool_names():
         options = getattr(kind, tool).__tool__
-        found = names & set(map(normalize_name, (tool, *options.aliases)))
-        if found and tool in choice.config.get("tools", [tool]):
-            yield tool, found, not (kind.is_read_only or all(map(options.is_read_only, found)))
+        own_names = {normalize_name(name) for name in (tool, *options.aliases)}
+        found = names & own_names
+        is_enabled = tool in choice.config.get("tools", [tool])
+        if not found or not is_enabled:
+            continue
+        selection.tools.append(tool)
+        selection.names |= found
+        # The name can decide: of two names of one tool, one may only read.
+        if not kind.is_read_only and not all(map(options.is_read_only, found)):
+            selection.may_write = True
+    return selection
+
+
+def _explain_entries(
+    agent: str, entries: Sequence[str], names: Mapping[str, str], selections: Sequence[_Selection]
+) -> list[str]:
+    """Return notes about the entries that match no tool, and about those whose limit has no effect.
+
+    Raises:
+        GooseLikeError: no entry matches a tool.
+    """
+    found = set[str]().union(*(selection.names for selection in selections))
+    missing = []
+    limited = []
+    for entry in dict.fromkeys(entries):
+        if names.get(entry) not in found:
+            missing.append(entry)
+        elif "(" in entry:
+            limited.append(entry)
+    notes = []
+    if missing:
+        listed = ", ".join(missing)
+        if not found:
+            raise GooseLikeError(f"the agent {agent!r}: no tool here matches {listed}; name others in its file")
+        notes.append(f"the agent {agent!r} works without {listed}: no tool here matches")
+    if limited:
+        notes.append(f"the agent {agent!r} gets {', '.join(limited)} without the limit in parentheses")
+    return notes
+
+
+def _narrow_profile(parent: Profile, selections: Sequence[_Selection]) -> Profile:
+    """Return the parent's profile with the selected tools only."""
+    toolkits = []
+    may_write = False
+    for selection in selections:
+        if not selection.tools:
+            continue
+        toolkits.append(selection.narrow_choice())
+        # A nested delegate has no more rights than this kind.
+        if selection.may_write and selection.choice.name != "delegate":
+            may_write = True
+    changes: dict[str, object] = {"toolkits": tuple(toolkits)}
+    if not may_write:
+        changes["sandbox"] = "read-only"
+    return parent.model_copy(update=changes)
 
 
 @asynccontextmanager
@@ -91,14 +152,17 @@ async def open_kind_models(
     kind: SubagentKind, own: ModelPair, parent: Profile, log: Callable[[str], None]
 ) -> AsyncIterator[ModelPair | None]:
     """Open the model of a kind until the end of the block. Give None for the parent's, also if it cannot be used."""
-    current, model = own.processor, None
+    current = own.processor
+    model = None
     try:
         model = open_named_model(kind.model, current, parent.processor, effort=kind.effort)
     except GooseLikeError as error:
         wanted = f"the model {kind.model!r}" if kind.model else f"the effort {kind.effort!r}"
         log(f"{current.label} works for the delegate, since {wanted} can't be used: {error}")
+    if model is None:
+        yield None
+        return
     try:
-        yield ModelPair(model, own.accelerator) if model else None
+        yield ModelPair(model, own.accelerator)
     finally:
-        if model:
-            await model.provider.close()
+        await model.provider.close()

@@ -45,7 +45,8 @@ class SubagentRun(EventRelay):
             case events.ToolProgress(text=text):
                 self._newest += text.rstrip("\n").split("\n")
             case _:
-                shown = convert_nested_event(events.SubagentEvent(call_id="", event=event), _COLUMNS)
+                nested = events.SubagentEvent(call_id="", event=event)
+                shown = convert_nested_event(nested, _COLUMNS)
                 if isinstance(shown, events.ToolProgress):
                     self._newest += shown.text.splitlines()
         super().notify(event)
@@ -73,7 +74,8 @@ class SubagentRun(EventRelay):
             for slot in slots:
                 if slot.locked():
                     self._newest.append(_WAITS)
-                    self._send(events.SubagentEvent(call_id=self._call_id, event=events.Status(text=_WAITS)))
+                    status = events.Status(text=_WAITS)
+                    self._send(events.SubagentEvent(call_id=self._call_id, event=status))
                 await stack.enter_async_context(slot)
             return await work()
 
@@ -85,9 +87,12 @@ class SubagentRun(EventRelay):
 
     def list_tasks(self, name: str) -> list[RunningTask]:
         """Return the subagent as a task with this name, followed by the tasks that it started."""
-        own = RunningTask(name, f"delegate: {self._title}", self._started_at, self._get_tail, self.stop)
-        inner = self.exchange.hooks.list_running_tasks() if self.exchange else []
-        return [own, *(replace(task, name=f"{name}.{task.name}") for task in inner)]
+        title = f"delegate: {self._title}"
+        tasks = [RunningTask(name, title, self._started_at, self._get_tail, self.stop)]
+        if self.exchange:
+            for task in self.exchange.hooks.list_running_tasks():
+                tasks.append(replace(task, name=f"{name}.{task.name}"))
+        return tasks
 
     def _get_tail(self) -> str:
         return "\n".join(self._newest)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
@@ -17,7 +17,9 @@ from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import load_trusted_project
 from goose_like.core.errors import GooseLikeError, ProfileError
-from goose_like.core.message import FrozenModel, Message, join_answers
+from goose_like.core.events import TurnFinished
+from goose_like.core.history import History
+from goose_like.core.message import FrozenModel, Message, ToolCall, join_answers
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool, current_call
 from goose_like.providers.base import ModelPair
@@ -47,6 +49,19 @@ class DelegateConfig(FrozenModel):
     tools: list[str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A subagent to run: its task, everything that limits it, and the worktree in which it writes beside others."""
+
+    task: str
+    kind: SubagentKind
+    profile: Profile
+    limits: Limits
+    session: Session
+    run: SubagentRun
+    worktree: SubagentWorktree | None = None
+
+
 class DelegateToolkit(Toolkit):
     """Subagents that know nothing but their task, and that have no more permissions than their parent."""
 
@@ -56,11 +71,13 @@ class DelegateToolkit(Toolkit):
         super().__init__(notifier, requires, **kwargs)
         self._config = _parse_config(self.config)
         # Profiles are loaded now, so that later changes of their files have no effect on this session.
-        profiles = {name: _load_profile(name, index) for index, name in enumerate(self._config.profiles)}
-        agents, self._problems = load_kinds(self.project or load_trusted_project(self.workspace.root), self.profile)
-        kinds = {
-            name: SubagentKind(profile) for name, profile in (profiles or {self.profile.name: self.profile}).items()
-        }
+        kinds = {}
+        for index, name in enumerate(self._config.profiles):
+            kinds[name] = SubagentKind(_load_profile(name, index))
+        if not kinds:
+            kinds[self.profile.name] = SubagentKind(self.profile)
+        project = self.project or load_trusted_project(self.workspace.root)
+        agents, self._problems = load_kinds(project, self.profile)
         self._kinds = {**agents, **kinds}
         self._default = next(iter(kinds))
         self._runs: dict[str, SubagentRun] = {}
@@ -68,7 +85,8 @@ class DelegateToolkit(Toolkit):
         self._logged: set[str] = set()
         self._has_looked = False
         self._slots = asyncio.Semaphore(self._config.parallel)
-        self._writing, self._merging = asyncio.Semaphore(), asyncio.Lock()
+        self._writing = asyncio.Semaphore()
+        self._merging = asyncio.Lock()
 
     @override
     def use_profile(self, profile: Profile, models: ModelPair) -> None:
@@ -81,13 +99,6 @@ class DelegateToolkit(Toolkit):
 
     @override
     def prompt(self) -> str:
-        others = [name for name in self._kinds if name != self._default]
-        choice = f" Its `profile` is {self._default}, or one of: {', '.join(others)}." if others else ""
-        lines = [
-            f"- {name}: {to_one_line(kind.description, _MAX_DESCRIPTION_CHARS)}"
-            for name, kind in self._kinds.items()
-            if kind.description
-        ]
         text = (
             "Work with many steps and a short result (find, compare, review, try) is for `delegate`: only the result "
             "takes room here. Adjacent calls of one message run side by side."
@@ -97,7 +108,15 @@ class DelegateToolkit(Toolkit):
                 " Each that may write works in a copy of this folder, and its changes are taken over at its end "
                 "(without git they run in order): give them different parts to write."
             )
-        return "\n".join([text + choice, *lines])
+        others = self._list_other_kinds()
+        if others:
+            text += f" Its `profile` is {self._default}, or one of: {', '.join(others)}."
+        lines = [text]
+        for name, kind in self._kinds.items():
+            if kind.description:
+                description = to_one_line(kind.description, _MAX_DESCRIPTION_CHARS)
+                lines.append(f"- {name}: {description}")
+        return "\n".join(lines)
 
     @override
     def tools(self) -> tuple[Tool, ...]:
@@ -105,11 +124,16 @@ class DelegateToolkit(Toolkit):
         offered = super().tools()
         if len(self._kinds) == 1:
             return tuple(tool.without("profile") for tool in offered)
-        names = [self._default, *(name for name in self._kinds if name != self._default)]
+        names = [self._default, *self._list_other_kinds()]
         helpers = f" Helpers, by `profile`: {', '.join(names)}."
-        return tuple(
-            replace(tool, spec=replace(tool.spec, description=tool.spec.description + helpers)) for tool in offered
-        )
+        tools = []
+        for each in offered:
+            spec = replace(each.spec, description=each.spec.description + helpers)
+            tools.append(replace(each, spec=spec))
+        return tuple(tools)
+
+    def _list_other_kinds(self) -> list[str]:
+        return [name for name in self._kinds if name != self._default]
 
     @override
     async def on_turn_start(self) -> None:
@@ -133,7 +157,10 @@ class DelegateToolkit(Toolkit):
 
     @override
     def running_tasks(self) -> Sequence[RunningTask]:
-        return [task for name, run in [*self._runs.items()] for task in run.list_tasks(name)]
+        tasks = []
+        for name, run in list(self._runs.items()):
+            tasks += run.list_tasks(name)
+        return tasks
 
     @tool(
         parallel="same tool",
@@ -153,80 +180,101 @@ class DelegateToolkit(Toolkit):
         if not task.strip():
             raise ToolError("the task is empty; say what to do, and what to return")
         kind = self._find_kind(profile)
-        chosen = self._narrow_profile(kind.profile, read_only)
-        limits = self._compute_limits(chosen.limits)
-        has_company = "read-only" not in (chosen.sandbox, self.workspace.mode) and self._count_writers() > 1
+        narrowed = self._narrow_profile(kind.profile, read_only)
+        limits = self._compute_limits(narrowed.limits)
+        may_write = "read-only" not in (narrowed.sandbox, self.workspace.mode)
+        has_company = may_write and self._count_writers() > 1
         call_id = current_call.get("")
         session = self.session.open_subagent_session(call_id)
         who = f"delegate {profile}" if kind.prompt else "a delegate"
-        run = SubagentRun(self.notifier, call_id, who=who, purpose=_NAME, title=to_one_line(task, _MAX_TITLE_CHARS))
+        title = to_one_line(task, _MAX_TITLE_CHARS)
+        run = SubagentRun(self.notifier, call_id, who=who, purpose=_NAME, title=title)
         name = f"d{next(self._numbers)}"
         self._runs[name] = run
+        job = _Job(task, kind, narrowed, limits, session, run)
         try:
-            worktree = await self._create_worktree() if has_company else None
-            slots = [self._writing, self._slots] if has_company and not worktree else [self._slots]
-            work = run.follow(partial(self._run, task, chosen, kind, limits, session, run, worktree), slots)
-            return await self._merge_after(worktree, work) if worktree else await work
+            if has_company:
+                return await self._work_beside_others(job)
+            return await self._follow(job, [self._slots])
         finally:
             del self._runs[name]
             session.close()
 
-    async def _run(
-        self,
-        task: str,
-        profile: Profile,
-        kind: SubagentKind,
-        limits: Limits,
-        session: Session,
-        relay: SubagentRun,
-        worktree: SubagentWorktree | None,
-    ) -> str:
+    async def _follow(self, job: _Job, slots: Sequence[asyncio.Semaphore]) -> str:
+        return await job.run.follow(partial(self._run, job), slots)
+
+    async def _run(self, job: _Job) -> str:
+        """Run a subagent to its end, and return its answer with notes.
+
+        Raises:
+            ToolError: the subagent did not finish.
+        """
+        end = await self._reply(job)
+        notes = await self.workspace.inspect_changes()
+        if end.detail:
+            notes.append(end.detail)
+        notes.append(f"took {_describe_work(job)}")
+        answer = end.answer or _find_answer(job.session.history)
+        result = _append_notes(answer, notes)
+        if end.reason == "stop":
+            return result
+        reason = end.reason.replace("_", " ")
+        raise ToolError(
+            f"the delegate did not finish ({reason}); its changes until then remain. Its last answer:\n{result}"
+        )
+
+    async def _reply(self, job: _Job) -> TurnFinished:
+        """Build the subagent's exchange, and have it work on the task."""
         view = self.exchange_view
-        is_same = profile.processor in (None, self.profile.processor)
-        own = ModelPair(view.processor.model, view.accelerator.model)
+        own_models = ModelPair(view.processor.model, view.accelerator.model)
+        shares_models = job.profile.processor in (None, self.profile.processor)
+        prompts = [job.kind.prompt]
+        folder = None
+        if job.worktree:
+            prompts.append(job.worktree.prompt)
+            folder = job.worktree.root
         async with (
-            open_kind_models(kind, own, self.profile, self._log_once) as models,
+            open_kind_models(job.kind, own_models, self.profile, self._log_once) as kind_models,
             build_exchange(
-                profile,
-                relay,
-                session=session,
+                job.profile,
+                job.run,
+                session=job.session,
                 project=self.project,
                 parent_workspace=self.workspace,
-                folder=worktree.root if worktree else None,
-                limits=limits,
-                models=models or (own if is_same else None),
-                client=ClientPart("\n\n".join(filter(None, (kind.prompt, worktree.prompt if worktree else "")))),
+                folder=folder,
+                limits=job.limits,
+                models=kind_models or (own_models if shares_models else None),
+                client=ClientPart("\n\n".join(filter(None, prompts))),
             ) as exchange,
         ):
-            relay.exchange = exchange
-            end = await exchange.reply(Message.user(task))
-        warnings = await self.workspace.inspect_changes()
-        messages = [message for message in session.history.messages if message.role == "assistant"]
-        last_text = next((message.text for message in reversed(messages) if message.text.strip()), "(it said nothing)")
-        answer = end.answer or join_answers(messages) or last_text
-        changed_files = [] if worktree else list_changed_files(list(session.read_events()))
-        wrote = f"; wrote {list_some(changed_files)}" if changed_files else ""
-        notes = [*warnings, end.detail, f"took {relay.format_usage()}{wrote}"]
-        result = "\n".join([answer, *(f"[{note}]" for note in notes if note)])
-        if end.reason != "stop":
-            reason = end.reason.replace("_", " ")
-            raise ToolError(
-                f"the delegate did not finish ({reason}); its changes until then remain. Its last answer:\n{result}"
-            )
-        return result
+            job.run.exchange = exchange
+            return await exchange.reply(Message.user(job.task))
 
     # --- side by side
 
+    def _list_open_calls(self) -> list[ToolCall]:
+        """List the open delegates of this message."""
+        history = self.session.history
+        return [call for call in history.open_calls.values() if call.name == _NAME and history.is_open(call.id)]
+
     def _count_writers(self) -> int:
         """Count the open delegates of this message that may write."""
-        history, count = self.session.history, 0
-        for call in history.open_calls.values():
-            if call.name == _NAME and history.is_open(call.id):
-                arguments = call.parse_arguments()
-                kind = self._kinds.get(str(arguments.get("profile") or self._default))
-                is_reader = arguments.get("read_only") is True or (kind and kind.profile.sandbox == "read-only")
-                count += not is_reader
+        count = 0
+        for call in self._list_open_calls():
+            arguments = call.parse_arguments()
+            kind = self._kinds.get(str(arguments.get("profile") or self._default))
+            is_reader = kind is not None and kind.profile.sandbox == "read-only"
+            if not is_reader and arguments.get("read_only") is not True:
+                count += 1
         return count
+
+    async def _work_beside_others(self, job: _Job) -> str:
+        """Work in a worktree. Where there can be none, wait until no other delegate writes."""
+        worktree = await self._create_worktree()
+        if worktree is None:
+            return await self._follow(job, [self._writing, self._slots])
+        work = self._follow(replace(job, worktree=worktree), [self._slots])
+        return await self._merge_after(worktree, work)
 
     async def _create_worktree(self) -> SubagentWorktree | None:
         """Create a worktree of the folder as it is now; None where git cannot, or where each change is asked about."""
@@ -248,7 +296,8 @@ class DelegateToolkit(Toolkit):
         try:
             result = await work
         except GooseLikeError as error:
-            result, failure = str(error), error
+            failure = error
+            result = str(error)
         except BaseException:  # nobody reads a result
             await complete(worktree.merge(self._merging))
             for note in worktree.notes:
@@ -256,8 +305,9 @@ class DelegateToolkit(Toolkit):
             raise
         await complete(worktree.merge(self._merging))
         notes = [*worktree.notes, *await self.workspace.inspect_changes()]
-        notes += [f"taken over: {list_some(worktree.changed)}"] if worktree.changed else []
-        result = "\n".join([result, *(f"[{note}]" for note in notes)])
+        if worktree.changed:
+            notes.append(f"taken over: {list_some(worktree.changed)}")
+        result = _append_notes(result, notes)
         if failure:
             raise ToolError(result) from failure
         return result
@@ -271,19 +321,36 @@ class DelegateToolkit(Toolkit):
 
     def _narrow_profile(self, profile: Profile, read_only: bool) -> Profile:
         """Remove permissions that the same toolkit does not have here; the workspace limits commands and files."""
-        toolkits = tuple(choice for each in profile.toolkits if (choice := self._narrow_toolkit(each)))
-        is_same = profile.sandbox == self.profile.sandbox  # then the user has answered if this machine has no sandbox
-        sandbox = "read-only" if read_only else self.workspace.mode if is_same else profile.sandbox
+        toolkits = tuple(filter(None, map(self._narrow_toolkit, profile.toolkits)))
+        sandbox = profile.sandbox
+        if read_only:
+            sandbox = "read-only"
+        elif profile.sandbox == self.profile.sandbox:
+            # The user has answered already if this machine has no sandbox.
+            sandbox = self.workspace.mode
         return profile.model_copy(update={"toolkits": toolkits, "sandbox": sandbox})
 
     def _narrow_toolkit(self, choice: ToolkitChoice) -> ToolkitChoice | None:
-        config = choice.config
+        """Return the toolkit as a delegate may have it. Return None for `delegate` at the last depth."""
+        changes: dict[str, Any] = {}
         if choice.name == _NAME:
-            depth = min(_parse_config(config).depth, self._config.depth - 1)
-            return choice.model_copy(update={"config": {**config, "depth": depth}}) if depth else None
-        own_config = next((each.config for each in self.profile.toolkits if each.name == choice.name), {})
-        refused = {key: False for key in _GRANTS if config.get(key) and not own_config.get(key)}
-        return choice.model_copy(update={"config": {**config, **refused}})
+            depth = min(_parse_config(choice.config).depth, self._config.depth - 1)
+            if not depth:
+                return None
+            changes["depth"] = depth
+        else:
+            own_config = self._find_config(choice.name)
+            for key in _GRANTS:
+                if choice.config.get(key) and not own_config.get(key):
+                    changes[key] = False
+        return choice.model_copy(update={"config": {**choice.config, **changes}})
+
+    def _find_config(self, name: str) -> Mapping[str, Any]:
+        """Return the config of a toolkit in our own profile; empty if the profile has no such toolkit."""
+        for choice in self.profile.toolkits:
+            if choice.name == name:
+                return choice.config
+        return {}
 
     def _compute_limits(self, limits: Limits) -> Limits:
         """Return the lowest of each limit: of the profile, of our config, and of the rest of this turn.
@@ -293,11 +360,41 @@ class DelegateToolkit(Toolkit):
         Raises:
             ToolError: nothing is left.
         """
-        history, configured = self.session.history, self._config.limits
-        open_calls = sum(call.name == _NAME and history.is_open(call.id) for call in history.open_calls.values())
-        remaining = remaining_limits(self.limits, history, share_count=open_calls or 1)
+        share_count = len(self._list_open_calls()) or 1
+        remaining = remaining_limits(self.limits, self.session.history, share_count=share_count)
+        configured = self._config.limits
         own = configured.model_dump(include=configured.model_fields_set - {"output_bytes"})
         return narrow_limits(limits, remaining, own)
+
+
+def _describe_work(job: _Job) -> str:
+    """Describe the steps and tokens of a subagent, and the files that it wrote here."""
+    text = job.run.format_usage()
+    if job.worktree:  # its files are taken over later
+        return text
+    changed_files = list_changed_files(list(job.session.read_events()))
+    if changed_files:
+        text += f"; wrote {list_some(changed_files)}"
+    return text
+
+
+def _find_answer(history: History) -> str:
+    """Return what a subagent said last, if its turn has no answer."""
+    messages = [message for message in history.messages if message.role == "assistant"]
+    answer = join_answers(messages)
+    if answer:
+        return answer
+    for message in reversed(messages):
+        if message.text.strip():
+            return message.text
+    return "(it said nothing)"
+
+
+def _append_notes(text: str, notes: Sequence[str]) -> str:
+    lines = [text]
+    for note in notes:
+        lines.append(f"[{note}]")
+    return "\n".join(lines)
 
 
 def _parse_config(config: Mapping[str, Any]) -> DelegateConfig:
@@ -305,17 +402,21 @@ def _parse_config(config: Mapping[str, Any]) -> DelegateConfig:
         return DelegateConfig.model_validate(config)
     except ValidationError as error:
         detail = error.errors()[0]
+        place = detail["loc"]
         if detail["type"] == "extra_forbidden":
-            key, known = str(detail["loc"][-1]), DelegateConfig if len(detail["loc"]) == 1 else Limits
-            text = f"toolkit 'delegate' has no {key!r}; {did_you_mean(key, known.model_fields)}"
+            key = str(place[-1])
+            model = DelegateConfig if len(place) == 1 else Limits
+            text = f"toolkit 'delegate' has no {key!r}; {did_you_mean(key, model.model_fields)}"
         else:
-            text = f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}, not {detail['input']!r}"
-        raise ProfileError(text, ("config", *detail["loc"])) from error
+            key = ".".join(map(str, place))
+            text = f"{key}: {detail['msg']}, not {detail['input']!r}"
+        raise ProfileError(text, ("config", *place)) from error
 
 
 def _load_profile(name: str, index: int) -> Profile:
     try:
-        return load_profile(name)[0]
+        profile, _ = load_profile(name)
     except ProfileError as error:
         error.path = ("config", "profiles", index)
         raise
+    return profile

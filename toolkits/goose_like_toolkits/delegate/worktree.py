@@ -11,6 +11,7 @@ import os
 import secrets
 import shlex
 from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,25 @@ _MAX_LISTED = 10
 
 _FILE_MODES = ("100644", "100755")
 
-Entry = tuple[str, str]
-"""Mode and hash of a file. The mode 000000 means that the file is gone."""
+_OURS = "ours"
+"""The copy of the index that describes the parent's files as they are now."""
+_MERGED = "merged"
+"""The copy of the index with the changes of both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Mode and hash of a file in a tree."""
+
+    mode: str
+    name: str
+
+    @property
+    def is_gone(self) -> bool:
+        """True if the file was removed: git then shows the mode 000000."""
+        return int(self.mode) == 0
+
+
 Entries = dict[str, Entry]
 """The changed files by path."""
 
@@ -65,7 +83,8 @@ class SubagentWorktree:
         self._workspace = workspace
         self._name = f"delegate-{secrets.token_hex(4)}"
         self._top = workspace.root / WORKTREES_FOLDER / self._name
-        self._start = self._prefix = ""
+        self._start = ""
+        self._prefix = ""
         self._lock: int | None = None
 
     @property
@@ -111,11 +130,7 @@ class SubagentWorktree:
     async def _merge(self) -> None:
         try:
             await self._take_over()
-            ignored = (await self._git(self._top, "ls-files", "-oi", "--exclude-standard", "--directory", "-z")).split(
-                "\0"
-            )
-            if kept := [path for path in ignored if path and not CACHE_PATHS.fullmatch(path.rstrip("/"))]:
-                self.notes.append(f"git ignores these, so they were not taken over: {list_some(kept)}")
+            await self._note_ignored_files()
             if not self.notes:
                 await self._git(self._workspace.root, "worktree", "remove", "--force", str(self._top))
         except (GooseLikeError, OSError) as error:
@@ -126,75 +141,119 @@ class SubagentWorktree:
                 f"git worktree remove --force {WORKTREES_FOLDER}/{self._name}"
             )
 
+    async def _note_ignored_files(self) -> None:
+        """Note the new files that git ignores, without caches: they exist only in the worktree."""
+        words = ("ls-files", "-oi", "--exclude-standard", "--directory", "-z")
+        ignored = await self._git(self._top, *words)
+        kept = []
+        for path in ignored.split("\0"):
+            if path and not CACHE_PATHS.fullmatch(path.rstrip("/")):
+                kept.append(path)
+        if kept:
+            self.notes.append(f"git ignores these, so they were not taken over: {list_some(kept)}")
+
     async def _take_over(self) -> None:
-        root, ours = self._workspace.root, "ours"
-        end, now = await self._write_tree(self._top, "end"), await self._write_tree(root, ours)
-        changes, others = await self._diff(self._start, end), await self._diff(self._start, now)
+        root = self._workspace.root
+        end = await self._write_tree(self._top, "end")
+        now = await self._write_tree(root, _OURS)
+        changes = await self._diff(self._start, end)
+        others = await self._diff(self._start, now)
+        taken = await self._merge_changes(changes, others)
+        top = await self._find_top()
+        await self._remove_denied(taken, top)
+        if not taken:
+            return
+        merged = await self._write_merged_tree(now, taken, top)
+        update = ["read-tree", "-m", "-u", now, merged]
+        await self._workspace.announce_change(None, ["git", *update])  # for undo
+        await self._git(top, *update, index=_OURS)
+        self.changed = [path.removeprefix(self._prefix) for path in taken]
+
+    async def _merge_changes(self, changes: Entries, others: Entries) -> Entries:
+        """Return the entries to take over: changes of the subagent, merged with those of others in the same files.
+
+        A file whose changes meet gets a note instead.
+        """
         taken = {path: entry for path, entry in changes.items() if path not in others}
         conflicts: list[str] = []
         for path, entry in changes.items():
-            if others.get(path, entry) == entry:
+            other = others.get(path, entry)
+            if other == entry:
                 continue
-            if both := await self._merge_file(path, others[path], entry):
-                taken[path] = both
+            merged = await self._merge_file(path, other, entry)
+            if merged:
+                taken[path] = merged
             else:
                 conflicts.append(path)
         if conflicts:
             self.notes.append(f"conflict: {list_some(conflicts)} changed here meanwhile, and stayed as it is here")
             self.notes += await self._describe_merges(conflicts)
-        top = Path(await self._git(root, "rev-parse", "--show-toplevel"))
+        return taken
+
+    async def _remove_denied(self, taken: Entries, top: Path) -> None:
+        """Remove the entries that nobody allows to change. Each of them gets a note."""
         for path in list(taken):
+            file = top / path
             try:
-                await self._workspace.require_permission("change", str(top / path), f"change {top / path}")
+                await self._workspace.require_permission("change", str(file), f"change {file}")
             except DeniedError as error:
                 self.notes.append(str(error))
                 del taken[path]
-        if not taken:
-            return
-        await self._git(root, "read-tree", now, index="merged")
+
+    async def _write_merged_tree(self, now: str, taken: Entries, top: Path) -> str:
+        """Store a tree of the parent's files `now` with some entries taken over, and return the tree."""
+        await self._git(self._workspace.root, "read-tree", now, index=_MERGED)
+        removals = []
+        additions = []
+        for path, entry in taken.items():
+            if entry.is_gone:
+                removals.append(("--force-remove", path))
+            else:
+                additions.append(("--add", "--cacheinfo", f"{entry.mode},{entry.name},{path}"))
         # What is gone comes first, since a folder may take the place of a file.
-        words = [["--force-remove", path] for path, (mode, _) in taken.items() if not int(mode)]
-        words += [
-            ["--add", "--cacheinfo", f"{mode},{name},{path}"] for path, (mode, name) in taken.items() if int(mode)
-        ]
-        for first in range(0, len(words), _CHANGES_AT_ONCE):
-            chunk = chain(*words[first : first + _CHANGES_AT_ONCE])
-            await self._git(top, "update-index", *chunk, index="merged")
-        merged = await self._git(root, "write-tree", index="merged")
-        update = ["read-tree", "-m", "-u", now, merged]
-        await self._workspace.announce_change(None, ["git", *update])  # for undo
-        await self._git(top, *update, index=ours)
-        self.changed = [path.removeprefix(self._prefix) for path in taken]
+        updates = [*removals, *additions]
+        for first in range(0, len(updates), _CHANGES_AT_ONCE):
+            chunk = updates[first : first + _CHANGES_AT_ONCE]
+            await self._git(top, "update-index", *chain(*chunk), index=_MERGED)
+        return await self._git(self._workspace.root, "write-tree", index=_MERGED)
 
     async def _merge_file(self, path: str, ours: Entry, theirs: Entry) -> Entry | None:
         """Merge the changes of both sides of a file. Return None if they meet, or if there is no common start."""
-        mode, our_name = ours
-        their_mode, their_name = theirs
-        if mode != their_mode or mode not in _FILE_MODES:
+        if ours.mode != theirs.mode or ours.mode not in _FILE_MODES:
             return None
         try:
-            base = await self._git(self._workspace.root, "rev-parse", "--verify", "--quiet", f"{self._start}:{path}")
-            words = ("sh", "-c", _MERGE, "sh", our_name, base, their_name)
+            base = await self._find_start(path)
+            words = ("sh", "-c", _MERGE, "sh", ours.name, base, theirs.name)
             merged = await self._run("env", "-C", str(self._workspace.root), *words)
         except GooseLikeError:
             return None
-        return mode, merged
+        return Entry(ours.mode, merged)
+
+    async def _find_start(self, path: str) -> str:
+        """Return the hash of a file at the start. Raise GooseLikeError if it did not exist."""
+        place = f"{self._start}:{path}"
+        return await self._git(self._workspace.root, "rev-parse", "--verify", "--quiet", place)
+
+    async def _find_top(self) -> Path:
+        """Return the top folder of the parent's repository."""
+        return Path(await self._git(self._workspace.root, "rev-parse", "--show-toplevel"))
 
     async def _describe_merges(self, paths: Sequence[str]) -> list[str]:
         """Describe the command that merges a file and marks what meets, for the first files that have a start."""
         lines = []
-        root = self._workspace.root
-        top = Path(await self._git(root, "rev-parse", "--show-toplevel"))
+        folder = shlex.quote(str(self._workspace.root))
+        top = await self._find_top()
         for path in paths[:_MAX_COMMANDS]:
-            place = f"{self._start}:{path}"
-            if not (top / path).is_file() or not (self._top / path).is_file():
+            ours = top / path
+            theirs = self._top / path
+            if not ours.is_file() or not theirs.is_file():
                 continue
             try:
-                base = await self._git(root, "rev-parse", "--verify", "--quiet", place)
+                base = await self._find_start(path)
             except GooseLikeError:  # a new file on both sides
                 continue
-            files = shlex.join([str(top / path), "/tmp/base", str(self._top / path)])
-            line = f"git -C {shlex.quote(str(root))} cat-file blob {base} > /tmp/base; git merge-file {files}"
+            files = shlex.join([str(ours), "/tmp/base", str(theirs)])
+            line = f"git -C {folder} cat-file blob {base} > /tmp/base; git merge-file {files}"
             lines.append(f"to merge {path} with marks where both changed: {line}")
         return lines
 
@@ -206,31 +265,44 @@ class SubagentWorktree:
         return await self._git(folder, "write-tree", index=index)
 
     async def _diff(self, before: str, after: str) -> Entries:
-        output = await self._git(self._workspace.root, "diff-tree", "-r", "-z", "--no-renames", before, after)
-        words = output.split("\0")
-        return {path: (line.split()[1], line.split()[3]) for line, path in zip(words[::2], words[1::2], strict=False)}
+        words = ("diff-tree", "-r", "-z", "--no-renames", before, after)
+        output = await self._git(self._workspace.root, *words)
+        # Each change is a line such as `:100644 100644 HASH HASH M`, and the path.
+        parts = output.split("\0")
+        entries = {}
+        for line, path in zip(parts[::2], parts[1::2], strict=False):
+            _, mode, _, name, _ = line.split()
+            entries[path] = Entry(mode, name)
+        return entries
 
     def _get_index(self, name: str) -> str:
-        return self._workspace.path_in_sandbox(self._workspace.tmp / f"{self._name}-{name}")
+        file = self._workspace.tmp / f"{self._name}-{name}"
+        return self._workspace.path_in_sandbox(file)
 
     async def _git(self, folder: Path, *words: str, index: str = "") -> str:
-        variables = [f"GIT_INDEX_FILE={self._get_index(index)}"] if index else []
-        return await self._run("env", *variables, "git", *_OPTIONS, "-C", str(folder), *words)
+        command = ["git", *_OPTIONS, "-C", str(folder), *words]
+        if index:
+            command.insert(0, f"GIT_INDEX_FILE={self._get_index(index)}")
+        return await self._run("env", *command)
 
     async def _run(self, *words: str) -> str:
         code, output = await self._workspace.run_internal(list(words))
         text = output.decode(errors="surrogateescape").strip("\n")
-        if code:
-            raise GooseLikeError(text.splitlines()[-1] if text else f"{words[0]} failed")
-        return text
+        if not code:
+            return text
+        if not text:
+            raise GooseLikeError(f"{words[0]} failed")
+        raise GooseLikeError(text.splitlines()[-1])
 
 
 def list_left_worktrees(root: Path) -> list[Path]:
     """List the worktrees of delegates in a folder that no process uses: a killed session left them, or a conflict."""
     left = []
-    for top in sorted((root / WORKTREES_FOLDER).glob("delegate-*")):
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    folders = (root / WORKTREES_FOLDER).glob("delegate-*")
+    for top in sorted(folders):
         try:
-            descriptor = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(top, flags)
         except OSError:
             continue
         try:
@@ -245,5 +317,8 @@ def list_left_worktrees(root: Path) -> list[Path]:
 
 def list_some(paths: Sequence[str]) -> str:
     """List the first paths in words, and the number of the others."""
-    more = f" and {len(paths) - _MAX_LISTED} more" if len(paths) > _MAX_LISTED else ""
-    return ", ".join(paths[:_MAX_LISTED]) + more
+    text = ", ".join(paths[:_MAX_LISTED])
+    rest_count = len(paths) - _MAX_LISTED
+    if rest_count > 0:
+        text += f" and {rest_count} more"
+    return text
