@@ -34,7 +34,9 @@ def load_agent_files(project: ProjectConfig | None) -> tuple[dict[str, AgentFile
     problems: list[str] = []
     for file, text in _list_files(project):
         try:
-            agent = parse_agent_file(file, _read_file(file) if text is None else text)
+            if text is None:
+                text = _read_file(file)
+            agent = parse_agent_file(file, text)
         except GooseLikeError as error:
             problems.append(f"skipped: {error}")
         else:
@@ -72,6 +74,10 @@ def parse_agent_file(file: Path, text: str) -> AgentFile:
         raise GooseLikeError(f"{file}: an agent file starts with ---, its name and description, and another ---")
     data = source.data
     if isinstance(data, dict):
-        kept = {key: value for key, value in data.items() if key in keys and value is not None}
-        data = {"name": file.stem, **kept, "prompt": prompt.strip()}
+        fields = {"name": file.stem}
+        for key, value in data.items():
+            if key in keys and value is not None:
+                fields[key] = value
+        fields["prompt"] = prompt.strip()
+        data = fields
     return validate(AgentFile, data, source, "the front matter")

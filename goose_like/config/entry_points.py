@@ -159,21 +159,34 @@ def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
 
     Not with `importlib.metadata`: its import and its scan take a third of the time of `--help`.
     """
-    points: dict[str, list[EntryPoint]] = {group: [] for group in (*GROUPS, *UNUSED_GOOSE09_GROUPS)}
+    points: dict[str, list[EntryPoint]] = {}
+    for group in (*GROUPS, *UNUSED_GOOSE09_GROUPS):
+        points[group] = []
     packages = set()
+    for info in _iterate_packages(path):
+        found = list(_read_package(info))
+        if not found or found[0].package in packages:  # the first on the path hides other versions
+            continue
+        packages.add(found[0].package)
+        for point in found:
+            group = _GROUP_OF.get(point.group, point.group)
+            points[group].append(point)
+    for found in points.values():
+        # A later one wins, so that those in our groups come last.
+        found.sort(key=lambda point: point.group in GROUPS)
+    return {group: tuple(found) for group, found in points.items()}
+
+
+def _iterate_packages(path: tuple[str, ...]) -> Iterator[str]:
+    """Yield the `.dist-info` and `.egg-info` folders in the folders of a path, those of each folder sorted."""
     for folder in path:
         try:
-            entries = sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith("-info"))
+            names = os.listdir(folder or ".")
         except OSError:  # a missing folder, or an archive
             continue
-        for info in entries:
-            found = list(_read_package(info))
-            if found and found[0].package not in packages:  # the first on the path hides other versions
-                packages.add(found[0].package)
-                for point in found:
-                    points[_GROUP_OF.get(point.group, point.group)].append(point)
-    # A later one wins, so that those in our groups come last.
-    return {group: tuple(sorted(found, key=lambda point: point.group in GROUPS)) for group, found in points.items()}
+        for name in sorted(names):
+            if name.endswith("-info"):
+                yield os.path.join(folder or ".", name)
 
 
 def _read_package(info: str) -> Iterator[EntryPoint]:
@@ -185,13 +198,17 @@ def _read_package(info: str) -> Iterator[EntryPoint]:
         return
     if "[goose" not in text and "[exchange" not in text:
         return
-    package, section = _read_package_name(info), ""
+    package = _read_package_name(info)
+    section = ""
     for line in map(str.strip, text.splitlines()):
-        name, equals, value = line.partition("=")
         if line.startswith("["):
             section = line.strip("[] ")
-        elif equals and section in _KNOWN_GROUPS and not line.startswith(("#", ";")):
-            yield EntryPoint(name.strip(), value.partition("[")[0].replace(" ", ""), section, package)
+            continue
+        name, equals, value = line.partition("=")
+        is_comment = line.startswith(("#", ";"))
+        if equals and section in _KNOWN_GROUPS and not is_comment:
+            value, _, _ = value.partition("[")  # older packages list extras there
+            yield EntryPoint(name.strip(), value.replace(" ", ""), section, package)
 
 
 def _read_package_name(info: str) -> str:
@@ -199,8 +216,9 @@ def _read_package_name(info: str) -> str:
         try:
             with open(f"{info}/{metadata}", encoding="utf-8", errors="replace") as file:
                 for line in file:
-                    if line.lower().startswith("name:"):
-                        return line[5:].strip()
+                    key, _, value = line.partition(":")
+                    if key.lower() == "name":
+                        return value.strip()
         except OSError:
             continue
     return os.path.basename(info).partition("-")[0]
@@ -213,8 +231,10 @@ def list_names(group: str) -> list[str]:
 
 def list_entry_points(group: str) -> dict[str, EntryPoint]:
     """List the entry points of one of the `GROUPS` by name, sorted, without importing them."""
-    points = {point.name: point for point in _scan_packages(tuple(sys.path))[group]}
-    points |= {name: EntryPoint(name, value, group) for name, value in BUILTIN_ENTRY_POINTS[group].items()}
+    installed = _scan_packages(tuple(sys.path))[group]
+    points = {point.name: point for point in installed}
+    for name, value in BUILTIN_ENTRY_POINTS[group].items():
+        points[name] = EntryPoint(name, value, group)
     return dict(sorted(points.items()))
 
 
@@ -227,22 +247,33 @@ def find_entry_point(group: str, name: str) -> EntryPoint | None:
 
 def list_other_packages() -> list[str]:
     """List the names of the installed packages that extend goose_like, without goose_like itself."""
-    names = {point.package for group in GROUPS for point in list_entry_points(group).values()}
+    names: set[str] = set()
+    for group in GROUPS:
+        names.update(point.package for point in list_entry_points(group).values())
     return sorted(names - {_PACKAGE})
 
 
 def list_overridden_entry_points(group: str) -> list[tuple[EntryPoint, EntryPoint]]:
     """List entry points that lose to one of the same name in another package, each with the winner."""
     winners = list_entry_points(group)
-    pairs = ((point, winners[point.name]) for point in _scan_packages(tuple(sys.path))[group])
-    return [(point, winner) for point, winner in pairs if point.package != winner.package]
+    overridden = []
+    for point in _scan_packages(tuple(sys.path))[group]:
+        winner = winners[point.name]
+        if winner.package != point.package:
+            overridden.append((point, winner))
+    return overridden
 
 
 def list_unused_entry_points(group: str = "") -> list[EntryPoint]:
     """List the entry points of other packages in one or all of the `UNUSED_GOOSE09_GROUPS`."""
     scanned = _scan_packages(tuple(sys.path))
-    found = (point for name in ([group] if group else UNUSED_GOOSE09_GROUPS) for point in scanned.get(name, ()))
-    return [point for point in found if point.package not in _GOOSE09_PACKAGES]
+    groups = [group] if group else list(UNUSED_GOOSE09_GROUPS)
+    unused = []
+    for name in groups:
+        for point in scanned.get(name, ()):
+            if point.package not in _GOOSE09_PACKAGES:
+                unused.append(point)
+    return unused
 
 
 def describe_unused_entry_point(point: EntryPoint) -> str:
@@ -263,17 +294,17 @@ def load_entry_point(group: str, name: str) -> object:
     kind = group.removeprefix("goose_like.")
     point = find_entry_point(group, name)
     if point is None:
-        points = list_names(group)
-        place = f"; is its package installed in this environment ({sys.executable})?"
-        hint = did_you_mean(name, points) + ("" if find_nearest_name(name, points) else place)
+        names = list_names(group)
+        hint = did_you_mean(name, names)
+        if not find_nearest_name(name, names):
+            hint += f"; is its package installed in this environment ({sys.executable})?"
         raise ProfileError(f"unknown {kind} {name!r}; {hint}")
     try:
         return point.load()
     except Exception as error:  # foreign code: its import may raise anything
-        raise GooseLikeError(
-            f"the {kind} {name!r} of the package {point.package!r} can't be imported: "
-            f"{describe_foreign_error(error, point.module)}; {_advise(error, point)}"
-        ) from error
+        part = f"the {kind} {name!r} of the package {point.package!r}"
+        reason = describe_foreign_error(error, point.module)
+        raise GooseLikeError(f"{part} can't be imported: {reason}; {_advise(error, point)}") from error
 
 
 def _advise(error: Exception, point: EntryPoint) -> str:

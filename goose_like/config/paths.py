@@ -37,9 +37,9 @@ def _base(variable: str, default: str, below_home: str) -> Path:
     if home:
         return Path(home).expanduser().absolute() / below_home
     value = os.environ.get(variable, "")
-    # The XDG specification says to ignore relative paths.
-    folder = Path(value) if os.path.isabs(value) else home_folder() / default
-    return folder / _APP
+    if not os.path.isabs(value):  # the XDG specification says to ignore relative paths
+        return home_folder() / default / _APP
+    return Path(value) / _APP
 
 
 def home_folder() -> Path:
@@ -91,19 +91,27 @@ def cache_folder() -> Path:
 
 def find_repository_root(folder: Path) -> Path:
     """Return the root of the git repository around a folder, or the folder itself outside a repository."""
-    return next((above for above in (folder, *folder.parents) if os.path.exists(f"{above}/.git")), folder)
+    for place in (folder, *folder.parents):
+        if os.path.exists(f"{place}/.git"):
+            return place
+    return folder
 
 
 def list_project_folders(root: Path) -> tuple[str, ...]:
     """Return the folders of a project whose Markdown files count. In the home folder, only ours."""
     own = (f"{PROJECT_FOLDER}/{COMMANDS}", f"{PROJECT_FOLDER}/{AGENTS}")
-    return own if root == home_folder() else (*own, *OTHER_COMMANDS, *OTHER_AGENTS)
+    if root == home_folder():
+        return own
+    return (*own, *OTHER_COMMANDS, *OTHER_AGENTS)
 
 
 def find_worktree(folder: Path) -> Path | None:
     """Return the top of the worktree of ours around a folder, by its path alone. Of nested ones, the outermost."""
-    places = (folder, *folder.parents)
-    return next((top for top in reversed(places) if str(top.parent).endswith(f"/{WORKTREES_FOLDER}")), None)
+    outermost_first = reversed((folder, *folder.parents))
+    for place in outermost_first:
+        if str(place.parent).endswith(f"/{WORKTREES_FOLDER}"):
+            return place
+    return None
 
 
 def find_main_folder(folder: Path) -> Path:
@@ -142,7 +150,9 @@ def describe_read_error(error: OSError | ValueError) -> str:
     if isinstance(error, UnicodeDecodeError):
         line = error.object.count(b"\n", 0, error.start) + 1
         return f"line {line} is not UTF-8 text"
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error)
 
 
 @contextmanager
@@ -159,10 +169,13 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 def create_private_folder(folder: Path) -> Path:
     """Create a folder that only its owner can enter. Close the whole state folder if it lies there, and return it."""
-    top = state_folder() if folder.is_relative_to(state_folder()) else folder
+    top = folder
+    if folder.is_relative_to(state_folder()):
+        top = state_folder()
     top.parent.mkdir(parents=True, exist_ok=True)
-    for place in reversed([place for place in (folder, *folder.parents) if place.is_relative_to(top)]):
-        place.mkdir(mode=0o700, exist_ok=True)
+    for place in reversed((folder, *folder.parents)):
+        if place.is_relative_to(top):
+            place.mkdir(mode=0o700, exist_ok=True)
     if top.stat().st_mode & 0o077:
         with suppress(PermissionError):  # it belongs to somebody else, who may share it
             top.chmod(0o700)
@@ -177,7 +190,9 @@ def is_closed_error(error: OSError) -> bool:
 def describe_file_error(error: OSError) -> str:
     """Describe an error with its file, if it names one."""
     reason = error.strerror or str(error)
-    return f"{error.filename}: {reason}" if error.filename else reason
+    if error.filename:
+        return f"{error.filename}: {reason}"
+    return reason
 
 
 def replace_private_file(file: Path, text: str) -> None:

@@ -27,7 +27,8 @@ class PrivateFolder:
         check_temporary_files()
         self._lock: int | None = None
         for _ in range(_MAX_ATTEMPTS):  # another process may take the new folder for an abandoned one
-            self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=f"goose-like-{kind}-")))
+            created = tempfile.mkdtemp(prefix=f"goose-like-{kind}-")
+            self.path = Path(os.path.realpath(created))
             self._lock = _lock_folder(self.path)
             if self._lock is not None:
                 break
@@ -51,9 +52,8 @@ def check_temporary_files() -> None:
     try:
         tempfile.gettempdir()
     except OSError as error:
-        raise GooseLikeError(
-            f"{error.strerror}; make one of them writable, or set TMPDIR to a folder that is"
-        ) from error
+        advice = "make one of them writable, or set TMPDIR to a folder that is"
+        raise GooseLikeError(f"{error.strerror}; {advice}") from error
 
 
 def remove_abandoned_folders() -> threading.Thread:
@@ -77,15 +77,19 @@ def _remove_if_abandoned(path: Path) -> None:
         return
     try:
         if os.fstat(lock).st_uid == os.getuid():
-            # Through the descriptor, because the name may meanwhile belong to another folder.
-            for name in os.listdir(lock):
-                try:
-                    os.unlink(name, dir_fd=lock)
-                except OSError:
-                    shutil.rmtree(name, ignore_errors=True, dir_fd=lock)
+            _empty_folder(lock)
             path.rmdir()
     finally:
         os.close(lock)
+
+
+def _empty_folder(descriptor: int) -> None:
+    """Remove what is in a folder: through its descriptor, because the name may meanwhile belong to another folder."""
+    for name in os.listdir(descriptor):
+        try:
+            os.unlink(name, dir_fd=descriptor)
+        except OSError:
+            shutil.rmtree(name, ignore_errors=True, dir_fd=descriptor)
 
 
 def _lock_folder(path: Path) -> int | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, LiteralString
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.json_schema import GenerateJsonSchema
@@ -108,12 +108,27 @@ def _check_host(text: str) -> str:
     if text == WEB_SEARCH:
         return text
     if not text or re.search(r"[/@\s]", text):
-        host = re.sub(r"^\w+://|[/\s].*$", "", text.strip()).rpartition("@")[2] or "example.org"
-        raise PydanticCustomError("host", "{expected}", {"expected": f"the name of a host, such as {host}"})
-    port = re.fullmatch(r"(\[.*\]|[^:\[]*):([^*?\[]*)", text)
-    if port and not (port[2].isdecimal() and 1 <= int(port[2]) <= 65535):
-        raise PydanticCustomError("host", "{expected}", {"expected": "a port from 1 to 65535 after the colon"})
+        example = _find_host(text) or "example.org"
+        raise _expect("host", f"the name of a host, such as {example}")
+    match = re.fullmatch(r"(\[.*\]|[^:\[]*):([^*?\[]*)", text)
+    if match and not _is_port(match[2]):
+        raise _expect("host", "a port from 1 to 65535 after the colon")
     return text
+
+
+def _find_host(url: str) -> str:
+    """Return the host in a URL, or an empty text."""
+    without_scheme_and_path = re.sub(r"^\w+://|[/\s].*$", "", url.strip())
+    return without_scheme_and_path.rpartition("@")[2]
+
+
+def _is_port(text: str) -> bool:
+    return text.isdecimal() and 1 <= int(text) <= 65535
+
+
+def _expect(kind: LiteralString, expected: str) -> PydanticCustomError:
+    """Return the error that names what a value should be. The text goes in as a value: it may hold braces."""
+    return PydanticCustomError(kind, "{expected}", {"expected": expected})
 
 
 _Host = Annotated[str, AfterValidator(_check_host)]
@@ -130,9 +145,9 @@ def _check_rule(text: str) -> str:
     try:
         topic, pattern = split_rule(text)
     except ValueError as error:
-        raise PydanticCustomError("rule", "{expected}", {"expected": f"the start of {error}"}) from error
+        raise _expect("rule", f"the start of {error}") from error
     if topic is COMMAND and re.search(r"[|&;<>()$`\"'\\]", pattern):
-        raise PydanticCustomError("rule", "the start of a command without quotes, pipes and variables")
+        raise _expect("rule", "the start of a command without quotes, pipes and variables")
     return text
 
 
@@ -172,22 +187,26 @@ def _expand_model(value: Any) -> Any:
 
 
 def _expand_name(value: Any) -> Any:
-    if isinstance(value, list) and len(value) == 2 and isinstance(value[1], Mapping):
-        return {"name": value[0], "requires": value[1]}  # goose 0.9
+    match value:
+        case [name, Mapping() as requires] if isinstance(value, list):  # goose 0.9
+            return {"name": name, "requires": requires}
     return _expand(value, "name", "a name or a mapping")
 
 
 def _expand(value: Any, key: str, expected: str) -> Any:
     """Return the mapping that a text stands for, and other values unchanged. Refuse values that are neither."""
     if isinstance(value, list | int | float):
-        raise PydanticCustomError("short_form", "{expected}", {"expected": expected})
-    return {key: value} if isinstance(value, str) else value
+        raise _expect("short_form", expected)
+    if isinstance(value, str):
+        return {key: value}
+    return value
 
 
 # The second argument of `BeforeValidator` is the type for the JSON schema.
 _Model = Annotated[ModelChoice, BeforeValidator(_expand_model, str | ModelChoice)]
 _Moderator = Annotated[ModeratorChoice, BeforeValidator(_expand_name, str | ModeratorChoice)]
-_Toolkit = Annotated[ToolkitChoice, BeforeValidator(_expand_name, str | ToolkitChoice | tuple[str, dict[str, str]])]
+_ToolkitForms = str | ToolkitChoice | tuple[str, dict[str, str]]
+_Toolkit = Annotated[ToolkitChoice, BeforeValidator(_expand_name, _ToolkitForms)]
 
 
 class Profile(WorkspaceSettings):

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ _PROJECT_KEYS = re.compile(
     r"|moderator(\.name)?|toolkits(\.\d+\.(name|requires(\.[^.]+)?|1\.[^.]+|config(\.tools)?))?|limits(\.[a-z_]+)?"
 )
 """Keys that a project's profile may have. None of them sends data elsewhere or grants a permission."""
+
+_Path = tuple[str | int, ...]
 
 _FORMAT = 1
 """The format of profile files. `version` in a file is optional, because people write these files."""
@@ -67,12 +70,21 @@ def load_profile(
             The text names the file, the line and the nearest valid name.
     """
     sources = list_profile_sources(project, drafts)
-    if name is None and (name := find_selected_profile(drafts)):
-        names = [source.name for source in sources]
-        if name not in names:
-            place = _read_user_profiles(drafts).locate("use")
-            raise ProfileError(f"{place}: use: {describe_unknown_profile(name, names)}")
-    return _resolve(sources, "default" if name is None else name)
+    if name is None:
+        name = _choose_default(sources, drafts)
+    return _resolve(sources, name)
+
+
+def _choose_default(sources: list[YamlSource], drafts: Mapping[Path, str]) -> str:
+    """Return the name of the profile that `use` names, else `default`."""
+    selected = find_selected_profile(drafts)
+    if selected is None:
+        return "default"
+    names = [source.name for source in sources]
+    if selected not in names:
+        place = _read_user_profiles(drafts).locate("use")
+        raise ProfileError(f"{place}: use: {describe_unknown_profile(selected, names)}")
+    return selected
 
 
 def list_profile_sources(project: ProjectConfig | None = None, drafts: Mapping[Path, str] = {}) -> list[YamlSource]:
@@ -80,14 +92,23 @@ def list_profile_sources(project: ProjectConfig | None = None, drafts: Mapping[P
     sources = _split_profiles(_read_user_profiles(drafts))
     sources += _read_folder(config_folder() / "profiles", drafts)
     project = project or load_trusted_project(Path.cwd())
-    if project and (text := project.files.get(PROFILES)):
-        file = project.get_path(PROFILES)
-        for source in _split_profiles(read_yaml(file, {file: text})):
-            sources.append(replace(source, error=_find_forbidden_key(source), is_project=True))
+    if project:
+        sources += _read_project_profiles(project)
     for name in list_names("goose_like.profile"):
-        for folder in getattr(load_entry_point("goose_like.profile", name), "__path__", ()):
+        package = load_entry_point("goose_like.profile", name)
+        for folder in getattr(package, "__path__", ()):
             sources += _read_folder(Path(folder), drafts)
     return sources
+
+
+def _read_project_profiles(project: ProjectConfig) -> Iterator[YamlSource]:
+    """Yield the profiles of a project. Each has an error if it sets a key that a project may not set."""
+    text = project.files.get(PROFILES)
+    if not text:
+        return
+    file = project.get_path(PROFILES)
+    for source in _split_profiles(read_yaml(file, {file: text})):
+        yield replace(source, error=_find_forbidden_key(source), is_project=True)
 
 
 def _split_profiles(file: YamlSource) -> list[YamlSource]:
@@ -107,7 +128,9 @@ def _split_profiles(file: YamlSource) -> list[YamlSource]:
 
 
 def _check_version(file: YamlSource) -> None:
-    version = file.data.get("version") if isinstance(file.data, Mapping) else None
+    if not isinstance(file.data, Mapping):
+        return
+    version = file.data.get("version")
     if version is None or isinstance(version, Mapping):
         return
     place = file.locate("version")
@@ -119,7 +142,9 @@ def _check_version(file: YamlSource) -> None:
 
 def _check_is_nested(file: YamlSource) -> None:
     """Check that no setting of a profile stands where names of profiles stand."""
-    for key, value in file.data.items() if isinstance(file.data, Mapping) else ():
+    if not isinstance(file.data, Mapping):
+        return
+    for key, value in file.data.items():
         if key not in _PROFILE_KEYS:
             continue
         is_profile = isinstance(value, Mapping) and value.keys() <= _PROFILE_KEYS
@@ -137,7 +162,9 @@ def find_selected_profile(drafts: Mapping[Path, str] = {}) -> str | None:
         ProfileError: The file cannot be read, or `use` is neither a name nor a profile of this name.
     """
     source = _read_user_profiles(drafts)
-    name = source.data.get("use") if isinstance(source.data, Mapping) else None
+    if not isinstance(source.data, Mapping):
+        return None
+    name = source.data.get("use")
     if name is None or isinstance(name, Mapping):
         return None
     if not isinstance(name, str):
@@ -147,13 +174,16 @@ def find_selected_profile(drafts: Mapping[Path, str] = {}) -> str | None:
 
 def describe_unknown_profile(name: str, known: Iterable[str]) -> str:
     """Format the error text for an unknown profile, with the nearest known name."""
-    places, near = f"{config_folder()}, trusted projects and installed packages", did_you_mean(name, known)
-    return f"unknown profile {name!r}; {near}; looked in {places}; make it: goose-like profile new {name}"
+    hint = did_you_mean(name, known)
+    places = f"{config_folder()}, trusted projects and installed packages"
+    return f"unknown profile {name!r}; {hint}; looked in {places}; make it: goose-like profile new {name}"
 
 
 def _read_user_profiles(drafts: Mapping[Path, str]) -> YamlSource:
     file = get_profiles_file()
-    return read_yaml(file, drafts if os.path.lexists(file) else {file: "", **drafts})
+    if not os.path.lexists(file):
+        drafts = {file: "", **drafts}
+    return read_yaml(file, drafts)
 
 
 def _read_folder(folder: Path, drafts: Mapping[Path, str]) -> Iterator[YamlSource]:
@@ -169,53 +199,57 @@ def _read_folder(folder: Path, drafts: Mapping[Path, str]) -> Iterator[YamlSourc
 def _remove_version(source: YamlSource) -> YamlSource:
     if not isinstance(source.data, Mapping):
         return source
-    return replace(source, data={key: value for key, value in source.data.items() if key != "version"})
+    data = dict(source.data)
+    data.pop("version", None)
+    return replace(source, data=data)
 
 
 def _find_forbidden_key(source: YamlSource) -> ProfileError | None:
+    """Return the error about the first key that a project may not set."""
     for path in _iterate_key_paths(source.data):
-        if not _PROJECT_KEYS.fullmatch(key := ".".join(map(str, path))):
-            place, user_file = source.locate(*path), config_folder() / PROFILES
+        key = ".".join(map(str, path))
+        if not _PROJECT_KEYS.fullmatch(key):
+            place = source.locate(*path)
+            user_file = get_profiles_file()
             return ProfileError(f"{place}: a project may not set {key!r}; set it in {user_file}, or by an option")
     return None
 
 
-def _iterate_key_paths(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    for key, value in node.items() if isinstance(node, Mapping) else ():
-        yield (*path, key)
-        yield from _iterate_key_paths(value, (*path, key))
-    for index, value in enumerate(node) if isinstance(node, list) else ():
-        yield from _iterate_key_paths(value, (*path, index))
+def _iterate_key_paths(node: Any, path: _Path = ()) -> Iterator[_Path]:
+    """Yield the path of each key in nested mappings and lists."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            key_path = (*path, key)
+            yield key_path
+            yield from _iterate_key_paths(value, key_path)
+    elif isinstance(node, list):
+        for index, item in enumerate(node):
+            yield from _iterate_key_paths(item, (*path, index))
 
 
 def _resolve(sources: list[YamlSource], name: str) -> tuple[Profile, YamlSource]:
+    """Merge and validate a profile. Return it with its source."""
     chain = _follow_extends(sources, name)
     merged: dict[str, Any] = {}
     for source in reversed(chain):
         merged = _merge(merged, _expand_provider(source.data))
     if any(source.is_project for source in chain):
-        merged = {key: value for key, value in merged.items() if key not in _CONFINEMENT_KEYS}
+        for key in _CONFINEMENT_KEYS:
+            merged.pop(key, None)
         merged |= _get_user_confinement(chain, sources)
-    source = replace(chain[0], bases=tuple(chain[1:]))
-    return validate(Profile, {**merged, "name": name}, source, "the profile", ("extends", "provider")), source
+    merged["name"] = name
+    first, *bases = chain
+    source = replace(first, bases=tuple(bases))
+    profile = validate(Profile, merged, source, "the profile", ("extends", "provider"))
+    return profile, source
 
 
 def _follow_extends(sources: list[YamlSource], name: str) -> list[YamlSource]:
+    """Return the profile of a name, the one that it extends, and so on."""
     chain: list[YamlSource] = []
-    wanted: Any = name
+    wanted: str | None = name
     while wanted is not None:
-        place = chain[-1].locate("extends") + ": " if chain else ""
-        source = next((s for s in sources if s.name == wanted and s not in chain), None)
-        if source is None:
-            names = [s.name for s in sources]
-            if wanted in names:
-                circle = " -> ".join([*(s.name for s in chain), wanted])
-                raise ProfileError(f"{place}profiles extend each other in a circle: {circle}; remove one `extends`")
-            raise ProfileError(f"{place}{describe_unknown_profile(str(wanted), names)}")
-        if source.error:
-            raise source.error
-        if not isinstance(source.data, Mapping):
-            raise ProfileError(f"{source.locate()}: profile {wanted!r} is no mapping; write e.g. `processor: local`")
+        source = _find_next(sources, chain, wanted)
         chain.append(source)
         wanted = source.data.get("extends")
         if not isinstance(wanted, str | None):
@@ -223,48 +257,80 @@ def _follow_extends(sources: list[YamlSource], name: str) -> list[YamlSource]:
     return chain
 
 
+def _find_next(sources: list[YamlSource], chain: list[YamlSource], name: str) -> YamlSource:
+    """Return the first profile of a name that is not in the chain: one may extend another of its own name."""
+    for source in sources:
+        if source.name != name or source in chain:
+            continue
+        if source.error:
+            raise source.error
+        if not isinstance(source.data, Mapping):
+            raise ProfileError(f"{source.locate()}: profile {name!r} is no mapping; write e.g. `processor: local`")
+        return source
+    place = ""
+    if chain:
+        place = chain[-1].locate("extends") + ": "
+    names = [source.name for source in sources]
+    if name not in names:
+        raise ProfileError(f"{place}{describe_unknown_profile(name, names)}")
+    names_in_chain = [source.name for source in chain]
+    circle = " -> ".join([*names_in_chain, name])
+    raise ProfileError(f"{place}profiles extend each other in a circle: {circle}; remove one `extends`")
+
+
 def _get_user_confinement(chain: list[YamlSource], sources: list[YamlSource]) -> dict[str, Any]:
     # A project chooses what its profile extends, so its bases must not loosen sandbox and approval. Use the values
     # that the user would have without the project, then those of profiles that extend the project's.
-    at = next(index for index, source in enumerate(chain) if source.is_project)
-    users = [source for source in sources if not source.is_project and source not in chain[:at]]
-    replacement = chain[at].name if any(source.name == chain[at].name for source in users) else "default"
-    profile, _ = _resolve(users, replacement)
+    extending = list(takewhile(lambda source: not source.is_project, chain))
+    project_name = chain[len(extending)].name
+    own = [source for source in sources if not source.is_project and source not in extending]
+    own_names = {source.name for source in own}
+    replacement = project_name if project_name in own_names else "default"
+    profile, _ = _resolve(own, replacement)
     confinement = profile.model_dump(include=_CONFINEMENT_KEYS, exclude_unset=True)
-    for source in reversed(chain[:at]):
-        confinement = _merge(confinement, {key: source.data[key] for key in _CONFINEMENT_KEYS if key in source.data})
+    for source in reversed(extending):
+        chosen = {key: value for key, value in source.data.items() if key in _CONFINEMENT_KEYS}
+        confinement = _merge(confinement, chosen)
     return confinement
 
 
 def _expand_provider(data: Mapping[str, Any]) -> dict[str, Any]:
     """Replace `provider: x`, which Goose 0.9 wrote beside bare model names, by `x:model`. Drop `extends`."""
-    data = {key: value for key, value in data.items() if key != "extends"}
-    if (provider := data.pop("provider", None)) is not None:
-        data.setdefault("processor", None)
-        for role in ("processor", "accelerator"):
-            if isinstance(name := data.get(role), str):
-                data[role] = f"{provider}:{name}"
-        data["processor"] = data["processor"] or str(provider)
-    return data
+    expanded = dict(data)
+    expanded.pop("extends", None)
+    provider = expanded.pop("provider", None)
+    if provider is None:
+        return expanded
+    for role in ("processor", "accelerator"):
+        model = expanded.get(role)
+        if isinstance(model, str):
+            expanded[role] = f"{provider}:{model}"
+    expanded["processor"] = expanded.get("processor") or str(provider)
+    return expanded
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge mappings key by key, add up `_ADDED_LISTS`, and replace other values.
-
-    Another moderator does not inherit the config.
-    """
+    """Merge mappings key by key, add up `_ADDED_LISTS`, and replace other values."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
         if isinstance(old, str) and key in _SHORT_FORMS:
             old = {_SHORT_FORMS[key]: old}
         if isinstance(old, Mapping) and isinstance(value, Mapping):
-            is_other_moderator = key == "moderator" and value.get("name", old.get("name")) != old.get("name")
-            added = {
-                name: _add_up(old.get(name), value.get(name)) for name in _ADDED_LISTS.get(key, ()) if name in value
-            }
-            value = value if is_other_moderator else {**_merge(old, value), **added}
+            value = _merge_key(key, old, value)
         merged[key] = value
+    return merged
+
+
+def _merge_key(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Merge the mappings that a key has in two profiles. Another moderator does not inherit the config."""
+    old_name = old.get("name")
+    if key == "moderator" and new.get("name", old_name) != old_name:
+        return new
+    merged = _merge(old, new)
+    for name in _ADDED_LISTS.get(key, ()):
+        if name in new:
+            merged[name] = _add_up(old.get(name), new[name])
     return merged
 
 

@@ -26,7 +26,9 @@ def has_project_files(folder: Path) -> bool:
     """Return whether the repository around a folder may bring files for goose_like, which need trust."""
     root = find_repository_root(Path(os.path.realpath(folder)))
     names = (f"{PROJECT_FOLDER}/{PROFILES}", *list_project_folders(root))
-    return any(os.path.lexists(root / name) for name in names) or bool(list_toolkit_files(root))
+    if any(os.path.lexists(root / name) for name in names):
+        return True
+    return bool(list_toolkit_files(root))
 
 
 def list_toolkit_files(root: Path) -> list[Path]:
@@ -41,17 +43,23 @@ def list_toolkit_files(root: Path) -> list[Path]:
 
 def is_below_root(name: str) -> bool:
     """Check whether a name of `ProjectConfig.files` is that of a toolkit's file outside of `.goose-like`."""
-    patterns = [pattern for pattern in _list_project_patterns() if not pattern.startswith(f"{PROJECT_FOLDER}/")]
-    return any(_matches(name, pattern) for pattern in patterns)
+    for pattern in _list_project_patterns():
+        is_below_ours = pattern.startswith(f"{PROJECT_FOLDER}/")
+        if not is_below_ours and _matches(name, pattern):
+            return True
+    return False
 
 
 def find_toolkits_with_files(trusted: Collection[str]) -> list[str]:
     """Return the toolkits that have a file, among the names of trusted files or with the person's own. Import none."""
-    files = list_entry_points("goose_like.toolkit_files")
-    classes = {point.value for pattern, point in files.items() if _has_file(pattern, trusted)}
+    classes = set()
+    for pattern, point in list_entry_points("goose_like.toolkit_files").items():
+        if _has_file(pattern, trusted):
+            classes.add(point.value)
     if not classes:
         return []
-    return [name for name, point in list_entry_points("goose_like.toolkit").items() if point.value in classes]
+    toolkits = list_entry_points("goose_like.toolkit")
+    return [name for name, point in toolkits.items() if point.value in classes]
 
 
 def _has_file(pattern: str, trusted: Collection[str]) -> bool:
@@ -60,7 +68,8 @@ def _has_file(pattern: str, trusted: Collection[str]) -> bool:
         return any(home_folder().glob(rest))
     if folder == "{config}":
         return any(config_folder().glob(rest))
-    return any(_matches(name, pattern.removeprefix(f"{PROJECT_FOLDER}/")) for name in trusted)
+    own_pattern = pattern.removeprefix(f"{PROJECT_FOLDER}/")
+    return any(_matches(name, own_pattern) for name in trusted)
 
 
 def _list_project_patterns() -> list[str]:

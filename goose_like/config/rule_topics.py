@@ -39,12 +39,22 @@ def split_rule(text: str) -> tuple[RuleTopic, str]:
     Raises:
         ValueError: nobody knows such a topic, or nothing follows it.
     """
-    found = re.match(r"([a-z]+):", text)
-    topic = TOPICS.get(found[1]) if found else COMMAND
-    rest = (text[found.end() :] if found else text).strip()
-    if topic is None or not rest or (found and topic is COMMAND):
-        prefixes = [f"`{name}:`" for name in TOPICS if name != COMMAND.name]
-        near = did_you_mean(found[1], TOPICS) if found else ""
-        expected = f"a command, or {', '.join(prefixes[:-1])} or {prefixes[-1]} and what it is about"
-        raise ValueError(f"{expected}; {near}" if topic is None and near else expected)
+    match = re.match(r"([a-z]+):", text)
+    if not match:
+        command = text.strip()
+        if not command:
+            raise ValueError(_describe_rules())
+        return COMMAND, command
+    name = match[1]
+    topic = TOPICS.get(name)
+    if topic is None:
+        raise ValueError(f"{_describe_rules()}; {did_you_mean(name, TOPICS)}")
+    rest = text[match.end() :].strip()
+    if not rest or topic is COMMAND:  # a command stands without a name before it
+        raise ValueError(_describe_rules())
     return topic, rest
+
+
+def _describe_rules() -> str:
+    *first, last = [f"`{name}:`" for name in TOPICS if name != COMMAND.name]
+    return f"a command, or {', '.join(first)} or {last} and what it is about"

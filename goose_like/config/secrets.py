@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,9 +14,12 @@ from .yaml_reader import format_document
 from .yaml_source import read_yaml
 
 _SERVICE = "goose-like"
+_FILE_LINES = "it has lines like `OPENAI_API_KEY: ...`"
 _OTHER_NAMES = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
 """Second names of keys in the environment, which the vendor's tools and goose 0.9 read."""
-ENVIRONMENT, _KEYRING = "the environment", "the keyring"
+
+ENVIRONMENT = "the environment"
+_KEYRING = "the keyring"
 
 _SECRET_WORDS = {
     *("KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "AUTHTOKEN", "SECRET", "SECRETS"),
@@ -38,7 +41,7 @@ def find_key(variable: str | None) -> str:
     Raises:
         CredentialError: Other users can read the file of keys, or the file is broken.
     """
-    key = next((key for _, key in _iterate_keys(variable)), "")
+    _, key = _find_first(variable)
     add_secret(variable or "", key)
     return key
 
@@ -50,19 +53,21 @@ def register_keys() -> None:
     """
     for name, value in os.environ.items():
         if "://" in value and "WEBHOOK" not in name.upper():
-            password = _URL_PASSWORD.search(value)
-            add_secret(name, password[1] if password else "")
+            if password := _URL_PASSWORD.search(value):
+                add_secret(name, password[1])
         elif is_secret_variable(name) or _LIKELY_SECRETS.search(name.upper()):
             add_secret(name, value.strip())
     with suppress(OSError, ValueError):  # `find_key` reports a file that cannot be read
         text = read_user_file(_get_file())
-        for name, _, value in (line.partition(":") for line in text.splitlines()):
+        for line in text.splitlines():
+            name, _, value = line.partition(":")
             add_secret(name.strip(), value.strip().strip("\"'"))
 
 
 def find_key_location(variable: str | None) -> str:
     """Return the place from which `find_key` takes the key, for display, or an empty text."""
-    return next((place for place, _ in _iterate_keys(variable)), "")
+    place, _ = _find_first(variable)
+    return place
 
 
 def store_key(variable: str, key: str) -> str:
@@ -90,7 +95,8 @@ def delete_key(variable: str) -> list[str]:
         keyring.delete_password(_SERVICE, variable)
         places.append(_KEYRING)
     keys = _read_file()
-    if keys.pop(variable, None) is not None:
+    if variable in keys:
+        del keys[variable]
         _write_file(keys)
         places.append(str(_get_file()))
     return places
@@ -104,20 +110,24 @@ def is_secret_variable(name: str) -> bool:
     name = name.upper()
     if name in _SECRET_NAMES or name.startswith(_SECRET_PREFIX):
         return True
-    return any(word in _SECRET_WORDS or word.endswith(_SECRET_SUFFIXES) for word in name.split("_"))
+    for word in name.split("_"):
+        if word in _SECRET_WORDS or word.endswith(_SECRET_SUFFIXES):
+            return True
+    return False
 
 
-def _iterate_keys(variable: str | None) -> Iterator[tuple[str, str]]:
-    """Yield each place that has the key, and the key."""
+def _find_first(variable: str | None) -> tuple[str, str]:
+    """Return the first place that has the key, and the key; two empty texts without one."""
     if not variable:
-        return
+        return "", ""
     for name in (variable, _OTHER_NAMES.get(variable, variable)):
         if key := os.environ.get(name, "").strip():
-            yield ENVIRONMENT, key
+            return ENVIRONMENT, key
     if key := _read_keyring(variable):
-        yield _KEYRING, key
+        return _KEYRING, key
     if key := _read_file().get(variable, ""):
-        yield str(_get_file()), key
+        return str(_get_file()), key
+    return "", ""
 
 
 def _get_file() -> Path:
@@ -133,7 +143,7 @@ def _read_file() -> dict[str, str]:
         text = read_user_file(file)
     except (OSError, ValueError) as error:
         reason = describe_read_error(error)
-        raise CredentialError(f"{file} can't be read: {reason}; it has lines like `OPENAI_API_KEY: ...`") from error
+        raise CredentialError(f"{file} can't be read: {reason}; {_FILE_LINES}") from error
     if file.stat().st_mode & 0o077:
         raise CredentialError(f"{file} can be read by others, so it is not used: chmod 600 {file}")
     try:
@@ -141,7 +151,7 @@ def _read_file() -> dict[str, str]:
     except ProfileError:  # its text may quote a key
         data = None
     if not isinstance(data, Mapping):
-        raise CredentialError(f"{file} can't be read; it has lines like `OPENAI_API_KEY: ...`") from None
+        raise CredentialError(f"{file} can't be read; {_FILE_LINES}") from None
     return {str(name): str(key).strip() for name, key in data.items()}
 
 
@@ -157,6 +167,7 @@ def _read_keyring(variable: str) -> str:
     try:
         import keyring  # an optional extra
 
-        return (keyring.get_password(_SERVICE, variable) or "").strip()
+        key = keyring.get_password(_SERVICE, variable) or ""
+        return key.strip()
     except Exception:  # backends are foreign code: a missing, locked or broken keyring counts as no keyring
         return ""

@@ -3,7 +3,7 @@
 import re
 import resource
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,8 @@ class TaskFile(FrozenModel):
     @property
     def first_message(self) -> str:
         """The kickoff message with the tasks below it, as the model reads them."""
-        return "\n".join([self.kickoff_message, "", "The plan:", *(f"- {task}" for task in self.tasks)])
+        plan = [f"- {task}" for task in self.tasks]
+        return "\n".join([self.kickoff_message, "", "The plan:", *plan])
 
 
 def parse_arguments(texts: Iterable[str]) -> dict[str, str]:
@@ -51,9 +52,10 @@ def parse_arguments(texts: Iterable[str]) -> dict[str, str]:
             match = _ARGUMENT.fullmatch(argument)
             if not match:
                 raise UsageError(f"--args {text!r}: {argument!r} has no name; write NAME=VALUE, others after a comma")
-            if match[1] in values:
-                raise UsageError(f"--args {text!r}: {match[1]!r} is given twice; give it once")
-            values[match[1]] = match[2].strip()
+            name, value = match.groups()
+            if name in values:
+                raise UsageError(f"--args {text!r}: {name!r} is given twice; give it once")
+            values[name] = value.strip()
     return values
 
 
@@ -73,16 +75,17 @@ def read_task_file(path: str, arguments: Mapping[str, str]) -> TaskFile:
         reason = describe_read_error(error)
         raise UsageError(f"the plan {path!r} can't be read: {reason}; give a Markdown or YAML file") from None
     if file.suffix.lower() in (".yaml", ".yml"):
-        # Parse first and fill in the values afterwards, so that no character of a value counts as YAML.
-        source = read_yaml(file, {file: text})
-        parsed = validate(TaskFile, source.data, source, "the plan")
-        kickoff, *tasks = (_fill_in(each, file, arguments, text) for each in (parsed.kickoff_message, *parsed.tasks))
+        kickoff, tasks = _parse_yaml(text, file, arguments)
     else:
-        kickoff, tasks = _parse_markdown(_fill_in(text, file, arguments, text), file)
-    if not kickoff.strip() or not tasks:
-        missing = "tasks: give a list whose lines begin with '-'" if kickoff.strip() else "text before its tasks"
-        raise UsageError(f"the plan {path!r} has no {missing}")
-    return TaskFile(kickoff_message=kickoff.strip(), tasks=tuple(" ".join(task.split()) for task in tasks))
+        filled = _fill_in(text, file, arguments, text)
+        kickoff, tasks = _parse_markdown(filled, file)
+    kickoff = kickoff.strip()
+    if not kickoff:
+        raise UsageError(f"the plan {path!r} has no text before its tasks")
+    if not tasks:
+        raise UsageError(f"the plan {path!r} has no tasks: give a list whose lines begin with '-'")
+    one_line_tasks = [" ".join(task.split()) for task in tasks]
+    return TaskFile(kickoff_message=kickoff, tasks=tuple(one_line_tasks))
 
 
 def _fill_in(text: str, file: Path, arguments: Mapping[str, str], whole: str) -> str:
@@ -91,9 +94,7 @@ def _fill_in(text: str, file: Path, arguments: Mapping[str, str], whole: str) ->
     try:
         with _limit_memory():
             known = find_undeclared_variables(environment.parse(whole))
-            if unknown := sorted(arguments.keys() - known):
-                variables = f"it has {', '.join(sorted(known))}" if known else "it has none"
-                raise UsageError(f"{file} has no variable {unknown[0]!r}; {variables}")
+            _check_known(arguments, known, file)
             return _render(environment.from_string(text), arguments)
     except MemoryError:
         raise UsageError(f"{file}: its template takes too much memory; write it without long loops") from None
@@ -102,8 +103,19 @@ def _fill_in(text: str, file: Path, arguments: Mapping[str, str], whole: str) ->
     except RecursionError:
         raise UsageError(f"{file}: an expression of a variable nests too deep; write it flatter") from None
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        names = f"given were {', '.join(sorted(arguments))}" if arguments else "none were given"
-        raise UsageError(f"{file}: {error}; {names}: --args NAME=VALUE") from None
+        given = "none were given"
+        if arguments:
+            given = f"given were {', '.join(sorted(arguments))}"
+        raise UsageError(f"{file}: {error}; {given}: --args NAME=VALUE") from None
+
+
+def _check_known(arguments: Mapping[str, str], known: Set[str], file: Path) -> None:
+    """Check that each argument is a variable of the file."""
+    unknown = sorted(arguments.keys() - known)
+    if not unknown:
+        return
+    variables = ", ".join(sorted(known)) or "none"
+    raise UsageError(f"{file} has no variable {unknown[0]!r}; it has {variables}")
 
 
 def _render(template: Template, arguments: Mapping[str, str]) -> str:
@@ -136,11 +148,25 @@ def _limit_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, former)
 
 
+def _parse_yaml(text: str, file: Path, arguments: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the kickoff message and the tasks of a YAML file, with the values of its variables."""
+    # Parse first and fill in the values afterwards, so that no character of a value counts as YAML.
+    source = read_yaml(file, {file: text})
+    parsed = validate(TaskFile, source.data, source, "the plan")
+    kickoff = _fill_in(parsed.kickoff_message, file, arguments, text)
+    tasks = [_fill_in(task, file, arguments, text) for task in parsed.tasks]
+    return kickoff, tasks
+
+
 def _parse_markdown(text: str, file: Path) -> tuple[str, list[str]]:
+    """Return the text before the last group of tasks, and these tasks."""
     groups = list(_TASKS.finditer(text))
     if not groups:
         return text, []
-    if rest := text[groups[-1].end() :].strip():
-        line = rest.partition("\n")[0]
+    last = groups[-1]
+    rest = text[last.end() :].strip()
+    if rest:
+        line, _, _ = rest.partition("\n")
         raise UsageError(f"{file}, after its tasks: {line!r} is neither one nor stands before them; move it up")
-    return text[: groups[-1].start()], _TASK.split(groups[-1][0])[1:]
+    _, *tasks = _TASK.split(last[0])
+    return text[: last.start()], tasks

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 from .rule_topics import COMMAND, split_rule
 
 _SEPARATORS = ", \t\r\n"
+_DEPTH_CHANGES = {"(": 1, ")": -1}
 _FILE_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 _UNASKED_TOOLS = ("Glob", "Grep", "LS", "Read", "Task", "TodoWrite", "WebSearch")
 """Tools that need no rule: they only read, or ask themselves."""
@@ -21,22 +22,30 @@ _ENTRY = re.compile(r"([A-Za-z_][\w-]*)(?:\((.*)\))?", re.DOTALL)
 
 def split_tools(text: str, separators: str = _SEPARATORS) -> Iterator[str]:
     """Split a list of tools at separators outside of parentheses: at commas and blanks."""
-    entry, depth = "", 0
-    for letter in f"{text},":
+    entry = ""
+    depth = 0
+    for letter in text:
         if depth <= 0 and letter in separators:
             if entry:
                 yield entry
-            entry, depth = "", 0
+            entry = ""
+            depth = 0
         else:
             entry += letter
-            depth += (letter == "(") - (letter == ")")
-    if entry.removesuffix(","):
-        yield entry.removesuffix(",")
+            depth += _DEPTH_CHANGES.get(letter, 0)
+    if entry:
+        yield entry
 
 
 def _split_value(value: Any) -> Any:
+    """Return the entries of a text or of a list of texts, and any other value unchanged."""
     texts = value if isinstance(value, list) else [value]
-    return [entry for text in texts for entry in split_tools(text)] if all(isinstance(t, str) for t in texts) else value
+    entries: list[str] = []
+    for text in texts:
+        if not isinstance(text, str):
+            return value
+        entries += split_tools(text)
+    return entries
 
 
 ToolList = Annotated[tuple[str, ...], BeforeValidator(_split_value)]
@@ -45,12 +54,16 @@ ToolList = Annotated[tuple[str, ...], BeforeValidator(_split_value)]
 
 def parse_tool(entry: str) -> tuple[str, str] | None:
     """Parse `Name` or `Name(PATTERN)` into the name and the pattern. Return None for anything else."""
-    if not (match := _ENTRY.fullmatch(entry)):
+    match = _ENTRY.fullmatch(entry)
+    if not match:
         return None
-    name, pattern = match[1], match[2]
-    if pattern is not None and (not pattern.strip() or not _is_balanced(pattern)):
+    name, pattern = match.groups()
+    if pattern is None:
+        return name, ""
+    pattern = pattern.strip()
+    if not pattern or not _is_balanced(pattern):
         return None
-    return name, (pattern or "").strip()
+    return name, pattern
 
 
 def make_command_rule(pattern: str) -> str:
@@ -73,7 +86,8 @@ def make_path_rule(pattern: str, root: Path) -> str:
     """
     if ".." in pattern or pattern.startswith(("/", "~")):
         raise ValueError("it leads out of the workspace")
-    return f"path:{escape(str(root))}/{pattern.removeprefix('./') or '*'}"
+    below_root = pattern.removeprefix("./") or "*"
+    return f"path:{escape(str(root))}/{below_root}"
 
 
 def read_rules(text: str, root: Path) -> Iterator[str]:
@@ -83,12 +97,12 @@ def read_rules(text: str, root: Path) -> Iterator[str]:
         ValueError: the pattern of a tool cannot be a rule.
     """
     for part in split_tools(text, ","):
-        entries = [*split_tools(part)]
-        translated = [_translate_entry(entry, root) for entry in entries]
+        translated = [_translate_entry(entry, root) for entry in split_tools(part)]
         if None in translated:
             yield part.strip()
-        else:
-            yield from (rule for rules in translated for rule in rules or ())
+            continue
+        for rules in translated:
+            yield from rules or ()
 
 
 def _translate_entry(entry: str, root: Path) -> list[str] | None:
@@ -106,7 +120,7 @@ def _translate_entry(entry: str, root: Path) -> list[str] | None:
 def _is_balanced(text: str) -> bool:
     depth = 0
     for letter in text:
-        depth += (letter == "(") - (letter == ")")
+        depth += _DEPTH_CHANGES.get(letter, 0)
         if depth < 0:
             return False
     return depth == 0

@@ -78,8 +78,10 @@ class ProjectConfig:
 
     def get_path(self, name: str) -> Path:
         """Return the path of a file."""
-        is_of_others = name.startswith((*OTHER_COMMANDS, *OTHER_AGENTS)) or is_below_root(name)
-        return self.root / ("" if is_of_others else PROJECT_FOLDER) / name
+        is_of_others = name.startswith((*OTHER_COMMANDS, *OTHER_AGENTS))
+        if is_of_others or is_below_root(name):
+            return self.root / name
+        return self.root / PROJECT_FOLDER / name
 
 
 def read_project_config(cwd: Path) -> ProjectConfig | None:
@@ -90,19 +92,29 @@ def read_project_config(cwd: Path) -> ProjectConfig | None:
     for path in _list_files(root):
         name = str(path.relative_to(root))
         try:
-            files[name.removeprefix(f"{PROJECT_FOLDER}/")] = _read_text(path, name)
+            text = _read_text(path, name)
         except (OSError, ValueError) as error:
-            skipped.append(f"{name if name.isprintable() else ascii(name)} is not read: {error}")
-    return ProjectConfig(root, files, tuple(skipped)) if files or skipped else None
+            shown = name if name.isprintable() else ascii(name)
+            skipped.append(f"{shown} is not read: {error}")
+        else:
+            files[name.removeprefix(f"{PROJECT_FOLDER}/")] = text
+    if not files and not skipped:
+        return None
+    return ProjectConfig(root, files, tuple(skipped))
 
 
 def _list_files(root: Path) -> list[Path]:
     paths = [root / PROJECT_FOLDER / PROFILES]
-    for folder in (root / name for name in list_project_folders(root)):
-        is_link = os.path.realpath(folder) != str(folder)  # list no folder outside the project
-        paths += [folder] if is_link else sorted(folder.rglob("*.md"))
+    for name in list_project_folders(root):
+        folder = root / name
+        is_link = os.path.realpath(folder) != str(folder)
+        if is_link:
+            paths.append(folder)  # its files may lie outside the project
+        else:
+            paths += sorted(folder.rglob("*.md"))
     paths += list_toolkit_files(root)
-    return [path for path in dict.fromkeys(paths) if os.path.lexists(path)]
+    without_repeats = dict.fromkeys(paths)
+    return [path for path in without_repeats if os.path.lexists(path)]
 
 
 def _read_text(path: Path, name: str) -> str:
@@ -132,31 +144,43 @@ def is_refused(project: ProjectConfig) -> bool:
 def load_trusted_project(cwd: Path) -> ProjectConfig | None:
     """Read the project around a folder, or return None if nobody trusted its present contents."""
     project = read_project_config(cwd)
-    return project if project and is_trusted(project) else None
+    if project and is_trusted(project):
+        return project
+    return None
 
 
 def load_trust() -> dict[Path, FolderTrust]:
     """Read all permanent permissions by folder."""
     file = config_folder() / _FILE
     try:
-        return _TrustFile.model_validate_json(read_user_file(file)).folders
+        text = read_user_file(file)
     except (OSError, ValueError) as error:
         if not os.path.lexists(file):
             return {}
-        if isinstance(error, ValidationError):
-            _check_format(file, error)
-            first = error.errors()[0]
-            problem = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-        else:
-            problem = describe_read_error(error)
-        text = f"{file} can't be read ({problem}); correct or remove it. Without it, goose-like asks you again"
-        raise GooseLikeError(text) from error
+        raise GooseLikeError(_format_refusal(file, describe_read_error(error))) from error
+    try:
+        return _TrustFile.model_validate_json(text).folders
+    except ValidationError as error:
+        raise GooseLikeError(_describe_invalid_file(file, error)) from error
 
 
-def _check_format(file: Path, error: ValidationError) -> None:
-    for field in error.errors():
-        if field["loc"] == ("version",) and (refusal := describe_newer_format(str(file), field["input"], _FORMAT)):
-            raise GooseLikeError(refusal) from error
+def _describe_invalid_file(file: Path, error: ValidationError) -> str:
+    problems = error.errors()
+    for problem in problems:
+        if problem["loc"] != ("version",):
+            continue
+        refusal = describe_newer_format(str(file), problem["input"], _FORMAT)
+        if refusal:
+            return refusal
+    first = problems[0]
+    path = ".".join(map(str, first["loc"]))
+    if path:
+        return _format_refusal(file, f"{path}: {first['msg']}")
+    return _format_refusal(file, first["msg"])
+
+
+def _format_refusal(file: Path, problem: str) -> str:
+    return f"{file} can't be read ({problem}); correct or remove it. Without it, goose-like asks you again"
 
 
 def load_folder_trust(folder: Path) -> FolderTrust:
@@ -177,7 +201,8 @@ def refuse_project(project: ProjectConfig) -> None:
 
 
 def _hash_files(project: ProjectConfig) -> str:
-    return hashlib.sha256(json.dumps(dict(project.files), sort_keys=True).encode(errors="replace")).hexdigest()
+    text = json.dumps(dict(project.files), sort_keys=True)
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
 def store_approval(folder: Path, approval: StoredApproval) -> None:
@@ -192,7 +217,8 @@ def revoke(folder: Path, approval: StoredApproval | None = None) -> None:
         if approval is None:
             fields.update(files=None, refused="")
         else:
-            fields["approvals"] = tuple(one for one in fields["approvals"] if one != approval)
+            kept = [stored for stored in fields["approvals"] if stored != approval]
+            fields["approvals"] = tuple(kept)
 
 
 def store_rule(folder: Path, rule: str, verdict: str | None) -> None:
@@ -202,13 +228,16 @@ def store_rule(folder: Path, rule: str, verdict: str | None) -> None:
         UsageError: the rule could never match.
     """
     with _edit_folder(folder) as fields:
-        lists = {name: tuple(one for one in rules if one != rule) for name, rules in fields["permissions"]}
+        lists = {}
+        for name, rules in fields["permissions"]:
+            lists[name] = [stored for stored in rules if stored != rule]
         if verdict:
-            lists[verdict] += (rule,)
+            lists[verdict].append(rule)
         try:
-            fields["permissions"] = PermissionLists(**lists)
+            fields["permissions"] = PermissionLists.model_validate(lists)
         except ValidationError as error:
-            raise UsageError(f"{rule!r} is no rule: it is {error.errors()[0]['msg']}") from error
+            problem = error.errors()[0]["msg"]
+            raise UsageError(f"{rule!r} is no rule: it is {problem}") from error
 
 
 @contextmanager
@@ -216,9 +245,10 @@ def _edit_folder(folder: Path) -> Iterator[dict[str, Any]]:
     """Give the permissions of one folder as a dict to change, and write them at the end. Other sessions wait."""
     folder = find_main_folder(folder)
     with lock_folder(config_folder()):
-        every = load_trust()
-        fields = dict(every.get(folder, FolderTrust()))
+        folders = load_trust()
+        fields = dict(folders.get(folder, FolderTrust()))
         yield fields
-        every[folder] = FolderTrust(**fields)
-        stored = _TrustFile(folders={path: kept for path, kept in every.items() if kept != FolderTrust()})
+        folders[folder] = FolderTrust(**fields)
+        kept = {path: trust for path, trust in folders.items() if trust != FolderTrust()}
+        stored = _TrustFile(folders=kept)
         replace_private_file(config_folder() / _FILE, stored.model_dump_json(indent=1))

@@ -19,7 +19,10 @@ _VALUES_PER_CHARACTER = 4  # at most: `[:,:]` has a value, a pair of empty ones 
 _MAX_ERROR_CHARACTERS = 500
 _TOO_DEEP = "it nests too deep; write it flatter"
 _TAG = "tag:yaml.org,2002:"
-_TEXT, _MAPPING, _MERGE = f"{_TAG}str", f"{_TAG}map", f"{_TAG}merge"
+_TEXT = f"{_TAG}str"
+_MAPPING = f"{_TAG}map"
+_MERGE = f"{_TAG}merge"
+_JSON_TYPES = ("null", "bool", "int", "float", "str", "seq", "map")
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may have been built without libyaml
 
@@ -31,26 +34,35 @@ class StandardLoader(_SafeLoader):  # type: ignore[misc]  # PyYAML has no types
         """Build the value of a node. PyYAML's own method records nodes to find those that contain themselves."""
         if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):
             return node.value
-        is_plain_mapping = node.tag == _MAPPING and isinstance(node, yaml.MappingNode)
-        if is_plain_mapping and all(key.tag == _TEXT for key, _ in node.value):  # no merge of other mappings
-            return {self.construct_object(key, deep): self.construct_object(value, deep) for key, value in node.value}
-        return super().construct_object(node, deep)
+        if node.tag != _MAPPING or not isinstance(node, yaml.MappingNode):
+            return super().construct_object(node, deep)
+        has_other_keys = any(key.tag != _TEXT for key, _ in node.value)  # such as a merge of other mappings
+        if has_other_keys:
+            return super().construct_object(node, deep)
+        mapping = {}
+        for key, value in node.value:
+            name = self.construct_object(key, deep)
+            mapping[name] = self.construct_object(value, deep)
+        return mapping
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Merge other mappings into this one. PyYAML 6.0.4 takes the first of equal keys where the last must win."""
         has_merge = any(key.tag == _MERGE for key, _ in node.value)
         super().flatten_mapping(node)
         if has_merge:
-            pairs = {(key.tag, str(key.value)): (key, value) for key, value in node.value}
-            node.value = [*pairs.values()]
+            pairs = {}
+            for key, value in node.value:
+                pairs[key.tag, str(key.value)] = (key, value)
+            node.value = list(pairs.values())
 
 
 class YamlError(ValueError):
     """A text that is invalid, too large or too deep. `line` counts from 1; None means that the place is unknown."""
 
     def __init__(self, text: str, line: int | None = None) -> None:
-        # PyYAML quotes tags, anchors and keys of any length.
-        super().__init__(text if len(text) <= _MAX_ERROR_CHARACTERS else text[:_MAX_ERROR_CHARACTERS] + "...")
+        if len(text) > _MAX_ERROR_CHARACTERS:  # PyYAML quotes tags, anchors and keys of any length
+            text = text[:_MAX_ERROR_CHARACTERS] + "..."
+        super().__init__(text)
         self.line = line
 
 
@@ -61,7 +73,7 @@ class ConfigLoader(StandardLoader):
     yaml_constructors = {
         tag: construct
         for tag, construct in StandardLoader.yaml_constructors.items()
-        if tag is None or tag.removeprefix(_TAG) in ("null", "bool", "int", "float", "str", "seq", "map")
+        if tag is None or tag.removeprefix(_TAG) in _JSON_TYPES
     }
 
 
@@ -70,7 +82,9 @@ class _ConfigDumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no typ
 
     def represent_str(self, data: str) -> Any:
         """Quote a text whose line breaks the reader would fold into spaces or other breaks."""
-        return self.represent_scalar(f"{_TAG}str", data, '"' if re.search("[\x85\u2028\u2029]", data) else None)
+        has_other_breaks = re.search("[\x85\u2028\u2029]", data)
+        style = '"' if has_other_breaks else None
+        return self.represent_scalar(_TEXT, data, style)
 
 
 _ConfigDumper.add_representer(str, _ConfigDumper.represent_str)
@@ -80,8 +94,10 @@ def parse_document(text: str) -> tuple[Any, yaml.Node | None]:
     """Parse a text into plain values and the node that has their lines. An empty document gives None twice."""
     loader, node = compose_document(text, ConfigLoader)
     reject_repeated_keys(node)
+    if node is None:
+        return None, None
     with convert_yaml_errors(text):
-        return None if node is None else loader.construct_document(node), node
+        return loader.construct_document(node), node
 
 
 def format_document(data: Any) -> str:
@@ -95,16 +111,22 @@ def compose_document(text: str, loader_type: Any) -> tuple[Any, yaml.Node | None
         _check_depth(text)
         loader = loader_type(text)
         node = loader.get_single_node()
-    if "*" not in text and len(text) < _MAX_VALUES // _VALUES_PER_CHARACTER:
-        return loader, node
+    has_aliases = "*" in text
+    if has_aliases or len(text) >= _MAX_VALUES // _VALUES_PER_CHARACTER:
+        _check_values(node)
+    return loader, node
+
+
+def _check_values(top: yaml.Node | None) -> None:
+    """Check that a document has not too many values. One with aliases counts for each of them."""
     seen: set[int] = set()
-    for count, each in enumerate(_iterate_nodes(node)):
-        seen.add(id(each))
+    for count, node in enumerate(_iterate_nodes(top)):
+        seen.add(id(node))
         if count == _MAX_VALUES:
             raise YamlError(f"it has more than {_MAX_VALUES:,} values, aliases counted, or nests too deep", 1)
-        if count - len(seen) == _MAX_REPEATS:
+        repeat_count = count - len(seen)
+        if repeat_count == _MAX_REPEATS:
             raise YamlError(f"its aliases repeat more than {_MAX_REPEATS:,} values", 1)
-    return loader, node
 
 
 @contextmanager
@@ -115,13 +137,23 @@ def convert_yaml_errors(text: str) -> Iterator[None]:
     except YamlError:
         raise
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        # At the end of the text libyaml reports one line too many.
-        line = min(mark.line + 1, max(len(text.splitlines()), 1)) if mark else 1
-        problem = f"this is not valid YAML: {error.problem or error.context}"
-        raise YamlError(_TOO_DEEP if "nesting depth" in problem else problem, line) from error
+        raise _convert_error(error, text) from error
     except Exception as error:  # PyYAML lets some of its own errors escape: `!!bool x` is a KeyError
-        raise YamlError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+        problem = " ".join(str(error).split())
+        raise YamlError(f"{type(error).__name__}: {problem}") from error
+
+
+def _convert_error(error: yaml.MarkedYAMLError, text: str) -> YamlError:
+    """Return the error with its line. At the end of the text, libyaml reports one line too many."""
+    line = 1
+    mark = error.problem_mark or error.context_mark
+    if mark:
+        last_line = max(len(text.splitlines()), 1)
+        line = min(mark.line + 1, last_line)
+    problem = str(error.problem or error.context)
+    if "nesting depth" in problem:
+        return YamlError(_TOO_DEEP, line)
+    return YamlError(f"this is not valid YAML: {problem}", line)
 
 
 def get_line(node: yaml.Node) -> int:
@@ -131,7 +163,8 @@ def get_line(node: yaml.Node) -> int:
 
 def find_line(node: yaml.Node, path: Sequence[Any]) -> int:
     """Return the line of the key or item at a path, or of its nearest existing parent."""
-    return [line for line, _ in follow_path(node, path)][-1]
+    lines = [line for line, _ in follow_path(node, path)]
+    return lines[-1]
 
 
 def follow_path(node: yaml.Node | None, path: Sequence[Any]) -> Iterator[tuple[int, yaml.Node]]:
@@ -140,18 +173,25 @@ def follow_path(node: yaml.Node | None, path: Sequence[Any]) -> Iterator[tuple[i
         return
     yield get_line(node), node
     for key in path:
-        if isinstance(node, yaml.MappingNode):
-            # A merge puts its keys first, so the last of equal keys is the one that the mapping itself has.
-            pair = next((pair for pair in reversed(node.value) if pair[0].value == str(key)), None)
-            if pair is None:
-                return
-            line, node = get_line(pair[0]), pair[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-            node = node.value[key]
-            line = get_line(node)
-        else:
+        child = _find_child(node, key)
+        if child is None:
             return
+        line, node = child
         yield line, node
+
+
+def _find_child(node: yaml.Node, key: Any) -> tuple[int, yaml.Node] | None:
+    """Return the line and the value of a key or an item of a node."""
+    if isinstance(node, yaml.MappingNode):
+        # A merge puts its keys first, so the last of equal keys is the one that the mapping itself has.
+        for name, value in reversed(node.value):
+            if name.value == str(key):
+                return get_line(name), value
+    elif isinstance(node, yaml.SequenceNode) and isinstance(key, int):
+        if key < len(node.value):
+            item = node.value[key]
+            return get_line(item), item
+    return None
 
 
 def _check_depth(text: str) -> None:
@@ -160,7 +200,10 @@ def _check_depth(text: str) -> None:
         return  # each collection needs one of these characters
     depth = 0
     for event in yaml.parse(text, Loader=StandardLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
         if depth > _MAX_DEPTH:
             raise YamlError(_TOO_DEEP, 1)
 
@@ -169,9 +212,11 @@ def _iterate_nodes(top: yaml.Node | None) -> Iterator[yaml.Node]:
     """Yield each node. A node with aliases comes once for each of them."""
     waiting = [] if top is None else [top]
     while waiting:
-        yield (node := waiting.pop())
+        node = waiting.pop()
+        yield node
         if isinstance(node, yaml.MappingNode):
-            waiting += [child for pair in node.value for child in pair]
+            for pair in node.value:
+                waiting += pair
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value
 
@@ -179,12 +224,16 @@ def _iterate_nodes(top: yaml.Node | None) -> Iterator[yaml.Node]:
 def reject_repeated_keys(top: yaml.Node | None) -> None:
     """Raise YamlError if a mapping has a key twice."""
     for node in _iterate_nodes(top):
+        if not isinstance(node, yaml.MappingNode):
+            continue
         seen: set[tuple[str, str]] = set()
-        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-        for key in (key for key, _ in pairs if isinstance(key, yaml.ScalarNode)):
-            if (key.tag, key.value) in seen:
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            identity = (key.tag, key.value)
+            if identity in seen:
                 raise YamlError(f"this is not valid YAML: found duplicate key {key.value!r}; remove one", get_line(key))
-            seen.add((key.tag, key.value))
+            seen.add(identity)
 
 
 _SCALARS = {

@@ -22,7 +22,15 @@ _MAX_ERRORS = 20
 
 # The text of a value in an error: bounded, however large or often repeated its parts are.
 _VALUES = Repr()
-_VALUES.maxlevel, _VALUES.maxlist, _VALUES.maxdict, _VALUES.maxstring, _VALUES.maxother = 4, 20, 20, 200, 200
+_VALUES.maxlevel = 4
+_VALUES.maxlist = 20
+_VALUES.maxdict = 20
+_VALUES.maxstring = 200
+_VALUES.maxother = 200
+_MAX_VALUE_CHARACTERS = 80
+
+_KINDS = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
+"""What is expected, by the type of a pydantic error."""
 
 _OTHER_KEYS = {
     "model": "processor",
@@ -66,24 +74,36 @@ class YamlSource:
             raise ProfileError(f"{self.file}: this file has more than {_MAX_ENTRIES} entries; use several files")
         for key, value in self.data.items():
             nodes = [node for _, node in follow_path(self.node, (key,))]
-            yield YamlSource(str(key), self.file, value, nodes[1] if nodes[1:] else None)
+            node = nodes[1] if len(nodes) > 1 else None
+            yield YamlSource(str(key), self.file, value, node)
 
     def locate(self, *path: str | int) -> str:
         """Format `file, line N` of the value at a path, or of its nearest parent, here or in a base."""
-        sources = (self, *self.bases)
-        owner = next((each for each in sources if each._decides(path)), None)
-        owner = owner or max(sources, key=lambda each: len(each.find_lines(path)))
+        owner = self._find_owner(path)
         lines = owner.find_lines(path)
-        return f"{owner.file}, line {lines[-1]}" if lines else f"{owner.file}"
+        if not lines:
+            return str(owner.file)
+        return f"{owner.file}, line {lines[-1]}"
+
+    def _find_owner(self, path: tuple[str | int, ...]) -> "YamlSource":
+        """Return the source that decides the value at a path, or else the one that has most keys of the path."""
+        sources = (self, *self.bases)
+        for source in sources:
+            if source._decides(path):
+                return source
+        return max(sources, key=lambda source: len(source.find_lines(path)))
 
     def find_lines(self, path: tuple[str | int, ...]) -> list[int]:
         """Return the line of the whole part, then the line of each key of the path that exists in this file."""
         return [line for line, _ in follow_path(self.node, path)]
 
     def _decides(self, path: tuple[str | int, ...]) -> bool:
-        # A mapping without the next key leaves the value to the bases. Any other value replaces theirs.
         nodes = [node for _, node in follow_path(self.node, path)]
-        return bool(nodes) and (len(nodes) > len(path) or not isinstance(nodes[-1], yaml.MappingNode))
+        if not nodes:
+            return False
+        has_whole_path = len(nodes) > len(path)
+        # A mapping without the next key leaves the value to the bases. Any other value replaces theirs.
+        return has_whole_path or not isinstance(nodes[-1], yaml.MappingNode)
 
 
 def read_yaml(file: Path, drafts: Mapping[Path, str] = {}) -> YamlSource:
@@ -92,15 +112,20 @@ def read_yaml(file: Path, drafts: Mapping[Path, str] = {}) -> YamlSource:
     Raises:
         ProfileError: The file cannot be read or is invalid. The text names the file and the line.
     """
-    try:
-        text = drafts[file] if file in drafts else read_user_file(file)
-    except (OSError, ValueError) as error:
-        raise ProfileError(f"{file}: can't be read: {describe_read_error(error)}; correct or remove it") from error
+    text = drafts.get(file)
+    if text is None:
+        try:
+            text = read_user_file(file)
+        except (OSError, ValueError) as error:
+            raise ProfileError(f"{file}: can't be read: {describe_read_error(error)}; correct or remove it") from error
     try:
         data, node = parse_document(text)
     except YamlError as error:
-        raise ProfileError(f"{file}, line {error.line}: {error}" if error.line else f"{file}: {error}") from error
-    return YamlSource(file.stem, file, {} if node is None else data, node)
+        place = f"{file}, line {error.line}" if error.line else str(file)
+        raise ProfileError(f"{place}: {error}") from error
+    if node is None:
+        data = {}
+    return YamlSource(file.stem, file, data, node)
 
 
 def validate(kind: type[M], data: Any, source: YamlSource, whole: str, more_keys: Iterable[str] = ()) -> M:
@@ -113,45 +138,61 @@ def validate(kind: type[M], data: Any, source: YamlSource, whole: str, more_keys
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        fields, lines = error.errors(include_url=False), []
+        fields = error.errors(include_url=False)
         more_count = len(fields) - _MAX_ERRORS  # aliases can repeat an error a hundred thousand times
-        for field in sorted(fields[:_MAX_ERRORS], key=lambda field: source.find_lines(field["loc"])):
-            *parents, key = path = field["loc"] or ("",)
-            text = describe_field_error(field, whole)
+        del fields[_MAX_ERRORS:]
+        fields.sort(key=lambda field: source.find_lines(field["loc"]))
+        lines = []
+        for field in fields:
+            place = source.locate(*field["loc"])
             if field["type"] == "extra_forbidden":
-                known = {*_list_known_keys(kind, parents), *(more_keys if not parents else ())}
-                meant = _OTHER_KEYS.get(str(key))
-                hint = f"did you mean {meant!r}?" if meant in known else did_you_mean(str(key), known)
-                text = f"unknown key {'.'.join(map(str, path))!r}; {hint}"
-            lines.append(f"{source.locate(*field['loc'])}: {text}")
+                text = _describe_unknown_key(field["loc"], kind, more_keys)
+            else:
+                text = describe_field_error(field, whole)
+            lines.append(f"{place}: {text}")
         if more_count > 0:
             lines.append(f"{source.file}: {more_count:,} more errors")
         raise ProfileError("\n".join(lines)) from error
 
 
-def _list_known_keys(kind: Any, path: Sequence[str | int]) -> Iterator[str]:
+def _describe_unknown_key(path: Sequence[str | int], kind: type[BaseModel], more_keys: Iterable[str]) -> str:
+    *parents, key = map(str, path)
+    known = set(_list_known_keys(kind, parents))
+    if not parents:
+        known.update(more_keys)
+    hint = did_you_mean(key, known)
+    meant = _OTHER_KEYS.get(key)
+    if meant in known:
+        hint = f"did you mean {meant!r}?"
+    name = ".".join([*parents, key])
+    return f"unknown key {name!r}; {hint}"
+
+
+def _list_known_keys(kind: Any, path: Sequence[str]) -> Iterator[str]:
     """Yield the keys of all models that a type allows at a path."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if issubclass(kind, RootModel):
+            path = ["root", *path]
         fields = {field.alias or name: field for name, field in kind.model_fields.items()}
-        path = ["root", *path] if issubclass(kind, RootModel) else path
         if not path:
             yield from fields
-        elif field := fields.get(str(path[0])):
+        elif field := fields.get(path[0]):
             yield from _list_known_keys(field.annotation, path[1:])
     is_container = get_origin(kind) in (tuple, list, dict, Mapping)
+    path_in_parts = path[1:] if is_container else path
     for part in get_args(kind):
-        yield from _list_known_keys(part, path[1:] if is_container else path)
+        yield from _list_known_keys(part, path_in_parts)
 
 
 def describe_field_error(field: Mapping[str, Any], whole: str) -> str:
     """Describe one error of pydantic without its place, for example `limits.steps: expected text, not 3`."""
-    name = ".".join(str(key) for key in field["loc"]) or whole
+    name = ".".join(map(str, field["loc"])) or whole
     if field["type"] == USER_MESSAGE:
         return f"{name}: {field['msg'][:500]}"
     if field["type"] == "missing":
         return f"{name}: this key is missing"
-    kinds = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
-    expected = kinds.get(field["type"]) or field["msg"].removeprefix("Input should be ")
+    expected = _KINDS.get(field["type"]) or field["msg"].removeprefix("Input should be ")
     value = _VALUES.repr(field["input"])
-    clipped = value if len(value) <= 80 else value[:77] + "..."
-    return f"{name}: expected {expected}, not {clipped}"
+    if len(value) > _MAX_VALUE_CHARACTERS:
+        value = value[: _MAX_VALUE_CHARACTERS - 3] + "..."
+    return f"{name}: expected {expected}, not {value}"
