@@ -46,7 +46,8 @@ def list_plugins(context: typer.Context) -> None:
     from goose_like_toolkits.code.plugins.project import explain_empty, list_rows
 
     project = _read_project(context)
-    print_table(("name", "state", "description"), list_rows(project, project.off.get), explain_empty(project))
+    rows = list_rows(project, project.off.get)
+    print_table(("name", "state", "description"), rows, explain_empty(project))
 
 
 @app.command("check", epilog="Example: goose-like plugin --project . check")
@@ -75,7 +76,8 @@ def run_tests(
     """Run the tests of a plugin: its functions with @test_plugin."""
     from .manual_run import Place, run_plugin_tests
 
-    raise typer.Exit(run_plugin_tests(_read_project(context), name, Place(_ARTIFACTS, sandbox, python)))
+    place = Place(_ARTIFACTS, sandbox, python)
+    raise typer.Exit(run_plugin_tests(_read_project(context), name, place))
 
 
 @app.command("run", epilog="Example: goose-like plugin --project . run word_count text='so it is'")
@@ -93,7 +95,8 @@ def run_plugin(
     """Call a plugin and print its result and the paths of its artifacts."""
     from .manual_run import Place, call_plugin
 
-    raise typer.Exit(call_plugin(_read_project(context), name, arguments or [], Place(output, sandbox, python)))
+    place = Place(output, sandbox, python)
+    raise typer.Exit(call_plugin(_read_project(context), name, arguments or [], place))
 
 
 @app.command("new", epilog="Example: goose-like plugin --project . new word_count")

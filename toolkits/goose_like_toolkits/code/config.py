@@ -1,7 +1,7 @@
 """The config of the toolkit `code` in a profile."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
@@ -30,15 +30,21 @@ class VerificationRules(FrozenModel):
     @model_validator(mode="after")
     def _check_one_list_per_kind(self) -> "VerificationRules":
         for kind in ("modules", "functions"):
-            if getattr(self, f"allowed_{kind}") is not None and getattr(self, f"blocked_{kind}") is not None:
+            allowed = getattr(self, f"allowed_{kind}")
+            blocked = getattr(self, f"blocked_{kind}")
+            if allowed is not None and blocked is not None:
                 text = "give either allowed_{kind} or blocked_{kind}"
                 raise PydanticCustomError("user_message", text, {"kind": kind})
         return self
 
 
+def _get_verify_tag(value: Any) -> str:
+    return "switch" if isinstance(value, bool) else "rules"
+
+
 _Verify = Annotated[
     Annotated[VerificationRules, Tag("rules")] | Annotated[bool, Tag("switch")],
-    Discriminator(lambda value: "switch" if isinstance(value, bool) else "rules"),
+    Discriminator(_get_verify_tag),
 ]
 
 
@@ -66,11 +72,15 @@ class Config(FrozenModel):
             first = error.errors()[0]
             path = tuple(step for step in first["loc"] if step not in ("rules", "switch"))
             if first["type"] == "extra_forbidden":
-                owner, known = ("toolkit 'code'", cls) if len(path) == 1 else (f"{path[0]!r}", VerificationRules)
-                text = f"{owner} has no {path[-1]!r}; {did_you_mean(str(path[-1]), known.model_fields)}"
+                text = _describe_unknown_key(path)
             else:
                 text = describe_field_error({**first, "loc": path}, "the config of 'code'")
             raise ProfileError(text, ("config", *path)) from error
+
+    @property
+    def session_texts(self) -> dict[str, str]:
+        """The session variables as the text that plugins read."""
+        return {name: str(value) for name, value in self.session_vars.items()}
 
     def check_installed(self) -> None:
         """Raise ProfileError if a library for kernels is missing."""
@@ -88,10 +98,23 @@ class Config(FrozenModel):
         """Return the rules of the profile, or else of the project; None for no verification."""
         if isinstance(self.verify, VerificationRules):
             return self.verify
-        if self.verify is False or (self.verify is None and not settings.has_verification):
+        is_on = settings.has_verification if self.verify is None else self.verify
+        if not is_on:
             return None
-        modules, functions = settings.allowed_modules, settings.blocked_functions
-        return VerificationRules(
-            allowed_modules=DEFAULT_MODULES if modules is None else modules,
-            blocked_functions=DEFAULT_BLOCKED_FUNCTIONS if functions is None else functions,
-        )
+        modules = settings.allowed_modules
+        if modules is None:
+            modules = DEFAULT_MODULES
+        functions = settings.blocked_functions
+        if functions is None:
+            functions = DEFAULT_BLOCKED_FUNCTIONS
+        return VerificationRules(allowed_modules=modules, blocked_functions=functions)
+
+
+def _describe_unknown_key(path: tuple[int | str, ...]) -> str:
+    owner = "toolkit 'code'"
+    known: Iterable[str] = Config.model_fields
+    if len(path) > 1:
+        owner = repr(path[0])
+        known = VerificationRules.model_fields
+    key = path[-1]
+    return f"{owner} has no {key!r}; {did_you_mean(str(key), known)}"

@@ -30,7 +30,8 @@ from .config import Config
 from .shell_lines import list_shell_lines
 
 # TaskWeaver's plugins put these marks around text that later prompts must not contain.
-_START, _END = "{{DELIMITER_START_TEMPORAL}}", "{{DELIMITER_END_TEMPORAL}}"
+_START = "{{DELIMITER_START_TEMPORAL}}"
+_END = "{{DELIMITER_END_TEMPORAL}}"
 
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 
@@ -50,7 +51,8 @@ class CellResult:
     @classmethod
     def from_marked(cls, text: str, image: ImageResult | None = None, error: str = "") -> "CellResult":
         """Create a result from a text in which plugins marked parts for this turn only."""
-        later = "".join(piece.partition(_START)[0] for piece in text.split(_END)[:-1]) + text.split(_END)[-1]
+        *marked, rest = text.split(_END)
+        later = "".join(piece.partition(_START)[0] for piece in marked) + rest
         return cls(_remove_marks(text), _remove_marks(later), image, error)
 
 
@@ -84,7 +86,8 @@ class SavedState(FrozenModel):
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that contains the names even if there are none."""
-        return {"names": list(self.names), **self.model_dump(include={"plugins", "variables"}, exclude_defaults=True)}
+        changed = self.model_dump(include={"plugins", "variables"}, exclude_defaults=True)
+        return {"names": list(self.names), **changed}
 
 
 class KernelSession:
@@ -93,7 +96,7 @@ class KernelSession:
     def __init__(
         self, workspace: Workspace, registry: PluginRegistry, config: Config, outputs: SessionOutputs, saved: SavedState
     ) -> None:
-        self.variables = {name: str(value) for name, value in config.session_vars.items()} | saved.variables
+        self.variables = config.session_texts | saved.variables
         self._messages: list[Message] = []
         self._workspace = workspace
         self._registry = registry
@@ -135,9 +138,9 @@ class KernelSession:
         """Send a message to the plugin manager of a kernel and return its reply. Raise ToolError if none comes."""
         async with self._lock:
             count = len(self._messages)
-            folder, show = self._outputs.folder, self._outputs.show
+            folder = self._outputs.folder
             output = LimitedOutput(folder / "reply.txt", self._outputs.limit_bytes)
-            cell = CellOutput(output, LiveOutput(show), CellFiles(folder, ""))
+            cell = CellOutput(output, LiveOutput(self._outputs.show), CellFiles(folder, ""))
             try:
                 await self._manager.run("None", cell, timeout_s, [message])
             finally:
@@ -162,13 +165,13 @@ class KernelSession:
         context = copy_context()  # output arrives in another task but belongs to this call
         screen = _MarkFilter(lambda *output: context.run(self._outputs.show, *output))
         cell = CellOutput(output, LiveOutput(screen.write), files)
-        notes: list[str] = []
+        kernel_notes: list[str] = []
         stopped = None
         self._log_count = 0
         self._image = None
         private = find_private_files(self._workspace, code)
         try:
-            notes = await self._manager.run(code, cell, timeout_s)
+            kernel_notes = await self._manager.run(code, cell, timeout_s)
         except CellStopped as error:
             stopped = error
             cell.write_block(error.last_output)
@@ -176,41 +179,59 @@ class KernelSession:
             cell.close()
             screen.close()
         text = output.format_for_model()
-        events = await run_in_thread(self._report_messages, files, text) if self._messages else []
-        results = [*events, *cell.notes]
-        raised = [f"raised {cell.error}", *self._explain_names(text)] if cell.error and not stopped else []
+        results: list[str] = []
+        if self._messages:
+            results += await run_in_thread(self._report_messages, files, text)
+        results += cell.notes
+        notes = [*results, *kernel_notes]
+        if cell.error and not stopped:
+            notes.append(f"raised {cell.error}")
+            notes += self._explain_names(text)
         new_private = [path for path in find_private_files(self._workspace, code) if path not in private]
-        warnings = [*describe_private_files(new_private), *await self._workspace.inspect_changes()]
-        notes = [*results, *notes, *raised, *warnings, *(stopped.notes if stopped else ())]
-        answer = append_notes(text, notes) if text or not results else "\n".join(f"[{note}]" for note in notes)
+        notes += describe_private_files(new_private)
+        notes += await self._workspace.inspect_changes()
+        if stopped:
+            notes += stopped.notes
+        if results and not text:
+            answer = "\n".join(f"[{note}]" for note in notes)
+        else:
+            answer = append_notes(text, notes)
         if stopped:
             raise ToolError(CellResult.from_marked(answer).text)
         return CellResult.from_marked(answer, cell.image or self._image, cell.error)
 
     def _explain_names(self, text: str) -> list[str]:
         """Explain each undefined name in an error that is a plugin which is off."""
-        names = dict.fromkeys(_UNDEFINED.findall(text))
-        reasons = ((name, self._registry.explain_off(name)) for name in names)
-        return [f"plugin {name} is off: {reason}" for name, reason in reasons if reason]
+        notes = []
+        for name in dict.fromkeys(_UNDEFINED.findall(text)):
+            reason = self._registry.explain_off(name)
+            if reason:
+                notes.append(f"plugin {name} is off: {reason}")
+        return notes
 
     def _make_setup(self) -> Message:
+        verify = None
         rules = self._config.select_rules(self._registry.project.settings)
+        if rules:
+            verify = rules.model_dump(exclude_none=True)
         self._sent_variables = dict(self.variables)
         return {
             "type": "setup",
             "session": self._outputs.session,
             "plugins": self._registry.list_messages(),
             "variables": self.variables,
-            "verify": rules.model_dump(exclude_none=True) if rules else None,
+            "verify": verify,
         }
 
     def _list_changes(self) -> list[Message]:
         """Return the messages that a running kernel needs before the next cell."""
+        messages = []
         changes = self._registry.take_changes()
-        for name in changes["removed"] if changes else ():
-            if reason := self._registry.explain_off(name):
-                self._handle({"type": "off", "plugin": name, "reason": reason})
-        messages = [changes] if changes else []
+        if changes:
+            messages.append(changes)
+            for name in changes["removed"]:
+                if reason := self._registry.explain_off(name):
+                    self._handle({"type": "off", "plugin": name, "reason": reason})
         if self.variables != self._sent_variables:
             self._sent_variables = dict(self.variables)
             messages.append({"type": "variables", "variables": self.variables})
@@ -218,39 +239,52 @@ class KernelSession:
 
     def _find_python(self) -> str:
         """Return the interpreter for a new kernel: the one with the packages of this session, if there are any."""
-        return str(self._environment.python) if self._environment.is_made else self._config.python
+        if self._environment.is_made:
+            return str(self._environment.python)
+        return self._config.python
 
     async def _install(self, words: Sequence[str], number: int) -> None:
         """Install packages for the running cell, and answer its kernel. The cell's time limit stands still."""
-        kernel, environment = self._manager.kernel, self._environment
-        text, error = "already installed", ""
+        kernel = self._manager.kernel
+        environment = self._environment
+        text = "already installed"
+        error = ""
         try:
             with self._workspace.hosts.pause_limits():
                 if environment.find_missing(words):
-                    text = "\n".join(await environment.install([words], "the Python kernel")) or text
+                    installed = await environment.install([words], "the Python kernel")
+                    text = "\n".join(installed) or text
         except GooseLikeError as failure:
             error = str(failure)
-        folder = str(environment.site_packages or "") if environment.is_made else ""
-        if kernel is self._manager.kernel and kernel is not None:
-            with suppress(OSError):  # another command may have written the file: the cell then reads that
-                kernel.folder.write_reply(f"install-{number}.json", {"error": error, "text": text, "folder": folder})
+        folder = ""
+        if environment.is_made:
+            folder = str(environment.site_packages or "")
+        if kernel is None or kernel is not self._manager.kernel:
+            return  # the cell that waits for the reply has ended with its kernel
+        reply = {"error": error, "text": text, "folder": folder}
+        with suppress(OSError):  # another command may have written the file: the cell then reads that
+            kernel.folder.write_reply(f"install-{number}.json", reply)
 
     def _handle(self, message: Message) -> None:
         """Show a log message, start an installation, and keep any other message for the end of the cell."""
-        if message.get("type") == "install":
-            words, number = list(map(str, message["words"])), int(message["number"])
+        kind = message.get("type")
+        if kind == "install":
+            words = list(map(str, message["words"]))
+            number = int(message["number"])
             if not self._installation or self._installation.done():
                 self._installation = asyncio.create_task(self._install(words, number), context=self._context)
-        elif message.get("type") == "log":
-            self._log_count += 1
-            if self._log_count <= _MAX_MESSAGES:
-                self._outputs.notifier.log(_clip(_remove_marks(f"{message['tag']}: {message['text']}")))
-            if self._log_count == _MAX_MESSAGES:
-                self._outputs.notifier.log("plugins log too much; more messages of this cell are not shown")
+        elif kind == "log":
+            self._show_log(f"{message['tag']}: {message['text']}")
         elif len(self._messages) < _MAX_MESSAGES:
-            self._messages.append(
-                {key: _clip(value) if isinstance(value, str) else value for key, value in message.items()}
-            )
+            self._messages.append({key: _clip_value(value) for key, value in message.items()})
+
+    def _show_log(self, text: str) -> None:
+        """Show a message of a plugin to the person, but not without end."""
+        self._log_count += 1
+        if self._log_count <= _MAX_MESSAGES:
+            self._outputs.notifier.log(_clip(_remove_marks(text)))
+        if self._log_count == _MAX_MESSAGES:
+            self._outputs.notifier.log("plugins log too much; more messages of this cell are not shown")
 
     def _report_messages(self, files: CellFiles, output: str) -> list[str]:
         """Describe the messages since the last cell for the model, and copy artifacts to the outputs."""
@@ -263,7 +297,9 @@ class KernelSession:
         match message:
             case {"type": "artifact", "name": str(name), "file": str(file)}:
                 description = message.get("description")
-                return self._copy_artifact(name, file, description if isinstance(description, str) else "", files)
+                if not isinstance(description, str):
+                    description = ""
+                return self._copy_artifact(name, file, description, files)
             case {"type": "failed", "plugin": str(plugin), "error": str(error)}:
                 if error in output:  # the cell called it, and its error says so
                     return ""
@@ -280,14 +316,25 @@ class KernelSession:
         if kernel is None:
             return f"artifact {name} is lost with the kernel"
         try:
-            path = files.copy_artifact(kernel.folder.artifacts, file.rpartition("/")[2])
-            if path.stat().st_size <= MAX_IMAGE_BYTES and detect_media_type(data := path.read_bytes()):
-                self._image = ImageResult(data, str(path))
+            _, _, file_name = file.rpartition("/")
+            path = files.copy_artifact(kernel.folder.artifacts, file_name)
+            self._keep_image(path)
         except ToolError as error:
             return str(error)
         except OSError as error:
             return f"artifact {name} could not be saved: {error.strerror}"
-        return f"artifact {name}: {path}" + (f" ({description})" if description and description != name else "")
+        note = f"artifact {name}: {path}"
+        if description and description != name:
+            note += f" ({description})"
+        return note
+
+    def _keep_image(self, path: Path) -> None:
+        """Keep an artifact as the image of the cell, if it is one and a model can take it."""
+        if path.stat().st_size > MAX_IMAGE_BYTES:
+            return
+        data = path.read_bytes()
+        if detect_media_type(data):
+            self._image = ImageResult(data, str(path))
 
 
 class _MarkFilter:
@@ -302,10 +349,10 @@ class _MarkFilter:
         if skipped_line_count:
             self.close()
         text = _remove_marks(self._held + text)
-        size = max(size for size in range(len(_START)) if text.endswith((_START[:size], _END[:size])))
-        text, self._held = text[: len(text) - size], text[len(text) - size :]
-        if text or skipped_line_count:
-            self._show(text, skipped_line_count)
+        end = len(text) - _measure_mark_start(text)
+        self._held = text[end:]
+        if end or skipped_line_count:
+            self._show(text[:end], skipped_line_count)
 
     def close(self) -> None:
         """Show the rest."""
@@ -314,9 +361,23 @@ class _MarkFilter:
             self._held = ""
 
 
+def _measure_mark_start(text: str) -> int:
+    """Return the number of characters at the end of a text that may be the start of a mark."""
+    for size in range(len(_START) - 1, 0, -1):
+        if text.endswith((_START[:size], _END[:size])):
+            return size
+    return 0
+
+
 def _remove_marks(text: str) -> str:
     return text.replace(_START, "").replace(_END, "")
 
 
+def _clip_value(value: Any) -> Any:
+    return _clip(value) if isinstance(value, str) else value
+
+
 def _clip(text: str) -> str:
-    return text if len(text) <= _MESSAGE_CHARACTERS else f"{text[:_MESSAGE_CHARACTERS]}..."
+    if len(text) <= _MESSAGE_CHARACTERS:
+        return text
+    return f"{text[:_MESSAGE_CHARACTERS]}..."

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from .config import MAX_TIMEOUT_S, Config
 from .kernel_session import KernelSession, SavedState, SessionOutputs
 
 _OUTPUT_LIMIT_BYTES = 1 << 20
-
 
 # Expressions for the kernel, whose interpreter may be another one than ours.
 _READERS = {
@@ -66,19 +65,22 @@ class _FileArgument:
 
 def print_plugin(project: Project, name: str) -> None:
     """Print everything about a plugin, which may be off. Raise UsageError if there is none."""
-    spec = _find(project, name, is_called=False)
-    print(escape_controls(f"# {spec.file}\n{format_description(spec, project.off.get(name))}"))
+    spec = _find(project, name)
+    description = format_description(spec, project.off.get(name))
+    print(escape_controls(f"# {spec.file}\n{description}"))
 
 
 def call_plugin(project: Project, name: str, words: Sequence[str], place: Place) -> int:
     """Call a plugin with `NAME=VALUE` words. Return the exit code. Raise UsageError if the plugin is off."""
-    code = format_call(spec := _find(project, name), _parse_arguments(spec, words))
+    spec = _find_usable(project, name)
+    code = format_call(spec, _parse_arguments(spec, words))
     return asyncio.run(_call(project, code, place))
 
 
 def run_plugin_tests(project: Project, name: str, place: Place) -> int:
     """Run the tests of a plugin. Return the exit code, 1 without tests. Raise UsageError if the plugin is off."""
-    return asyncio.run(_run_tests(project, _find(project, name), place))
+    spec = _find_usable(project, name)
+    return asyncio.run(_run_tests(project, spec, place))
 
 
 async def _call(project: Project, code: str, place: Place) -> int:
@@ -88,8 +90,9 @@ async def _call(project: Project, code: str, place: Place) -> int:
         except ToolError as error:
             print(escape_controls(str(error)), file=sys.stderr)
             return 1
-        print(escape_controls(result.text.removesuffix("\n")), file=sys.stderr if result.error else sys.stdout)
-        return int(bool(result.error))
+        stream = sys.stderr if result.error else sys.stdout
+        print(escape_controls(result.text.removesuffix("\n")), file=stream)
+        return 1 if result.error else 0
 
 
 async def _run_tests(project: Project, spec: PluginSpec, place: Place) -> int:
@@ -100,23 +103,34 @@ async def _run_tests(project: Project, spec: PluginSpec, place: Place) -> int:
         print(escape_controls(f"{spec.name} can't be loaded:\n{reply['error']}"), file=sys.stderr)
         return 1
     tests = reply["tests"]
-    for test in tests:
-        description = f": {test['description']}" if test["description"] else ""
-        print(escape_controls(f"{'✗' if test['error'] else '✓'} {test['name']}{description}"))
-        if test["error"]:
-            print(escape_controls(test["error"]))
-    failed = sum(bool(test["error"]) for test in tests)
-    if tests:
-        print(f"\n{len(tests) - failed} passed, {failed} failed")
-    else:
+    if not tests:
         print(f"{spec.code} has no tests; write a function with @test_plugin() that takes the plugin")
-    return int(failed > 0 or not tests)
+        return 1
+    failed_count = 0
+    for test in tests:
+        _print_test(test)
+        if test["error"]:
+            failed_count += 1
+    print(f"\n{len(tests) - failed_count} passed, {failed_count} failed")
+    return 1 if failed_count else 0
+
+
+def _print_test(test: Mapping[str, str]) -> None:
+    mark = "✗" if test["error"] else "✓"
+    line = f"{mark} {test['name']}"
+    if test["description"]:
+        line += f": {test['description']}"
+    print(escape_controls(line))
+    if test["error"]:
+        print(escape_controls(test["error"]))
 
 
 @asynccontextmanager
 async def _open_kernel(project: Project, place: Place) -> AsyncIterator[KernelSession]:
     """Provide a kernel that never asks for permission, because the user typed the command."""
-    config = Config(python=place.python) if place.python else Config()
+    config = Config()
+    if place.python:
+        config = Config(python=place.python)
     config.check_installed()
     screen = open_screen(shows_answer=False)
     async with Workspace(Path.cwd(), mode=place.sandbox, approval="auto", notifier=screen) as workspace:
@@ -129,13 +143,19 @@ async def _open_kernel(project: Project, place: Place) -> AsyncIterator[KernelSe
             await kernel.close()
 
 
-def _find(project: Project, name: str, *, is_called: bool = True) -> PluginSpec:
+def _find(project: Project, name: str) -> PluginSpec:
     specs = {spec.name: spec for spec in project.specs}
     if name not in specs:
         raise UsageError(project.explain_missing(name))
-    if is_called and (reason := project.off.get(name)):
-        raise UsageError(f"the plugin {name!r} is off: {reason}")
     return specs[name]
+
+
+def _find_usable(project: Project, name: str) -> PluginSpec:
+    spec = _find(project, name)
+    reason = project.off.get(name)
+    if reason:
+        raise UsageError(f"the plugin {name!r} is off: {reason}")
+    return spec
 
 
 def _parse_arguments(spec: PluginSpec, words: Sequence[str]) -> dict[str, object]:
@@ -151,10 +171,17 @@ def _parse_arguments(spec: PluginSpec, words: Sequence[str]) -> dict[str, object
             raise UsageError(f"write arguments as NAME=VALUE, not {word!r}; {describe_arguments(spec)}")
         if name in arguments:
             raise UsageError(f"{name!r} is given twice; give it once")
-        arguments[name] = text
-        if types.get(name) != "str":
-            with suppress(ValueError):
-                arguments[name] = _FileArgument(text[1:]) if text.startswith("@") else json.loads(text)
+        is_text = types.get(name) == "str"
+        arguments[name] = text if is_text else _parse_value(text)
     if error := check_arguments(spec, arguments):
         raise UsageError(error)
     return arguments
+
+
+def _parse_value(text: str) -> object:
+    if text.startswith("@"):
+        return _FileArgument(text[1:])
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -37,7 +36,8 @@ class Settings(FrozenModel):
 
     def get_plugins_folder(self, project: Path) -> Path:
         """Return the folder of the project's plugins."""
-        base_path = (self.base_path or "plugins").replace("${AppBaseDir}", str(project))
+        base_path = self.base_path or "plugins"
+        base_path = base_path.replace("${AppBaseDir}", str(project))
         return project / os.path.expanduser(base_path)
 
 
@@ -55,7 +55,8 @@ def read_settings(project: Path) -> ParseResult[Settings]:
     except json.JSONDecodeError as error:
         return build_failure(file, f"this is not valid JSON: {error.msg}", error.lineno)
     except (OSError, ValueError, RecursionError) as error:
-        return build_failure(file, f"can't be read: {' '.join(str(error).split())}")
+        reason = " ".join(str(error).split())
+        return build_failure(file, f"can't be read: {reason}")
     if not isinstance(data, Mapping):
         return build_failure(file, 'the settings are one object, e.g. {"plugin.base_path": "plugins"}', 1)
     known = {key: value for key, value in data.items() if key in _KEYS}
@@ -63,14 +64,15 @@ def read_settings(project: Path) -> ParseResult[Settings]:
         return ParseResult(value=Settings.model_validate(known))
     except ValidationError as error:
         errors = error.errors()
-        valid = {key: value for key, value in known.items() if key not in {each["loc"][0] for each in errors}}
-        diagnostics = tuple(
-            Diagnostic(file=file, line=_find_line(text, each), text=describe_field_error(each, "the settings"))
-            for each in errors
-        )
-        return ParseResult(value=Settings.model_validate(valid), diagnostics=diagnostics)
+    diagnostics = []
+    for each in errors:
+        key = str(each["loc"][0])
+        known.pop(key, None)
+        reason = describe_field_error(each, "the settings")
+        diagnostics.append(Diagnostic(file=file, line=_find_line(text, key), text=reason))
+    return ParseResult(value=Settings.model_validate(known), diagnostics=tuple(diagnostics))
 
 
-def _find_line(text: str, error: Mapping[str, Any]) -> int:
-    before, _, _ = text.partition(json.dumps(error["loc"][0]))
+def _find_line(text: str, key: str) -> int:
+    before, _, _ = text.partition(json.dumps(key))
     return before.count("\n") + 1

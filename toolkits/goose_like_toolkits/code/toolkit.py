@@ -43,7 +43,7 @@ from goose_like_toolkits.code.plugins.spec import PluginSpec
 
 from .config import MAX_TIMEOUT_S, Config
 from .examples import EXAMPLES
-from .kernel_session import KernelSession, SavedState, SessionOutputs
+from .kernel_session import CellResult, KernelSession, SavedState, SessionOutputs
 
 _NAME = "code"
 _NOTES_BYTES = 1_000
@@ -74,30 +74,40 @@ class CodeToolkit(Toolkit):
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
-        self._config = config = Config.parse(self.config)
-        config.check_installed()
-        self._saved = saved = SavedState.parse(self.session.history.state.get(_NAME))
-        folder = self.workspace.root / os.path.expanduser(config.project) if config.project else None
-        try:
-            self._registry = PluginRegistry(folder or SHIPPED_PLUGINS, config.plugins, saved.plugins)
-        except ProfileError as error:
-            raise ProfileError(str(error), ("config", "plugins")) from error
-        if folder and not os.path.isdir(self._registry.project.plugins):
-            raise ProfileError(str(self._registry.project.diagnostics[-1]), ("config", "project"))
-        self._top_k = config.select_top_k or self._registry.project.settings.select_top_k or _DEFAULT_TOP_K
+        self._config = Config.parse(self.config)
+        self._config.check_installed()
+        self._saved = SavedState.parse(self.session.history.state.get(_NAME))
+        self._registry = self._read_registry()
+        project = self._registry.project
+        self._top_k = self._config.select_top_k or project.settings.select_top_k or _DEFAULT_TOP_K
         self._initial_signatures = format_signatures(self._offered)
-        self._is_listed_in_prompt = self._fits_prompt and len(self._offered) == len(self._registry.project.specs)
+        self._is_listed_in_prompt = self._fits_prompt and len(self._offered) == len(project.specs)
         limit_bytes = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
         outputs = SessionOutputs(self.session.name, self.session.outputs, notifier, self.report_progress, limit_bytes)
-        self._kernel_session = KernelSession(self.workspace, self._registry, config, outputs, saved)
+        self._kernel_session = KernelSession(self.workspace, self._registry, self._config, outputs, self._saved)
         self._log_handle: asyncio.Handle | None = None
         self._last_error = ""  # of the last cell in this turn
         self._first_lines = ""  # of data files
 
+    def _read_registry(self) -> PluginRegistry:
+        """Read the plugins of the config's project, or ours. Raise ProfileError with the path of the wrong key."""
+        folder = SHIPPED_PLUGINS
+        if self._config.project:
+            folder = self.workspace.root / os.path.expanduser(self._config.project)
+        try:
+            registry = PluginRegistry(folder, self._config.plugins, self._saved.plugins)
+        except ProfileError as error:
+            raise ProfileError(str(error), ("config", "plugins")) from error
+        if not os.path.isdir(registry.project.plugins):
+            raise ProfileError(str(registry.project.diagnostics[-1]), ("config", "project"))
+        return registry
+
     @override
     def prompt(self) -> str:
         self._log_handle = asyncio.get_running_loop().call_soon(self._log_errors)  # when the session has started
-        sections = [] if self._is_plugin_only else [self._write_guidance()]
+        sections = []
+        if not self._is_plugin_only:
+            sections.append(self._write_guidance())
         offered = self._offered
         if offered and self._fits_prompt:
             if not self._is_plugin_only:
@@ -116,48 +126,64 @@ class CodeToolkit(Toolkit):
     def tools(self) -> tuple[Tool, ...]:
         tools = {each.name: each for each in super().tools()}
         if not self._is_plugin_only:
-            for name in _LISTING_TOOLS if self._is_listed_in_prompt else ():
-                tools.pop(name, None)
+            if self._is_listed_in_prompt:
+                for name in _LISTING_TOOLS:
+                    tools.pop(name, None)
             return tuple(tools.values())
         tools.pop("run_python", None)
         specs = [spec for spec in self._offered if spec.required or self._fits_prompt]
-        if not set(self._registry.possible_tools) <= {spec.name for spec in specs}:
+        names = {spec.name for spec in specs}
+        if not names.issuperset(self._registry.possible_tools):
             tools["call_plugin"] = replace(make_tool(self.call_plugin), options=_CALL_OPTIONS)
-        if taken := [spec.name for spec in specs if spec.name in tools]:
-            raise ProfileError(f"the plugin {taken[0]!r} has the name of a tool; rename it")
+        for spec in specs:
+            if spec.name in tools:
+                raise ProfileError(f"the plugin {spec.name!r} has the name of a tool; rename it")
         return (*tools.values(), *map(self._make_plugin_tool, specs))
 
     @override
     async def context_updates(self) -> Mapping[str, str]:
-        offered = self._offered
         if self._config.small_model:
             return {"first lines": f"\n{self._first_lines}"} if self._first_lines else {}
         if self._fits_prompt:
-            signatures = format_signatures(offered)
-            is_changed = signatures != self._initial_signatures
-            return {"plugins": f"only these are on now:\n{signatures or 'none'}"} if is_changed else {}
+            signatures = format_signatures(self._offered)
+            if signatures == self._initial_signatures:
+                return {}
+            return {"plugins": f"only these are on now:\n{signatures or 'none'}"}
         if not self.session.history.is_in_turn:  # the new message is not there yet
             return {}
         text = self.exchange_view.last_user_text
-        selected = await self._registry.select(offered, text, self._top_k, self.exchange_view)
+        selected = await self._registry.select(self._offered, text, self._top_k, self.exchange_view)
+        if selected:
+            return {"plugins that may fit": f"\n{format_signatures(selected)}"}
         none = "none by the words of the message"
         if not self._is_listed_in_prompt:
             none += "; `list_plugins` lists all"
-        return {"plugins that may fit": f"\n{format_signatures(selected)}" if selected else none}
+        return {"plugins that may fit": none}
 
     @override
     def state_sections(self) -> list[tuple[str, str]]:
         names = self._kernel_session.names
-        return [("Variables in the Python kernel", format_names(names, _STATE_NAMES))] if names else []
+        if not names:
+            return []
+        return [("Variables in the Python kernel", format_names(names, _STATE_NAMES))]
 
     @override
     async def on_turn_start(self) -> None:
         self._last_error = ""
-        names = sorted(file.name for file in self.workspace.root.glob("*.csv"))[:_SHOWN_FILES]
-        if self._config.small_model and names:
-            command = ["env", "-C", str(self.workspace.root), "head", "-v", "-n", "1", "--", *names]
-            code, output = await self.workspace.run_internal(command)
-            self._first_lines = "" if code else output[:_FIRST_LINES_BYTES].decode(errors="replace").strip()
+        if self._config.small_model:
+            await self._read_first_lines()
+
+    async def _read_first_lines(self) -> None:
+        """Read the first line of each CSV file in the root, which names its columns."""
+        names = sorted(file.name for file in self.workspace.root.glob("*.csv"))
+        if not names:
+            return
+        command = ["env", "-C", str(self.workspace.root), "head", "-v", "-n", "1", "--", *names[:_SHOWN_FILES]]
+        code, output = await self.workspace.run_internal(command)
+        self._first_lines = ""
+        if code == 0:
+            lines = output[:_FIRST_LINES_BYTES].decode(errors="replace")
+            self._first_lines = lines.strip()
 
     @override
     def before_finish(self) -> str | None:
@@ -198,10 +224,13 @@ class CodeToolkit(Toolkit):
             about: words of the task
         """
         specs = self._registry.project.specs
+        if not specs:
+            return f"there are no plugins in {self._registry.project.plugins}"
         if about:
             scores = score_words(specs, about)
-            specs = tuple(spec for _, spec in sorted(zip(scores, specs, strict=True), key=lambda pair: -pair[0]))
-        return "\n".join(map(self._format_line, specs)) or f"there are no plugins in {self._registry.project.plugins}"
+            order = sorted(range(len(specs)), key=lambda at: -scores[at])
+            specs = tuple(specs[at] for at in order)
+        return "\n".join(map(self._format_line, specs))
 
     @tool(read_only=True, title="Describe the plugin {name}")
     async def describe_plugin(self, name: str) -> str:
@@ -220,13 +249,16 @@ class CodeToolkit(Toolkit):
     def plugins(self, context: SlashContext, words: str) -> None:
         """Show the plugins, switch one for this session, or set a session variable."""
         verb, _, name = words.partition(" ")
+        name = name.strip()
         key, is_setting, value = words.partition("=")
-        if verb in ("on", "off") and name.strip():
-            self._registry.switch(name.strip(), is_on=verb == "on")
-            context.show(f"{name.strip()} is {verb}")
-        elif is_setting and key.strip().isidentifier():
-            self._kernel_session.variables[key.strip()] = value.strip()
-            context.show(f"session variable {key.strip()} = {value.strip()}")
+        key = key.strip()
+        value = value.strip()
+        if verb in ("on", "off") and name:
+            self._registry.switch(name, is_on=verb == "on")
+            context.show(f"{name} is {verb}")
+        elif is_setting and key.isidentifier():
+            self._kernel_session.variables[key] = value
+            context.show(f"session variable {key} = {value}")
         elif words:
             raise ToolError("write `/plugins on NAME`, `/plugins off NAME` or `/plugins VARIABLE=VALUE`")
         else:
@@ -235,10 +267,14 @@ class CodeToolkit(Toolkit):
 
     def _show_plugins(self, context: SlashContext) -> None:
         project = self._registry.project
-        table, rows = make_table("plugin", "state", "description"), list_rows(project, self._explain_off)
-        for name, state, description in rows:
-            table.add_row(name, state, _shorten(description))
-        context.show(table if rows else explain_empty(project))
+        rows = list_rows(project, self._explain_off)
+        if rows:
+            table = make_table("plugin", "state", "description")
+            for name, state, description in rows:
+                table.add_row(name, state, _shorten(description))
+            context.show(table)
+        else:
+            context.show(explain_empty(project))
         for name, value in self._kernel_session.variables.items():
             context.show(f"{name} = {value}")
 
@@ -247,13 +283,14 @@ class CodeToolkit(Toolkit):
             result = await self._kernel_session.run(code, limit_s)
         finally:
             self._save_state()
-        lines = [line for line in result.text.splitlines() if not line.startswith("[")] if result.error else []
-        self._last_error = "\n".join(lines[-_ERROR_LINES:])
+        self._last_error = _find_last_lines(result)
         is_transient = result.text != result.replacement
         if result.image and self._config.figures:
             replacement = result.replacement if is_transient else None
             return ImageResult(result.image.data, result.image.source, result.text, replacement)
-        return TransientResult(result.text, result.replacement) if is_transient else result.text
+        if is_transient:
+            return TransientResult(result.text, result.replacement)
+        return result.text
 
     async def _call(self, spec: PluginSpec, /, **arguments: Any) -> str | ImageResult | TransientResult:
         if reason := self._registry.explain_off(spec.name):
@@ -281,7 +318,9 @@ class CodeToolkit(Toolkit):
     @property
     def _offered(self) -> tuple[PluginSpec, ...]:
         """The plugins that the model may call."""
-        return self._registry.offered_as_tools if self._is_plugin_only else self._registry.enabled
+        if self._is_plugin_only:
+            return self._registry.offered_as_tools
+        return self._registry.enabled
 
     def _explain_off(self, name: str) -> str | None:
         """Return why a plugin cannot be called in this mode, or None."""
@@ -291,8 +330,11 @@ class CodeToolkit(Toolkit):
         return None if is_offered else "no `plugin_only: true` in its YAML"
 
     def _format_line(self, spec: PluginSpec) -> str:
+        description = _shorten(spec.description)
         reason = self._explain_off(spec.name)
-        return f"{spec.name}: {f'(off: {reason}) ' if reason else ''}{_shorten(spec.description)}"
+        if reason:
+            description = f"(off: {reason}) {description}"
+        return f"{spec.name}: {description}"
 
     def _log_errors(self) -> None:
         """Show the first errors of the project's plugins to the user."""
@@ -309,13 +351,26 @@ class CodeToolkit(Toolkit):
 
     def _save_state(self) -> None:
         """Save the names of variables, the switched plugins and the session variables, if they changed."""
-        known = {name: str(value) for name, value in self._config.session_vars.items()}
-        variables = {name: text for name, text in self._kernel_session.variables.items() if known.get(name) != text}
-        names, switched = tuple(self._kernel_session.names), dict(self._registry.switched)
-        saved = SavedState(names=names, plugins=switched, variables=variables)
+        variables = dict(self._kernel_session.variables)
+        for name, text in self._config.session_texts.items():
+            if variables.get(name) == text:
+                del variables[name]
+        saved = SavedState(
+            names=tuple(self._kernel_session.names),
+            plugins=dict(self._registry.switched),
+            variables=variables,
+        )
         if saved != self._saved:
             self._saved = saved
             self.notifier.notify(StateSaved(toolkit=_NAME, value=saved.to_json()))
+
+
+def _find_last_lines(result: CellResult) -> str:
+    """Return the end of the output of a cell that failed, without notes; "" for any other cell."""
+    if not result.error:
+        return ""
+    lines = [line for line in result.text.splitlines() if not line.startswith("[")]
+    return "\n".join(lines[-_ERROR_LINES:])
 
 
 def _shorten(description: str) -> str:

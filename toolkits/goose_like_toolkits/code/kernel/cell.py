@@ -25,6 +25,9 @@ FILE_LIMIT_BYTES = 256 << 20
 CALL_LIMIT_BYTES = 1 << 30
 _CHUNK_BYTES = 1 << 20
 _LINE_CHARACTERS = 65_536
+_NAME_CHARACTERS = 80
+_ARTIFACT_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Follow no link, and never wait for the writer of a pipe."""
 _IMAGE_TYPES = ("image/png", "image/jpeg")
 _DEFAULT_REPR = re.compile(r"<.*>", re.DOTALL)
 _EMPTY_REPR = re.compile(r"<IPython\.core\.display\.\w+ object>|<[\w.]+ (object )?at 0x[0-9a-f]+>")
@@ -41,8 +44,10 @@ class CellFiles:
 
     def reserve_path(self, name: str) -> Path:
         """Return a path for a file with this name; no other file of the call gets the same path."""
-        stem, dot, suffix = (re.sub(r"[^\w.-]", "_", name) or "file")[-80:].partition(".")
-        unique, number = f"{stem}{dot}{suffix}", 1
+        safe = re.sub(r"[^\w.-]", "_", name) or "file"
+        unique = safe[-_NAME_CHARACTERS:]
+        stem, dot, suffix = unique.partition(".")
+        number = 1
         while unique in self._names:
             number += 1
             unique = f"{stem}-{number}{dot}{suffix}"
@@ -52,9 +57,11 @@ class CellFiles:
     def save_figure(self, data: bytes) -> Path:
         """Save an image under a short name that is new in the session. Raise OSError if the disk is full."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        suffix = (detect_media_type(data) or "image/png").removeprefix("image/")
+        media_type = detect_media_type(data) or "image/png"
+        suffix = media_type.removeprefix("image/")
         for number in count(1):
-            with suppress(FileExistsError), (path := self.folder / f"figure-{number}.{suffix}").open("xb") as file:
+            path = self.folder / f"figure-{number}.{suffix}"
+            with suppress(FileExistsError), path.open("xb") as file:
                 file.write(data)
                 return path
         raise AssertionError
@@ -74,31 +81,44 @@ class CellFiles:
             OSError: The disk is full.
         """
         try:
-            source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            source = os.open(name, _ARTIFACT_FLAGS, dir_fd=folder)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", error)
             raise ToolError(f"artifact {name!r} was announced, but its file can't be read: {reason}") from error
         try:
-            status = os.fstat(source)
-            if "/" in name or not stat.S_ISREG(status.st_mode):
-                raise ToolError(f"artifact {name!r} is not a regular file; write one")
-            if status.st_size > FILE_LIMIT_BYTES:
-                raise ToolError(f"artifact {name!r} has {status.st_size:,} bytes, more than {FILE_LIMIT_BYTES:,}")
-            if status.st_size > self._left_bytes:
-                limit = f"the artifacts of one call may have {CALL_LIMIT_BYTES:,} bytes together"
-                raise ToolError(f"artifact {name!r} is not saved: {limit}")
+            size = self._check_size(name, os.fstat(source))
             path = self.reserve_path(name)
             self.folder.mkdir(parents=True, exist_ok=True)
-            left = status.st_size  # the file may grow meanwhile
-            self._left_bytes -= left
-            with path.open("wb") as target:
-                while left > 0 and (chunk := os.read(source, min(_CHUNK_BYTES, left))):
-                    left -= target.write(chunk)
+            self._left_bytes -= size
+            _copy_bytes(source, path, size)
             with suppress(OSError):
                 path.chmod(0o600)
             return path
         finally:
             os.close(source)
+
+    def _check_size(self, name: str, status: os.stat_result) -> int:
+        """Return the size of an artifact. Raise ToolError if it is no regular file, or too large."""
+        if "/" in name or not stat.S_ISREG(status.st_mode):
+            raise ToolError(f"artifact {name!r} is not a regular file; write one")
+        size = status.st_size
+        if size > FILE_LIMIT_BYTES:
+            raise ToolError(f"artifact {name!r} has {size:,} bytes, more than {FILE_LIMIT_BYTES:,}")
+        if size > self._left_bytes:
+            limit = f"the artifacts of one call may have {CALL_LIMIT_BYTES:,} bytes together"
+            raise ToolError(f"artifact {name!r} is not saved: {limit}")
+        return size
+
+
+def _copy_bytes(source: int, path: Path, size: int) -> None:
+    """Copy at most the first `size` bytes of a descriptor: the file may grow meanwhile."""
+    left = size
+    with path.open("wb") as target:
+        while left > 0:
+            chunk = os.read(source, min(_CHUNK_BYTES, left))
+            if not chunk:
+                break
+            left -= target.write(chunk)
 
 
 class CellOutput:
@@ -135,17 +155,22 @@ class CellOutput:
             case "stream":
                 self._write(str(content["text"]))
             case "execute_result":
-                self._show(content["data"], str(content["metadata"].get("name", "")), is_displayed=False)
+                name = str(content["metadata"].get("name", ""))
+                self._show(content["data"], name, is_displayed=False)
             case "display_data":
                 self._show(content["data"], "", is_displayed=True)
             case "error":
                 self.error = str(content["ename"])
-                self.write_block("\n".join(map(str, content["traceback"])))
+                lines = map(str, content["traceback"])
+                self.write_block("\n".join(lines))
 
     def write_block(self, text: str) -> None:
         """Write text on lines of its own."""
-        if text:
-            self._write(("\n" if self._line else "") + text + "\n")
+        if not text:
+            return
+        if self._line:
+            text = f"\n{text}"
+        self._write(f"{text}\n")
 
     def close(self) -> None:
         """Finish the output; later messages are ignored."""
@@ -160,7 +185,8 @@ class CellOutput:
         self._live.write(text.encode(errors="replace"))
         *lines, self._line = (self._line + text).split("\n")
         if lines:
-            self._keep("".join(f"{_apply_carriage_return(line)}\n" for line in lines))
+            complete = "\n".join(map(_apply_carriage_return, lines))
+            self._keep(f"{complete}\n")
         if len(self._line) > _LINE_CHARACTERS:
             rest = _apply_carriage_return(self._line)
             if len(rest) > _LINE_CHARACTERS:
@@ -169,30 +195,37 @@ class CellOutput:
             self._line = rest
 
     def _keep(self, text: str) -> None:
-        self.output.write(text.replace("\0", "\\0").encode(errors="replace"))  # NUL would mean binary output
+        text = text.replace("\0", "\\0")  # NUL would mean binary output
+        self.output.write(text.encode(errors="replace"))
 
     def _show(self, data: Mapping[str, Any], name: str, *, is_displayed: bool) -> None:
         """Show a value: save an image or a document as a file, and write anything else as text."""
         plain = str(data.get("text/markdown", data.get("text/plain", "")))
-        is_empty = _EMPTY_REPR.fullmatch(plain) is not None
-        image = next((str(data[kind]) for kind in _IMAGE_TYPES if kind in data), "")
         try:
-            if image:
-                self._save_figure(image)
-                plain = "" if _DEFAULT_REPR.fullmatch(plain) else plain
-            elif "image/svg+xml" in data:
-                self._save("figure.svg", str(data["image/svg+xml"]), "figure")
-                plain = ""
-            elif "text/html" in data and (is_displayed or is_empty):
-                self._save(f"{name or 'page'}.html", str(data["text/html"]), "HTML")
-                plain = "" if is_empty else plain
+            plain = self._save_value(data, plain, name, is_displayed=is_displayed)
             if "text/csv" in data:
                 self._save(f"{name or 'table'}.csv", str(data["text/csv"]), "the whole table")
         except OSError as error:
             self.notes.append(f"a file could not be saved: {error.strerror}")
-        if plain:
+        if plain and name:
             gap = "\n" if "\n" in plain else " "
-            self.write_block(f"{name} ={gap}{plain}" if name else plain)
+            plain = f"{name} ={gap}{plain}"
+        self.write_block(plain)
+
+    def _save_value(self, data: Mapping[str, Any], plain: str, name: str, *, is_displayed: bool) -> str:
+        """Save an image or a document as a file. Return the text to show: `plain`, or "" if it says nothing more."""
+        image = _find_image(data)
+        if image:
+            self._save_figure(image)
+            return "" if _DEFAULT_REPR.fullmatch(plain) else plain
+        if "image/svg+xml" in data:
+            self._save("figure.svg", str(data["image/svg+xml"]), "figure")
+            return ""
+        is_empty = _EMPTY_REPR.fullmatch(plain) is not None
+        if "text/html" in data and (is_displayed or is_empty):
+            self._save(f"{name or 'page'}.html", str(data["text/html"]), "HTML")
+            return "" if is_empty else plain
+        return plain
 
     def _save_figure(self, encoded: str) -> None:
         """Save each figure once: a cell may display a figure and also end with its name."""
@@ -207,12 +240,23 @@ class CellOutput:
             self.image = ImageResult(data, str(path))
 
     def _save(self, name: str, text: str, label: str) -> None:
-        self.notes.append(f"{label}: {self._files.save(name, text.encode(errors='replace'))}")
+        path = self._files.save(name, text.encode(errors="replace"))
+        self.notes.append(f"{label}: {path}")
+
+
+def _find_image(data: Mapping[str, Any]) -> str:
+    """Return the first image of a value, encoded, or ""."""
+    for kind in _IMAGE_TYPES:
+        if kind in data:
+            return str(data[kind])
+    return ""
 
 
 def _list_texts(content: Mapping[str, Any]) -> list[str]:
     """List the texts of a message: printed text, or a displayed value in several formats."""
-    return [text for text in (content.get("text"), *content.get("data", {}).values()) if isinstance(text, str)]
+    printed = content.get("text")
+    formats = content.get("data", {})
+    return [text for text in (printed, *formats.values()) if isinstance(text, str)]
 
 
 def _apply_carriage_return(line: str) -> str:

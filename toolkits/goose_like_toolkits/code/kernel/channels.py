@@ -11,7 +11,7 @@ from goose_like_toolkits.code.worker import COMM_TARGET
 
 Message = dict[str, Any]
 
-_PORTS = {f"{name}_port": number for number, name in enumerate(("shell", "iopub", "stdin", "control", "hb"), 1)}
+_PORTS = {"shell_port": 1, "iopub_port": 2, "stdin_port": 3, "control_port": 4, "hb_port": 5}
 _ASK_AGAIN_S = 0.5
 _MAX_WAITING = 16
 
@@ -19,7 +19,9 @@ _MAX_WAITING = 16
 def make_connection_info(key: str, sockets: str = "") -> dict[str, Any]:
     """Return the connection settings of Jupyter; the kernel itself finds its sockets, so it gets no path."""
     info = {"transport": "ipc", "key": key, "signature_scheme": "hmac-sha256", **_PORTS}
-    return info | ({"ip": sockets} if sockets else {})
+    if sockets:
+        info["ip"] = sockets
+    return info
 
 
 class Channels:
@@ -39,7 +41,8 @@ class Channels:
     async def import_libraries() -> tuple[Any, Any]:
         """Import zmq and jupyter_client in a thread (0.3 s), while the kernel starts."""
         zmq = await run_in_thread(import_module, "zmq.asyncio")
-        return zmq, await run_in_thread(import_module, "jupyter_client.asynchronous")
+        client = await run_in_thread(import_module, "jupyter_client.asynchronous")
+        return zmq, client
 
     async def wait_until_open(self) -> None:
         """Wait for the first published message."""
@@ -55,7 +58,8 @@ class Channels:
         """Return the next published message. Raise ValueError if its signature is invalid."""
         frames = await self._published.recv_multipart()
         session = self._client.session
-        message: Message = session.deserialize(session.feed_identities(frames)[1])
+        _, signed = session.feed_identities(frames)
+        message: Message = session.deserialize(signed)
         return message
 
     async def execute(self, code: str) -> str:

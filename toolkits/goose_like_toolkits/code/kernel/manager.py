@@ -41,7 +41,9 @@ class KernelManager:
         self._make_setup = make_setup
         self._list_changes = list_changes
         self._on_message = on_message
-        self._lost = f"the previous kernel ended with its session; {_describe_loss(lost_names)}" if lost_names else ""
+        self._lost = ""  # what the next cell is told about the kernel before
+        if lost_names:
+            self._lost = f"the previous kernel ended with its session; {_describe_loss(lost_names)}"
         self._settling: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -58,9 +60,12 @@ class KernelManager:
             await asyncio.shield(self._settling)
         former = self.kernel
         kernel = await self._get_kernel()
-        for message in [*self._list_changes(), *messages] if kernel is former else ():
-            kernel.send(message)
-        notes = [f"this is a new kernel: {self._lost}"] if self._lost else []
+        if kernel is former:
+            for message in (*self._list_changes(), *messages):
+                kernel.send(message)
+        notes = []
+        if self._lost:
+            notes.append(f"this is a new kernel: {self._lost}")
         self._lost = ""
         done = await kernel.run(code, cell.handle)
         try:
@@ -74,12 +79,11 @@ class KernelManager:
                 raise CellStopped([*notes, f"stopped: {reason}; the kernel still runs, with its variables"])
             return notes
         last_output = ""
-        if not done.done():
-            end = f"stopped: {reason}; the cell ignored the interrupt, so the kernel was ended too"
+        if done.done():
+            last_output = kernel.last_output
+            end = _describe_death(done.result(), reason)
         else:
-            exit_reason, last_output = done.result(), kernel.last_output
-            hint = ", perhaps out of memory" if "SIGKILL" in exit_reason else ""
-            end = f"the kernel died{f' when it was stopped ({reason})' if reason else ''} ({exit_reason}{hint})"
+            end = f"stopped: {reason}; the cell ignored the interrupt, so the kernel was ended too"
         await self._close_kernel(kernel)
         loss = _describe_loss(self._take_names())
         raise CellStopped([*notes, f"{end}; {loss}; the next cell starts a new kernel"], last_output)
@@ -87,7 +91,7 @@ class KernelManager:
     def handle(self, message: Message) -> None:
         """Handle a message of the plugin manager."""
         if message.get("type") == "names":
-            names = [name for name in message["names"] if isinstance(name, str) and name.isidentifier()]
+            names = [name for name in message["names"] if _is_name(name)]
             self.names = [name[:_NAME_CHARACTERS] for name in names[:_MAX_NAMES]]
         else:
             self._on_message(message)
@@ -99,7 +103,8 @@ class KernelManager:
         names = self.names
         if self.kernel:
             await self._close_kernel(self.kernel)
-        self.names, self._lost = [], ""
+        self.names = []
+        self._lost = ""
         return names
 
     async def close(self) -> None:
@@ -118,7 +123,8 @@ class KernelManager:
             await self._close_kernel(self.kernel)
             self._lost = f"the last one ended ({reason}); {_describe_loss(self._take_names())}"
         if self.kernel is None:
-            python, setup = self._find_python(), self._make_setup()
+            python = self._find_python()
+            setup = self._make_setup()
             self.kernel = await KernelProcess.start(self._workspace, python, setup, self.handle)
         return self.kernel
 
@@ -135,7 +141,9 @@ class KernelManager:
             return ""
         kernel.interrupt()
         await asyncio.wait({done}, timeout=INTERRUPT_GRACE_S)
-        return cell.overflow.result() if cell.overflow.done() else f"its time limit of {timeout_s:g} s was over"
+        if cell.overflow.done():
+            return cell.overflow.result()
+        return f"its time limit of {timeout_s:g} s was over"
 
     async def _settle(self, kernel: KernelProcess, done: "asyncio.Future[str]") -> None:
         """Wait until a cancelled cell stops, or end its kernel."""
@@ -152,7 +160,8 @@ class KernelManager:
         return asyncio.shield(self._closing)
 
     def _take_names(self) -> list[str]:
-        names, self.names = self.names, []
+        names = self.names
+        self.names = []
         return names
 
 
@@ -165,11 +174,28 @@ class CellStopped(ToolError):
         self.last_output = last_output
 
 
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier()
+
+
+def _describe_death(exit_reason: str, stop_reason: str) -> str:
+    end = "the kernel died"
+    if stop_reason:
+        end += f" when it was stopped ({stop_reason})"
+    hint = ", perhaps out of memory" if "SIGKILL" in exit_reason else ""
+    return f"{end} ({exit_reason}{hint})"
+
+
 def _describe_loss(names: Sequence[str]) -> str:
-    return f"its variables are gone ({format_names(names)})" if names else "it had no variables"
+    if not names:
+        return "it had no variables"
+    return f"its variables are gone ({format_names(names)})"
 
 
 def format_names(names: Sequence[str], limit: int = _SHOWN_NAMES) -> str:
     """Format the first names as a list."""
-    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
+    text = ", ".join(names[:limit])
+    left_out = len(names) - limit
+    if left_out > 0:
+        text += f" and {left_out:,} more"
+    return text

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import Context
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ _WORKER_SOURCE = Path(worker.__file__).parent
 _START_S = 60.0
 _OUTPUT_BYTES = 16_384
 _OUTPUT_LINES = 8
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CELL_FRAME = re.compile(r'File ".*ipykernel_\d+/\d+\.py"')
 _FRAMES_BELOW_CELL = re.compile(r"^.*IPython/core/interactiveshell\.py", re.MULTILINE)
 
@@ -58,7 +60,8 @@ class KernelFolder:
                 _write_new(target, source.read_bytes())
             elif source.is_dir() and source.name != "__pycache__":
                 target.mkdir(mode=0o700)
-        _write_new(self._held_path / "connection.json", json.dumps(make_connection_info(self.key)).encode())
+        connection_info = json.dumps(make_connection_info(self.key))
+        _write_new(self._held_path / "connection.json", connection_info.encode())
         (self._held_path / "artifacts").mkdir(mode=0o700)
         self.artifacts = _open_folder(self._held_path / "artifacts")
 
@@ -73,16 +76,34 @@ class KernelFolder:
 
     def write_reply(self, name: str, data: Mapping[str, str]) -> None:
         """Write an answer for the kernel as a whole. Raise OSError if there is a file of this name."""
-        _write_new(self._held_path / f"{name}.new", json.dumps(data).encode())
-        os.rename(f"{name}.new", name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        temporary = f"{name}.new"
+        _write_new(self._held_path / temporary, json.dumps(data).encode())
+        os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     async def remove(self) -> None:
         """Remove the folder with all files."""
         for descriptor in (self._descriptor, self.artifacts):
             with suppress(OSError):
                 os.close(descriptor)
-        self._descriptor = self.artifacts = -1
+        self._descriptor = -1
+        self.artifacts = -1
         await run_in_thread(shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """The running cell. `request` is the id of the message that started it."""
+
+    request: str
+    on_output: Callable[[Message], None]
+    done: "asyncio.Future[str]"
+
+    def ends_with(self, message: Message) -> bool:
+        """Check whether a status message tells the end of this cell."""
+        if message["content"]["execution_state"] != "idle":
+            return False
+        request: str = message["parent_header"]["msg_id"]
+        return request == self.request
 
 
 class KernelProcess:
@@ -96,7 +117,7 @@ class KernelProcess:
         self._output = bytearray()
         self._ready = asyncio.get_running_loop().create_future()
         self._channels: Channels | None = None
-        self._cell: tuple[str, Callable[[Message], None], asyncio.Future[str]] | None = None
+        self._cell: _Cell | None = None
         self._tasks = [_create_detached_task(self._watch_output())]
 
     @classmethod
@@ -124,7 +145,8 @@ class KernelProcess:
             async with asyncio.timeout(_START_S):
                 await asyncio.shield(kernel._ready)
                 if kernel.exit_reason:
-                    raise ToolError(_explain_failed_start(python, kernel.last_output or kernel.exit_reason))
+                    output = kernel.last_output or kernel.exit_reason
+                    raise ToolError(_explain_failed_start(python, output))
                 kernel._channels = Channels(libraries, make_connection_info(folder.key, folder.sockets))
                 await kernel._channels.wait_until_open()
         except BaseException as error:
@@ -146,7 +168,8 @@ class KernelProcess:
         if self._channels is None or self.exit_reason:
             done.set_result(self.exit_reason)
         else:
-            self._cell = (await self._channels.execute(code), on_output, done)
+            request = await self._channels.execute(code)
+            self._cell = _Cell(request, on_output, done)
         return done
 
     def send(self, data: Message) -> None:
@@ -164,9 +187,11 @@ class KernelProcess:
         text = self._output.decode(errors="replace").replace(READY_LINE.decode(), "")
         _, crash, stack = text.rpartition("Fatal Python error")
         if crash:  # keep the calls down to the cell, without those of IPython
-            text = crash + _CELL_FRAME.sub('File "<cell>"', _FRAMES_BELOW_CELL.split(stack)[0])
+            calls = _FRAMES_BELOW_CELL.split(stack)[0]
+            text = crash + _CELL_FRAME.sub('File "<cell>"', calls)
         lines = [line for line in text.splitlines() if line.strip()]
-        return "\n".join(lines[:_OUTPUT_LINES] if crash else lines[-_OUTPUT_LINES:])
+        shown = lines[:_OUTPUT_LINES] if crash else lines[-_OUTPUT_LINES:]
+        return "\n".join(shown)
 
     async def close(self) -> None:
         """End the process and all processes that it started."""
@@ -187,14 +212,16 @@ class KernelProcess:
                 if READY_LINE in self._output and not self._ready.done():
                     self._ready.set_result(None)
                 del self._output[:-_OUTPUT_BYTES]
-            self._set_exited(describe_exit(await self._process.wait()))
+            code = await self._process.wait()
+            self._set_exited(describe_exit(code))
         except GooseLikeError as error:
             self._set_exited(str(error))
 
     async def _receive_messages(self, channels: Channels) -> None:
         try:
             while True:
-                self._dispatch(channels, await channels.receive())
+                message = await channels.receive()
+                self._dispatch(channels, message)
                 await asyncio.sleep(0)  # a waiting message is received without a pause: a flood would block the loop
         except Exception as error:  # code in the kernel knows the key, so it can sign messages of any shape
             self._process.interrupt()
@@ -205,20 +232,22 @@ class KernelProcess:
         with suppress(KeyError, TypeError, AttributeError, ValueError):
             if data := channels.read_comm(message):
                 self._on_message(data)
-            elif self._cell:
-                request, on_output, done = self._cell
-                if message["msg_type"] != "status":
-                    on_output(message)
-                elif message["content"]["execution_state"] == "idle" and message["parent_header"]["msg_id"] == request:
-                    self._cell = None
-                    done.set_result("")
+                return
+            cell = self._cell
+            if cell is None:
+                return
+            if message["msg_type"] != "status":
+                cell.on_output(message)
+            elif cell.ends_with(message):
+                self._cell = None
+                cell.done.set_result("")
 
     def _set_exited(self, reason: str) -> None:
         self.exit_reason = self.exit_reason or reason
         if not self._ready.done():
             self._ready.set_result(None)
         if self._cell:
-            *_, done = self._cell
+            done = self._cell.done
             self._cell = None
             done.set_result(self.exit_reason)
 
@@ -231,9 +260,9 @@ def _create_detached_task(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None
 def _make_variables(workspace: Workspace, inside: str) -> dict[str, str]:
     """Return environment variables that isolate the kernel from the settings of the user's notebooks."""
     variables = {"IPYTHONDIR": f"{inside}/ipython", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
-    if workspace.mode == "full":
-        return variables
-    return variables | {"MPLCONFIGDIR": workspace.path_in_sandbox(workspace.tmp / ".matplotlib")}  # home is read-only
+    if workspace.mode != "full":  # home is read-only
+        variables["MPLCONFIGDIR"] = workspace.path_in_sandbox(workspace.tmp / ".matplotlib")
+    return variables
 
 
 def _explain_failed_start(python: str, output: str) -> str:
@@ -246,9 +275,10 @@ def _explain_failed_start(python: str, output: str) -> str:
 
 
 def _open_folder(folder: Path) -> int:
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return os.open(folder, _FOLDER_FLAGS)
 
 
 def _write_new(file: Path, data: bytes) -> None:
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as new:
         new.write(data)
