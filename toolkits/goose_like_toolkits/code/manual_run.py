@@ -144,10 +144,10 @@ async def _open_kernel(project: Project, place: Place) -> AsyncIterator[KernelSe
 
 
 def _find(project: Project, name: str) -> PluginSpec:
-    specs = {spec.name: spec for spec in project.specs}
-    if name not in specs:
+    spec = project.by_name.get(name)
+    if spec is None:
         raise UsageError(project.explain_missing(name))
-    return specs[name]
+    return spec
 
 
 def _find_usable(project: Project, name: str) -> PluginSpec:

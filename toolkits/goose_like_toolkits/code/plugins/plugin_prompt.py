@@ -14,12 +14,22 @@ from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import ToolSpec
 
 from .signature import get_last_name
-from .spec import PYTHON_TYPES, Parameter, PluginSpec
+from .spec import PYTHON_TYPES, Parameter, PluginSpec, ReturnValue
 
 _SIMPLE = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "None": "null", "dict": "object"}
-_TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None, "array": list, "object": dict}
+_TYPES = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "null": None,
+    "array": list,
+    "object": dict,
+}
 _LISTS = {"list", "tuple", "set", "sequence", "iterable"}
 _MAPPINGS = {"dict", "mapping"}
+_ALTERNATIVE = re.compile(r"\s+or\s+|\s*/\s*")
+_LIST_OF = re.compile(r"\b(?:list|array)s?\s+of\s+(\w+)", re.IGNORECASE)
 
 
 def format_signatures(specs: Iterable[PluginSpec]) -> str:
@@ -32,64 +42,88 @@ def format_signature(spec: PluginSpec) -> str:
     lines = [*_comment(spec.description)]
     if spec.examples:
         lines += ["# Examples:", *_comment(spec.examples)]
-    lines.append(f"def {spec.name}(" if spec.parameters else f"def {spec.name}()")
-    for parameter in spec.parameters:
-        lines += _comment(parameter.description, "    ")
-        lines.append(f"    {parameter.name}: {parameter.type}{_format_default(parameter)},")
-    if spec.parameters:
-        lines.append(")")
-    returns = spec.returns
-    if len(returns) > 1:
+    lines += _format_head(spec)
+    if len(spec.returns) > 1:
         lines[-1] += " -> Tuple["
-        for each in returns:
-            lines += _comment(": ".join(filter(None, (each.name, each.description))), "    ")
+        for each in spec.returns:
+            lines += _comment(_describe_return(each), "    ")
             lines.append(f"    {each.type},")
         lines.append("]")
-    elif returns:
-        lines[-1] += f" -> {returns[0].type}"
+    elif spec.returns:
+        lines[-1] += f" -> {spec.returns[0].type}"
     lines[-1] += ": ..."
-    if len(returns) == 1:
-        lines += _comment("returns " + ": ".join(filter(None, (returns[0].name, returns[0].description))), "    ")
+    if len(spec.returns) == 1:
+        lines += _comment(f"returns {_describe_return(spec.returns[0])}", "    ")
     return "\n".join(lines) + "\n"
 
 
+def _format_head(spec: PluginSpec) -> list[str]:
+    if not spec.parameters:
+        return [f"def {spec.name}()"]
+    lines = [f"def {spec.name}("]
+    for parameter in spec.parameters:
+        lines += _comment(parameter.description, "    ")
+        default = _format_default(parameter)
+        lines.append(f"    {parameter.name}: {parameter.type}{default},")
+    lines.append(")")
+    return lines
+
+
 def _comment(text: str, indent: str = "") -> Iterator[str]:
-    return (f"{indent}# {line}".rstrip() for line in text.splitlines())
+    for line in text.splitlines():
+        comment = f"{indent}# {line}"
+        yield comment.rstrip()
 
 
 def _format_default(parameter: Parameter) -> str:
     if parameter.required:
         return ""
-    return f" = {parameter.default!r}" if "default" in parameter.model_fields_set else " = ..."
+    if "default" not in parameter.model_fields_set:
+        return " = ..."
+    return f" = {parameter.default!r}"
+
+
+def _describe_return(value: ReturnValue) -> str:
+    parts = [part for part in (value.name, value.description) if part]
+    return ": ".join(parts)
 
 
 def format_description(spec: PluginSpec, reason: str | None) -> str:
     """Return everything about a plugin: signature, configuration, and why it is off, if it is."""
-    configured = [f"# configured: {key} = {value!r}" for key, value in spec.configurations.items()]
-    return "\n".join([format_signature(spec).rstrip("\n"), *configured, *([f"# off: {reason}"] if reason else [])])
+    lines = [format_signature(spec).rstrip("\n")]
+    for key, value in spec.configurations.items():
+        lines.append(f"# configured: {key} = {value!r}")
+    if reason:
+        lines.append(f"# off: {reason}")
+    return "\n".join(lines)
 
 
 def format_call(spec: PluginSpec, arguments: Mapping[str, Any]) -> str:
     """Return the call in Python. Check the arguments first, because their names become code."""
-    return f"{spec.name}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+    assigned = [f"{name}={value!r}" for name, value in arguments.items()]
+    return f"{spec.name}({', '.join(assigned)})"
 
 
 def describe_arguments(spec: PluginSpec) -> str:
     """Return how a plugin is called, for an error message."""
-    return f"{spec.name} takes {' '.join(f'{each.name}=...' for each in spec.parameters) or 'nothing'}"
+    arguments = [f"{each.name}=..." for each in spec.parameters]
+    return f"{spec.name} takes {' '.join(arguments) or 'nothing'}"
 
 
 def check_arguments(spec: PluginSpec, arguments: Mapping[str, Any]) -> str:
     """Return why a plugin cannot be called with these arguments, or ""."""
     names = [parameter.name for parameter in spec.parameters]
-    if unknown := next((name for name in arguments if name not in names), None):
-        return f"{spec.name} takes no {unknown!r}; {did_you_mean(unknown, names)}"
-    if missing := next((name for name in spec.required_names if name not in arguments), None):
-        return f"{missing!r} is missing; {describe_arguments(spec)}"
+    for name in arguments:
+        if name not in names:
+            return f"{spec.name} takes no {name!r}; {did_you_mean(name, names)}"
+    for name in spec.required_names:
+        if name not in arguments:
+            return f"{name!r} is missing; {describe_arguments(spec)}"
     try:
         make_arguments_model(spec).model_validate(arguments)
     except ValidationError as error:
-        return "; ".join(describe_field_error(each, spec.name) for each in error.errors())
+        reasons = [describe_field_error(each, spec.name) for each in error.errors()]
+        return "; ".join(reasons)
     return ""
 
 
@@ -101,20 +135,24 @@ def make_tool_spec(spec: PluginSpec) -> ToolSpec:
         "required": spec.required_names,
         "additionalProperties": False,
     }
-    returns = "; ".join(f"{each.name or 'result'} ({each.type}) {each.description}".strip() for each in spec.returns)
-    lines = [spec.description, *([f"Returns: {returns}"] if returns else [])]
-    return ToolSpec(spec.name, "\n".join(lines), schema)
+    description = spec.description
+    if spec.returns:
+        returns = []
+        for each in spec.returns:
+            name = each.name or "result"
+            text = f"{name} ({each.type}) {each.description}"
+            returns.append(text.strip())
+        description += f"\nReturns: {'; '.join(returns)}"
+    return ToolSpec(spec.name, description, schema)
 
 
 def make_arguments_model(spec: PluginSpec) -> type[BaseModel]:
     """Return a model that checks the arguments of a call, as far as JSON types allow."""
-    fields: dict[str, Any] = {
-        f"arg_{each.name}": (
-            _get_checked_type(make_schema(each.type)),
-            Field(... if each.required else None, alias=each.name),
-        )
-        for each in spec.parameters
-    }
+    fields: dict[str, Any] = {}
+    for each in spec.parameters:
+        default = ... if each.required else None
+        field = Field(default, alias=each.name)
+        fields[f"arg_{each.name}"] = (_get_checked_type(make_schema(each.type)), field)
     return create_model(f"{spec.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
 
@@ -129,12 +167,16 @@ def _get_checked_type(schema: Mapping[str, Any]) -> Any:
 
 def _make_property(parameter: Parameter) -> dict[str, Any]:
     schema = make_schema(parameter.type)
-    notes = [parameter.description] if parameter.description else []
+    notes = []
+    if parameter.description:
+        notes.append(parameter.description)
     if not schema and parameter.type != "Any":
         notes.append(f"type: {parameter.type}")
     if not parameter.required and "default" in parameter.model_fields_set:
         notes.append(f"default: {parameter.default!r}")
-    return {**schema, "description": "; ".join(notes)} if notes else schema
+    if notes:
+        schema["description"] = "; ".join(notes)
+    return schema
 
 
 def make_schema(text: str) -> dict[str, Any]:
@@ -142,8 +184,8 @@ def make_schema(text: str) -> dict[str, Any]:
 
     A type that JSON does not have becomes `{}`, which allows anything.
     """
-    text = re.sub(r"\s+or\s+|\s*/\s*", " | ", text.strip())
-    text = re.sub(r"\b(list|array)s?\s+of\s+(\w+)", lambda match: f"list[{_to_singular(match[2])}]", text, flags=re.I)
+    text = _ALTERNATIVE.sub(" | ", text.strip())
+    text = _LIST_OF.sub(lambda match: f"list[{_to_singular(match[1])}]", text)
     try:
         return _convert(ast.parse(text, mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -151,8 +193,12 @@ def make_schema(text: str) -> dict[str, Any]:
 
 
 def _to_singular(word: str) -> str:
-    candidates = (PYTHON_TYPES.get(each, each) for each in (word.lower(), word.lower().removesuffix("s")))
-    return next((each for each in candidates if each in _SIMPLE), word)
+    lower = word.lower()
+    for form in (lower, lower.removesuffix("s")):
+        name = PYTHON_TYPES.get(form, form)
+        if name in _SIMPLE:
+            return name
+    return word
 
 
 def _convert(node: ast.expr) -> dict[str, Any]:
@@ -184,13 +230,30 @@ def _convert_subscript(outer: str, inner: ast.expr) -> dict[str, Any]:
     if outer == "annotated":
         return _convert(parts[0])
     if outer in _LISTS:
-        is_endless = len(parts) == 2 and isinstance(parts[1], ast.Constant) and parts[1].value is ...
-        items = _convert(parts[0]) if len(parts) == 1 or is_endless else {}  # `tuple[int, ...]`
-        return {"type": "array", "items": items} if items else {"type": "array"}
+        return _make_array(parts)
     if outer in _MAPPINGS:
-        values_schema = _convert(parts[-1]) if len(parts) == 2 else {}
-        return {"type": "object", "additionalProperties": values_schema} if values_schema else {"type": "object"}
+        return _make_object(parts)
     return {}
+
+
+def _make_array(parts: list[ast.expr]) -> dict[str, Any]:
+    """Return the schema of a list. Tuples with several types have no schema for their items."""
+    is_endless = len(parts) == 2 and ast.unparse(parts[1]) == "..."  # `tuple[int, ...]`
+    schema: dict[str, Any] = {"type": "array"}
+    if len(parts) == 1 or is_endless:
+        items = _convert(parts[0])
+        if items:
+            schema["items"] = items
+    return schema
+
+
+def _make_object(parts: list[ast.expr]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object"}
+    if len(parts) == 2:
+        values = _convert(parts[1])
+        if values:
+            schema["additionalProperties"] = values
+    return schema
 
 
 def _make_union(schemas: list[dict[str, Any]]) -> dict[str, Any]:
@@ -199,5 +262,6 @@ def _make_union(schemas: list[dict[str, Any]]) -> dict[str, Any]:
         return {}
     flat: list[dict[str, Any]] = []
     for schema in schemas:
-        flat += [each for each in schema.get("anyOf", [schema]) if each not in flat]
+        options = schema.get("anyOf", [schema])
+        flat += [each for each in options if each not in flat]
     return flat[0] if len(flat) == 1 else {"anyOf": flat}

@@ -34,6 +34,11 @@ class Project:
     settings: Settings = field(default_factory=Settings)
 
     @property
+    def by_name(self) -> dict[str, PluginSpec]:
+        """The readable plugins by name."""
+        return {spec.name: spec for spec in self.specs}
+
+    @property
     def usable(self) -> tuple[PluginSpec, ...]:
         """The plugins without errors that are not disabled."""
         return tuple(spec for spec in self.specs if spec.name not in self.off)
@@ -41,29 +46,41 @@ class Project:
     @property
     def urgent_diagnostics(self) -> tuple[Diagnostic, ...]:
         """The errors of plugins that are not disabled, without warnings."""
-        ignored = {file for spec in self.specs if not spec.enabled for file in (spec.file, spec.code)}
+        ignored: set[Path] = set()
+        for spec in self.specs:
+            if not spec.enabled:
+                ignored |= {spec.file, spec.code}
+        # A Python file may belong to an enabled plugin too.
         ignored -= {spec.code for spec in self.specs if spec.enabled}
         return tuple(each for each in self.diagnostics if not each.is_warning and each.file not in ignored)
 
     def describe_broken(self, count: int) -> str:
         """Return a line for each of the first plugins with errors, and the number of the others."""
-        reasons = {spec.name: self.off[spec.name] for spec in self.specs if spec.enabled and spec.name in self.off}
-        reasons = {**{file.stem: str(each) for file, each in self.unreadable.items()}, **reasons}
+        reasons = {file.stem: str(error) for file, error in self.unreadable.items()}
+        for spec in self.specs:
+            if spec.enabled and spec.name in self.off:
+                reasons[spec.name] = self.off[spec.name]
         lines = [f"- {name}: {reason}" for name, reason in reasons.items()]
-        return "\n".join([*lines[:count], *([f"- {len(lines) - count} more"] if len(lines) > count else [])])
+        left_out = lines[count:]
+        if left_out:
+            lines[count:] = [f"- {len(left_out)} more"]
+        return "\n".join(lines)
 
     @property
     def unreadable(self) -> dict[Path, Diagnostic]:
         """The first error of each YAML file that cannot be read."""
         readable = {spec.file for spec in self.specs}
-        errors = [each for each in self.diagnostics if each.file.suffix == ".yaml" and not each.is_warning]
-        return {each.file: each for each in reversed(errors) if each.file not in readable}
+        errors: dict[Path, Diagnostic] = {}
+        for each in reversed(self.diagnostics):  # the first one of a file comes last
+            if each.file.suffix == ".yaml" and not each.is_warning and each.file not in readable:
+                errors[each.file] = each
+        return errors
 
     def explain_missing(self, name: str) -> str:
         """Explain why there is no plugin with this name: its YAML has errors, or the name is misspelt."""
         if error := self.unreadable.get(self.plugins / f"{name}.yaml"):
             return f"the plugin {name!r} can't be used: {error}"
-        return f"no plugin {name!r} in {self.plugins}; {did_you_mean(name, [spec.name for spec in self.specs])}"
+        return f"no plugin {name!r} in {self.plugins}; {did_you_mean(name, self.by_name)}"
 
     @classmethod
     def read(cls, folder: Path) -> "Project":
@@ -73,24 +90,24 @@ class Project:
         """
         folder = Path(os.path.expanduser(folder)).absolute()
         if not os.path.isdir(folder):  # unlike Path.is_dir, this never raises for impossible names
-            text = (
-                "this is not a folder; give the folder that contains it"
-                if os.path.exists(folder)
-                else "there is no such folder"
-            )
+            text = "there is no such folder"
+            if os.path.exists(folder):
+                text = "this is not a folder; give the folder that contains it"
             return cls(folder, folder, diagnostics=(Diagnostic(file=folder, text=text),))
         result = read_settings(folder)
         settings = result.value or Settings()
-        is_project = os.path.isfile(folder / CONFIG_NAME) or os.path.isdir(folder / "plugins")
-        plugins = settings.get_plugins_folder(folder) if is_project else folder
         diagnostics = list(result.diagnostics)
+        plugins = folder
+        if os.path.isfile(folder / CONFIG_NAME) or os.path.isdir(folder / "plugins"):
+            plugins = settings.get_plugins_folder(folder)
         try:
             files = sorted(file for file in plugins.iterdir() if not file.name.startswith("."))
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             diagnostics.append(Diagnostic(file=plugins, text=f"the folder of plugins can't be read: {reason}"))
             return cls(folder, plugins, diagnostics=tuple(diagnostics), settings=settings)
-        with pause_gc(), closing(ParseCache(cache_folder() / "plugins.sqlite")) as cache:
+        cache_file = cache_folder() / "plugins.sqlite"
+        with pause_gc(), closing(ParseCache(cache_file)) as cache:
             specs = _read_specs(cache, files, folder / "plugins", diagnostics)
             specs, off = _check_sources(cache, specs, diagnostics)
         diagnostics += _find_misnamed_files(files)
@@ -103,12 +120,14 @@ def _read_specs(
 ) -> list[PluginSpec]:
     """Return the specs of all YAML files; `code_folder` is where Python files may be too."""
     specs: dict[str, PluginSpec] = {}
-    yaml_files = (file for file in files if file.suffix == ".yaml")
+    yaml_files = [file for file in files if file.suffix == ".yaml"]
     for file, result in cache.parse_files(ParseResult[PluginSpec], yaml_files, read_plugin_spec):
         diagnostics += result.diagnostics
-        if (spec := result.value) is None:
+        spec = result.value
+        if spec is None:
             continue
-        if (other := specs.get(spec.name)) is not None:
+        other = specs.get(spec.name)
+        if other is not None:
             text = f"the name {spec.name!r} is taken by {other.file.name}; choose another one"
             diagnostics.append(Diagnostic(file=file, line=spec.line, text=text))
             continue
@@ -124,20 +143,32 @@ def _check_sources(
 ) -> tuple[list[PluginSpec], dict[str, str]]:
     """Return the specs, completed from their Python sources, and the reasons why some are off."""
     files = dict.fromkeys(spec.code for spec in specs)
-    sources = dict(cache.parse_files(ParseResult[Signature], files, read_signature))
-    diagnostics += (each for source in sources.values() for each in source.diagnostics)
+    sources: dict[Path, ParseResult[Signature]] = {}
+    for file, source in cache.parse_files(ParseResult[Signature], files, read_signature):
+        sources[file] = source
+        diagnostics += source.diagnostics
     completed: list[PluginSpec] = []
     off: dict[str, str] = {}
     for spec in specs:
         source = sources[spec.code]
-        differences = list(check_signature(spec, source.value)) if source.value else []
-        if spec.allow_drift:
-            differences = [each.model_copy(update={"is_warning": True}) for each in differences]
+        differences = _list_differences(spec, source.value)
         diagnostics += differences
         if reason := _explain_off(spec, [*source.diagnostics, *differences]):
             off[spec.name] = reason
-        completed.append(complete_spec(spec, source.value) if source.value else spec)
+        if source.value:
+            spec = complete_spec(spec, source.value)
+        completed.append(spec)
     return completed, off
+
+
+def _list_differences(spec: PluginSpec, signature: Signature | None) -> list[Diagnostic]:
+    """List the differences between YAML and source. They are warnings for a plugin that allows them."""
+    if signature is None:
+        return []
+    differences = list(check_signature(spec, signature))
+    if spec.allow_drift:
+        differences = [each.model_copy(update={"is_warning": True}) for each in differences]
+    return differences
 
 
 def _explain_off(spec: PluginSpec, diagnostics: Iterable[Diagnostic]) -> str | None:
@@ -146,9 +177,13 @@ def _explain_off(spec: PluginSpec, diagnostics: Iterable[Diagnostic]) -> str | N
     errors = [each for each in diagnostics if not each.is_warning]
     if not errors:
         return None
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    hint = "; `allow_drift: true` in the YAML turns it on anyway" if errors[0].file == spec.file else ""
-    return f"{errors[0].text.removesuffix('?')}{more}{hint}"
+    first, *others = errors
+    reason = first.text.removesuffix("?")
+    if others:
+        reason += f" (and {len(others)} more)"
+    if first.file == spec.file:
+        reason += "; `allow_drift: true` in the YAML turns it on anyway"
+    return reason
 
 
 def _find_misnamed_files(files: Iterable[Path]) -> Iterator[Diagnostic]:
@@ -167,25 +202,28 @@ def explain_empty(project: Project) -> str:
 
 def list_rows(project: Project, explain_off: Callable[[str], str | None]) -> list[list[str]]:
     """Return name, state and description of each plugin, also of those with an unreadable YAML file."""
-    reasons = [explain_off(spec.name) for spec in project.specs]
-    rows = [
-        [spec.name, f"off: {reason}" if reason else "on", " ".join(spec.description.split())]
-        for spec, reason in zip(project.specs, reasons, strict=True)
-    ]
-    rows += [[file.stem, f"broken: {each.text}", ""] for file, each in project.unreadable.items()]
-    return sorted([escape_controls(cell) for cell in row] for row in rows)
+    rows = []
+    for spec in project.specs:
+        reason = explain_off(spec.name)
+        state = f"off: {reason}" if reason else "on"
+        description = " ".join(spec.description.split())
+        rows.append([spec.name, state, description])
+    for file, error in project.unreadable.items():
+        rows.append([file.stem, f"broken: {error.text}", ""])
+    return sorted(list(map(escape_controls, row)) for row in rows)
 
 
 def print_diagnostics(project: Project) -> int:
     """Print all errors and warnings by file; return the exit code, 1 for an error or an empty folder."""
     for each in project.diagnostics:
         print(escape_controls(str(each)))
-    errors = sum(not each.is_warning for each in project.diagnostics)
+    error_count = sum(not each.is_warning for each in project.diagnostics)
     plugins = format_count(len(project.specs), "plugin")
-    if errors:
-        print(f"\n{plugins}, {format_count(errors, 'error')}")
-    elif project.specs:
-        print(f"{plugins}, no errors")
-    else:
+    if error_count:
+        print(f"\n{plugins}, {format_count(error_count, 'error')}")
+        return 1
+    if not project.specs:
         print(explain_empty(project))
-    return int(errors > 0 or not project.specs)
+        return 1
+    print(f"{plugins}, no errors")
+    return 0

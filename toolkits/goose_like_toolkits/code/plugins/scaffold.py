@@ -16,12 +16,15 @@ def write_plugin(name: str, project: Project) -> list[Path]:
         raise UsageError(f"{name!r} is a keyword of Python; choose another name")
     if not name.isidentifier():
         raise UsageError(f"{name!r} is not a valid name for a plugin; use letters, digits and '_'")
-    if any(spec.name == name for spec in project.specs):
+    if name in project.by_name:
         raise UsageError(f"there is a plugin {name!r} already; choose another name")
-    values = {"name": name, "kind": "".join(word.capitalize() for word in name.split("_")) or name}
     targets = [project.plugins / f"{name}.yaml", project.plugins / f"{name}.py"]
-    if existing := next((target for target in targets if target.exists()), None):
-        raise UsageError(f"{existing} exists already; choose another name")
+    for target in targets:
+        if target.exists():
+            raise UsageError(f"{target} exists already; choose another name")
+    words = name.split("_")
+    class_name = "".join(map(str.capitalize, words)) or name
+    values = {"name": name, "kind": class_name}
     try:
         for target in targets:
             template = files(__package__) / "templates" / f"plugin{target.suffix}.txt"

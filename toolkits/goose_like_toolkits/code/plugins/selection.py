@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from json import dumps, loads
+from operator import mul
 
 from goose_like.agent.view import ModelView
 from goose_like.core.errors import GooseLikeError
@@ -15,10 +16,13 @@ from goose_like.sdk.parse_cache import ParseCache
 
 from .spec import PluginSpec
 
-_K1, _B = 1.2, 0.75
+_K1 = 1.2
+_B = 0.75
 """The usual parameters of BM25: saturation of repeated words, and penalty for long texts."""
 
-_NAME_WEIGHT, _PARAMETER_WEIGHT, _EXAMPLE_WEIGHT = 3.0, 0.5, 0.5
+_NAME_WEIGHT = 3.0
+_PARAMETER_WEIGHT = 0.5
+_EXAMPLE_WEIGHT = 0.5
 """Weights of words in a plugin's name, parameters and examples; a word of the description counts 1."""
 
 _MIN_SHARE = 0.3
@@ -40,15 +44,19 @@ _STOP_WORDS = frozenset(_STOP_TEXT.split())
 
 def split_words(text: str) -> list[str]:
     """Split a text into the stems of its words and of the parts of names, without words that have little meaning."""
-    words = re.findall(r"[^\W_]+", re.sub(r"([a-z\d])([A-Z])", r"\1 \2", text))
+    spaced = re.sub(r"([a-z\d])([A-Z])", r"\1 \2", text)
+    words = re.findall(r"[^\W_]+", spaced)
     return [_get_stem(word) for word in map(str.lower, words) if word not in _STOP_WORDS]
 
 
 def _get_stem(word: str) -> str:
     """Return what English forms of a word share: `detect` for `detection`, `plot` for `plotting`."""
-    while len(stem := _SUFFIXES.sub("", word)) >= 3 and stem != word:
-        word = stem[:-1] if stem[-1] == stem[-2] and stem[-1] not in "lsz" else stem
-    return word
+    while True:
+        stem = _SUFFIXES.sub("", word)
+        if len(stem) < 3 or stem == word:
+            return word
+        is_doubled = stem[-1] == stem[-2] and stem[-1] not in "lsz"
+        word = stem[:-1] if is_doubled else stem
 
 
 def get_search_text(spec: PluginSpec) -> str:
@@ -58,14 +66,15 @@ def get_search_text(spec: PluginSpec) -> str:
 
 def _weigh_words(spec: PluginSpec) -> Counter[str]:
     """Return the weight of each word of a plugin."""
-    parameters = " ".join(f"{each.name} {each.description}" for each in spec.parameters)
-    weights = Counter[str]()
-    for text, weight in (
+    parts = [
         (spec.name, _NAME_WEIGHT),
         (spec.description, 1.0),
-        (parameters, _PARAMETER_WEIGHT),
         (spec.examples, _EXAMPLE_WEIGHT),
-    ):
+    ]
+    for parameter in spec.parameters:
+        parts.append((f"{parameter.name} {parameter.description}", _PARAMETER_WEIGHT))
+    weights = Counter[str]()
+    for text, weight in parts:
         for word in split_words(text):
             weights[word] += weight  # type: ignore[assignment]
     return weights
@@ -79,11 +88,14 @@ def score_words(specs: Sequence[PluginSpec], query: str) -> list[float]:
     scores = [0.0] * len(specs)
     for word in sorted(set(split_words(query))):
         holders = sum(word in count for count in counts)
-        rarity = math.log(1 + (len(specs) - holders + 0.5) / (holders + 0.5))
+        odds = (len(specs) - holders + 0.5) / (holders + 0.5)
+        rarity = math.log(1 + odds)
         for index, count in enumerate(counts):
-            if times := count[word]:
-                saturation = _K1 * (1 - _B + _B * lengths[index] / mean_length)
-                scores[index] += rarity * times * (_K1 + 1) / (times + saturation)
+            times = count[word]
+            if not times:
+                continue
+            saturation = _K1 * (1 - _B + _B * lengths[index] / mean_length)
+            scores[index] += rarity * times * (_K1 + 1) / (times + saturation)
     return scores
 
 
@@ -93,11 +105,20 @@ def pick_best(specs: Sequence[PluginSpec], scores: Sequence[float], count: int) 
     The best one is there however many are required. A plugin whose score is 0 or far below the best one is left out: a
     wrong plugin is worse than none.
     """
-    limit = _MIN_SHARE * max(scores, default=0.0)
-    free = max(count - sum(spec.required for spec in specs), 1)
-    fitting = (index for index, score in enumerate(scores) if score > max(limit, 0) and not specs[index].required)
-    best = sorted(fitting, key=lambda index: -scores[index])[:free]
-    return tuple(spec for index, spec in enumerate(specs) if spec.required or index in best)
+    required_count = sum(spec.required for spec in specs)
+    free_count = max(count - required_count, 1)
+    limit = max(_MIN_SHARE * max(scores, default=0.0), 0)
+    fitting = []
+    for index, (spec, score) in enumerate(zip(specs, scores, strict=True)):
+        if score > limit and not spec.required:
+            fitting.append(index)
+    fitting.sort(key=lambda index: -scores[index])
+    best = set(fitting[:free_count])
+    picked = []
+    for index, spec in enumerate(specs):
+        if spec.required or index in best:
+            picked.append(spec)
+    return tuple(picked)
 
 
 async def select_plugins(
@@ -118,25 +139,37 @@ async def select_plugins(
         texts = [get_search_text(spec) for spec in specs]
         with suppress(GooseLikeError, TimeoutError):  # words are good enough
             async with asyncio.timeout(_EMBEDDING_TIMEOUT_S):
-                return pick_best(specs, await _score_meaning(texts, text, model, cache), count)
+                scores = await _score_meaning(texts, text, model, cache)
+            return pick_best(specs, scores, count)
     return pick_best(specs, score_words(specs, text), count)
 
 
 async def _score_meaning(texts: Sequence[str], query: str, model: ModelView, cache: ParseCache | None) -> list[float]:
     """Return the cosine similarity between each text and the query."""
-    keys = {text: f"vector {model.embedding_model} {sha256(text.encode()).hexdigest()}" for text in texts}
+    keys = {text: _make_key(model, text) for text in texts}
     cached = cache.get(keys.values()) if cache else {}
     missing = [text for text in keys if keys[text] not in cached]
     *embedded, target = await model.embed([*missing, query], purpose="choice of plugins")
-    new = {keys[text]: dumps(vector) for text, vector in zip(missing, embedded, strict=True)}
+    new: dict[str, str] = {}
+    for text, vector in zip(missing, embedded, strict=True):
+        new[keys[text]] = dumps(vector)
     if cache:
         cache.put(new)
     vectors = {key: loads(text) for key, text in (cached | new).items()}
     return [_cosine(vectors[keys[text]], target) for text in texts]
 
 
+def _make_key(model: ModelView, text: str) -> str:
+    """Return the name of a vector in the cache."""
+    digest = sha256(text.encode()).hexdigest()
+    return f"vector {model.embedding_model} {digest}"
+
+
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
     if len(one) != len(other):
         return 0.0
     size = math.hypot(*one) * math.hypot(*other)
-    return sum(a * b for a, b in zip(one, other, strict=True)) / size if size else 0.0
+    if not size:
+        return 0.0
+    product: float = sum(map(mul, one, other))
+    return product / size

@@ -34,11 +34,11 @@ PYTHON_TYPES = {
 def _check_identifier(name: str) -> str:
     if not name.isidentifier():
         text = "{name} is not a Python name; use letters, digits and '_'"
-    elif keyword.iskeyword(name):
+        raise PydanticCustomError("user_message", text, {"name": repr(name)})
+    if keyword.iskeyword(name):
         text = "{name} is a keyword of Python; choose another name"
-    else:
-        return name
-    raise PydanticCustomError("user_message", text, {"name": repr(name)})
+        raise PydanticCustomError("user_message", text, {"name": repr(name)})
+    return name
 
 
 def _check_description(text: str) -> str:
@@ -49,16 +49,25 @@ def _check_description(text: str) -> str:
 
 def _normalize_type(value: Any) -> Any:
     """Turn `[str, list]` into `str | list`, and names of other languages into Python's."""
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+    if _is_list_of_texts(value):
         return " | ".join(map(_normalize_type, value))
-    return PYTHON_TYPES.get(value.strip().lower(), value.strip()) if isinstance(value, str) else value or "Any"
+    if isinstance(value, str):
+        name = value.strip()
+        return PYTHON_TYPES.get(name.lower(), name)
+    return value or "Any"
 
 
 def _normalize_text(value: Any) -> Any:
     """Strip a text; join a list of lines; None is no text."""
-    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+    if value is None:
+        return ""
+    if _is_list_of_texts(value):
         return "\n".join(value)
-    return "" if value is None else value.strip() if isinstance(value, str) else value
+    return value.strip() if isinstance(value, str) else value
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _to_json(value: Any) -> Any:
@@ -72,9 +81,15 @@ def _to_json(value: Any) -> Any:
 
 def _normalize_configurations(value: Any) -> Any:
     """Return `{name: value}`, also for a list of `{name, type, default}`."""
-    if isinstance(value, list) and all(isinstance(item, Mapping) and "name" in item for item in value):
+    if value is None:
+        return {}
+    if isinstance(value, list) and all(map(_is_named, value)):
         value = {item["name"]: item.get("default") for item in value}
-    return {} if value is None else _to_json(value)
+    return _to_json(value)
+
+
+def _is_named(item: Any) -> bool:
+    return isinstance(item, Mapping) and "name" in item
 
 
 def _none_to_empty(value: Any) -> Any:
@@ -153,47 +168,77 @@ def read_plugin_spec(file: Path) -> ParseResult[PluginSpec]:
 
 def _parse(file: Path, data: dict[Any, Any], node: yaml.Node) -> ParseResult[PluginSpec]:
     diagnostics = list(_warn_about_unknown_keys(file, data, node))
-    data = {key: value for key, value in data.items() if key in _KEYS}
+    known = {key: value for key, value in data.items() if key in _KEYS}
+    known["file"] = file
+    known["line"] = find_line(node, ("name",))
+    known["code"] = _find_code(known, file)
     for key in ("parameters", "returns"):
-        if isinstance(parts := data.get(key), list):
-            data[key] = [_prepare_part(part, find_line(node, (key, at)), key) for at, part in enumerate(parts)]
-    name = data.get("name")
-    code = data.get("code") or (name if isinstance(name, str) else file.stem)
-    if isinstance(code, str):
-        data["code"] = file.parent / (code if code.endswith(".py") else f"{code}.py")
+        parts = known.get(key)
+        if isinstance(parts, list):
+            known[key] = list(map(_drop_unknown_keys, parts))
+    _add_lines(known.get("parameters"), node)
     try:
-        spec = PluginSpec.model_validate({**data, "file": file, "line": find_line(node, ("name",))})
+        spec = PluginSpec.model_validate(known)
     except ValidationError as error:
-        diagnostics += [
-            Diagnostic(file=file, line=find_line(node, each["loc"]), text=describe_field_error(each, "the plugin"))
-            for each in error.errors()
-        ]
+        for each in error.errors():
+            text = describe_field_error(each, "the plugin")
+            diagnostics.append(Diagnostic(file=file, line=find_line(node, each["loc"]), text=text))
         return ParseResult(diagnostics=tuple(diagnostics))
     repeated = list(_find_repeated_parameters(spec))
-    return ParseResult(value=None if repeated else spec, diagnostics=(*diagnostics, *repeated))
+    diagnostics += repeated
+    return ParseResult(value=None if repeated else spec, diagnostics=tuple(diagnostics))
 
 
-def _prepare_part(part: Any, line: int, key: str) -> Any:
+def _find_code(data: Mapping[Any, Any], file: Path) -> Any:
+    """Return the path of the Python file, which has the name of the plugin unless `code` names another one."""
+    code = data.get("code")
+    if not code:
+        name = data.get("name")
+        code = name if isinstance(name, str) else file.stem
+    if not isinstance(code, str):
+        return code
+    if not code.endswith(".py"):
+        code += ".py"
+    return file.parent / code
+
+
+def _drop_unknown_keys(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
-    known = {name: value for name, value in part.items() if name in _PART_KEYS}
-    return {**known, "line": line} if key == "parameters" else known
+    return {name: value for name, value in part.items() if name in _PART_KEYS}
+
+
+def _add_lines(parameters: Any, node: yaml.Node) -> None:
+    """Add the line in the YAML file to each parameter."""
+    if not isinstance(parameters, list):
+        return
+    for at, part in enumerate(parameters):
+        if isinstance(part, dict):
+            part["line"] = find_line(node, ("parameters", at))
 
 
 def _warn_about_unknown_keys(file: Path, data: Mapping[Any, Any], node: yaml.Node) -> Iterator[Diagnostic]:
     """Yield a warning for each unknown key; TaskWeaver ignores them silently."""
-    places: list[tuple[tuple[Any, ...], set[str]]] = [((key,), _KEYS) for key in data]
+    for key in data:
+        if key not in _KEYS:
+            yield _warn(file, find_line(node, (key,)), key, _KEYS)
     for key in ("parameters", "returns"):
         parts = data.get(key)
-        for at, part in enumerate(parts if isinstance(parts, list) else ()):
-            places += [((key, at, name), _PART_KEYS) for name in (part if isinstance(part, dict) else ())]
-    for path, known in places:
-        key = path[-1]
-        if key not in known:
-            nearest = find_nearest_name(str(key), known)
-            hint = did_you_mean(str(key), {nearest} if nearest else known)
-            text = f"unknown key {str(key)!r} is ignored; {hint}"
-            yield Diagnostic(file=file, line=find_line(node, path), text=text, is_warning=True)
+        if not isinstance(parts, list):
+            continue
+        for at, part in enumerate(parts):
+            if not isinstance(part, dict):
+                continue
+            for name in part:
+                if name not in _PART_KEYS:
+                    yield _warn(file, find_line(node, (key, at, name)), name, _PART_KEYS)
+
+
+def _warn(file: Path, line: int, key: Any, known: set[str]) -> Diagnostic:
+    name = str(key)
+    nearest = find_nearest_name(name, known)
+    hint = did_you_mean(name, {nearest} if nearest else known)
+    return Diagnostic(file=file, line=line, text=f"unknown key {name!r} is ignored; {hint}", is_warning=True)
 
 
 def _find_repeated_parameters(spec: PluginSpec) -> Iterator[Diagnostic]:
