@@ -33,8 +33,8 @@ def create_app(
     """Create the ASGI application; each worker process does this once."""
     metrics = create_metrics()
     routes = build_routes(profiles)
-    files = load_static_files().items()
-    routes += [Route(f"/{path}", response, methods=["GET"], name="page") for path, response in files]
+    for path, response in load_static_files().items():
+        routes.append(Route(f"/{path}", response, methods=["GET"], name="page"))
     labels = {route.path: route.name for route in routes}
     lifespan = partial(_run_worker, settings, profiles, metrics)
     handlers: Any = {HTTPException: _send_error, Exception: _send_fault}
@@ -64,7 +64,8 @@ async def _run_worker(
 ) -> AsyncIterator[dict[str, Any]]:
     """Open and close the parts that requests share; handlers find them in `request.state`."""
     async with open_services(settings, profiles) as services:
-        slots, service = QuerySlots(settings, metrics), services[profiles[0].name]
+        slots = QuerySlots(settings, metrics)
+        service = services[profiles[0].name]
         with handle_signals(service, slots):
             yield {"service": service, "services": services, "slots": slots, "metrics": metrics}
 

@@ -26,7 +26,8 @@ class LimitedConnection(H11Protocol):
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2:
+        max_descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if len(self.connections) >= max_descriptors // 2:
             self.logger.warning("too many connections; closed a new one")
             transport.abort()
             return
@@ -66,13 +67,16 @@ class LimitedLog(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._budget, self._since, self._left_out = _BURST_LINES, time.monotonic(), 0
+        self._budget = _BURST_LINES
+        self._since = time.monotonic()
+        self._left_out = 0
 
     def install(self) -> None:
         """Take the lines of the libraries: asyncio logs each connection that it cannot accept, with its stack."""
         for name in ("uvicorn.error", "asyncio"):
             logger = logging.getLogger(name)
-            logger.handlers, logger.propagate = [self], False
+            logger.handlers = [self]
+            logger.propagate = False
 
     def write(self, line: str) -> None:
         """Write a line, or count it as left out."""
@@ -83,8 +87,10 @@ class LimitedLog(logging.Handler):
             self._left_out += 1
             return
         self._budget -= 1
-        note = f"goose-like: left out {self._left_out:,} such lines\n" if self._left_out else ""
-        self._left_out = 0
+        note = ""
+        if self._left_out:
+            note = f"goose-like: left out {self._left_out:,} such lines\n"
+            self._left_out = 0
         sys.stderr.write(f"{note}{mask_text(line)}\n")  # one write: workers share stderr
 
     @override

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
@@ -49,7 +50,8 @@ class OriginCheck:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._origins = (*WORKSPACE_ORIGINS, *settings.origins)
-        self._host_names = {urlsplit(origin).hostname for origin in settings.origins if origin.startswith("http")}
+        web_origins = [origin for origin in settings.origins if origin.startswith("http")]
+        self._host_names = {urlsplit(origin).hostname for origin in web_origins}
         self._is_local = is_loopback(settings.host)
         self._app = app
         self._app_with_cors = CORSMiddleware(
@@ -63,13 +65,17 @@ class OriginCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
-        app = self._choose_app(Headers(scope=scope)) if scope["type"] == "http" else self._app
+        app = self._app
+        if scope["type"] == "http":
+            app = self._choose_app(Headers(scope=scope))
         await app(scope, receive, send)
 
     def _choose_app(self, headers: Headers) -> ASGIApp:
-        host, origin = headers.get("host", ""), headers.get("origin")
+        host = headers.get("host", "")
+        origin = headers.get("origin")
         try:
-            host_name, origin_host = urlsplit(f"//{host}").hostname or "", urlsplit(origin or "").netloc
+            host_name = urlsplit(f"//{host}").hostname or ""
+            origin_host = urlsplit(origin or "").netloc
         except ValueError:
             return _refuse(400, "the header `Host` or `Origin` is malformed")
         if self._is_local and not is_loopback(host_name) and host_name not in self._host_names:
@@ -109,14 +115,17 @@ async def read_body(request: Request, settings: Settings) -> bytes:
     Raises:
         HTTPException: 415 not JSON, 413 too large, 408 too slow.
     """
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    header = request.headers.get("content-type", "")
+    content_type = header.partition(";")[0].strip().lower()
     if content_type != "application/json" and not content_type.endswith("+json"):
         raise HTTPException(415, f"the content type must be application/json, not {content_type or 'missing'!r}")
     too_large = HTTPException(413, f"the body is larger than {settings.max_body_bytes} bytes", _CLOSE)
     announced = request.headers.get("content-length", "")
     is_announced = announced.isdecimal() and int(announced) > settings.max_body_bytes
-    # Closing before the client has sent what it is sending would lose the answer on its way.
-    time_limit_s = min(settings.body_timeout_s, _REFUSAL_S) if is_announced else settings.body_timeout_s
+    time_limit_s = settings.body_timeout_s
+    if is_announced:
+        # Closing before the client has sent what it is sending would lose the answer on its way.
+        time_limit_s = min(time_limit_s, _REFUSAL_S)
     body = bytearray()
     try:
         async with asyncio.timeout(time_limit_s):
@@ -167,8 +176,9 @@ class Metrics:
         for vote in _VOTES:
             self._votes.labels(vote)
         self._folder = os.environ.get(METRICS_FOLDER_VARIABLE, "")
-        self._exported = CollectorRegistry() if self._folder else own
+        self._exported = own
         if self._folder:
+            self._exported = CollectorRegistry()
             MultiProcessCollector(self._exported, self._folder)
 
     def count_request(self, record: RequestRecord) -> None:
@@ -182,7 +192,8 @@ class Metrics:
     def count_vote(self, vote: str) -> None:
         """Count a vote on an answer; clients say `up`, `thumbs_up` and the like."""
         vote = vote.removeprefix("thumbs_")
-        self._votes.labels(vote if vote in _VOTES else "other").inc()
+        label = vote if vote in _VOTES else "other"
+        self._votes.labels(label).inc()
 
     def track_query(self) -> AbstractContextManager[None]:
         """Count a query as running until the block ends."""
@@ -192,11 +203,12 @@ class Metrics:
     def running_queries(self) -> int:
         """Queries that run now in all workers."""
         if self._folder:
-            files = glob.glob(os.path.join(glob.escape(self._folder), "gauge_livesum_*.db"))
-            metrics = MultiProcessCollector.merge(files)
+            pattern = os.path.join(glob.escape(self._folder), "gauge_livesum_*.db")
+            metrics = MultiProcessCollector.merge(glob.glob(pattern))
         else:
             metrics = self._running.collect()
-        return int(sum(sample.value for metric in metrics for sample in metric.samples))
+        samples = chain.from_iterable(metric.samples for metric in metrics)
+        return int(sum(sample.value for sample in samples))
 
     def export(self) -> bytes:
         """Return the metrics of all workers in Prometheus' text format."""
@@ -222,7 +234,9 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        record = scope["state"]["record"] = RequestRecord(self._labels.get(scope["path"], "other"))
+        label = self._labels.get(scope["path"], "other")
+        record = RequestRecord(label)
+        scope["state"]["record"] = record
         started = time.monotonic()
 
         async def watch(message: Message) -> None:
@@ -235,21 +249,34 @@ class RequestLog:
         finally:
             record.seconds = time.monotonic() - started
             self._metrics.count_request(record)
-            line = "" if record.path in _UNLOGGED_PATHS else _format_log_line(scope, record)
-            if line and record.path == "query" and record.status < 400:
-                sys.stderr.write(f"{line}\n")  # one write: workers share stderr
-            elif line:  # anyone can cause such lines, also without a token
-                self._log.write(line)
+            if record.path not in _UNLOGGED_PATHS:
+                self._write_line(scope, record)
+
+    def _write_line(self, scope: Scope, record: RequestRecord) -> None:
+        line = _format_log_line(scope, record)
+        if record.path == "query" and record.status < 400:
+            sys.stderr.write(f"{line}\n")  # one write: workers share stderr
+        else:  # anyone can cause such lines, also without a token
+            self._log.write(line)
 
 
 def _format_log_line(scope: Scope, record: RequestRecord) -> str:
-    client, usage = (scope.get("client") or ("-",))[0], record.usage
-    words = (
-        *(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", client, scope["method"], f"/{record.path}", str(record.status)),
-        *(record.dialect, record.ending, f"{record.seconds:.3f}s"),
-        f"tokens {usage.input_tokens}+{usage.output_tokens}" if usage.total_tokens else "",
-        json.dumps(record.content, ensure_ascii=False) if record.content else "",
-    )
+    client = scope.get("client") or ("-",)
+    words = [
+        f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        client[0],
+        scope["method"],
+        f"/{record.path}",
+        str(record.status),
+        record.dialect,
+        record.ending,
+        f"{record.seconds:.3f}s",
+    ]
+    usage = record.usage
+    if usage.total_tokens:
+        words.append(f"tokens {usage.input_tokens}+{usage.output_tokens}")
+    if record.content:
+        words.append(json.dumps(record.content, ensure_ascii=False))
     return " ".join(filter(None, words))
 
 

@@ -63,8 +63,9 @@ def run_server(profile_names: Sequence[str], model: str | None, port: int, setti
         choice = choose_profile(name, model, project=project)
         choices.append(_keep_name(choice, name))
     served = _restrict_profiles(choices, settings)
+    profiles = [each.profile for each in served]
     with _locate_errors(served[0].choice):
-        build_routes([each.profile for each in served])  # an invalid profile is an error here, not a crashed worker
+        build_routes(profiles)  # an invalid profile is an error here, not a crashed worker
     with _open_listener(settings.host, port, settings.send_timeout_s) as listener:
         host, port = listener.getsockname()[:2]
         settings = settings.model_copy(update={"host": host})
@@ -77,7 +78,7 @@ def run_server(profile_names: Sequence[str], model: str | None, port: int, setti
             with _locate_errors(each.choice):
                 asyncio.run(_check_service(settings, each.profile))
         print(_format_startup_screen(served, settings, port), flush=True)
-        return _run_workers(settings, [each.profile for each in served], listener)
+        return _run_workers(settings, profiles, listener)
 
 
 def _keep_name(choice: ProfileChoice, name: str) -> ProfileChoice:
@@ -130,31 +131,46 @@ async def _check_service(settings: Settings, profile: Profile) -> None:
 
 
 def _format_startup_screen(served: Sequence[ServedProfile], settings: Settings, port: int) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
-    address, names = f"http://{reachable}:{port}", ", ".join(repr(each.profile.name) for each in served)
-    lines = [
-        f"goose-like serves the profile{'s' * (len(served) > 1)} {names} at {address}",
-        f"  OpenBB Workspace  add the copilot {address}",
-        "                    with the header `Authorization`, value `Bearer ` and your token" * bool(settings.token),
-        f"  OpenAI's clients  set the base URL {address}/v1 and the model {served[0].profile.name}",
-    ]
+    address = f"http://{_name_reachable_host(settings.host)}:{port}"
+    first_name = served[0].profile.name
+    names = ", ".join(repr(each.profile.name) for each in served)
+    has_several = len(served) > 1
+    noun = "profiles" if has_several else "profile"
+    lines = [f"goose-like serves the {noun} {names} at {address}"]
+    lines.append(f"  OpenBB Workspace  add the copilot {address}")
+    if settings.token:
+        lines.append("                    with the header `Authorization`, value `Bearer ` and your token")
+    lines.append(f"  OpenAI's clients  set the base URL {address}/v1 and the model {first_name}")
     for each in served:
-        profile, flags = each.profile, " ".join(f"--toolkit {name}" for name in each.removed)
-        left_out = f"{', '.join(each.removed)}: accesses this machine; to serve it: {flags}"
-        limits = describe_model_limits(choose_models(profile)[0])
-        lines += (
-            f"  profile           {profile.name}" * (len(served) > 1),
-            f"  model             {format_model_label(choose_models(profile)[0])}",
-            f"                    {limits}" * bool(limits),
-            f"  toolkits          {', '.join(choice.name for choice in profile.toolkits) or 'none'}",
-            f"  left out          {left_out}" * bool(each.removed),
-        )
-    lines += (
-        f"  workers           {settings.workers}" * (settings.workers > 1),
-        "  Open that address in a browser to try it; press Ctrl-C to stop.",
-    )
-    return "\n".join(filter(None, lines))
+        if has_several:
+            lines.append(f"  profile           {each.profile.name}")
+        lines += _describe_served_profile(each)
+    if settings.workers > 1:
+        lines.append(f"  workers           {settings.workers}")
+    lines.append("  Open that address in a browser to try it; press Ctrl-C to stop.")
+    return "\n".join(lines)
+
+
+def _name_reachable_host(host: str) -> str:
+    """Name the host for a URL that works on this machine."""
+    if ":" in host:
+        host = f"[{host}]"
+    return {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
+
+
+def _describe_served_profile(served: ServedProfile) -> list[str]:
+    model = choose_models(served.profile)[0]
+    limits = describe_model_limits(model)
+    toolkits = ", ".join(choice.name for choice in served.profile.toolkits)
+    lines = [f"  model             {format_model_label(model)}"]
+    if limits:
+        lines.append(f"                    {limits}")
+    lines.append(f"  toolkits          {toolkits or 'none'}")
+    if served.removed:
+        removed = ", ".join(served.removed)
+        flags = " ".join(f"--toolkit {name}" for name in served.removed)
+        lines.append(f"  left out          {removed}: accesses this machine; to serve it: {flags}")
+    return lines
 
 
 def _run_workers(settings: Settings, profiles: Sequence[Profile], listener: socket.socket) -> int:
@@ -195,10 +211,13 @@ class _Supervisor(Multiprocess):
         former = [*self.processes]
         super().keep_subprocess_alive()
         for process in former:
-            if process not in self.processes:
-                end = describe_exit(process.exitcode) if process.exitcode is not None else "it did not answer"
-                print(f"goose-like: worker {process.pid} ended ({end}); a new one starts", file=sys.stderr, flush=True)
-                mark_process_dead(process.pid, os.environ[METRICS_FOLDER_VARIABLE])
+            if process in self.processes:
+                continue
+            end = "it did not answer"
+            if process.exitcode is not None:
+                end = describe_exit(process.exitcode)
+            print(f"goose-like: worker {process.pid} ended ({end}); a new one starts", file=sys.stderr, flush=True)
+            mark_process_dead(process.pid, os.environ[METRICS_FOLDER_VARIABLE])
 
     @override
     def terminate_all(self) -> None:
@@ -209,7 +228,8 @@ class _Supervisor(Multiprocess):
     @override
     def join_all(self) -> None:
         self.signal_queue.clear()
-        while running := [process.process for process in self.processes if process.process.is_alive()]:
+        processes = [worker.process for worker in self.processes]
+        while running := [process for process in processes if process.is_alive()]:
             running[0].join(0.1)
             if signal.SIGINT in self.signal_queue:
                 for process in running:

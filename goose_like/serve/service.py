@@ -93,20 +93,34 @@ async def open_services(settings: Settings, profiles: Sequence[Profile]) -> Asyn
                 opened[choices] = open_models(profile)
                 for provider in opened[choices].providers:
                     stack.push_async_callback(provider.close)
-            models, workspace = opened[choices], None
-            if not {choice.name for choice in profile.toolkits} & set(settings.toolkits):
+            models = opened[choices]
+            workspace = None
+            toolkit_names = {choice.name for choice in profile.toolkits}
+            if toolkit_names.isdisjoint(settings.toolkits):
                 workspace = _open_empty_workspace(stack)
-            plain = _remove_client_toolkit(profile)
-            names = []
-            for each in (profile, plain):
-                limits = _compute_limits(each, settings)
-                building = build_exchange(each, Notifier(), workspace=workspace, models=models, limits=limits)
-                async with building as exchange:
-                    names.append(frozenset(exchange.tools))
+            plain_profile = _remove_client_toolkit(profile)
             services[profile.name] = Service(
-                settings, profile, models, workspace, names[0], plain, names[1], documents, running_turns
+                settings,
+                profile,
+                models,
+                workspace,
+                tool_names=await _list_tool_names(profile, settings, models, workspace),
+                plain_profile=plain_profile,
+                plain_tool_names=await _list_tool_names(plain_profile, settings, models, workspace),
+                documents=documents,
+                running_turns=running_turns,
             )
         yield services
+
+
+async def _list_tool_names(
+    profile: Profile, settings: Settings, models: ModelPair, workspace: Workspace | None
+) -> frozenset[str]:
+    """Build an exchange for a profile, and return the names of its tools."""
+    limits = _compute_limits(profile, settings)
+    building = build_exchange(profile, Notifier(), workspace=workspace, models=models, limits=limits)
+    async with building as exchange:
+        return frozenset(exchange.tools)
 
 
 def _compute_limits(profile: Profile, settings: Settings) -> Limits:
@@ -125,15 +139,20 @@ def _open_empty_workspace(stack: AsyncExitStack) -> EmptyWorkspace:
 
 def _remove_client_toolkit(profile: Profile) -> Profile:
     """Remove `CLIENT_TOOLKIT` from a profile unless another toolkit requires it."""
-    required = {name for choice in profile.toolkits for name in choice.requires.values()}
-    kept = (choice for choice in profile.toolkits if choice.name != CLIENT_TOOLKIT or choice.name in required)
-    return profile.model_copy(update={"toolkits": tuple(kept)})
+    for choice in profile.toolkits:
+        if CLIENT_TOOLKIT in choice.requires.values():
+            return profile
+    kept = tuple(choice for choice in profile.toolkits if choice.name != CLIENT_TOOLKIT)
+    return profile.model_copy(update={"toolkits": kept})
 
 
 def describe_model_limits(choice: ModelChoice) -> str:
     """Describe the limits of a model for the people who read its answers; empty if there is nothing to say."""
-    limits = ["a small model: it is slow and misreads figures, so check them"] * (choice.provider == "local")
-    if not (choice.images and find_provider_class(choice.provider).info.takes_images):
+    limits = []
+    if choice.provider == "local":
+        limits.append("a small model: it is slow and misreads figures, so check them")
+    provider = find_provider_class(choice.provider)
+    if not (choice.images and provider.info.takes_images):
         limits.append("it sees no pictures")
     return "; ".join(limits)
 
@@ -152,16 +171,28 @@ def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profil
         if name not in (*listed, CLIENT_TOOLKIT):
             hint = did_you_mean(name, listed)
             raise ProfileError(f"--toolkit {name}: profile {profile.name!r} has no such toolkit; {hint}")
-    kept = [each for each in profile.toolkits if each.name in allowed or not load_toolkit(each.name).has_local_access]
-    removed = tuple(name for name in listed if name not in {choice.name for choice in kept})
+    kept: list[ToolkitChoice] = []
+    removed: list[str] = []
+    for choice in profile.toolkits:
+        if choice.name in allowed or not load_toolkit(choice.name).has_local_access:
+            kept.append(choice)
+        else:
+            removed.append(choice.name)
+    _check_requirements(profile, removed)
+    if CLIENT_TOOLKIT not in listed:
+        kept.append(ToolkitChoice(name=CLIENT_TOOLKIT))
+    return profile.model_copy(update={"toolkits": tuple(kept)}), tuple(removed)
+
+
+def _check_requirements(profile: Profile, removed: Collection[str]) -> None:
+    """Check that no toolkit of a profile requires one that is removed."""
     for index, choice in enumerate(profile.toolkits):
-        for alias, needed in choice.requires.items() if choice in kept else ():
+        if choice.name in removed:
+            continue
+        for alias, needed in choice.requires.items():
             if needed in removed:
                 raise ProfileError(
                     f"toolkit {choice.name!r} requires {needed!r}, which accesses this machine and is left out; "
                     f"add --toolkit {needed} to offer it to all clients, or remove {choice.name!r} from the profile",
                     ("toolkits", index, "requires", alias),
                 )
-    if CLIENT_TOOLKIT not in listed:
-        kept.append(ToolkitChoice(name=CLIENT_TOOLKIT))
-    return profile.model_copy(update={"toolkits": tuple(kept)}), removed

@@ -75,7 +75,9 @@ def parse_origins(texts: Iterable[str]) -> tuple[str, ...]:
     origins = []
     for text in texts:
         url = urlsplit(text.strip())
-        if not (url.scheme and url.netloc) or url.path.strip("/") or url.query or "*" in text:
+        is_complete = url.scheme and url.netloc
+        has_more = url.path.strip("/") or url.query
+        if not is_complete or has_more or "*" in text:
             raise UsageError(f"--origin {text!r} is no origin; write e.g. https://example.com or http://localhost:3000")
         origins.append(f"{url.scheme}://{url.netloc}".lower())
     return tuple(origins)
@@ -97,7 +99,8 @@ def load_signing_key() -> bytes:
     file = state_folder() / "serve.key"
     try:
         create_private_folder(file.parent)
-        with suppress(FileExistsError), open(file, "xb", opener=partial(os.open, mode=0o600)) as target:
+        open_private = partial(os.open, mode=0o600)
+        with suppress(FileExistsError), open(file, "xb", opener=open_private) as target:
             target.write(secrets.token_hex(_MIN_KEY_BYTES).encode())
         if file.stat().st_mode & 0o077:
             raise UsageError(f"other users can read {file}; run chmod 600 on it, or delete it to get a new key")

@@ -25,7 +25,10 @@ def handle_signals(service: Service, slots: QuerySlots) -> Iterator[None]:
     balancers get a 503 instead of a refused connection, and sse_starlette does not end the streams. A second Ctrl-C
     stops everything at once.
     """
-    loop, parent, tasks = asyncio.get_running_loop(), parent_process(), list[asyncio.Task[None]]()
+    loop = asyncio.get_running_loop()
+    parent = parent_process()
+    tasks: list[asyncio.Task[None]] = []
+    handlers: dict[int, Any] = {}
 
     def start(number: int) -> None:
         stop = partial(handlers[number], number, None)
@@ -44,7 +47,8 @@ def handle_signals(service: Service, slots: QuerySlots) -> Iterator[None]:
         loop.remove_reader(sentinel)
         start(signal.SIGTERM)
 
-    handlers: dict[int, Any] = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    for handled in (signal.SIGTERM, signal.SIGINT):
+        handlers[handled] = signal.signal(handled, handle)
     if parent:
         loop.add_reader(parent.sentinel, end_with_parent, parent.sentinel)
     try:
@@ -57,7 +61,12 @@ def handle_signals(service: Service, slots: QuerySlots) -> Iterator[None]:
 
 
 async def _drain(service: Service, slots: QuerySlots, stop: Callable[[], object]) -> None:
-    for timeout_s, end in (service.settings.shutdown_timeout_s, service.stop_turns), (_FINAL_EVENTS_S, stop):
-        with suppress(TimeoutError):
-            await asyncio.wait_for(slots.idle.wait(), timeout_s)
-        end()
+    await _wait_until_idle(slots, service.settings.shutdown_timeout_s)
+    service.stop_turns()
+    await _wait_until_idle(slots, _FINAL_EVENTS_S)
+    stop()
+
+
+async def _wait_until_idle(slots: QuerySlots, timeout_s: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(slots.idle.wait(), timeout_s)

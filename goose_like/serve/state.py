@@ -95,12 +95,15 @@ class StateSigner:
         A value that is too long loses its thinking and most of its tool outputs. The result is empty if even that is
         too long. `context` is not part of the text, but `verify` needs the same one.
         """
-        for smaller in (value, _shrink(value)):
-            data = zlib.compress(json.dumps(smaller, separators=(",", ":")).encode())
-            text = base64.urlsafe_b64encode(self._compute_mac(data, context) + data).decode()
-            if len(text) <= self.max_bytes:
-                return text
-        return ""
+        text = self._encode(value, context)
+        if len(text) > self.max_bytes:
+            text = self._encode(_shrink(value), context)
+        return text if len(text) <= self.max_bytes else ""
+
+    def _encode(self, value: JsonValue, context: str) -> str:
+        data = zlib.compress(json.dumps(value, separators=(",", ":")).encode())
+        signed = self._compute_mac(data, context) + data
+        return base64.urlsafe_b64encode(signed).decode()
 
     def verify(self, text: object, context: str) -> JsonValue:
         """Decode a signed value; return None if the text is damaged, forged or belongs to another context."""
@@ -110,7 +113,8 @@ class StateSigner:
             signed = base64.b64decode(text, altchars=b"-_", validate=True)
         except ValueError:
             return None
-        mac, data = signed[:_MAC_BYTES], signed[_MAC_BYTES:]
+        mac = signed[:_MAC_BYTES]
+        data = signed[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._compute_mac(data, context)):
             return None
         value: JsonValue = json.loads(zlib.decompress(data))
@@ -118,28 +122,39 @@ class StateSigner:
 
     def verify_turn(self, text: str, context: str) -> TurnState | None:
         """Decode the signed state of a turn; return None if `verify` refuses it, or another version has signed it."""
-        value = self.verify(text, context) if text else None
+        value = self.verify(text, context)
+        if not value:
+            return None
         try:
-            return TurnState.model_validate(value) if value else None
+            return TurnState.model_validate(value)
         except ValidationError:
             return None
 
     def _compute_mac(self, data: bytes, context: str) -> bytes:
         # The context's digest has a fixed length, so no other pair of context and data gives the same bytes.
-        return hmac.digest(self.key, hashlib.sha256(context.encode()).digest() + data, "sha256")
+        context_digest = hashlib.sha256(context.encode()).digest()
+        return hmac.digest(self.key, context_digest + data, "sha256")
 
 
 def _shrink(value: JsonValue) -> JsonValue:
     """Remove thinking, and shorten tool outputs."""
     match value:
         case list():
-            kept = (entry for entry in value if not (isinstance(entry, dict) and entry.get("type") in _THINKING_TYPES))
-            return [_shrink(entry) for entry in kept]
-        case dict() if isinstance(output := value.get("output"), str) and len(output) > _SHORT_OUTPUT:
-            note = f"\n[{len(output) - _SHORT_OUTPUT:,} more characters were left out since]"
-            return {**value, "output": output[:_SHORT_OUTPUT] + note}
+            return [_shrink(entry) for entry in value if not _is_thinking(entry)]
         case dict():
-            # The verbatim form of an answer has thinking that is bound to the whole outputs.
-            left_out = "verbatim" if "role" in value else ""
-            return {key: _shrink(entry) for key, entry in value.items() if key != left_out}
+            return _shrink_object(value)
     return value
+
+
+def _shrink_object(value: dict[str, JsonValue]) -> JsonValue:
+    output = value.get("output")
+    if isinstance(output, str) and len(output) > _SHORT_OUTPUT:
+        note = f"\n[{len(output) - _SHORT_OUTPUT:,} more characters were left out since]"
+        return {**value, "output": output[:_SHORT_OUTPUT] + note}
+    # The verbatim form of an answer has thinking that is bound to the whole outputs.
+    left_out = "verbatim" if "role" in value else ""
+    return {key: _shrink(entry) for key, entry in value.items() if key != left_out}
+
+
+def _is_thinking(value: JsonValue) -> bool:
+    return isinstance(value, dict) and value.get("type") in _THINKING_TYPES

@@ -22,17 +22,22 @@ _FRAME_POLICY = (
 
 def load_static_files() -> dict[str, Response]:
     """Load the responses with the page's files by URL path without leading slash; the page itself has an empty path."""
-    return {
-        "" if file.name == "index.html" else file.name: _build_response(file.name, file.read_bytes())
-        for file in files(__package__).joinpath("page").iterdir()
-        if file.is_file()
-    }
+    responses = {}
+    for file in files(__package__).joinpath("page").iterdir():
+        if file.is_file():
+            path = "" if file.name == "index.html" else file.name
+            responses[path] = _build_response(file.name, file.read_bytes())
+    return responses
 
 
 def _build_response(name: str, content: bytes) -> Response:
+    ending = name.rpartition(".")[2]
+    policy = _PAGE_POLICY
+    if name == "frame.html":
+        policy = _build_frame_policy(content)
     headers = {
-        "content-type": f"{_CONTENT_TYPES[name.rpartition('.')[2]]}; charset=utf-8",
-        "content-security-policy": _build_frame_policy(content) if name == "frame.html" else _PAGE_POLICY,
+        "content-type": f"{_CONTENT_TYPES[ending]}; charset=utf-8",
+        "content-security-policy": policy,
         "cache-control": "no-cache",
         "referrer-policy": "no-referrer",
         "x-content-type-options": "nosniff",

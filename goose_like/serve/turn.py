@@ -53,7 +53,9 @@ class Turn:
     def earlier_messages(self) -> list[Message]:
         """The messages of this turn from earlier requests, starting with the user's."""
         user_indexes = self.history.user_message_indexes
-        return self.history.messages[user_indexes[-1] :] if self.message.tool_results and user_indexes else []
+        if not self.message.tool_results or not user_indexes:
+            return []
+        return self.history.messages[user_indexes[-1] :]
 
     @property
     def earlier_answers(self) -> list[Message]:
@@ -108,8 +110,11 @@ async def stream_turn(
     waits until they have ended.
     """
     yield writer.start()
-    channel, finished, known_messages = Channel(), None, len(turn.history.messages)
-    question = (*turn.earlier_messages, turn.message)[0].first_text
+    channel = Channel()
+    finished = None
+    known_messages = len(turn.history.messages)
+    messages = [*turn.earlier_messages, turn.message]
+    question = messages[0].first_text
     work = asyncio.create_task(_run_turn(turn, profile, service, channel))
     try:
         async with aclosing(channel.stream(work, service.settings.keep_alive_s)) as batches:
@@ -117,7 +122,10 @@ async def stream_turn(
                 if finished:
                     continue  # events of toolkits that close come too late: the response is complete
                 batch = [_hide_addresses(event, service) for event in events]
-                data = writer.write(batch) if batch else writer.keep_alive()
+                if batch:
+                    data = writer.write(batch)
+                else:
+                    data = writer.keep_alive()
                 for event in batch:
                     if isinstance(event, TurnFinished) and event.reason != "cancelled":  # an error follows that one
                         finished = event
@@ -138,7 +146,8 @@ async def stream_turn(
         if service.settings.log_content:
             new_messages = turn.history.messages[known_messages:]
             answers = (message.text for message in new_messages if message.role == "assistant")
-            record.content = {"asked": question, "answered": "\n\n".join(filter(None, answers))}
+            answer = "\n\n".join(filter(None, answers))
+            record.content = {"asked": question, "answered": answer}
 
 
 def _hide_addresses(event: Event, service: Service) -> Event:
@@ -157,13 +166,13 @@ def _hide_addresses(event: Event, service: Service) -> Event:
 def _describe_failure(error: Exception, service: Service) -> TurnFinished:
     match error:
         case TimeoutError():
-            detail, exit_code = "this server is being stopped; ask again in a moment", 143
+            detail = "this server is being stopped; ask again in a moment"
+            return TurnFinished(reason="error", detail=detail, exit_code=143)
         case GooseLikeError():
-            detail, exit_code = service.hide_addresses(str(error)), error.exit_code
-        case _:
-            detail, exit_code = FAULT, 1
-            logging.getLogger(__name__).error("a request failed", exc_info=error)
-    return TurnFinished(reason="error", detail=detail, exit_code=exit_code)
+            detail = service.hide_addresses(str(error))
+            return TurnFinished(reason="error", detail=detail, exit_code=error.exit_code)
+    logging.getLogger(__name__).error("a request failed", exc_info=error)
+    return TurnFinished(reason="error", detail=FAULT, exit_code=1)
 
 
 async def _run_turn(turn: Turn, profile: Profile, service: Service, channel: Channel) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .document import Line
 
@@ -11,7 +11,8 @@ _WORD = re.compile(r"\w+(?:[.,]\d+)*")
 _MIN_LETTERS = 4
 _NEAR_WORDS = 4
 """Words between two neighbouring words of a quote, at most."""
-_MIN_SCORE, _MIN_SHARE = 5, 0.5
+_MIN_SCORE = 5
+_MIN_SHARE = 0.5
 _SHORT_SCORE = 2
 _MAX_LINES = 6
 _DENIAL = re.compile(
@@ -27,35 +28,55 @@ def find_quotes(lines: Sequence[Line], answer: str) -> list[Line]:
     Words that many lines share say nothing about one of them, and numbers say more than words. A sentence that denies
     something quotes only lines that deny something, too: "the report does not give the revenue" is based on no line.
     """
-    words = [_list_words(line.text) for line in lines]
-    places: dict[str, list[int]] = {}
-    for index, own in enumerate(words):
-        for word in set(own):
-            places.setdefault(word, []).append(index)
-    common = max(3, len(lines) // 10)
-    telling = {word: found for word, found in places.items() if len(found) <= common}
+    index = _LineIndex(lines)
     scores: dict[int, int] = {}
     for sentence in _SENTENCE_END.split(answer):
+        for number, score in index.score_lines(sentence):
+            scores[number] = max(score, scores.get(number, 0))
+    best = sorted(scores, key=lambda number: -scores[number])
+    return [lines[number] for number in sorted(best[:_MAX_LINES])]
+
+
+class _LineIndex:
+    """The words of each line, and the lines that have a telling word: one that few lines share."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._lines = lines
+        self._words = [_list_words(line.text) for line in lines]
+        places: dict[str, list[int]] = {}
+        for number, words in enumerate(self._words):
+            for word in set(words):
+                places.setdefault(word, []).append(number)
+        common = max(3, len(lines) // 10)
+        self._telling = {word: numbers for word, numbers in places.items() if len(numbers) <= common}
+
+    def score_lines(self, sentence: str) -> Iterator[tuple[int, int]]:
+        """Yield the lines that a sentence quotes, with their scores."""
         said = _list_words(sentence)
         denies = _DENIAL.search(sentence) is not None
-        # Most lines share too little, and need no closer look.
-        shared_scores: Counter[int] = Counter()
+        for number in self._find_candidates(said):
+            if denies and not _DENIAL.search(self._lines[number].text):
+                continue
+            score = self._score_line(number, said)
+            if score:
+                yield number, score
+
+    def _find_candidates(self, said: Sequence[str]) -> list[int]:
+        """Find the lines that need a closer look: most of them share too little with a sentence."""
+        scores: Counter[int] = Counter()
         for word in set(said):
-            for index in telling.get(word, ()):
-                shared_scores[index] += _weigh(word)
-        for index in sorted(shared_scores):
-            if shared_scores[index] < _SHORT_SCORE:
-                continue
-            if denies and not _DENIAL.search(lines[index].text):
-                continue
-            own = words[index]
-            shared = _find_run(set(own), said)
-            total = sum(_weigh(word) for word in shared if word in telling)
-            is_quote = total >= _MIN_SCORE and len(shared) >= _MIN_SHARE * len(set(own))
-            if is_quote or (total >= _SHORT_SCORE and _contains(said, own)):
-                scores[index] = max(total, scores.get(index, 0))
-    best = sorted(scores, key=lambda index: -scores[index])
-    return [lines[index] for index in sorted(best[:_MAX_LINES])]
+            for number in self._telling.get(word, ()):
+                scores[number] += _weigh(word)
+        return [number for number in sorted(scores) if scores[number] >= _SHORT_SCORE]
+
+    def _score_line(self, number: int, said: Sequence[str]) -> int:
+        words = self._words[number]
+        shared = _find_run(set(words), said)
+        score = sum(_weigh(word) for word in shared if word in self._telling)
+        if score >= _MIN_SCORE and len(shared) >= _MIN_SHARE * len(set(words)):
+            return score
+        is_short_quote = score >= _SHORT_SCORE and _contains(said, words)
+        return score if is_short_quote else 0
 
 
 def _weigh(word: str) -> int:
@@ -69,7 +90,9 @@ def _find_run(own: set[str], said: Sequence[str]) -> set[str]:
     gap = 0
     for word in said:
         if word in own:
-            run = run | {word} if gap <= _NEAR_WORDS else {word}
+            if gap > _NEAR_WORDS:
+                run = set()
+            run = run | {word}
             gap = 0
         else:
             gap += 1
@@ -79,9 +102,17 @@ def _find_run(own: set[str], said: Sequence[str]) -> set[str]:
 
 def _contains(said: Sequence[str], own: Sequence[str]) -> bool:
     """Check whether a sentence has all words of a line, one behind the other."""
-    return any(said[start : start + len(own)] == own for start in range(len(said) - len(own) + 1))
+    length = len(own)
+    for start in range(len(said) - length + 1):
+        if said[start : start + length] == own:
+            return True
+    return False
 
 
 def _list_words(text: str) -> list[str]:
-    words = (word.replace(",", "") for word in _WORD.findall(text.lower()))
-    return [word for word in words if len(word) >= _MIN_LETTERS or word[0].isdigit()]
+    words = []
+    for found in _WORD.findall(text.lower()):
+        word = found.replace(",", "")
+        if len(word) >= _MIN_LETTERS or word[0].isdigit():
+            words.append(word)
+    return words

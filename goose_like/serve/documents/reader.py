@@ -78,7 +78,9 @@ class DocumentReader:
             async with asyncio.timeout(_TIMEOUT_S):
                 while len(output) < _MAX_OUTPUT_BYTES and (chunk := await process.read()):
                     output += chunk
-                status = await process.wait() if len(output) < _MAX_OUTPUT_BYTES else 1
+                status = 1
+                if len(output) < _MAX_OUTPUT_BYTES:
+                    status = await process.wait()
         except TimeoutError:
             raise GooseLikeError(f"it took longer than {_TIMEOUT_S:g} s to read") from None
         finally:
@@ -99,10 +101,11 @@ def _describe_failure(output: str, kind: str) -> str:
 
 
 def _build_document(output: dict[str, Any]) -> Document:
-    texts, lines = [], []
+    texts: list[str] = []
+    lines: list[Line] = []
     for number, part in enumerate(output["parts"], 1):
-        if title := part["title"]:
-            texts.append(f"[{title}]")
+        if part["title"]:
+            texts.append(f"[{part['title']}]")
         for text, *box in part["lines"]:
             texts.append(text)
             if box:
@@ -110,5 +113,6 @@ def _build_document(output: dict[str, Any]) -> Document:
                 lines.append(Line(page=number, text=text, x0=x0, top=top, x1=x1, bottom=bottom))
     if not any(part["lines"] for part in output["parts"]):
         return Document(problem="it has no text; the pages of a scan can be sent as pictures")
-    note = ["[the rest is left out here]"] * output["is_cut"]
-    return Document(text="\n".join(texts + note), lines=tuple(lines))
+    if output["is_cut"]:
+        texts.append("[the rest is left out here]")
+    return Document(text="\n".join(texts), lines=tuple(lines))

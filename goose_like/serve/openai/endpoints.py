@@ -85,13 +85,18 @@ def _find_name(name: str, known: Collection[str]) -> str:
 
 async def _complete_chat(request: Request) -> Response:
     """Answer `POST /v1/chat/completions` with an event stream or an object."""
-    record, settings = request.state.record, request.state.service.settings
+    record = request.state.record
+    settings = request.state.service.settings
     check_token(request, settings)
     with contextlib.ExitStack() as resources:
-        resources.enter_context(request.state.slots.take(request.client.host if request.client else ""))
+        client = request.client.host if request.client else ""
+        resources.enter_context(request.state.slots.take(client))
         body = await read_body(request, settings)
         prepare = partial(_prepare_answer, body, request.state.services, settings)
-        service, writer, turn = await run_in_thread(prepare) if len(body) > _LARGE_BODY_BYTES else prepare()
+        if len(body) > _LARGE_BODY_BYTES:
+            service, writer, turn = await run_in_thread(prepare)
+        else:
+            service, writer, turn = prepare()
         record.dialect = "openai"
         stream = stream_turn(turn, service.plain_profile, writer, service, record)
         if writer.is_stream:

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 from goose_like.agent.build import ClientPart
@@ -67,14 +67,16 @@ def build_turn(request: ChatRequest, signer: StateSigner) -> ChatTurn:
     builder = _TurnBuilder(signer)
     for index, message in enumerate(request.messages):
         builder.add(message, f"messages[{index}]")
+    instructions = "\n\n".join(builder.instructions)
+    tools = {function.name: _build_tool(function) for function in request.functions}
+    parts = builder.opening or [Text(text=NO_NEW_MESSAGE)]
+    token_limits = filter(None, (request.max_tokens, request.max_completion_tokens))
     return ChatTurn(
         history=builder.history,
-        message=Message(role="user", parts=tuple(builder.opening or [Text(text=NO_NEW_MESSAGE)])),
+        message=Message(role="user", parts=tuple(parts)),
         images=tuple(builder.images),
-        client=ClientPart(
-            "\n\n".join(builder.instructions), {tool.name: _build_tool(tool) for tool in request.functions}
-        ),
-        max_tokens=min(filter(None, (request.max_tokens, request.max_completion_tokens)), default=None),
+        client=ClientPart(instructions, tools),
+        max_tokens=min(token_limits, default=None),
         temperature=request.temperature,
         last_user_text=builder.last_user_text,
     )
@@ -99,72 +101,90 @@ class _TurnBuilder:
     def add(self, message: ChatMessage, place: str) -> None:
         match message:
             case SystemMessage():
-                self.instructions += filter(None, [_join_text(message.content, place).strip()])
+                instruction = _join_text(message.content, place).strip()
+                if instruction:
+                    self.instructions.append(instruction)
             case UserMessage():
-                if self.opening:
-                    self._start_turn()
-                    self.history.apply(_CANCELLED)
-                self.opening, self.open_ids = self._read_parts(message.content, place), set()
-                self.last_user_text = "".join(part.text for part in self.opening if isinstance(part, Text))
-                if not self.last_user_text.strip() and not any(isinstance(part, Image) for part in self.opening):
-                    self.opening = [Text(text=EMPTY_MESSAGE)]
+                self._add_user_message(message, place)
             case AssistantMessage():
                 self._add_answer(message, place)
-            case ToolMessage(tool_call_id=call_id):
-                if call_id not in self.open_ids:
-                    text = f"{place}: no call of the answer before it, or none without a result, has the id {call_id!r}"
-                    raise RequestError(text, f"{place}.tool_call_id")
-                self.open_ids.remove(call_id)
-                parts = self._read_parts(message.content, place)
-                output = "".join(part.text for part in parts if isinstance(part, Text))
-                images = tuple(part for part in parts if isinstance(part, Image))
-                self.opening.append(ToolResult(call_id=call_id, output=output, images=images))
+            case ToolMessage():
+                self._add_result(message, place)
+
+    def _add_user_message(self, message: UserMessage, place: str) -> None:
+        if self.opening:
+            self._start_turn()
+            self.history.apply(_CANCELLED)
+        self.opening = self._read_parts(message.content, place)
+        self.open_ids = set()
+        self.last_user_text, images = _split_parts(self.opening)
+        if not self.last_user_text.strip() and not images:
+            self.opening = [Text(text=EMPTY_MESSAGE)]
+
+    def _add_result(self, message: ToolMessage, place: str) -> None:
+        call_id = message.tool_call_id
+        if call_id not in self.open_ids:
+            text = f"{place}: no call of the answer before it, or none without a result, has the id {call_id!r}"
+            raise RequestError(text, f"{place}.tool_call_id")
+        self.open_ids.remove(call_id)
+        parts = self._read_parts(message.content, place)
+        output, images = _split_parts(parts)
+        self.opening.append(ToolResult(call_id=call_id, output=output, images=images))
 
     def _start_turn(self) -> None:
         """Start a turn with the message that waits for it; the history closes calls without results as interrupted."""
         if not self.opening and not self.history.messages:
             self.opening = [Text(text=MISSING_START)]
         self.history.apply(TurnStarted(message=Message(role="user", parts=tuple(self.opening))))
-        self.opening, self.open_ids = [], set()
+        self.opening = []
+        self.open_ids = set()
 
     def _add_answer(self, message: AssistantMessage, place: str) -> None:
         text = _join_text(message.content, place)
-        calls = [
-            ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
-            for call in message.tool_calls or ()
-        ]
-        ids = Counter(call.id for call in calls)
-        if repeated := next((call_id for call_id, number in ids.items() if number > 1), None):
-            raise RequestError(f"{place}: several calls have the id {repeated!r}", f"{place}.tool_calls")
+        calls = _read_calls(message, place)
         if not text.strip() and not calls:
             return
-        state = self._find_state(message, text, {*ids})
-        facts = [*takewhile(_is_fact, state.events)] if state else []
+        ids = {call.id for call in calls}
+        state = self._find_state(message, text, ids)
+        if state:
+            self._restore_answer(state)
+        else:
+            self._start_turn()
+            self.history.apply(MessageCompleted(message=Message.assistant(text, calls)))
+        self.history.apply(_HANDED_OFF if calls else _STOPPED)
+        self.open_ids = ids
+
+    def _restore_answer(self, state: TurnState) -> None:
+        facts = list(takewhile(_is_fact, state.events))
         for event in facts:  # they came before the turn began
             self.history.apply(event)
         self._start_turn()
-        if state:
-            restore_turn(self.history, state.model_copy(update={"events": state.events[len(facts) :]}))
-        else:
-            self.history.apply(MessageCompleted(message=Message.assistant(text, calls)))
-        self.history.apply(_HANDED_OFF if calls else _STOPPED)
-        self.open_ids = set(ids)
+        events = state.events[len(facts) :]
+        restore_turn(self.history, state.model_copy(update={"events": events}))
 
     def _find_state(self, message: AssistantMessage, text: str, ids: set[str]) -> TurnState | None:
         """Find the state of an answer, unless the client changed its text or calls."""
         details: Any = message.reasoning_details
+        if not isinstance(details, list):
+            return None
         context = build_context(self.last_user_text, text)
-        for detail in details if isinstance(details, list) else ():
-            if not (isinstance(detail, dict) and detail.get("format") == STATE_FORMAT):
+        for detail in details:
+            if not isinstance(detail, dict) or detail.get("format") != STATE_FORMAT:
                 continue
             state = self.signer.verify_turn(str(detail.get("data")), context)
-            if state is None or not state.answers:
-                continue
-            own_ids = {call.id for call in state.answers[-1].tool_calls}
-            all_ids = {call.id for answer in state.answers for call in answer.tool_calls}
-            if ids <= own_ids and bool(ids) == bool(own_ids) and self.history.call_ids.isdisjoint(all_ids):
+            if state and self._is_state_of(state, ids):
                 return state
         return None
+
+    def _is_state_of(self, state: TurnState, ids: set[str]) -> bool:
+        """Return whether a state is that of an answer with these calls, and the history has none of its calls yet."""
+        if not state.answers:
+            return False
+        own_ids = {call.id for call in state.answers[-1].tool_calls}
+        if not ids <= own_ids or bool(ids) != bool(own_ids):
+            return False
+        calls = chain.from_iterable(answer.tool_calls for answer in state.answers)
+        return all(call.id not in self.history.call_ids for call in calls)
 
     def _read_parts(self, content: Iterable[ContentPart], place: str) -> list[Part]:
         parts: list[Part] = []
@@ -184,6 +204,30 @@ class _TurnBuilder:
 
 def _is_fact(event: TurnEvent) -> bool:
     return isinstance(event, Reminded) and event.reason == "context"
+
+
+def _split_parts(parts: Iterable[Part]) -> tuple[str, tuple[Image, ...]]:
+    """Return the joined text and the images of some parts."""
+    text = ""
+    images = []
+    for part in parts:
+        if isinstance(part, Text):
+            text += part.text
+        elif isinstance(part, Image):
+            images.append(part)
+    return text, tuple(images)
+
+
+def _read_calls(message: AssistantMessage, place: str) -> list[ToolCall]:
+    calls = []
+    for call in message.tool_calls or ():
+        function = call.function
+        calls.append(ToolCall(id=call.id, name=function.name, arguments=function.arguments))
+    counts = Counter(call.id for call in calls)
+    for call_id, number in counts.items():
+        if number > 1:
+            raise RequestError(f"{place}: several calls have the id {call_id!r}", f"{place}.tool_calls")
+    return calls
 
 
 def _join_text(content: Iterable[ContentPart], place: str) -> str:

@@ -32,7 +32,9 @@ class RequestError(GooseLikeError):
 
     def __init__(self, text: str, param: str | None = None, code: str | None = None, status: int = 400) -> None:
         super().__init__(text)
-        self.param, self.code, self.status = param, code, status
+        self.param = param
+        self.code = code
+        self.status = status
 
 
 class _Part(BaseModel):
@@ -163,7 +165,9 @@ class ChatRequest(_Part):
     @property
     def functions(self) -> list[FunctionTool]:
         """The functions that the model may call."""
-        return [] if self.tool_choice == "none" else [tool.function for tool in self.tools or ()]
+        if self.tool_choice == "none":
+            return []
+        return [tool.function for tool in self.tools or ()]
 
 
 def parse_request(body: bytes, max_messages: int = 2_000) -> ChatRequest:
@@ -197,7 +201,8 @@ def check_tool_names(request: ChatRequest, reserved_names: Collection[str]) -> N
     Raises:
         RequestError: they are not.
     """
-    for name, number in Counter(function.name for function in request.functions).items():
+    counts = Counter(function.name for function in request.functions)
+    for name, number in counts.items():
         if number > 1:
             raise RequestError(f"{number} tools have the name {name!r}; rename all but one", "tools")
         if name in reserved_names:
@@ -207,9 +212,12 @@ def check_tool_names(request: ChatRequest, reserved_names: Collection[str]) -> N
 def _describe_error(error: ValidationError) -> RequestError:
     detail = error.errors(include_url=False, include_context=False)[0]
     path = ""
-    for index, key in enumerate(detail["loc"]):
+    before: int | str = ""
+    for key in detail["loc"]:
+        is_tag = key in _TAGS and isinstance(before, int)
+        before = key
         if isinstance(key, int):
             path += f"[{key}]"
-        elif not (key in _TAGS and index and isinstance(detail["loc"][index - 1], int)):
+        elif not is_tag:
             path += f".{key}" if path else key
     return RequestError(f"{path}: {describe_wrong_field(detail)}", path)

@@ -4,6 +4,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any, assert_never
 
 from starlette.responses import JSONResponse
@@ -69,7 +70,11 @@ class AnswerWriter:
         self._turn = turn
         self._signer = signer
         self._has_usage = bool(request.stream_options and request.stream_options.include_usage)
-        self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": request.model}
+        self._head = {
+            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "created": int(time.time()),
+            "model": request.model,
+        }
         self._turn_events: list[TurnEvent] = []
         self._tool_names: dict[str, str] = {}
         self._content: list[str] = []
@@ -113,11 +118,10 @@ class AnswerWriter:
                 assert_never(finished.reason)
         message: dict[str, Any] = {}
         if calls:
-            message["tool_calls"] = [_encode_call(index, call) for index, call in enumerate(calls)]
-        if state := self._sign_state(len(calls)):
-            message["reasoning_details"] = [
-                {"type": "reasoning.encrypted", "format": STATE_FORMAT, "id": STATE_FORMAT, "index": 0, "data": state}
-            ]
+            message["tool_calls"] = list(map(_encode_call, count(), calls))
+        state = self._sign_state(len(calls))
+        if state:
+            message["reasoning_details"] = [_encode_state(state)]
         usage = _encode_usage(self._turn.history.usage.turn_total)
         if not self.is_stream:
             return self._encode_object(message, reason, usage)
@@ -140,7 +144,8 @@ class AnswerWriter:
             case ThinkingDelta(text=text):
                 self._add_reasoning(text)
             case MessageCompleted():
-                self._gap, self._kept = ("\n\n" if self._content else ""), len(self._content)
+                self._gap = "\n\n" if self._content else ""
+                self._kept = len(self._content)
             case Retrying(text=text):
                 self._restart_answer()
                 self._add_progress(text)
@@ -149,7 +154,8 @@ class AnswerWriter:
                 self._add_progress(f"Using {call.name} {call.arguments}"[:_MAX_CALL_CHARACTERS])
             case ToolFinished(result=result):
                 if result.is_error:  # without the output, which is for the model
-                    self._add_progress(f"{self._tool_names.get(result.call_id, 'A tool')} failed")
+                    name = self._tool_names.get(result.call_id, "A tool")
+                    self._add_progress(f"{name} failed")
             case Logged(text=text) | SubagentEvent(event=Logged(text=text)):
                 self._add_progress(text)
             case FileChanged(diff=diff) | SubagentEvent(event=FileChanged(diff=diff)):
@@ -188,7 +194,8 @@ class AnswerWriter:
     def _add_text(self, text: str) -> None:
         if not text:
             return
-        text, self._gap = self._gap + text, ""
+        text = self._gap + text
+        self._gap = ""
         self._content.append(text)
         self._add_delta({"content": text})
 
@@ -196,7 +203,8 @@ class AnswerWriter:
         """Add text of the server as a paragraph apart from the model's text."""
         self._gap = "\n\n" if self._content else ""
         self._add_text(text)
-        self._gap, self._kept = "\n\n", len(self._content)
+        self._gap = "\n\n"
+        self._kept = len(self._content)
 
     def _restart_answer(self) -> None:
         """Remove what came of a message that begins again; a stream can only say so."""
@@ -215,18 +223,22 @@ class AnswerWriter:
 
     def _add_progress(self, text: str) -> None:
         """Add a line about the work of the profile's own tools."""
-        starts_line = not self._reasoning or self._reasoning[-1].endswith("\n")
-        self._add_reasoning(f"{'' if starts_line else chr(10)}{text.strip()}\n")
+        line = f"{text.strip()}\n"
+        if self._reasoning and not self._reasoning[-1].endswith("\n"):
+            line = f"\n{line}"
+        self._add_reasoning(line)
 
     def _sign_state(self, requested_calls: int) -> str:
         """Sign what the client's messages do not show: calls that ran here with their results, and reminders.
 
         Some vendors also want the thinking before a call back.
         """
-        if not requested_calls and not any(isinstance(event, ToolFinished | Reminded) for event in self._turn_events):
+        has_hidden_events = any(isinstance(event, ToolFinished | Reminded) for event in self._turn_events)
+        if not requested_calls and not has_hidden_events:
             return ""
         state = build_turn_state(self._turn.history, self._turn_events, requested_calls)
-        return self._signer.sign(state, build_context(self._turn.last_user_text, "".join(self._content)))
+        context = build_context(self._turn.last_user_text, "".join(self._content))
+        return self._signer.sign(state, context)
 
     def _fail(self, finished: TurnFinished) -> bytes:
         self.status = _STATUSES.get(finished.exit_code, 500)
@@ -237,23 +249,31 @@ class AnswerWriter:
         return self._take_chunks()
 
     def _encode_object(self, message: Mapping[str, Any], reason: str, usage: Mapping[str, Any]) -> bytes:
-        content, reasoning = "".join(self._content), "".join(self._reasoning)
+        content: str | None = "".join(self._content)
         calls = message.get("tool_calls", ())
-        answer = {"role": "assistant", "content": content or (None if calls else ""), "refusal": None, **message}
+        if calls and not content:
+            content = None
+        answer = {"role": "assistant", "content": content, "refusal": None, **message}
         if calls:
-            answer["tool_calls"] = [{key: value for key, value in call.items() if key != "index"} for call in calls]
-        answer |= {"reasoning_content": reasoning} if reasoning else {}
+            answer["tool_calls"] = [_remove_index(call) for call in calls]
+        if self._reasoning:
+            answer["reasoning_content"] = "".join(self._reasoning)
         choice = {"index": 0, "message": answer, "logprobs": None, "finish_reason": reason}
-        return json.dumps(self._head | {"object": "chat.completion", "choices": [choice], "usage": usage}).encode()
+        completion = {"object": "chat.completion", "choices": [choice], "usage": usage}
+        return json.dumps(self._head | completion).encode()
 
     def _add_delta(self, delta: Mapping[str, Any], reason: str | None = None) -> None:
-        self._add_chunk([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}], None)
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        self._add_chunk([choice], None)
 
     def _add_chunk(self, choices: Sequence[Mapping[str, Any]], usage: Mapping[str, Any] | None) -> None:
-        if self.is_stream:
-            chunk = self._head | {"object": "chat.completion.chunk", "choices": choices}
-            chunk |= {"usage": usage} if self._has_usage else {}
-            self._chunks.append(f"data: {json.dumps(chunk)}\n\n".encode())  # ASCII: some clients cut lines at U+2028
+        if not self.is_stream:
+            return
+        chunk: dict[str, Any] = self._head | {"object": "chat.completion.chunk", "choices": choices}
+        if self._has_usage:
+            chunk["usage"] = usage
+        data = json.dumps(chunk)  # ASCII: some clients cut lines at U+2028
+        self._chunks.append(f"data: {data}\n\n".encode())
 
     def _take_chunks(self) -> bytes:
         data = b"".join(self._chunks)
@@ -264,6 +284,15 @@ class AnswerWriter:
 def _encode_call(index: int, call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments or "{}"}
     return {"index": index, "id": call.id, "type": "function", "function": function}
+
+
+def _remove_index(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Remove the index of a call, which only a stream has."""
+    return {key: value for key, value in call.items() if key != "index"}
+
+
+def _encode_state(state: str) -> dict[str, Any]:
+    return {"type": "reasoning.encrypted", "format": STATE_FORMAT, "id": STATE_FORMAT, "index": 0, "data": state}
 
 
 def _encode_usage(usage: Usage) -> dict[str, Any]:
@@ -277,12 +306,17 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
 
 def encode_error(text: str, status: int, param: str | None = None, code: str | None = None) -> dict[str, Any]:
     """Encode an error as OpenAI's object."""
-    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    default = "invalid_request_error" if status < 500 else "server_error"
+    kind = _TYPES.get(status, default)
     return {"error": {"message": text, "type": kind, "param": param, "code": code}}
 
 
 def build_error_response(
-    text: str, status: int, param: str | None = None, code: str | None = None, headers: Mapping[str, str] | None = None
+    text: str,
+    status: int,
+    param: str | None = None,
+    code: str | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Build the response with an error."""
     return JSONResponse(encode_error(text, status, param, code), status, headers)

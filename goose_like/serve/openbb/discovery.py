@@ -1,5 +1,6 @@
 """Discovery: the JSON files in which clients learn who answers here and at which URLs."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -45,13 +46,22 @@ class AgentInfo(FrozenModel):
         Raises:
             ProfileError: a value is invalid; the error's path leads to the value.
         """
-        configs = ((index, each.config) for index, each in enumerate(profile.toolkits) if each.name == CLIENT_TOOLKIT)
-        index, config = next(configs, (0, {}))
-        configured = {key: config[key] for key in ("name", "description", "image", "features") if key in config}
-        description = f"Answers with goose_like's profile {profile.name!r}."
-        defaults = {"id": profile.name, "name": f"goose_like: {profile.name}", "description": description}
+        index = 0
+        config: Mapping[str, Any] = {}
+        names = [choice.name for choice in profile.toolkits]
+        if CLIENT_TOOLKIT in names:
+            index = names.index(CLIENT_TOOLKIT)
+            config = profile.toolkits[index].config
+        values: dict[str, Any] = {
+            "id": profile.name,
+            "name": f"goose_like: {profile.name}",
+            "description": f"Answers with goose_like's profile {profile.name!r}.",
+        }
+        for key in ("name", "description", "image", "features"):
+            if key in config:
+                values[key] = config[key]
         try:
-            return cls.model_validate(defaults | configured)
+            return cls.model_validate(values)
         except ValidationError as error:
             detail = error.errors()[-1]  # a feature may be a bool or an object; the last error is the object's
             path = tuple(key for key in detail["loc"] if key not in ("bool", "Feature"))

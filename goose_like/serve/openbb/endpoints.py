@@ -38,8 +38,10 @@ def build_routes(profile: Profile) -> list[Route]:
     """
     info = AgentInfo.from_profile(profile)
     return [
-        *(Route(path, _answer_query, methods=["POST"], name="query") for path in ("/v1/query", "/query")),
-        *(Route(path, _take_feedback, methods=["POST"], name="feedback") for path in ("/v1/feedback", "/feedback")),
+        Route("/v1/query", _answer_query, methods=["POST"], name="query"),
+        Route("/query", _answer_query, methods=["POST"], name="query"),
+        Route("/v1/feedback", _take_feedback, methods=["POST"], name="feedback"),
+        Route("/feedback", _take_feedback, methods=["POST"], name="feedback"),
         Route("/copilots.json", partial(_describe_agent, build_copilots_json, info), name="copilots"),
         Route("/agents.json", partial(_describe_agent, build_agents_json, info), name="agents"),
         Route("/page.json", partial(_describe_model, profile), name="page"),
@@ -49,32 +51,41 @@ def build_routes(profile: Profile) -> list[Route]:
 async def _answer_query(request: Request) -> Response:
     """Answer `POST /v1/query` with an event stream, or with an error status before the stream starts."""
     service: Service = request.state.service
-    record, settings = request.state.record, service.settings
+    record = request.state.record
+    settings = service.settings
     check_token(request, settings)
     with contextlib.ExitStack() as resources:
-        resources.enter_context(request.state.slots.take(request.client.host if request.client else ""))
+        client = request.client.host if request.client else ""
+        resources.enter_context(request.state.slots.take(client))
         body = await read_body(request, settings)
         parse = partial(parse_query, body, settings.max_messages, service.tool_names)
         try:
-            query = await run_in_thread(parse) if len(body) > _LARGE_BODY_BYTES else parse()
+            if len(body) > _LARGE_BODY_BYTES:
+                query = await run_in_thread(parse)
+            else:
+                query = parse()
         except RequestError as error:
             return JSONResponse({"detail": error.errors}, 422)
         record.dialect = query.dialect
-        return EventStream(stream_answer(query, service, record), resources.pop_all(), settings.send_timeout_s)
+        stream = stream_answer(query, service, record)
+        return EventStream(stream, resources.pop_all(), settings.send_timeout_s)
 
 
 async def _take_feedback(request: Request) -> Response:
     """Answer `POST /v1/feedback`: count the vote, and log its text only if content is logged."""
     settings = request.state.service.settings
     check_token(request, settings)
+    body = await read_body(request, settings)
     try:
-        feedback = load_object(await read_body(request, settings))
+        feedback = load_object(body)
     except RequestError as error:
         return JSONResponse({"detail": error.errors}, 422)
     request.state.metrics.count_vote(str(feedback.get("vote")))
     if settings.log_content:
-        keys = ("vote", "tags", "user_comment", "trace_id")
-        request.state.record.content = {key: str(feedback[key]) for key in keys if feedback.get(key)}
+        content = request.state.record.content
+        for key in ("vote", "tags", "user_comment", "trace_id"):
+            if feedback.get(key):
+                content[key] = str(feedback[key])
     return JSONResponse({"status": "ok"})
 
 
@@ -118,7 +129,8 @@ async def _stream_call(write: Callable[[], bytes], record: RequestRecord) -> Asy
 
 def _fetches_widgets(profile: Profile) -> bool:
     """Tell whether the profile lets the model fetch the data of widgets."""
-    names = next(choice.config.get("tools") for choice in profile.toolkits if choice.name == CLIENT_TOOLKIT)
+    toolkits = {choice.name: choice for choice in profile.toolkits}
+    names = toolkits[CLIENT_TOOLKIT].config.get("tools")
     return names is None or WIDGET_DATA_FUNCTIONS[0] in names
 
 
@@ -126,5 +138,6 @@ def _configure_profile(profile: Profile, query: Query) -> Profile:
     """Put the query into the config of the toolkit `openbb`."""
     toolkits = {choice.name: choice for choice in profile.toolkits}
     choice = toolkits[CLIENT_TOOLKIT]
-    toolkits[choice.name] = choice.model_copy(update={"config": {**choice.config, "query": query}})
+    config = {**choice.config, "query": query}
+    toolkits[choice.name] = choice.model_copy(update={"config": config})
     return profile.model_copy(update={"toolkits": tuple(toolkits.values())})

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count, zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 from typing_extensions import override
@@ -85,59 +85,71 @@ class _ConversationBuilder:
     outcomes: list[tuple[ToolCall, Outcome]] = field(default_factory=list)
     images: list[ImageData] = field(default_factory=list)
     has_prefetch: bool = False
-    last_user_message: UserMessage | None = None
-
-    def __post_init__(self) -> None:
-        messages = reversed(self.query.messages)
-        self.last_user_message = next((each for each in messages if isinstance(each, UserMessage)), None)
 
     def add(self, message: QueryMessage, following: QueryMessage | None) -> None:
         match message:
             case UserMessage():
-                self._add_answers()
-                if self.opening:
-                    self._start_turn()
-                    self.history.apply(_CANCELLED)
-                self.opening, self.requested_calls, self.pending_calls = self._build_opening(message), [], []
-                self.last_user_text, self.outcomes, self.has_prefetch = message.text, [], False
+                self._add_user_message(message)
             case AgentMessage():
-                self.answers += [message] if message.text.strip() else []
+                if message.text.strip():
+                    self.answers.append(message)
             case FunctionCall():
                 returned = following.state if isinstance(following, FunctionResult) else ""
                 self._add_call(message, message.state or returned)
             case FunctionResult():
                 if not self.requested_calls:
                     function = message.function or WIDGET_DATA_FUNCTIONS[0]
-                    self._add_call(FunctionCall(function=function, arguments=message.arguments), message.state)
+                    call = FunctionCall(function=function, arguments=message.arguments)
+                    self._add_call(call, message.state)
                 self._add_outcomes(message.outcomes)
 
     def finish(self) -> Conversation:
         self._add_answers()
+        parts = self.opening or [Text(text=NO_NEW_MESSAGE)]
+        pending_calls = self.pending_calls if self.opening else []
         return Conversation(
             history=self.history,
-            message=Message(role="user", parts=tuple(self.opening or [Text(text=NO_NEW_MESSAGE)])),
+            message=Message(role="user", parts=tuple(parts)),
             images=tuple(self.images),
-            pending_calls=tuple(self.pending_calls if self.opening else ()),
+            pending_calls=tuple(pending_calls),
             outcomes=tuple(self.outcomes),
             has_prefetch=self.has_prefetch,
         )
 
+    def _add_user_message(self, message: UserMessage) -> None:
+        self._add_answers()
+        if self.opening:
+            self._start_turn()
+            self.history.apply(_CANCELLED)
+        self.opening = self._build_opening(message)
+        self.requested_calls = []
+        self.pending_calls = []
+        self.last_user_text = message.text
+        self.outcomes = []
+        self.has_prefetch = False
+
     def _build_opening(self, message: UserMessage) -> list[Part]:
         """Build the parts of a message; the last one of the query gets everything that came beside the messages."""
-        texts = [message.text if message.text.strip() else EMPTY_MESSAGE]
-        is_last = message is self.last_user_message
-        if is_last and (context := format_client_context(self.query)):
-            texts.append(f"\n{context}")
-        images = decode_context_images(self.query) if is_last else []
-        self.images += images
-        return [*(Text(text=text) for text in texts), *(create_image(*image) for image in images)]
+        text = message.text if message.text.strip() else EMPTY_MESSAGE
+        parts: list[Part] = [Text(text=text)]
+        if message is not self.query.last_user_message:
+            return parts
+        context = format_client_context(self.query)
+        if context:
+            parts.append(Text(text=f"\n{context}"))
+        for data, source in decode_context_images(self.query):
+            self.images.append((data, source))
+            parts.append(create_image(data, source))
+        return parts
 
     def _start_turn(self) -> None:
         """Start a turn with the message that waits for it; the history closes calls without results as interrupted."""
         if not self.opening and not self.history.messages:
             self.opening = [Text(text=MISSING_START)]
         self.history.apply(TurnStarted(message=Message(role="user", parts=tuple(self.opening))))
-        self.opening, self.requested_calls, self.pending_calls = [], [], []
+        self.opening = []
+        self.requested_calls = []
+        self.pending_calls = []
 
     def _add_answers(self) -> None:
         """Add answers that were followed by anything but a call, each as a turn of its own."""
@@ -150,54 +162,71 @@ class _ConversationBuilder:
     def _add_call(self, call: FunctionCall, signed_state: str) -> None:
         state = self.signer.verify_turn(signed_state, self.last_user_text)
         model_calls = to_model_calls(call, self.query)
+        name, _ = model_calls[0]
         requested = state.requested_calls if state else len(model_calls)
-        if self.pending_calls and (state or model_calls[0][0] == self.pending_calls[0].name):
+        if self.pending_calls and (state or name == self.pending_calls[0].name):
+            if state:
+                requested -= len(self.opening)  # it counts the calls whose results are here already
             self.answers = []
-            self._request_calls(self.pending_calls, requested - len(self.opening) if state else requested)
+            self._request_calls(self.pending_calls, requested)
             return
-        if state and not (state.events and self._is_new(state)):
-            state = None
-        text, self.answers = self._join_other_answers(state), []
-        if state and text:
-            self._start_turn()
-            self.history.apply(MessageCompleted(message=Message.assistant(text)))
-        self._start_turn()
-        if state:
-            restore_turn(self.history, state)
+        if state and state.events and self._is_new(state):
+            self._restore_calls(state)
         else:
             is_first = self.query.dialect == "workspace" and not self.outcomes
-            self.has_prefetch |= is_first and model_calls[0][0] == WIDGET_DATA_FUNCTIONS[0]
-            self.history.apply(MessageCompleted(message=Message.assistant(text, self._create_calls(model_calls))))
+            if is_first and name == WIDGET_DATA_FUNCTIONS[0]:
+                self.has_prefetch = True
+            self._record_calls(model_calls)
         self.history.apply(_HANDED_OFF)
         self._request_calls(list_open_calls(self.history), requested)
 
+    def _restore_calls(self, state: TurnState) -> None:
+        """Restore the calls of a state, after the answers of other agents that it does not contain."""
+        own_text = "".join(message.text for message in state.answers)
+        texts = [each.text for each in self.answers if each.agent_id and each.text not in own_text]
+        self.answers = []
+        text = "\n\n".join(texts)
+        if text:
+            self._start_turn()
+            self.history.apply(MessageCompleted(message=Message.assistant(text)))
+        self._start_turn()
+        restore_turn(self.history, state)
+
+    def _record_calls(self, model_calls: Iterable[tuple[str, dict[str, Any]]]) -> None:
+        """Record calls whose state is unknown, with the answers before them, as one message of the model."""
+        text = "\n\n".join(each.text for each in self.answers)
+        self.answers = []
+        self._start_turn()
+        calls = self._create_calls(model_calls)
+        self.history.apply(MessageCompleted(message=Message.assistant(text, calls)))
+
     def _create_calls(self, model_calls: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[ToolCall]:
         taken = self.history.call_ids
-        free_ids = (f"call_{n}" for n in count(len(taken) + 1) if f"call_{n}" not in taken)
-        for call_id, (name, arguments) in zip(free_ids, model_calls, strict=False):
-            yield ToolCall(id=call_id, name=name, arguments=json.dumps(arguments, ensure_ascii=False))
+        number = len(taken)
+        for name, arguments in model_calls:
+            number += 1
+            while f"call_{number}" in taken:
+                number += 1
+            yield ToolCall(id=f"call_{number}", name=name, arguments=json.dumps(arguments, ensure_ascii=False))
 
     def _is_new(self, state: TurnState) -> bool:
         """Tell whether the history does not have the calls yet; else the client repeated a part of the conversation."""
-        return all(call.id not in self.history.call_ids for message in state.answers for call in message.tool_calls)
+        calls = chain.from_iterable(message.tool_calls for message in state.answers)
+        return all(call.id not in self.history.call_ids for call in calls)
 
     def _request_calls(self, calls: Sequence[ToolCall], requested: int) -> None:
         requested = max(requested, 1)
-        self.requested_calls, self.pending_calls = [*calls[:requested]], [*calls[requested:]]
-
-    def _join_other_answers(self, state: TurnState | None) -> str:
-        """Join the answers before a call that its state does not contain; the state has all texts of this server."""
-        own_text = "".join(message.text for message in state.answers) if state else ""
-        others = (each.text for each in self.answers if not state or (each.agent_id and each.text not in own_text))
-        return "\n\n".join(others)
+        self.requested_calls = list(calls[:requested])
+        self.pending_calls = list(calls[requested:])
 
     def _add_outcomes(self, outcomes: Sequence[Outcome]) -> None:
         """Give each requested call its outcome, and the last call all that are left."""
         for index, call in enumerate(self.requested_calls):
-            is_last = call is self.requested_calls[-1]
-            own = outcomes[index:] if is_last else outcomes[index : index + 1]
+            own = outcomes[index : index + 1]
+            if call is self.requested_calls[-1]:
+                own = outcomes[index:]
             result, images = build_tool_result(call.id, own)
             self.opening.append(result)
             self.images += images
-            self.outcomes += ((call, outcome) for outcome in own if not outcome.is_error)
+            self.outcomes += [(call, outcome) for outcome in own if not outcome.is_error]
         self.requested_calls = []

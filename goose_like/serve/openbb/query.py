@@ -40,15 +40,24 @@ def decode_json(text: str) -> object:
 def replace_nonfinite(value: Any) -> Any:
     """Replace NaN and infinity by null: neither sessions nor call arguments can store them."""
     if isinstance(value, dict):
-        return {key: entry if type(entry) is str else replace_nonfinite(entry) for key, entry in value.items()}
+        return {key: replace_nonfinite(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [entry if type(entry) is str else replace_nonfinite(entry) for entry in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+        return [replace_nonfinite(entry) for entry in value]
+    is_nonfinite = isinstance(value, float) and not isfinite(value)
+    return None if is_nonfinite else value
+
+
+def list_objects(value: object) -> list[dict[str, Any]]:
+    """List the objects in a list of JSON values; anything else has none."""
+    if not isinstance(value, list):
+        return []
+    return [entry for entry in value if isinstance(entry, dict)]
 
 
 def _read_object(value: object) -> object:
-    found = decode_json(value) if isinstance(value, str) else value
-    return {} if found is None else replace_nonfinite(found)
+    if isinstance(value, str):
+        value = decode_json(value)
+    return {} if value is None else replace_nonfinite(value)
 
 
 def _read_value(value: object) -> object:
@@ -84,6 +93,11 @@ class WidgetParam(_ClientModel):
     has_options_endpoint: _Flag = Field(default=False, validation_alias="get_options")
     is_multiple: _Flag = Field(default=False, validation_alias="multi_select")
 
+    @property
+    def value(self) -> JsonValue:
+        """The current value, or the default if there is none."""
+        return self.default_value if self.current_value is None else self.current_value
+
 
 class Widget(_ClientModel):
     """A part of the dashboard that has data. `origin` and `widget_id` are empty in the dialect `copilot`."""
@@ -100,14 +114,16 @@ class Widget(_ClientModel):
     @classmethod
     def _derive_uuid(cls, uuid: str, info: ValidationInfo) -> str:
         """Derive a missing uuid from origin and id as openbb-ai 2.2 does, so that the client recognizes it."""
-        origin, widget_id = info.data.get("origin"), info.data.get("widget_id")
         if uuid:
             return uuid
+        origin = info.data.get("origin")
+        widget_id = info.data.get("widget_id")
         if not (origin and widget_id):
             raise PydanticCustomError("missing", "a widget needs a uuid, or an origin and a widget_id")
         from xxhash import xxh64
 
-        return str(UUID(xxh64(f"origin={origin}&widget_id={widget_id}".encode()).hexdigest() * 2))
+        digest = xxh64(f"origin={origin}&widget_id={widget_id}".encode())
+        return str(UUID(digest.hexdigest() * 2))
 
     @field_validator("name")
     @classmethod
@@ -117,7 +133,7 @@ class Widget(_ClientModel):
     @property
     def current_values(self) -> dict[str, JsonValue]:
         """Current or default values of the parameters by name, without those that have neither."""
-        values = {p.name: p.default_value if p.current_value is None else p.current_value for p in self.params}
+        values = {param.name: param.value for param in self.params}
         return {name: value for name, value in values.items() if value is not None}
 
 
@@ -245,7 +261,16 @@ class Query(_ClientModel):
     @property
     def last_user_text(self) -> str:
         """The text of the user's last message."""
-        return next((message.text for message in reversed(self.messages) if isinstance(message, UserMessage)), "")
+        message = self.last_user_message
+        return message.text if message else ""
+
+    @property
+    def last_user_message(self) -> UserMessage | None:
+        """The user's last message."""
+        for message in reversed(self.messages):
+            if isinstance(message, UserMessage):
+                return message
+        return None
 
     @property
     def all_widgets(self) -> tuple[Widget, ...]:
@@ -259,8 +284,14 @@ class Query(_ClientModel):
 
     def find_widget(self, uuid: str) -> Widget | None:
         """Return the widget with a uuid, or None."""
-        return next((widget for widget in self.all_widgets if widget.uuid == uuid), None)
+        for widget in self.all_widgets:
+            if widget.uuid == uuid:
+                return widget
+        return None
 
     def find_tool(self, alias: str) -> ClientTool | None:
         """Return the client's tool with this name for the model, or None."""
-        return next((tool for tool in self.tools if tool.alias == alias), None)
+        for tool in self.tools:
+            if tool.alias == alias:
+                return tool
+        return None

@@ -12,7 +12,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.serve.body import describe_json_type, describe_wrong_field, parse_object
 
 from .client_tools import choose_aliases
-from .query import Dialect, Query, decode_json, to_text
+from .query import Dialect, Query, decode_json, list_objects, to_text
 
 ORCHESTRATOR = "openbb-copilot"
 """The Workspace's own agent. Its `ai` messages are tasks for other agents, so they count as the user's."""
@@ -21,11 +21,19 @@ STATE_KEY = "goose_like"
 """The key of our signed state, beside a call's arguments or in its `extra_state`."""
 
 _WORKSPACE_FIELDS = {
-    *("urls", "tools", "timezone", "workspace_state", "workspace_options"),
-    *("api_keys", "force_web_search", "skills_catalog", "selected_skills"),
+    "urls",
+    "tools",
+    "timezone",
+    "workspace_state",
+    "workspace_options",
+    "api_keys",
+    "force_web_search",
+    "skills_catalog",
+    "selected_skills",
 }
 _ARGUMENT_KEYS = {"input_arguments", "copilot_function_call_arguments"}
 _ITEM_KEYS = {"content", "url"}
+_STATUS_KEYS = {"status", "message", "data"}
 _MAX_ERRORS = 20
 
 
@@ -95,12 +103,16 @@ def _format_errors(error: ValidationError, body: Mapping[str, Any]) -> Iterator[
 
 
 def _read_body(body: dict[str, Any]) -> dict[str, Any]:
-    widgets = {} if body.get("widgets") is None else body["widgets"]
+    widgets = body.get("widgets")
+    if widgets is None:
+        widgets = {}
+    elif isinstance(widgets, list):
+        widgets = {"secondary": widgets}
     return {
         **body,
         "dialect": _detect_dialect(body),
         "messages": [_read_message(entry) for entry in body["messages"]],
-        "widgets": {"secondary": widgets} if isinstance(widgets, list) else widgets,
+        "widgets": widgets,
         "context": _read_contexts(body.get("context")),
     }
 
@@ -112,51 +124,81 @@ def _detect_dialect(body: dict[str, Any]) -> Dialect:
     `workspace` has decides. Without such a field, the result is `copilot` if a context, a call or a result has the
     form of 2024.
     """
-    if (widgets := body.get("widgets")) is not None:
+    widgets = body.get("widgets")
+    if widgets is not None:
         return "copilot" if isinstance(widgets, list) else "workspace"
-    contexts = body["context"] if isinstance(body.get("context"), list) else [*filter(None, [body.get("context")])]
-    if any("items" in _to_object(_to_object(context).get("data")) for context in contexts):
+    contexts = body.get("context") or []
+    if not isinstance(contexts, list):
+        contexts = [contexts]
+    if any(map(_has_items, contexts)) or not _WORKSPACE_FIELDS.isdisjoint(body):
         return "workspace"
     has_old_field = "use_docs" in body or contexts or any(map(_has_old_form, body["messages"]))
-    return "copilot" if has_old_field and _WORKSPACE_FIELDS.isdisjoint(body) else "workspace"
+    return "copilot" if has_old_field else "workspace"
+
+
+def _has_items(context: object) -> bool:
+    data = _to_object(context).get("data")
+    return "items" in _to_object(data)
 
 
 def _has_old_form(message: object) -> bool:
     """Tell whether a message is a call or a result in the form of 2024."""
     fields = _to_object(message)
-    if fields.get("role") == "tool":
+    role = fields.get("role")
+    if role == "tool":
         return not isinstance(fields.get("data"), list)
-    call = _find_call(fields.get("content")) if fields.get("role") == "ai" else None
+    if role != "ai":
+        return False
+    call = _find_call(fields.get("content"))
     return call is not None and "widget_uuid" in _get_arguments(call)
 
 
 def _read_message(entry: Any) -> object:
     match entry:
         case {"role": "ai"}:
-            content, agent_id = entry.get("content"), to_text(entry.get("agent_id"))
-            if call := _find_call(content):
-                arguments, state = _get_arguments(call), _get_state(call)
-                return {"role": "call", "function": call["function"], "arguments": arguments, "state": state}
-            role = "human" if agent_id == ORCHESTRATOR else "ai"
-            return {"role": role, "content": to_text(content), "agent_id": agent_id}
+            return _read_answer(entry)
         case {"role": "tool"}:
-            data = entry.get("content") if entry.get("data") is None else entry["data"]
-            return {
-                "role": "tool",
-                "function": entry.get("function"),
-                "arguments": _get_arguments(entry),
-                "outcomes": [_read_outcome(each) for each in (data if isinstance(data, list) else [data])],
-                "state": _get_state(entry),
-            }
+            return _read_result(entry)
     return entry
+
+
+def _read_answer(entry: Mapping[str, Any]) -> dict[str, Any]:
+    content = entry.get("content")
+    call = _find_call(content)
+    if call:
+        return {
+            "role": "call",
+            "function": call["function"],
+            "arguments": _get_arguments(call),
+            "state": _get_state(call),
+        }
+    agent_id = to_text(entry.get("agent_id"))
+    role = "human" if agent_id == ORCHESTRATOR else "ai"
+    return {"role": role, "content": to_text(content), "agent_id": agent_id}
+
+
+def _read_result(entry: Mapping[str, Any]) -> dict[str, Any]:
+    data = entry.get("data")
+    if data is None:
+        data = entry.get("content")
+    if not isinstance(data, list):
+        data = [data]
+    return {
+        "role": "tool",
+        "function": entry.get("function"),
+        "arguments": _get_arguments(entry),
+        "outcomes": [_read_outcome(each) for each in data],
+        "state": _get_state(entry),
+    }
 
 
 def _find_call(content: Any) -> dict[str, Any] | None:
     """Find the function call in the content of an `ai` message: an object, or JSON text that may be encoded twice."""
-    call = decode_json(content) if isinstance(content, str) and content.lstrip()[:1] in ("{", '"') else content
-    if isinstance(call, dict) and isinstance(call.get("function"), str) and _ARGUMENT_KEYS & call.keys():
-        return call
-    return None
+    if isinstance(content, str) and content.lstrip().startswith(("{", '"')):
+        content = decode_json(content)
+    if not isinstance(content, dict) or _ARGUMENT_KEYS.isdisjoint(content):
+        return None
+    return content if isinstance(content.get("function"), str) else None
 
 
 def _get_arguments(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,47 +206,67 @@ def _get_arguments(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _get_state(fields: Mapping[str, Any]) -> str:
-    states = (fields.get(STATE_KEY), _to_object(fields.get("extra_state")).get(STATE_KEY))
-    return next((state for state in states if isinstance(state, str)), "")
+    extra_state = _to_object(fields.get("extra_state"))
+    for state in (fields.get(STATE_KEY), extra_state.get(STATE_KEY)):
+        if isinstance(state, str):
+            return state
+    return ""
 
 
 def _to_object(value: object) -> dict[str, Any]:
     """Return an object, or the object in a JSON text; an empty object for anything else."""
-    found = decode_json(value) if isinstance(value, str) else value
-    return found if isinstance(found, dict) else {}
+    if isinstance(value, str):
+        value = decode_json(value)
+    return value if isinstance(value, dict) else {}
 
 
 def _read_outcome(data: Any) -> dict[str, Any]:
     match data:
         case {"items": list()}:
-            extra = data.get("extra_citations")
-            citations = [each for each in extra if isinstance(each, dict)] if isinstance(extra, list) else ()
+            citations = list_objects(data.get("extra_citations"))
             return {"items": _read_items(data), "citations": citations}
         case {"error_type": kind}:
-            return {"message": f"{to_text(kind)}: {to_text(data.get('content'))}", "is_error": True}
-        case {"status": "success" | "warning" | "error" as status} if data.keys() <= {"status", "message", "data"}:
+            content = to_text(data.get("content"))
+            return {"message": f"{to_text(kind)}: {content}", "is_error": True}
+        case {"status": "success" | "warning" | "error" as status} if data.keys() <= _STATUS_KEYS:
             message = to_text(data.get("message"))
-            texts = ("" if status == "success" and message else status, message)
-            return {
-                "items": _read_items(data.get("data")),
-                "message": ": ".join(filter(None, texts)),
-                "is_error": status == "error",
-            }
+            if not message:
+                message = status
+            elif status != "success":
+                message = f"{status}: {message}"
+            return {"items": _read_items(data.get("data")), "message": message, "is_error": status == "error"}
     return {"items": _read_items(data)}
 
 
 def _read_items(data: Any) -> list[dict[str, Any]]:
     """Read the items of an outcome or a context. Data without items is one item."""
-    has_items = isinstance(data, dict) and isinstance(data.get("items"), list)
-    items = [] if data is None else data["items"] if has_items else [data]
-    return [each if isinstance(each, dict) and _ITEM_KEYS & each.keys() else {"content": each} for each in items]
+    match data:
+        case None:
+            return []
+        case {"items": list(entries)}:
+            return list(map(_read_item, entries))
+    return [_read_item(data)]
+
+
+def _read_item(entry: Any) -> dict[str, Any]:
+    if isinstance(entry, dict) and not _ITEM_KEYS.isdisjoint(entry):
+        return entry
+    return {"content": entry}
 
 
 def _read_contexts(value: Any) -> Any:
-    entries = [value] if isinstance(value, str) else value or []
+    entries = value or []
+    if isinstance(value, str):
+        entries = [value]
     if not isinstance(entries, list):
         return value
-    contexts = [{"data": entry} if isinstance(entry, str) else entry for entry in entries if entry not in ("", None)]
-    return [
-        {**entry, "items": _read_items(entry.get("data"))} if isinstance(entry, dict) else entry for entry in contexts
-    ]
+    contexts = []
+    for entry in entries:
+        if entry in ("", None):
+            continue
+        if isinstance(entry, str):
+            entry = {"data": entry}
+        if isinstance(entry, dict):
+            entry = {**entry, "items": _read_items(entry.get("data"))}
+        contexts.append(entry)
+    return contexts

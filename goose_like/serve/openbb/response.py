@@ -70,6 +70,8 @@ _FIELD = re.compile(r"(?:(?<=data)|(?<=event)|(?<=\bid)|(?<=retry))(?=:)")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _MAX_DETAIL_CHARACTERS = 200
 
+_StatusKind = Literal["INFO", "WARNING", "ERROR"]
+
 
 class EventWriter:
     """The protocol's `ResponseWriter` for one request.
@@ -139,9 +141,10 @@ class EventWriter:
     def write_call(self, call: FunctionCall, signed_state: str = "") -> bytes:
         """Encode a request to the client, after which the stream must end."""
         data: dict[str, Any] = {"function": call.function, "input_arguments": call.arguments}
-        if signed_state:
-            state = {STATE_KEY: signed_state}
-            data |= {"extra_state": state} if self._is_workspace else state
+        if signed_state and self._is_workspace:
+            data["extra_state"] = {STATE_KEY: signed_state}
+        elif signed_state:
+            data[STATE_KEY] = signed_state
         self._frames.append(("copilotFunctionCall", data))
         return self._encode_frames()
 
@@ -155,9 +158,12 @@ class EventWriter:
 
     def _encode_frames(self) -> bytes:
         data = b"".join(map(encode_frame, self._frames))
-        if data:
-            data, self._prefix_sent, self._has_sent_frames = data[self._prefix_sent :], 0, True
-            self._frames.clear()
+        if not data:
+            return b""
+        data = data[self._prefix_sent :]
+        self._prefix_sent = 0
+        self._has_sent_frames = True
+        self._frames.clear()
         return data
 
     def _translate(self, event: Event) -> None:
@@ -169,8 +175,7 @@ class EventWriter:
                 self._add_thinking(text)
             case MessageCompleted():
                 self._flush_thinking()
-                self._gap, self._has_text = ("" if self._is_empty else "\n\n"), False
-                self._has_warned = False
+                self._begin_message()
             case Retrying(text=text):
                 self._restart_answer(text)
             case Status(text=text):
@@ -189,7 +194,8 @@ class EventWriter:
                 self._add_status(f"Using {call.name}", details=_format_details(call))
             case ToolFinished(result=result):
                 if result.is_error:  # without the output, which is for the model and may contain secrets
-                    self._add_status(f"{self._tool_names.get(result.call_id, 'A tool')} failed", "WARNING")
+                    name = self._tool_names.get(result.call_id, "A tool")
+                    self._add_status(f"{name} failed", "WARNING")
             case Answered(question=question, answer=answer):
                 if not answer.is_allowed and question.kind != "text":
                     self._add_status(f"Not allowed here: {question.subject}", "WARNING")
@@ -226,11 +232,17 @@ class EventWriter:
             case _:
                 assert_never(event)
 
+    def _begin_message(self) -> None:
+        self._gap = "" if self._is_empty else "\n\n"
+        self._has_text = False
+        self._has_warned = False
+
     def _restart_answer(self, text: str) -> None:
         self._flush_thinking()
         if self._has_text:
             self._add_paragraph("(The answer broke off here and begins again.)")
-            self._gap, self._has_text = "\n\n", False
+            self._gap = "\n\n"
+            self._has_text = False
         if not self._has_warned:  # once for all attempts of a request
             self._add_status(text, "WARNING")
             self._has_warned = True
@@ -238,10 +250,12 @@ class EventWriter:
     def _add_text(self, text: str) -> None:
         if not text:
             return
-        text, self._gap = self._gap + text, ""
-        self._has_text, self._is_empty = True, False
+        text = self._gap + text
+        self._gap = ""
+        self._has_text = True
+        self._is_empty = False
         self._texts.append(text)
-        for piece in _FIELD.split(text) if ":" in text else (text,):
+        for piece in _FIELD.split(text):
             self._frames.append(("copilotMessageChunk", {"delta": piece}))
 
     def _add_paragraph(self, text: str) -> None:
@@ -254,7 +268,9 @@ class EventWriter:
             self._add_text("The model gave no answer.")
         if not self._is_workspace:
             return
-        if citations := cite_outcomes(self._conversation.outcomes, self._query, "".join(self._texts)):
+        answer = "".join(self._texts)
+        citations = cite_outcomes(self._conversation.outcomes, self._query, answer)
+        if citations:
             self._frames.append(("copilotCitationCollection", {"citations": citations}))
         if self._prompts:
             self._frames.append(("copilotPromptSuggestions", {"suggestions": list(self._prompts)}))
@@ -270,23 +286,29 @@ class EventWriter:
             self._add_status(thought.strip())
 
     def _flush_thinking(self) -> None:
-        thought, self._thought = self._thought, ""
-        self._add_status(thought.strip())
+        self._add_status(self._thought.strip())
+        self._thought = ""
 
-    def _add_status(
-        self, text: str, kind: Literal["INFO", "WARNING", "ERROR"] = "INFO", details: dict[str, str] | None = None
-    ) -> None:
-        if text and self._is_workspace:
-            data: dict[str, Any] = {"eventType": kind, "message": text, "group": "reasoning"}
-            self._frames.append(("copilotStatusUpdate", data | ({"details": [details]} if details else {})))
+    def _add_status(self, text: str, kind: _StatusKind = "INFO", details: dict[str, str] | None = None) -> None:
+        if not text or not self._is_workspace:
+            return
+        data: dict[str, Any] = {"eventType": kind, "message": text, "group": "reasoning"}
+        if details:
+            data["details"] = [details]
+        self._frames.append(("copilotStatusUpdate", data))
 
 
 def _format_details(call: ToolCall) -> dict[str, str]:
     hidden = HIDDEN_DETAILS | {"", "url"}
-    arguments = call.parse_arguments().items()
-    texts = {key: to_text(value) for key, value in arguments if key.lower() not in hidden}
-    limit = _MAX_DETAIL_CHARACTERS
-    return {key: text if len(text) <= limit else f"{text[:limit]}…" for key, text in texts.items()}
+    details = {}
+    for key, value in call.parse_arguments().items():
+        if key.lower() in hidden:
+            continue
+        text = to_text(value)
+        if len(text) > _MAX_DETAIL_CHARACTERS:
+            text = f"{text[:_MAX_DETAIL_CHARACTERS]}…"
+        details[key] = text
+    return details
 
 
 # --- bytes
@@ -297,12 +319,18 @@ def encode_frame(frame: Frame) -> bytes:
     name, data = frame
     text = _JSON.encode(_remove_nulls(data))
     for word in _MASKED_WORDS:
-        text = text.replace(word, f"{word[:-1]}\\u{ord(word[-1]):04x}")
+        text = text.replace(word, _mask(word))
     event = f"event: {name}\ndata: {text}\n\n"
     try:
         return event.encode()
     except UnicodeEncodeError:  # lone surrogates; a pair that was split is joined again
         return event.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _mask(word: str) -> str:
+    """Write the last letter of a word as an escape of JSON."""
+    letter = word[-1]
+    return f"{word[:-1]}\\u{ord(letter):04x}"
 
 
 def _remove_nulls(value: Any) -> Any:
