@@ -29,40 +29,52 @@ class MemoryFiles:
     ) -> None:
         session_port = Workspace(session.folder, mode="full", approval="yolo", notifier=Notifier())
         self._session_folders: list[Path] = [session.folder, session_port.root]
-        self._session_folders += parent._session_folders if parent else []
+        # The texts when a boss last read or wrote them.
+        self._known: dict[Path, str] = {}
+        if parent:
+            self._session_folders += parent._session_folders
+            self._known = parent._known
+        self._edits: dict[str, list[str]] = {}
         self.paths: dict[str, Path] = {}
         self._ports: dict[str, Workspace] = {}
         for name, file in files.items():
             # Links are not resolved: a command could have made one that leads into the session's folder.
-            path = self.paths[name] = Path(os.path.normpath(workspace.root / os.path.expanduser(file)))
+            path = Path(os.path.normpath(workspace.root / os.path.expanduser(file)))
             is_in_session = any(map(path.is_relative_to, self._session_folders))
-            self._ports[name] = session_port if is_in_session else workspace
-            self._ports[name].show_path(path)
+            port = session_port if is_in_session else workspace
+            port.show_path(path)
             if not is_in_session and workspace.is_private(path):
                 raise ProfileError(
                     f"the memory file {name!r}: {path} would lie in the sandbox's own /tmp and vanish with it; "
                     f"give a path elsewhere for {name!r}"
                 )
-        self._known: dict[Path, str] = parent._known if parent else {}  # texts when a boss last read or wrote them
-        self._edits: dict[str, list[str]] = {}
+            self.paths[name] = path
+            self._ports[name] = port
 
     def read(self) -> dict[str, str]:
         """Read all files by name. A missing file is empty. Raise GooseLikeError if one is no text of at most 4 MB."""
         texts = dict[str, str]()
         for name in self.paths:
-            texts[name] = text = self._decode(name, self._read_bytes(name))
+            text = self._decode(name, self._read_bytes(name))
+            texts[name] = text
             path = self._resolve(name)
-            if (known := self._known.setdefault(path, text)) != text:
-                self._edits.setdefault(name, []).append(format_diff(known.encode(), text.encode()))
+            known = self._known.setdefault(path, text)
+            if known != text:
+                diff = format_diff(known.encode(), text.encode())
+                self._edits.setdefault(name, []).append(diff)
                 self._known[path] = text
         return texts
 
     def take_edits(self) -> dict[str, str]:
         """Return diffs of the files that others changed since the last call, by name."""
-        edits = {name: "\n".join(diffs) for name, diffs in self._edits.items()}
+        edits = {}
+        for name, diffs in self._edits.items():
+            text = "\n".join(diffs)
+            if len(text) > _MAX_DIFF_CHARACTERS:
+                text = f"{text[:_MAX_DIFF_CHARACTERS]}\n[... cut off here ...]"
+            edits[name] = text
         self._edits.clear()
-        limit, note = _MAX_DIFF_CHARACTERS, "\n[... cut off here ...]"
-        return {name: diff if len(diff) <= limit else diff[:limit] + note for name, diff in edits.items()}
+        return edits
 
     def get_size(self, name: str) -> int:
         """Return the size of a file in bytes. Raise GooseLikeError like `read`."""
@@ -88,8 +100,13 @@ class MemoryFiles:
 
     async def replace(self, name: str, text: str, previous: str) -> bool:
         """Replace the text of a file if it is still `previous`. Raise GooseLikeError if it can't be written."""
-        new, old = text.encode(errors="replace"), previous.encode(errors="replace")
-        is_written = await self._write(name, lambda held: new if held == old != new else None)
+        new = text.encode(errors="replace")
+        old = previous.encode(errors="replace")
+
+        def change(held: bytes) -> bytes | None:
+            return new if held == old != new else None
+
+        is_written = await self._write(name, change)
         if is_written:
             self._known[self._resolve(name)] = new.decode()
         return is_written or self._read_bytes(name) == new
@@ -140,12 +157,17 @@ def find_missing_part(held: bytes, entry: bytes, size_bytes: int) -> bytes:
             return b""
         if whole.startswith(added):
             return whole[len(added) :]
-    is_there = b"\n" + entry in (b"\n" + held)[-_SEARCHED_BYTES:]
-    return b"" if is_there else _end_line(held) + entry
+    searched = (b"\n" + held)[-_SEARCHED_BYTES:]
+    if b"\n" + entry in searched:
+        return b""
+    return _end_line(held) + entry
 
 
 def _end_line(held: bytes) -> bytes:
-    return b"" if not held or held.endswith(b"\n") else b"\n"
+    """Return the line break that is missing at the end of a file."""
+    if not held or held.endswith(b"\n"):
+        return b""
+    return b"\n"
 
 
 def _make_error(name: str, problem: str) -> GooseLikeError:
