@@ -6,8 +6,9 @@ import keyword
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -35,6 +36,14 @@ class _Statement(NamedTuple):
     text: str
 
 
+class _Edit(NamedTuple):
+    """A text in place of the lines `start` to `end` (exclusive)."""
+
+    start: int
+    end: int
+    text: str
+
+
 class _Import(NamedTuple):
     """One imported name: its statement, the name that it binds, and the full name of the imported thing."""
 
@@ -53,35 +62,59 @@ def save_draft(source: str, draft: str, *, replace: bool = False, module: str = 
     mark = "\ufeff" if source.startswith("\ufeff") else ""
     newline = "\r\n" if "\r\n" in source else "\n"
     text = source.removeprefix(mark).replace("\r\n", "\n")
-    old, new = _split(text, "the library"), _split_draft(draft)
-    known = {one.name: one for one in old if one.name}
+    old = _split(text, "the library")
+    new = _split_draft(draft)
     definitions = [one for one in new if one.name]
     if not definitions:
         raise ToolError(f"the draft defines nothing; {_ADVICE}")
     imports = _find_new_imports(old, new, module)
-    changed = [one.name for one in definitions if one.name in known and known[one.name].text != one.text]
-    if changed and not replace:
-        names = ", ".join(map(repr, changed))
+    replaced = _find_replaced(old, definitions)
+    if replaced and not replace:
+        names = ", ".join(map(repr, replaced))
         raise ToolError(f"the library has another {names}; call save_code with replace=true to replace, or rename it")
-    lines, added = text.rstrip("\n").split("\n"), list[str]()
+    edits, added = _place_definitions(old, definitions, replaced)
+    if not (edits or added or imports):
+        return source
+    lines = text.rstrip("\n").split("\n")
+    edits += _place_imports(lines, old, imports)
+    # From the end, so that the numbers of the lines above stay true.
+    for edit in sorted(edits, reverse=True):
+        lines[edit.start : edit.end] = [edit.text]
+    body = "\n".join(lines).rstrip("\n")
+    result = "\n\n\n".join(filter(None, [body, *added])) + "\n"
+    parse_source(result, "the library would be wrong: it")
+    replaced_text = "\n".join(one.text for one in replaced.values())
+    wanted = {one.text for one in _list_all_imports(new)}
+    result = _drop_unused_imports(result, replaced_text, wanted, tests)
+    return mark + result.replace("\n", newline)
+
+
+def _find_replaced(old: Sequence[_Statement], definitions: Sequence[_Statement]) -> dict[str, _Statement]:
+    """Return the statements of the library that define something else under a name of the draft, by that name."""
+    known = {one.name: one for one in old}
+    replaced = {}
+    for one in definitions:
+        if one.name in known and known[one.name].text != one.text:
+            replaced[one.name] = known[one.name]
+    return replaced
+
+
+def _place_definitions(
+    old: Sequence[_Statement], definitions: Sequence[_Statement], replaced: Mapping[str, _Statement]
+) -> tuple[list[_Edit], list[str]]:
+    """Return edits that replace definitions, and the texts to add below the library."""
+    known = {one.name for one in old}
     edits = []
+    added: list[str] = []
     for one in definitions:
         if one.name not in known:
             added.append(one.text)
-        elif one.name in changed:  # it may need the new ones, so they go above it
-            was = known[one.name]
-            edits.append((was.start, was.end, "\n\n\n".join([*added, one.text])))
+        elif one.name in replaced:
+            was = replaced[one.name]
+            # A definition may need the new ones, so they go above it.
+            edits.append(_Edit(was.start, was.end, "\n\n\n".join([*added, one.text])))
             added = []
-    if not (edits or added or imports):
-        return source
-    for start, end, replacement in sorted([*edits, *_place_imports(lines, old, imports)], reverse=True):
-        lines[start:end] = [replacement]
-    result = "\n\n\n".join(filter(None, ["\n".join(lines).rstrip("\n"), *added])) + "\n"
-    parse_source(result, "the library would be wrong: it")
-    replaced = "\n".join(known[name].text for name in changed)
-    wanted = {one.text for each in new for one in _list_imports(each.node)}
-    result = _drop_unused_imports(result, replaced, wanted, tests)
-    return mark + result.replace("\n", newline)
+    return edits, added
 
 
 def list_definitions(draft: str) -> list[str]:
@@ -101,31 +134,47 @@ def get_module_name(path: str | Path) -> str:
 
 
 def _split(source: str, what: str) -> list[_Statement]:
-    lines, statements, end = source.split("\n"), list[_Statement](), 0
+    lines = source.split("\n")
+    statements = []
     names: set[str] = set()
+    end = 0
     for node in parse_source(source, what).body:
         name = _get_name(node)
-        start = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]) - 1
+        start = _find_start(node)
         if start < end:
             raise ToolError(f"line {end} of {what} holds two statements; give each a line of its own")
         if name in names:
             raise ToolError(f"{what} defines {name!r} twice, in line {node.lineno} again; leave one of them")
         if name:
             names.add(name)
-        while start > end and lines[start - 1].startswith("#") and not _HEADER.match(lines[start - 1]):
+        while start > end and _is_movable_comment(lines[start - 1]):
             start -= 1
         end = node.end_lineno or node.lineno
         statements.append(_Statement(node, name, start, end, "\n".join(lines[start:end])))
     return statements
 
 
+def _find_start(node: ast.stmt) -> int:
+    """Return the index of the first line of a statement, which may be that of a decorator."""
+    number = node.lineno
+    if isinstance(node, _Definition) and node.decorator_list:
+        number = node.decorator_list[0].lineno
+    return number - 1
+
+
+def _is_movable_comment(line: str) -> bool:
+    return line.startswith("#") and not _HEADER.match(line)
+
+
 def _split_draft(draft: str) -> list[_Statement]:
     """Split a draft. Raise ToolError if a top-level statement is neither an import nor a definition."""
     text = draft.removeprefix("\ufeff").replace("\r\n", "\n")
     statements = _split(text, "the draft")
-    for node, name, *_ in statements:
+    for one in statements:
+        node = one.node
+        is_import = isinstance(node, ast.Import | ast.ImportFrom)
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not is_text and not name and not isinstance(node, ast.Import | ast.ImportFrom):
+        if not (one.name or is_import or is_text):
             line = text.split("\n")[node.lineno - 1].strip()[:80]
             raise ToolError(f"line {node.lineno} of the draft, `{line}`, defines nothing; leave it out: {_ADVICE}")
     return statements
@@ -141,48 +190,74 @@ def _get_name(node: ast.stmt) -> str:
             return ""
 
 
-def _place_imports(
-    lines: list[str], old: Sequence[_Statement], imports: Sequence[_Import]
-) -> Iterator[tuple[int, int, str]]:
+def _place_imports(lines: Sequence[str], old: Sequence[_Statement], imports: Sequence[_Import]) -> Iterator[_Edit]:
     """Yield edits that put new imports below the existing ones, and those of `__future__` below the docstring."""
-    place = next((number for number, line in enumerate(lines[:2]) if not _HEADER.match(line)), len(lines[:2]))
+    future_place, place = _find_import_places(lines, old)
+    future_texts = []
+    texts = []
+    for one in imports:
+        if one.meaning.startswith("__future__."):
+            future_texts.append(one.text)
+        else:
+            texts.append(one.text)
+    if future_texts:
+        yield _insert_imports(lines, future_place, future_texts)
+    if texts:
+        yield _insert_imports(lines, place, texts)
+
+
+def _find_import_places(lines: Sequence[str], old: Sequence[_Statement]) -> tuple[int, int]:
+    """Return the indexes of the lines above which imports of `__future__` belong, and other imports."""
+    place = 0
+    while place < min(len(lines), 2) and _HEADER.match(lines[place]):
+        place += 1
     future_place = place
-    for number, (node, _, _, end, _) in enumerate(old):
-        if number == 0 and isinstance(node, ast.Expr):
-            place = future_place = end
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            place = end
+    for number, one in enumerate(old):
+        if number == 0 and isinstance(one.node, ast.Expr):
+            future_place = one.end
+            place = one.end
+        elif isinstance(one.node, ast.Import | ast.ImportFrom):
+            place = one.end
         else:
             break
-    for is_future, line in ((True, future_place), (False, place)):
-        texts = [one.text for one in imports if one.meaning.startswith("__future__.") == is_future]
-        if texts:
-            above = [""] if line and not lines[line - 1].startswith(("import ", "from ")) else []
-            below = [""] if lines[line:] and lines[line].strip() else []
-            yield line, line, "\n".join([*above, *texts, *below])
+    return future_place, place
+
+
+def _insert_imports(lines: Sequence[str], place: int, texts: Sequence[str]) -> _Edit:
+    """Insert imports, with an empty line between them and other code."""
+    inserted = list(texts)
+    if place and not lines[place - 1].startswith(("import ", "from ")):
+        inserted.insert(0, "")
+    if place < len(lines) and lines[place].strip():
+        inserted.append("")
+    return _Edit(place, place, "\n".join(inserted))
 
 
 def _find_new_imports(old: Sequence[_Statement], new: Sequence[_Statement], module: str) -> list[_Import]:
     """Return the imports of the draft that the library lacks. Raise ToolError if a name would get a second meaning."""
     defined = {one.name for one in (*old, *new) if one.name}
-    meanings = {one.bound: one.meaning for each in old for one in _list_imports(each.node)}
-    known = {one.text for each in old for one in _list_imports(each.node)}
-    if taken := [one.name for one in new if one.name in meanings]:
-        raise ToolError(f"the library imports another {taken[0]!r}; choose another name")
+    old_imports = _list_all_imports(old)
+    meanings = {one.bound: one.meaning for one in old_imports}
+    known = {one.text for one in old_imports}
+    for each in new:
+        if each.name in meanings:
+            raise ToolError(f"the library imports another {each.name!r}; choose another name")
     found: dict[str, _Import] = {}
-    for line, one in ((each.node.lineno, one) for each in new for one in _list_imports(each.node)):
-        owner, _, name = one.meaning.rpartition(".")
-        if module and module in (owner, one.meaning):
-            if owner and one.bound == name and name in defined:
+    for each in new:
+        for one in _list_imports(each.node):
+            owner, _, name = one.meaning.rpartition(".")
+            is_own = bool(module) and module in (owner, one.meaning)
+            if is_own and owner and one.bound == name and name in defined:
                 continue
-            raise ToolError(
-                f"line {line} of the draft imports the library, but becomes part of it; remove that import and use the "
-                "names of the library directly"
-            )
-        if one.bound in defined or meanings.setdefault(one.bound, one.meaning) != one.meaning:
-            raise ToolError(f"`{one.text}` takes the name {one.bound!r}, which means something else; use `as`")
-        if one.text not in known:
-            found[one.text] = one
+            if is_own:
+                raise ToolError(
+                    f"line {each.node.lineno} of the draft imports the library, but becomes part of it; remove that "
+                    "import and use the names of the library directly"
+                )
+            if one.bound in defined or meanings.setdefault(one.bound, one.meaning) != one.meaning:
+                raise ToolError(f"`{one.text}` takes the name {one.bound!r}, which means something else; use `as`")
+            if one.text not in known:
+                found[one.text] = one
     return list(found.values())
 
 
@@ -194,32 +269,52 @@ def _drop_unused_imports(source: str, replaced: str, wanted: Collection[str], te
     lines = source.split("\n")
     has_changed = False
     for one in reversed(statements):
+        imports = _list_imports(one.node)
         kept = []
-        for each in _list_imports(one.node):
+        for each in imports:
             is_used = each.text in wanted or _has_name(rest, each.bound)
             if is_used or not _has_name(replaced, each.bound):
                 kept.append(each.text)
-        if len(kept) < len(list(_list_imports(one.node))):
+        if len(kept) < len(imports):
             lines[one.node.lineno - 1 : one.end] = kept
             has_changed = True
-    return "\n".join(lines).lstrip("\n") if has_changed else source
+    if not has_changed:
+        return source
+    return "\n".join(lines).lstrip("\n")
 
 
 def _has_name(text: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\b", text) is not None
 
 
-def _list_imports(node: ast.stmt) -> Iterator[_Import]:
+def _list_all_imports(statements: Sequence[_Statement]) -> list[_Import]:
+    imports = []
+    for one in statements:
+        imports += _list_imports(one.node)
+    return imports
+
+
+def _list_imports(node: ast.stmt) -> list[_Import]:
+    """List the names that an import statement imports. Other statements import none."""
+    imports = []
     if isinstance(node, ast.ImportFrom):
         module = "." * node.level + (node.module or "")
         for alias in node.names:
+            text = f"from {module} import {ast.unparse(alias)}"
             meaning = f"{module}.{alias.name}"
-            bound = meaning if alias.name == "*" else alias.asname or alias.name
-            yield _Import(f"from {module} import {ast.unparse(alias)}", bound, meaning)
+            bound = alias.asname or alias.name
+            if alias.name == "*":
+                bound = meaning
+            imports.append(_Import(text, bound, meaning))
     elif isinstance(node, ast.Import):
         for alias in node.names:
-            root = alias.name.partition(".")[0]
-            yield _Import(f"import {ast.unparse(alias)}", alias.asname or root, alias.name if alias.asname else root)
+            text = f"import {ast.unparse(alias)}"
+            if alias.asname:
+                imports.append(_Import(text, alias.asname, alias.name))
+            else:
+                root = alias.name.partition(".")[0]
+                imports.append(_Import(text, root, root))
+    return imports
 
 
 def parse_source(source: str, what: str) -> ast.Module:
@@ -251,34 +346,58 @@ def build_outline(source: str, detail: Detail = "docstrings") -> tuple[str, ...]
     """
     try:
         tree = parse_source(source.removeprefix("\ufeff"), "the file")
-        return tuple(text for node in tree.body for text in _describe(node, detail))
+        texts: list[str] = []
+        for node in tree.body:
+            texts += _describe(node, detail)
     except (ToolError, RecursionError) as error:
         return (f"[{error}]",)
+    return tuple(texts)
 
 
 def _describe(node: ast.stmt, detail: Detail) -> Iterator[str]:
+    """Yield a text for each public name that a top-level statement defines."""
+    names = list(filter(_is_public, _list_names(node)))
+    if detail == "names" or not names:
+        yield from names
+        return
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            lines = ast.unparse(_shorten(node, detail)).split("\n")
+            yield "\n".join(filter(None, lines))
+        case ast.AnnAssign():
+            yield f"{names[0]}: {ast.unparse(node.annotation)}"
+        case _:
+            for name in names:
+                yield f"{name} = ..."
+
+
+def _list_names(node: ast.stmt) -> list[str]:
+    """List the names that a top-level statement defines."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            if _is_public(name):
-                text = name if detail == "names" else ast.unparse(_shorten(node, detail))
-                yield "\n".join(filter(None, text.split("\n")))
+            return [name]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
         case ast.Assign(targets=targets):
-            for name in filter(_is_public, (name for target in targets for name in _list_targets(target))):
-                yield name if detail == "names" else f"{name} = ..."
-        case ast.AnnAssign(target=ast.Name(id=name)) if _is_public(name):
-            yield name if detail == "names" else f"{name}: {ast.unparse(node.annotation)}"
+            return list(chain.from_iterable(map(_list_targets, targets)))
+        case _:
+            return []
 
 
 def _shorten(node: _Definition, detail: Detail) -> ast.stmt:
     """Return a copy of a definition without code: only the docstring, and in a class the fields and public methods."""
-    short, body = copy.copy(node), list[ast.stmt]()
-    if detail == "docstrings" and (docstring := ast.get_docstring(node)):
-        body.append(ast.Expr(ast.Constant(" ".join(docstring.split("\n\n")[0].split()))))
-    for child in node.body if isinstance(node, ast.ClassDef) else ():
-        if isinstance(child, _Function) and (child.name == "__init__" or _is_public(child.name)):
-            body.append(_shorten(child, detail))
-        elif isinstance(child, ast.AnnAssign) and any(map(_is_public, _list_targets(child.target))):
-            body.append(child)
+    body: list[ast.stmt] = []
+    docstring = ast.get_docstring(node)
+    if docstring and detail == "docstrings":
+        paragraph = docstring.split("\n\n")[0]
+        body.append(ast.Expr(ast.Constant(" ".join(paragraph.split()))))
+    if isinstance(node, ast.ClassDef):
+        for child in node.body:
+            if isinstance(child, _Function) and (child.name == "__init__" or _is_public(child.name)):
+                body.append(_shorten(child, detail))
+            elif isinstance(child, ast.AnnAssign) and any(map(_is_public, _list_targets(child.target))):
+                body.append(child)
+    short = copy.copy(node)
     short.body = body
     return short
 
@@ -291,7 +410,7 @@ def _list_targets(target: ast.expr) -> list[str]:
         case ast.Starred(value=value):
             return _list_targets(value)
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return [name for part in parts for name in _list_targets(part)]
+            return list(chain.from_iterable(map(_list_targets, parts)))
         case _:
             return []
 

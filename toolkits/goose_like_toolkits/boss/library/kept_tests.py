@@ -19,38 +19,50 @@ def keep_tests(kept: str, names: Collection[str], tests: str, module: str) -> st
     if not tests.strip():
         return kept
     start, *parts = _HEADING.split(kept)
-    blocks = dict(zip(parts[::2], parts[1::2], strict=True))
-    blocks = {heading: text for heading, text in blocks.items() if not set(heading.split(", ")) <= set(names)}
+    blocks = {}
+    for heading, text in zip(parts[::2], parts[1::2], strict=True):
+        is_replaced = set(heading.split(", ")) <= set(names)
+        if not is_replaced:
+            blocks[heading] = text
+    lines = list(_complete(tests))
     private = [name for name in names if name.startswith("_")]
-    imports = [f"from {module} import {', '.join(private)}"] if private else []  # `*` leaves them out
-    blocks[", ".join(names)] = "\n".join([*imports, *_complete(tests)])
-    start = start or f'"""{_TITLE.format(module)}"""\n\nfrom {module} import *\n'
-    texts = [start, *(f"# --- {heading}\n{text}" for heading, text in blocks.items())]
-    return "\n\n".join(text.strip("\n") for text in texts) + "\n"
+    if private:  # `*` leaves them out
+        lines.insert(0, f"from {module} import {', '.join(private)}")
+    blocks[", ".join(names)] = "\n".join(lines)
+    if not start:
+        start = f'"""{_TITLE.format(module)}"""\n\nfrom {module} import *\n'
+    texts = [start.strip("\n")]
+    for heading, text in blocks.items():
+        texts.append(f"# --- {heading}\n{text}".strip("\n"))
+    return "\n\n".join(texts) + "\n"
 
 
 def _complete(tests: str) -> Iterator[str]:
     """Yield the lines of tests that run by themselves: call test functions, run test cases, and leave out `main`."""
     tests = tests.strip("\n")
     tree = parse_source(tests, "the test code")
-    hidden = {
-        number - 1
-        for node in tree.body
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef) and _MAIN.search(ast.unparse(node))
-        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    yield from (line for number, line in enumerate(tests.split("\n")) if number not in hidden)
+    hidden: set[int] = set()
+    for node in tree.body:
+        is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
+        if not is_definition and _MAIN.search(ast.unparse(node)):
+            end = node.end_lineno or node.lineno
+            hidden.update(range(node.lineno, end + 1))
+    for number, line in enumerate(tests.split("\n"), 1):
+        if number not in hidden:
+            yield line
     yield from _list_calls(tree.body)
 
 
 def _list_calls(body: Sequence[ast.stmt]) -> Iterator[str]:
-    text = "\n".join(ast.unparse(node) for node in body if isinstance(node, ast.Expr))
+    """Yield the lines that call test functions, and that run test cases."""
+    expressions = "\n".join(ast.unparse(node) for node in body if isinstance(node, ast.Expr))
     for node in body:
-        match node:
-            case ast.FunctionDef(name=name, args=arguments) if name.startswith("test") and f"{name}(" not in text:
-                if len(arguments.args) == len(arguments.defaults):
-                    yield f"{name}()"
-            case ast.ClassDef(name=name, bases=bases) if any("TestCase" in ast.unparse(base) for base in bases):
-                yield "import unittest"
-                yield f"_suite = unittest.defaultTestLoader.loadTestsFromTestCase({name})"
-                yield "assert unittest.TextTestRunner().run(_suite).wasSuccessful()"
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            is_called = f"{node.name}(" in expressions
+            needs_no_argument = len(node.args.args) == len(node.args.defaults)
+            if needs_no_argument and not is_called:
+                yield f"{node.name}()"
+        elif isinstance(node, ast.ClassDef) and any("TestCase" in ast.unparse(base) for base in node.bases):
+            yield "import unittest"
+            yield f"_suite = unittest.defaultTestLoader.loadTestsFromTestCase({node.name})"
+            yield "assert unittest.TextTestRunner().run(_suite).wasSuccessful()"

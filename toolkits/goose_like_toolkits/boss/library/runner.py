@@ -49,10 +49,11 @@ async def run_code(
         _create_file(folder / _PROGRAM, code)
         (folder / "library").mkdir()
         _create_file(folder / "library" / library.name, source)
+        imported_folders = [f"{inside}/library", str(library.parent), str(workspace.root)]
         process = await workspace.spawn(
             [sys.executable, f"{inside}/{_PROGRAM}"],
             env={
-                "PYTHONPATH": os.pathsep.join([f"{inside}/library", str(library.parent), str(workspace.root)]),
+                "PYTHONPATH": os.pathsep.join(imported_folders),
                 "PYTHONPYCACHEPREFIX": f"{inside}/none",
                 "PYTHONHASHSEED": "0",
                 "PYTHONUTF8": "1",
@@ -63,8 +64,12 @@ async def run_code(
     finally:
         output.close()
         await run_in_thread(shutil.rmtree, folder, ignore_errors=True)
-    end = stop_reason or (describe_exit(exit_code) if exit_code else "")
-    notes = [*await workspace.inspect_changes(), *([end] if end else [])]
+    end = stop_reason
+    if exit_code and not end:
+        end = describe_exit(exit_code)
+    notes = await workspace.inspect_changes()
+    if end:
+        notes.append(end)
     text = output.format_for_model().replace(f"{inside}/", "")  # the same code gives the same text each time
     return CodeResult(append_notes(text, notes), is_success=not end)
 
@@ -99,5 +104,6 @@ async def _read_output(
 
 def _create_file(file: Path, text: str) -> None:
     # O_EXCL: a command may have put a file or a link there.
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as new:
         new.write(text.encode(errors="replace"))
