@@ -134,6 +134,11 @@ def test_new_definitions_go_to_the_end_and_new_imports_to_the_top():
             "from __future__ import annotations\ny = 2",
             '"""Doc."""\n\nfrom __future__ import annotations\n\nimport os\nx = 1\n\n\ny = 2\n',
         ),
+        (
+            "",
+            "from __future__ import annotations\nfrom PIL import Image\ny = 2",
+            "from __future__ import annotations\nfrom PIL import Image\n\n\ny = 2\n",
+        ),
         ("import os\n", "import os.path\ny = 2", "import os\nimport os.path\n\n\ny = 2\n"),
         ("x = 1\r\n", "def f():\n    return 1\n", "x = 1\r\n\r\n\r\ndef f():\r\n    return 1\r\n"),
         ("\ufeffx = 1\n", "y = 2\n", "\ufeffx = 1\n\n\ny = 2\n"),

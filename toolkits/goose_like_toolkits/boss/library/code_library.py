@@ -77,8 +77,9 @@ def save_draft(source: str, draft: str, *, replace: bool = False, module: str = 
         return source
     lines = text.rstrip("\n").split("\n")
     edits += _place_imports(lines, old, imports)
-    # From the end, so that the numbers of the lines above stay true.
-    for edit in sorted(edits, reverse=True):
+    edits.sort(key=lambda edit: (edit.start, edit.end))
+    # From the end, so that the numbers of the lines above stay true. Imports of `__future__` end up above the others.
+    for edit in reversed(edits):
         lines[edit.start : edit.end] = [edit.text]
     body = "\n".join(lines).rstrip("\n")
     result = "\n\n\n".join(filter(None, [body, *added])) + "\n"
