@@ -12,7 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from .rules import is_plain, list_essential
-from .shell_syntax import SimpleCommand, parse_line
+from .shell_syntax import parse_line
+from .simple_command import SimpleCommand
 
 MAX_PREFIX_CHARS = 100
 

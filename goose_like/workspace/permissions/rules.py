@@ -17,7 +17,8 @@ from goose_like.core.events import PermissionKind
 from goose_like.workspace.network.address_filter import normalize_host
 
 from .policy import Verdict
-from .shell_syntax import SimpleCommand, format_command, parse_line, split_git_options
+from .shell_syntax import parse_line
+from .simple_command import SimpleCommand, format_command, split_git_options
 
 _HARMLESS_VARIABLE = re.compile(
     r"(?!npm_|.*proxy)[a-z]\w*|[A-Z]|CI|DEBUG|VERBOSE|LANG|LC_[A-Z]+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR"

@@ -1,62 +1,31 @@
 """The simple commands of a shell line: the programs that it runs, with their arguments."""
 
 import re
-import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from getopt import GetoptError, getopt, gnu_getopt
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Any
+
+from .inner_commands import MAX_DEPTH, InnerCommand, InnerLine, find_inner
+from .simple_command import ARITHMETIC, UNKNOWN, SimpleCommand
 
 _MAX_CHARS = 100_000
 _MAX_PARSE_S = 0.5  # of processor time; a usual line of this size takes a tenth of it
 _PIECE_BYTES = 4_096
 _MAX_DEPTH = 20  # of lines and commands within others, such as sh -c "sudo sh -c ..."
-_GIT_OPTIONS_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source")
+
+_NO_NAME = re.compile(
+    r".*[*?\[{].*|if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|!|\}", re.DOTALL
+)
+"""Names that the shell replaces, or reads as a part of its grammar."""
+
+_MISREAD = re.compile(r"[\0\r\v\f]|[^\s\\]\\\n\S")
+"""Text that tree-sitter reads in another way: a word that goes on in the next line, and blanks that are none."""
 
 Node = Any
 """A `tree_sitter.Node`. The package is imported with the first line."""
-
-Words = tuple[str | None, ...]
-"""The words of a command. None stands for a word that is only known while the line runs, such as `$name`."""
-
-
-@dataclass(frozen=True, slots=True)
-class SimpleCommand:
-    """One program that a line runs. `words` begins with its name, as written but without quotes.
-
-    Patterns such as `*.pyc` are not expanded. If the name is None, nobody can tell before the start what runs there.
-    """
-
-    words: Words
-    variables: tuple[str, ...] = ()
-    """Names of the variables that are set for this command alone, or for the rest of the line."""
-
-    overwrites: Words = ()
-    """Targets of redirects that truncate a file."""
-
-    appends: Words = ()
-    """Targets of redirects that extend a file."""
-
-    input: str | None = field(default=None, compare=False)
-    """The text of a here-document or here-string, if the line tells it."""
-
-    is_started: bool = False
-    """A package runner such as `npx` starts the command, so a rule that allows the whole allows it too."""
-
-    @property
-    def name(self) -> str:
-        """The program without its folder, such as `git` for `/usr/bin/git`; empty if it is not known."""
-        return (self.words[0] or "").rpartition("/")[2]
-
-
-UNKNOWN = SimpleCommand((None,))
-"""Stands for a part of a line that cannot be read."""
-
-ARITHMETIC = SimpleCommand(("((",))
-"""Stands for an expression. The shell runs the commands in the values of its variables, such as `a[$(ls)]`."""
 
 
 def parse_line(line: str) -> list[SimpleCommand]:
@@ -69,38 +38,11 @@ def parse_line(line: str) -> list[SimpleCommand]:
     return list(_parse(line, 0))
 
 
-def format_command(command: SimpleCommand) -> str:
-    """Format a command as one line, with `$?` in place of unknown words."""
-    return " ".join("$?" if word is None else shlex.quote(word) for word in command.words)
-
-
-def split_git_options(words: Words) -> tuple[Words, Words]:
-    """Split the arguments of git into the options before the subcommand, and the rest."""
-    count = 0
-    while count < len(words) and (words[count] or "").startswith("-"):
-        count += 2 if words[count] in _GIT_OPTIONS_WITH_VALUE else 1
-    return words[:count], words[count:]
-
-
-def find_entered_folder(command: SimpleCommand) -> str | None:
-    """Return the folder in which `env -C` or `sudo -D` starts another command; None without that option."""
-    short = {"env": "-C", "sudo": "-D"}.get(command.name)
-    if short is None:
-        return None
-    options, _ = _split_options(command.name, command.words[1:])
-    return options.get(short, options.get("--chdir"))
-
-
-# --- from text to commands
-
-
 def _parse(line: str | None, depth: int) -> Iterator[SimpleCommand]:
-    # tree-sitter reads a word that goes on in the next line as two words, and takes a carriage return for a blank.
-    if line is None or len(line) > _MAX_CHARS or depth > _MAX_DEPTH or re.search(r"[\0\r\v\f]|[^\s\\]\\\n\S", line):
+    if line is None or depth > MAX_DEPTH:
         yield UNKNOWN
         return
-    # Some characters crash the parser. For bash, those outside ASCII are parts of words without a meaning, like a dot.
-    root = _build_tree(re.sub(r"[^\x01-\x7f]", ".", line).encode() + b"\n")
+    root = _read_tree(line)
     if root is None:
         yield UNKNOWN
         return
@@ -114,32 +56,73 @@ def _parse(line: str | None, depth: int) -> Iterator[SimpleCommand]:
                 parts = [*node.named_children, *redirects.get(node.id, [])]
                 yield from _expand(reader.read_command(node, parts), depth)
             case "redirected_statement" | "function_definition":
-                target = node.child_by_field_name("body")
-                while target is not None and target.type in ("list", "pipeline", "negated_command"):
-                    target = target.named_children[-1]  # the grammar gives the redirects of the last command to all
                 found = node.children_by_field_name("redirect")
-                if target is not None and target.type in ("command", "declaration_command", "unset_command"):
+                target = _find_redirected_command(node)
+                if target is not None:
                     redirects[target.id] = found
                 elif found:
                     yield reader.read_command(node, found)
             case "variable_assignment" | "for_statement" if node.parent.type != "command":
                 yield SimpleCommand((":",), (reader.read_variable(node),))
-        if not reader.is_sound(node):
-            yield UNKNOWN
-        yield from (found for text, found in _HAZARDS.get(node.type, ()) if re.search(text, reader.get_text(node)))
+        yield from reader.find_hazards(node)
         stack += reversed(node.named_children)
     if root.has_error:  # bash runs the lines before an error
         yield UNKNOWN
 
 
+def _find_redirected_command(node: Node) -> Node | None:
+    """Find the command that the redirects of a statement belong to, if it is a single one."""
+    target = node.child_by_field_name("body")
+    while target is not None and target.type in ("list", "pipeline", "negated_command"):
+        target = target.named_children[-1]  # the grammar gives the redirects of the last command to all
+    if target is not None and target.type in ("command", "declaration_command", "unset_command"):
+        return target
+    return None
+
+
+def _expand(command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
+    """Yield a command and the commands that its arguments name."""
+    if depth > MAX_DEPTH:
+        yield UNKNOWN
+        return
+    first, *rest = command.words
+    if first is None or (_NO_NAME.fullmatch(first) and first != "["):
+        yield replace(command, words=(None, *rest))
+        return
+    yield command
+    for inner in find_inner(command):
+        match inner:
+            case InnerCommand():
+                yield from _expand(inner.command, depth + inner.depth)
+            case InnerLine(is_extended=True):
+                for found in _parse(inner.text, depth + 1):
+                    yield replace(found, words=(*found.words, None))
+            case InnerLine():
+                yield from _parse(inner.text, depth + 1)
+
+
+def _read_tree(line: str) -> Node | None:
+    """Return the root of the tree of a line, or None if tree-sitter cannot read the line as bash does."""
+    if len(line) > _MAX_CHARS or _MISREAD.search(line):
+        return None
+    # Some characters crash the parser. For bash, those outside ASCII are parts of words without a meaning, like a dot.
+    text = re.sub(r"[^\x01-\x7f]", ".", line)
+    return _build_tree(text.encode() + b"\n")
+
+
 def _build_tree(text: bytes) -> Node | None:
     """Return the root of the tree, or None if it takes too long: for strange texts the time grows with the square."""
-    parser, end_s = _create_parser(), time.thread_time() + _MAX_PARSE_S
+    parser = _create_parser()
+    end_s = time.thread_time() + _MAX_PARSE_S
+
+    def read_piece(start: int, _: object) -> bytes:
+        return text[start : start + _PIECE_BYTES]
+
+    def is_late(*_: object) -> bool:
+        return time.thread_time() > end_s
+
     try:
-        tree = parser.parse(
-            lambda start, _: text[start : start + _PIECE_BYTES],
-            progress_callback=lambda *_: time.thread_time() > end_s,
-        )
+        tree = parser.parse(read_piece, progress_callback=is_late)
     except ValueError:
         parser.reset()  # else the next parse goes on with this one
         return None
@@ -170,6 +153,39 @@ _HAZARDS = {
 }
 """For each type of node, patterns of texts that run more than the tree shows."""
 
+_HEREDOC_WORD = re.compile(r"[\w-]+|'[\w -]+'|\"[\w -]+\"|\\\w+")
+_BLANKS = re.compile(r"(\\\n|[ \t])*")
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The parts of a command that were read so far."""
+
+    words: list[str | None] = field(default_factory=list)
+    variables: list[str] = field(default_factory=list)
+    overwrites: list[str | None] = field(default_factory=list)
+    appends: list[str | None] = field(default_factory=list)
+    input: str | None = None
+    _end: int = -1
+    """The place where the last word ends."""
+
+    def add_word(self, word: str | None, node: Node) -> None:
+        """Add the word of a node."""
+        if node.start_byte == self._end:  # tree-sitter reads 'a'\b as two words
+            word = _join_parts([self.words.pop(), word])
+        self.words.append(word)
+        self._end = node.end_byte
+
+    def build_command(self) -> SimpleCommand:
+        """Build the command of these parts."""
+        return SimpleCommand(
+            words=tuple(self.words) or (":",),
+            variables=tuple(self.variables),
+            overwrites=tuple(self.overwrites),
+            appends=tuple(self.appends),
+            input=self.input,
+        )
+
 
 class _Reader:
     """Reads words of a line. Positions in the tree are those in the line, since the parser got one byte for each."""
@@ -180,23 +196,42 @@ class _Reader:
     def get_text(self, node: Node) -> str:
         return self._line[node.start_byte : node.end_byte]
 
-    def is_sound(self, node: Node) -> bool:
+    def find_hazards(self, node: Node) -> Iterator[SimpleCommand]:
+        """Find parts of a node that may run more than the tree shows."""
+        if not self._is_sound(node):
+            yield UNKNOWN
+        for pattern, hazard in _HAZARDS.get(node.type, ()):
+            if re.search(pattern, self.get_text(node)):
+                yield hazard
+
+    def _is_sound(self, node: Node) -> bool:
         """Check that bash ends a command or here-document where tree-sitter ends it."""
         match node.type:
             case "heredoc_start":
-                return re.fullmatch(r"[\w-]+|'[\w -]+'|\"[\w -]+\"|\\\w+", self.get_text(node)) is not None
+                return _HEREDOC_WORD.fullmatch(self.get_text(node)) is not None
             case "heredoc_end":
-                start = self._line.rfind("\n", 0, node.start_byte) + 1
-                indent = r"\t*" if node.parent.children[0].type == "<<-" else ""
-                return (
-                    re.compile(rf"{indent}{re.escape(self.get_text(node))}(\n|\Z)").match(self._line, start) is not None
-                )
+                return self._is_whole_line(node)
             case "command" | "declaration_command" | "heredoc_redirect":
-                parts = (part for part in node.children if part.type not in ("heredoc_body", "heredoc_end"))
-                gaps = (self._line[before.end_byte : after.start_byte] for before, after in pairwise(parts))
-                return all(re.fullmatch(r"(\\\n|[ \t])*", gap) for gap in gaps)
+                return self._has_only_blanks_between(node.children)
             case _:
                 return True
+
+    def _is_whole_line(self, heredoc_end: Node) -> bool:
+        """Check that the line which ends a here-document holds nothing else."""
+        start = self._line.rfind("\n", 0, heredoc_end.start_byte) + 1
+        is_indented = heredoc_end.parent.children[0].type == "<<-"
+        indent = r"\t*" if is_indented else ""
+        word = re.escape(self.get_text(heredoc_end))
+        line_end = re.compile(rf"{indent}{word}(\n|\Z)")
+        return line_end.match(self._line, start) is not None
+
+    def _has_only_blanks_between(self, nodes: list[Node]) -> bool:
+        parts = [node for node in nodes if node.type not in ("heredoc_body", "heredoc_end")]
+        for before, after in pairwise(parts):
+            gap = self._line[before.end_byte : after.start_byte]
+            if not _BLANKS.fullmatch(gap):
+                return False
+        return True
 
     def read_variable(self, node: Node) -> str:
         """Read the name of an assigned variable, or of the variable of a loop."""
@@ -205,47 +240,45 @@ class _Reader:
 
     def read_command(self, node: Node, parts: list[Node]) -> SimpleCommand:
         """Read a command of words, assignments and redirects. Without words it is `:`."""
-        words: list[str | None] = (
-            [node.children[0].type] if node.type in ("declaration_command", "unset_command") else []
-        )
-        variables: list[str] = []
-        written: dict[bool, list[str | None]] = {False: [], True: []}
-        given: str | None = None
-        end = -1
+        found = _Parts()
+        if node.type in ("declaration_command", "unset_command"):
+            found.words.append(node.children[0].type)
         stack = parts[::-1]
         while stack:
             part = stack.pop()
             match part.type:
                 case "variable_assignment":
-                    variables.append(self.read_variable(part))
+                    found.variables.append(self.read_variable(part))
                 case "file_redirect":
-                    operators = {child.type for child in part.children}
                     destinations = part.children_by_field_name("destination")
-                    is_descriptor = bool(operators & {">&", "<&"}) and part.named_children[-1].type == "number"
-                    if destinations and not is_descriptor and not operators & {"<", "<&"}:
-                        written[bool(operators & {">>", "&>>"})].append(self._read_word(destinations[0]))
+                    targets = found.appends if _extends_file(part) else found.overwrites
+                    if _writes_file(part):
+                        targets.append(self._read_word(destinations[0]))
                     stack += reversed(destinations[1:])  # words may follow a redirect
                 case "heredoc_redirect":
-                    given = next((self.get_text(one) for one in part.children if one.type == "heredoc_body"), None)
-                    stack += [*part.children_by_field_name("argument")[::-1], *part.children_by_field_name("redirect")]
+                    found.input = self._read_heredoc(part)
+                    stack += reversed(part.children_by_field_name("argument"))
+                    stack += part.children_by_field_name("redirect")
                 case "herestring_redirect":
-                    given = self._read_word(part.named_children[-1])
+                    found.input = self._read_word(part.named_children[-1])
                 case "comment":
                     pass
                 case _:
-                    word = self._read_word(part.named_children[0] if part.type == "command_name" else part)
-                    if part.start_byte == end:  # tree-sitter reads 'a'\b as two words
-                        before = words.pop()
-                        word = None if word is None or before is None else before + word
-                    words.append(word)
-                    end = part.end_byte
-        overwrites, appends = tuple(written[False]), tuple(written[True])
-        return SimpleCommand(tuple(words) or (":",), tuple(variables), overwrites, appends, given)
+                    found.add_word(self._read_word(part), part)
+        return found.build_command()
+
+    def _read_heredoc(self, redirect: Node) -> str | None:
+        for child in redirect.children:
+            if child.type == "heredoc_body":
+                return self.get_text(child)
+        return None
 
     def _read_word(self, node: Node) -> str | None:
         """Return a word without quotes and escapes, or None if it holds an expansion."""
         text = self.get_text(node)
         match node.type:
+            case "command_name":
+                return self._read_word(node.named_children[0])
             case "word" | "number" | "variable_name" | "file_descriptor" | "extglob_pattern" | "regex":
                 return re.sub(r"(?s)\\(.)", _unescape, text)
             case "raw_string":
@@ -253,216 +286,31 @@ class _Reader:
             case "string" if all(child.type == "string_content" for child in node.named_children):
                 return re.sub(r"\\([$`\"\\\n])", _unescape, text[1:-1])
             case "concatenation" if len(node.children) == len(node.named_children):
-                parts = [self._read_word(child) for child in node.named_children]
-                return None if None in parts else "".join(map(str, parts))
+                return _join_parts([self._read_word(child) for child in node.named_children])
             case _:
                 return None
 
 
+def _writes_file(redirect: Node) -> bool:
+    """Check that a redirect writes a file: it reads none, and copies or closes no descriptor."""
+    operators = {child.type for child in redirect.children}
+    if operators & {"<", "<&"} or redirect.child_by_field_name("destination") is None:
+        return False
+    copies_descriptor = ">&" in operators and redirect.named_children[-1].type == "number"
+    return not copies_descriptor
+
+
+def _extends_file(redirect: Node) -> bool:
+    return any(child.type in (">>", "&>>") for child in redirect.children)
+
+
+def _join_parts(parts: list[str | None]) -> str | None:
+    """Join the parts of a word; None if one is not known."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return "".join(known)
+
+
 def _unescape(found: re.Match[str]) -> str:
     return "" if found[1] == "\n" else found[1]
-
-
-# --- commands that run other commands
-
-_SHELLS = dict.fromkeys(
-    ("sh", "bash", "dash", "zsh", "ksh", "ash"),
-    ("abcefhiklmnprstuvxBCDEHPTo:O:", "version help norc noprofile login posix rcfile= init-file=", 0),
-)
-_WRAPPERS = {
-    "env": ("i0vu:C:S:", "ignore-environment null debug unset= chdir= split-string=", 0),
-    "sudo": (
-        "AbBEeHiKklnNPSsVvu:g:p:C:T:R:D:r:t:h:U:",
-        "login shell preserve-env non-interactive user= group= chdir=",
-        0,
-    ),
-    "doas": ("nLsu:C:", "", 0),
-    "xargs": ("0oprtxia:E:I:d:L:n:P:s:", "null no-run-if-empty verbose replace arg-file= max-args= max-procs=", 0),
-    "time": ("pv", "portability verbose", 0),
-    "timeout": ("fpvk:s:", "foreground preserve-status verbose kill-after= signal=", 1),
-    "nice": ("n:0123456789", "adjustment=", 0),
-    "ionice": ("c:n:t", "class= classdata= ignore", 0),
-    "stdbuf": ("i:o:e:", "input= output= error=", 0),
-    "flock": ("sexunoFvw:E:", "shared exclusive unlock nonblock close wait= conflict-exit-code=", 1),
-    "taskset": ("ac", "", 1),
-    "strace": ("fqe:o:", "", 0),
-    "exec": ("cla:", "", 0),
-    "command": ("pvV", "", 0),
-    "setsid": ("cfw", "ctty fork wait", 0),
-    **dict.fromkeys(("nohup", "builtin", "unbuffer", "busybox", "chronic", "unshare"), ("", "", 0)),
-}
-"""Programs that run their arguments: short and long options as for `getopt`, and the number of operands before."""
-
-_RUNNERS = re.compile(
-    r"npx|pnpx|bunx|uvx|(uv|poetry|pipenv|pdm|hatch|rye|conda|mamba|micromamba|pixi|yarn) run|uv tool run|pipx run"
-    r"|(npm|pnpm|yarn|bundle|mise|rbenv|pyenv|asdf|opam|direnv|fnm) exec|(npm|bun|yarn|mise) x|(pnpm|yarn) dlx"
-    r"|(dotenv|dotenvx|op|doppler|volta|devbox) run|xvfb-run|fakeroot"
-)
-"""Package runners and the like: programs and subcommands after which the name of another program follows."""
-
-_MAX_STARTED = 8
-"""Words of a runner's line that may be the program which it starts, at most."""
-
-_RUNNER_FLAGS = re.compile(
-    r"-[yqv]|--(yes|quiet|verbose|frozen|locked|offline|isolated|no-(sync|install|project|dev|capture-output|cache)"
-    r"|all-extras|all-packages|refresh|exact|active|live-stream|if-present|silent)"
-)
-"""Options of package runners that have no value."""
-
-_OPTIONS = {
-    **_WRAPPERS,
-    **_SHELLS,
-    "su": ("c:s:g:G:mpl", "command= shell= login", 0),
-    "script": ("c:aefqE:", "command= append return flush quiet force echo=", 0),
-    "watch": ("n:dtegxc", "interval= differences errexit", 0),
-}
-_EXPANDED = re.compile(r"[*?\[]|\{.*(,|\.\.).*\}")
-_INPUT = re.compile(r"[-+]|/dev/|/proc/")
-_NO_NAME = re.compile(
-    r".*[*?\[{].*|if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|!|\}", re.DOTALL
-)
-"""Names that the shell replaces, or reads as a part of its grammar."""
-
-_GIT_CODE = re.compile(r"(?i)[ =](alias|include|includeif)\.| (foreach|bisect run|rebase .*(-x|--exec))\b")
-"""Arguments by which git runs other commands."""
-
-
-def _expand(command: SimpleCommand, depth: int) -> Iterator[SimpleCommand]:
-    """Yield a command and the commands that its arguments name."""
-    first, *rest = command.words
-    if depth > _MAX_DEPTH:
-        yield UNKNOWN
-        return
-    if first is None or (_NO_NAME.fullmatch(first) and first != "["):
-        yield replace(command, words=(None, *rest))
-        return
-    yield command
-    words = tuple(rest[1:] if rest[:1] == ["--"] else rest)
-    match command.name:
-        case name if name in _SHELLS:
-            options, words = _split_options(name, words)
-            if "-c" in options:
-                yield from _parse(words[0] if words and words[0] != "{}" else None, depth + 1)
-            elif "--version" not in options and ("-s" in options or _is_input(words[:1])):
-                yield UNKNOWN
-                yield from _parse(command.input or "", depth + 1)
-        case "source" | "." if _is_input(words[:1]):
-            yield UNKNOWN
-            yield from _parse(command.input or "", depth + 1)
-        case "su" | "script" as name:
-            options, _ = _split_options(name, words)
-            yield from _parse(options.get("-c", options.get("--command")), depth + 1)
-        case "eval" | "watch" as name:
-            words = words if name == "eval" else _split_options(name, words)[1]
-            yield from _parse(None if None in words else " ".join(map(str, words)), depth + 1)
-        case "trap" if len(words) > 1:
-            yield from _parse(words[0] if words[0] != "-" else "", depth + 1)
-        case "alias":
-            for word in words:
-                for inner in _parse(word and word.partition("=")[2], depth + 1):
-                    yield replace(inner, words=(*inner.words, None))  # the words after the alias
-        case "find" | "fd" | "fdfind":
-            for inner_words in _split_exec(words):
-                yield from _expand(SimpleCommand(inner_words), depth + 1)
-        case "git" if _GIT_CODE.search(" ".join(["", *map(str, words)])):
-            yield UNKNOWN
-        case "mapfile" | "readarray" | "compgen" if any(word is None or word[:2] in ("-C", "-W") for word in words):
-            yield UNKNOWN
-        case "coproc":
-            yield UNKNOWN
-            if "{" in words[:2]:
-                words = words[words.index("{") + 1 :]
-            if words:
-                yield from _expand(SimpleCommand(words), depth + 1)
-        case "parallel":
-            yield UNKNOWN
-        case _ if started := list(_find_started(command)):
-            # Runners within runners must not take exponential time.
-            inner_depth = depth + 1 if len(started) == 1 else depth + _MAX_DEPTH // 4
-            for inner_words in started[:_MAX_STARTED]:
-                yield from _expand(SimpleCommand(inner_words, command.variables, is_started=True), inner_depth)
-            if len(started) > _MAX_STARTED:
-                yield UNKNOWN
-        case name if name in _WRAPPERS:
-            inner_words = _unwrap(name, words)
-            assigned = tuple(takewhile(lambda word: word and re.match(r"\w+=", word), inner_words))
-            if inner_words := inner_words[len(assigned) :]:
-                variables = (str(word).partition("=")[0] for word in assigned)
-                inner = SimpleCommand(inner_words, (*command.variables, *variables), input=command.input)
-                yield from _expand(inner, depth + 1)
-
-
-def _split_options(name: str, words: Words) -> tuple[dict[str, str], Words]:
-    """Split the words of a program into options, and the rest without operands: `(None,)` if nobody can tell."""
-    short, long, operands = _OPTIONS[name]
-    split = gnu_getopt if name in ("su", "script") else getopt
-    try:
-        options, rest = split(["\0" if word is None else word for word in words], short, long.split())
-    except GetoptError:
-        return {}, (None,)
-    count = len(words) - len(rest) + operands
-    if any(word is None or _EXPANDED.search(word) for word in words[:count]):
-        return {}, (None,)
-    return dict(options), words[count:]
-
-
-def _is_input(words: Words) -> bool:
-    """Check whether a shell reads its lines from elsewhere than from the file that these words name."""
-    return not words or words[0] is None or _INPUT.match(words[0]) is not None
-
-
-def _find_started(command: SimpleCommand) -> Iterator[Words]:
-    """Yield what a package runner may start: a word behind an option can be its value, or the name of the program."""
-    names = [command.name, *map(str, command.words[1:3])]
-    known = [count for count in (1, 2, 3) if _RUNNERS.fullmatch(" ".join(names[:count]))]
-    if not known:
-        return
-    words = command.words[known[-1] :]
-    may_be_value = command.name == "direnv"  # a folder comes before the program
-    for index, word in enumerate(words):
-        if word is None:
-            yield (None,)
-            return
-        if word == "--":
-            may_be_value = False
-        elif word.startswith("--call="):
-            yield "sh", "-c", word.partition("=")[2]
-        elif word.startswith("-"):
-            may_be_value = "=" not in word and not _RUNNER_FLAGS.fullmatch(word)
-        else:
-            # A word with spaces names no program: some runners give it to a shell, as does `npx -c`.
-            yield ("sh", "-c", word) if re.search(r"\s", word) else words[index:]
-            if not may_be_value:
-                return
-            may_be_value = False
-
-
-def _split_exec(words: Words) -> Iterator[Words]:
-    """Yield the commands after `-exec` and its kin."""
-    options = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
-    for start in [index for index, word in enumerate(words) if word in options]:
-        rest = words[start + 1 :]
-        ends = [index for index, word in enumerate(rest) if word == ";" or rest[index - 1 : index + 1] == ("{}", "+")]
-        if inner := rest[: ends[0]] if ends else rest:
-            yield inner
-
-
-def _unwrap(name: str, words: Words) -> Words:
-    """Return the command that a wrapper runs, after assignments if there are any. It may be empty."""
-    options, words = _split_options(name, words)
-    line = options.get("-S", options.get("--split-string"))
-    match name:
-        case "env" if line is not None:
-            return (None,) if re.search(r"[\"'\\$#]", line) else ("env", *line.split(), *words)
-        case "env" if words[:1] == ("-",):
-            return words[1:]
-        case "sudo" | "doas" if not words and options.keys() & {"-s", "-i", "--shell", "--login"}:
-            return (None,)  # a shell that reads its input
-        case "command" if options.keys() & {"-v", "-V"}:
-            return ()
-        case "flock" if words[:1] in (("-c",), ("--command",)):
-            return ("sh", "-c", *words[1:])
-        case "xargs" if words:
-            place = options.get("-I", "{}")
-            return (*(None if place in (word or place) else word for word in words), None)
-    return words

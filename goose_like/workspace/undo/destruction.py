@@ -10,13 +10,9 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import TypeGuard
 
-from goose_like.workspace.permissions.shell_syntax import (
-    SimpleCommand,
-    Words,
-    find_entered_folder,
-    parse_line,
-    split_git_options,
-)
+from goose_like.workspace.permissions.inner_commands import find_entered_folder
+from goose_like.workspace.permissions.shell_syntax import parse_line
+from goose_like.workspace.permissions.simple_command import SimpleCommand, Words, split_git_options
 
 from .variables import UNKNOWN_PART, fill_variables
 

@@ -18,7 +18,7 @@ from goose_like.workspace.permissions.rules import (
     PermissionRules,
     build_rules,
 )
-from goose_like.workspace.permissions.shell_syntax import SimpleCommand
+from goose_like.workspace.permissions.simple_command import SimpleCommand
 
 LISTS = PermissionLists(
     deny=(

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.workspace.permissions.shell_syntax import ARITHMETIC, UNKNOWN, SimpleCommand, format_command, parse_line
+from goose_like.workspace.permissions.shell_syntax import parse_line
+from goose_like.workspace.permissions.simple_command import ARITHMETIC, UNKNOWN, SimpleCommand, format_command
 
 PUSH = "git push"
 
