@@ -108,19 +108,28 @@ def list_prefixes(line: str, root: Path | None = None) -> list[str]:
     Paths below `root` do not lead elsewhere.
     """
     commands = parse_line(line)
-    prefixes = list(dict.fromkeys(_make_prefix(command, root) for command in list_essential(commands)))
-    if not all(map(is_plain, commands)) or not all(prefixes) or len(", ".join(prefixes)) > MAX_PREFIX_CHARS:
+    if not all(map(is_plain, commands)):
         return []
-    return prefixes
+    prefixes: list[str] = []
+    for command in list_essential(commands):
+        prefix = _make_prefix(command, root)
+        if not prefix:
+            return []
+        if prefix not in prefixes:
+            prefixes.append(prefix)
+    is_readable = len(", ".join(prefixes)) <= MAX_PREFIX_CHARS
+    return prefixes if is_readable else []
 
 
 def is_covered(line: str, prefixes: Sequence[str], root: Path | None = None) -> bool:
     """Check whether prefixes together cover a line. Paths below `root` do not lead elsewhere."""
     commands = parse_line(line)
-    needed = list_essential(commands)
-    return all(map(is_plain, commands)) and all(
-        any(_covers(prefix.split(), command, root) for prefix in prefixes) for command in needed
-    )
+    if not all(map(is_plain, commands)):
+        return False
+    for command in list_essential(commands):
+        if not any(_covers(prefix.split(), command, root) for prefix in prefixes):
+            return False
+    return True
 
 
 def only_reads(line: str, *, is_at_root: bool) -> bool:
@@ -138,17 +147,20 @@ def only_reads(line: str, *, is_at_root: bool) -> bool:
 
 def _only_reads(command: SimpleCommand, *, may_use_git: bool) -> bool:
     words = [word for word in command.words if word is not None]
-    names = words[:2] if words[:1] == ["git"] else words[:1]
-    has_quoted_name = any(" " in name for name in names)  # `'git status'` is one name
-    if len(words) < len(command.words) or command.variables or has_quoted_name:
+    if len(words) < len(command.words) or command.variables:
         return False
-    if words[0] == "git" and not may_use_git:
+    prefix = words[:1]
+    if words[0] == "git":
+        if not may_use_git:
+            return False
+        prefix = words[:2]
+    has_quoted_name = any(" " in word for word in prefix)  # `'git status'` is one name
+    if has_quoted_name:
         return False
     if words[0] == "cd":
         return len(words) <= 2
     if _READERS.fullmatch(words[0]) or _GIT_LISTS.fullmatch(" ".join(words)):
         return True
-    prefix = words[: 2 if words[0] == "git" else 1]
     return _SEARCHERS.fullmatch(" ".join(prefix)) is not None and _covers(prefix, command, None)
 
 
@@ -160,30 +172,54 @@ def _covers(prefix: Sequence[str], command: SimpleCommand, root: Path | None) ->
         return False
     if _READERS.fullmatch(prefix[0]):
         return True
-    start = " ".join(prefix)
-    only_reads = _SEARCHERS.fullmatch(start) is not None
     rest = command.words[len(prefix) :]
-    if only_reads and "--" in rest:
-        rest = rest[: rest.index("--")]  # other programs pass what follows on to a script
-    if not only_reads and any(_leads_elsewhere(start, word, root) for word in rest):
+    start = " ".join(prefix)
+    if _SEARCHERS.fullmatch(start):
+        if "--" in rest:
+            rest = rest[: rest.index("--")]  # other programs pass what follows on to a script
+    elif any(_leads_elsewhere(start, word, root) for word in rest):
         return False
+    return _has_only_harmless_options(prefix, rest)
+
+
+def _has_only_harmless_options(prefix: Sequence[str], words: Sequence[str | None]) -> bool:
     harmless = _find_harmless_options(prefix)
-    for before, word in pairwise((None, *rest)):
-        if prefix[0] == "find" and before and word and re.fullmatch("-i?(name|path)", before) and word.strip("*"):
-            continue  # a pattern, usually in quotes
-        # The shell may turn a pattern into an option. For git push, `+main` forces and `:main` deletes a branch.
-        may_be_option = word is None or (len(word) > 1 and word[0] in "-+:*?[{") or word == "*"
-        if may_be_option and not (word and harmless.fullmatch(word.partition("=")[0])):
+    for before, word in pairwise((None, *words)):
+        if prefix[0] == "find" and _is_name_pattern(before, word):
+            continue
+        if not _may_be_option(word):
+            continue
+        if word is None or not harmless.fullmatch(word.partition("=")[0]):
             return False
     return True
 
 
+def _is_name_pattern(before: str | None, word: str | None) -> bool:
+    """Check for the pattern after an option of `find`, which usually stands in quotes."""
+    if not before or not word:
+        return False
+    is_after_name = re.fullmatch("-i?(name|path)", before) is not None
+    return is_after_name and word.strip("*") != ""
+
+
+def _may_be_option(word: str | None) -> bool:
+    """Check whether a word may be an option. For git push, `+main` forces and `:main` deletes a branch."""
+    if word is None or word == "*":  # the shell may turn a pattern into an option
+        return True
+    return len(word) > 1 and word[0] in "-+:*?[{"
+
+
 def _find_harmless_options(prefix: Sequence[str]) -> re.Pattern[str]:
     start = " ".join(prefix)
-    patterns = [known for name, known in _HARMLESS_OPTIONS.items() if re.match(rf"(?:{name})(?: |\Z)", start)]
+    patterns = []
+    for name, known in _HARMLESS_OPTIONS.items():
+        if re.match(rf"(?:{name})(?: |\Z)", start):
+            patterns.append(known)
     if not _is_deep(prefix):
         patterns.append(_EVERYWHERE)
-    return re.compile("|".join(patterns) or r"(?!)")
+    if not patterns:
+        return re.compile(r"(?!)")
+    return re.compile("|".join(patterns))
 
 
 def _reaches_only(prefix: Sequence[str], command: SimpleCommand) -> bool:
@@ -223,21 +259,36 @@ def _make_prefix(command: SimpleCommand, root: Path | None) -> str:
     if _URL_PROGRAMS.fullmatch(words[0]):
         return _make_host_prefix(words[0], command)
     count = _count_words(words)
-    if not count or any(_UNCOVERED.fullmatch(" ".join(words[:size])) for size in (1, 2)):
+    if not count or _may_run_any_code(words):
         return ""
+    if words[0] in ("cd", "pushd"):
+        for word in words[1:]:
+            if _leads_elsewhere("cd", word, root):
+                return ""  # whatever else is allowed would run in that folder too
+    chosen = words[: _count_covering_words(words, count, command, root)]
+    is_whole = all(chosen) and not re.match("[a-z]+:", chosen[0])
+    if is_whole and _covers(chosen, command, root):
+        return " ".join(chosen)
+    return ""
+
+
+def _may_run_any_code(words: Sequence[str]) -> bool:
+    """Check for programs whose other operands are code, or a file to write."""
     if words[0] == "env" and words[1:]:
-        return ""  # it leads to another folder, else it is no command of its own
-    if words[0] in ("cd", "pushd") and any(_leads_elsewhere("cd", word, root) for word in words[1:]):
-        return ""  # whatever else is allowed would run in that folder too
+        return True  # it leads to another folder, else it is no command of its own
+    return any(_UNCOVERED.fullmatch(" ".join(words[:count])) for count in (1, 2))
+
+
+def _count_covering_words(words: Sequence[str], count: int, command: SimpleCommand, root: Path | None) -> int:
+    """Count the words after which a command has only operands and harmless options; all of them if none are."""
     while count < len(words) and not _covers(words[:count], command, root):
         if count > MAX_PREFIX_CHARS:  # too long to be offered; going on takes quadratic time
-            return ""
+            break
+        is_option = words[count].startswith("-") and "=" not in words[count]
         count += 1
-        is_option = words[count - 1].startswith("-") and "=" not in words[count - 1]
-        count += is_option and count < len(words)  # the next word may be its value
-    chosen = words[:count]
-    is_whole = all(chosen) and not re.match("[a-z]+:", chosen[0])
-    return " ".join(chosen) if is_whole and _covers(chosen, command, root) else ""
+        if is_option and count < len(words):  # the next word may be its value
+            count += 1
+    return count
 
 
 def _make_host_prefix(program: str, command: SimpleCommand) -> str:
@@ -252,23 +303,34 @@ def _make_host_prefix(program: str, command: SimpleCommand) -> str:
 
 def _count_words(words: Sequence[str]) -> int:
     """Count the words that say what runs: the program and its subcommands. Return 0 if one is missing."""
-    program = words[0].rpartition("/")[2]
-    count = 1
-    if len(words) > 1 and _LAUNCHERS.fullmatch(words[1]):
-        count = 3
-    elif _is_deep([program, *words[1:2]]):
-        count = next((at for at, word in enumerate(words) if not re.fullmatch(r"[a-z][\w.-]*", word)), len(words))
-        count = max(count, 3)
-    elif (
-        _INTERPRETERS.fullmatch(program)
-        or _WITH_SUBCOMMANDS.fullmatch(program)
-        or (len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9-]*", words[1]))
-    ):
-        count = 2
+    count = _choose_word_count(words)
     chosen = words[:count]
     is_missing = len(chosen) < count or not all(chosen) or chosen[-1].startswith("-")
     return 0 if is_missing else count
 
 
+def _choose_word_count(words: Sequence[str]) -> int:
+    program = words[0].rpartition("/")[2]
+    has_launcher = len(words) > 1 and _LAUNCHERS.fullmatch(words[1])
+    if has_launcher:
+        return 3
+    if _is_deep([program, *words[1:2]]):
+        return max(_count_plain_words(words), 3)
+    if _INTERPRETERS.fullmatch(program) or _WITH_SUBCOMMANDS.fullmatch(program):
+        return 2
+    may_have_subcommand = len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9-]*", words[1])
+    return 2 if may_have_subcommand else 1
+
+
+def _count_plain_words(words: Sequence[str]) -> int:
+    """Count the words at the start that may be subcommands."""
+    for count, word in enumerate(words):
+        if not re.fullmatch(r"[a-z][\w.-]*", word):
+            return count
+    return len(words)
+
+
 def _get_plain_word(word: str | None) -> str:
-    return word if word and re.fullmatch(r"[\w@%+=./-][\w@%+=:./-]*", word, re.ASCII) else ""
+    if word and re.fullmatch(r"[\w@%+=./-][\w@%+=:./-]*", word, re.ASCII):
+        return word
+    return ""

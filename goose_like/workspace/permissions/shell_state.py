@@ -22,15 +22,25 @@ def drop_known(exports: str, variables: Mapping[str, str]) -> str:
 
     The mark of a command is dropped too: the next command has its own.
     """
-    kept, start = [], 0
+    kept = []
+    start = 0
     while exports.startswith("declare -", start):
         found = _DECLARED.match(exports, start)
-        end = found.end() if found else exports.find("\n", start) + 1 or len(exports)
-        is_known = found and (found[1] == _MARK or variables.get(found[1]) == _unescape(found[2] or "\0"))
-        if not is_known:
+        if found:
+            end = found.end()
+        else:
+            end = exports.find("\n", start) + 1 or len(exports)
+        if not found or not _is_known(found, variables):
             kept.append(exports[start:end])
         start = end
-    return "".join([*kept, exports[start:]])
+    kept.append(exports[start:])
+    return "".join(kept)
+
+
+def _is_known(found: re.Match[str], variables: Mapping[str, str]) -> bool:
+    name = found[1]
+    value = _unescape(found[2] or "\0")  # no variable holds that one
+    return name == _MARK or variables.get(name) == value
 
 
 def find_changes(exports: str, known: Mapping[str, Iterable[str]]) -> tuple[str, str | None]:
@@ -40,31 +50,45 @@ def find_changes(exports: str, known: Mapping[str, Iterable[str]]) -> tuple[str,
     values, and text that a command wrote in place of exports.
     """
     path = None
-
-    def keep(found: re.Match[str]) -> str:
-        nonlocal path
-        name, value = found[1], _unescape(found[2] or "")
-        path = value if name == "PATH" else path
-        return "" if _OWN.fullmatch(name) or value in known.get(name, ()) else found[0]
-
-    changes = _DECLARED.sub(keep, exports).strip()
-    return os.fsencode(changes).decode(errors="replace"), path
+    changes = []
+    end = 0
+    for found in _DECLARED.finditer(exports):
+        name = found[1]
+        value = _unescape(found[2] or "")
+        if name == "PATH":
+            path = value
+        changes.append(exports[end : found.start()])
+        is_known = _OWN.fullmatch(name) or value in known.get(name, ())
+        if not is_known:
+            changes.append(found[0])
+        end = found.end()
+    changes.append(exports[end:])
+    text = "".join(changes).strip()
+    return os.fsencode(text).decode(errors="replace"), path
 
 
 def _unescape(value: str) -> str:
-    return re.sub(r'\\(["\\$`])', r"\1", value) if "\\" in value else value
+    if "\\" not in value:
+        return value
+    return re.sub(r'\\(["\\$`])', r"\1", value)
 
 
 def find_planted(line: str, path: str, resolve: Callable[[str], Path], writable: Iterable[Path]) -> list[str]:
     """List the programs of a line that come from a folder which commands can write to, as `git is /tmp/bin/git`."""
     from .shell_syntax import parse_line  # only questions need the parser
 
-    planted, places = [], tuple(writable)
-    for name in dict.fromkeys(command.words[0] for command in parse_line(line)):
-        for folder in path.split(os.pathsep) if name and "/" not in name else ():
-            place = resolve(os.path.join(folder, name or ""))
-            if place.is_file() and os.access(place, os.X_OK):
-                if any(map(place.is_relative_to, places)):
-                    planted.append(f"{name} is {os.path.join(folder, name or '')}")
-                break
+    planted = []
+    places = tuple(writable)
+    names = dict.fromkeys(command.words[0] for command in parse_line(line))
+    for name in names:
+        if not name or "/" in name:
+            continue
+        for folder in path.split(os.pathsep):
+            program = os.path.join(folder, name)
+            place = resolve(program)
+            if not place.is_file() or not os.access(place, os.X_OK):
+                continue
+            if any(map(place.is_relative_to, places)):
+                planted.append(f"{name} is {program}")
+            break
     return planted
