@@ -32,12 +32,7 @@ async def stream_answer(model: Model, request: Request, policy: RetryPolicy, jou
             async for delta in deltas:
                 if isinstance(delta, MessageCompleted):
                     texts.clear()
-                    message = _make_ids_unique(delta.message, journal.history.call_ids)
-                    message = _remove_name_prefixes(message, {tool.name for tool in request.all_tools})
-                    label = _find_label(delta, model, journal)
-                    _tell_withheld(delta.withheld, journal)
-                    journal.emit(answer := delta.model_copy(update={"message": message, "model": label}))
-                    return answer
+                    return _record_answer(delta, model, request, journal)
                 if isinstance(delta, TextDelta | ThinkingDelta):
                     written_bytes += len(delta.text.encode(errors="replace"))
                 if isinstance(delta, TextDelta):
@@ -58,13 +53,26 @@ async def stream_answer(model: Model, request: Request, policy: RetryPolicy, jou
     raise AssertionError("stream_with_retries ends with a message or raises")
 
 
+def _record_answer(answer: MessageCompleted, model: Model, request: Request, journal: Journal) -> MessageCompleted:
+    """Record a complete answer, with repaired calls and the label of its model, and return it."""
+    message = _make_ids_unique(answer.message, journal.history.call_ids)
+    names = {tool.name for tool in request.all_tools}
+    message = _remove_name_prefixes(message, names)
+    label = _find_label(answer, model, journal)
+    _tell_withheld(answer.withheld, journal)
+    recorded = answer.model_copy(update={"message": message, "model": label})
+    journal.emit(recorded)
+    return recorded
+
+
 def _find_label(answer: MessageCompleted, model: Model, journal: Journal) -> str:
     """Find the label of the model that answered. It is empty for the session's processor."""
     if answer.model:
         journal.log(f"{answer.model} answered, as {model.name} declined")
         return answer.model
     header = journal.history.header
-    return "" if header and header.models.get("processor") == model.label else model.label
+    is_processor = header is not None and header.models.get("processor") == model.label
+    return "" if is_processor else model.label
 
 
 def _tell_withheld(reasons: Sequence[str], journal: Journal) -> None:
@@ -88,7 +96,8 @@ def _record_told_usage(model: Model, request: Request, written_bytes: int, journ
     """Record the tokens of an attempt that gave no answer, once. Without any, the server did no work."""
     if request.told_usage:
         told = request.told_usage.pop()
-        journal.emit(_describe_cut_usage(model, request, told, written_bytes // 4, journal.history, purpose))
+        usage = _describe_cut_usage(model, request, told, written_bytes // 4, journal.history, purpose)
+        journal.emit(usage)
 
 
 def _describe_cut_usage(

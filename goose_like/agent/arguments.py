@@ -35,11 +35,10 @@ def read_arguments(tool: Tool, text: str) -> dict[str, Any]:
             checked = tool.parameters.model_validate_json(json.dumps(repaired))
         except (ValidationError, ValueError):
             raise _describe_error(tool, error) from error
-    given = {
-        field.alias or name: getattr(checked, name)
-        for name, field in tool.parameters.model_fields.items()
-        if name in checked.model_fields_set
-    }
+    given: dict[str, Any] = {}
+    for name, field in tool.parameters.model_fields.items():
+        if name in checked.model_fields_set:
+            given[field.alias or name] = getattr(checked, name)
     return given | (checked.model_extra or {})
 
 
@@ -67,13 +66,7 @@ def _find_problems(tool: Tool, arguments: Mapping[str, Any]) -> Sequence[ErrorDe
 
 def _repair_problem(arguments: dict[str, Any], problem: ErrorDetails, tool: Tool) -> None:
     *path, key = problem["loc"] or ("",)
-    holder: Any = arguments
-    for step in path:
-        is_inside = isinstance(holder, dict) and step in holder
-        is_inside |= isinstance(holder, list) and isinstance(step, int) and step < len(holder)
-        if not is_inside:  # the place of a union names its types, too
-            return
-        holder = holder[step]
+    holder = _find_part(arguments, path)
     if not isinstance(holder, dict) or key not in holder:
         return
     value = holder[key]
@@ -87,6 +80,18 @@ def _repair_problem(arguments: dict[str, Any], problem: ErrorDetails, tool: Tool
     elif problem["type"] in ("dict_type", "model_type", "model_attributes_type", "dataclass_type"):
         found = _parse(value) if isinstance(value, str) else value
         holder[key] = found if isinstance(found, dict) else value
+
+
+def _find_part(arguments: Any, path: Sequence[str | int]) -> Any:
+    """Find the part of the arguments at a place, or return None. The place of a union names its types, too."""
+    part = arguments
+    for step in path:
+        is_key = isinstance(part, dict) and step in part
+        is_index = isinstance(part, list) and isinstance(step, int) and step < len(part)
+        if not is_key and not is_index:
+            return None
+        part = part[step]
+    return part
 
 
 def _read_list(value: Any) -> Any:
@@ -115,9 +120,10 @@ def _describe_error(tool: Tool, error: ValidationError) -> ToolError:
             "reached its output limit within this call. Do it in parts, each in a message of its own: write the start "
             "of a file, then add to it"
         )
-    problems = "; ".join(_describe_problem(problem) for problem in error.errors()[:_MAX_PROBLEMS])
+    problems = error.errors()[:_MAX_PROBLEMS]
+    texts = "; ".join(map(_describe_problem, problems))
     expected = f"send one JSON object with {_describe_fields(tool)}"
-    return ToolError(f"wrong arguments for {tool.name}: {problems}; {expected}")
+    return ToolError(f"wrong arguments for {tool.name}: {texts}; {expected}")
 
 
 def _describe_fields(tool: Tool) -> str:
@@ -137,7 +143,9 @@ def _describe_problem(problem: ErrorDetails) -> str:
     if problem["type"] == "extra_forbidden":
         return f"there is no field {field!r}"
     value = repr(problem["input"])
-    short = value if len(value) <= _MAX_VALUE_CHARS else value[: _MAX_VALUE_CHARS - 3] + "..."
+    if len(value) > _MAX_VALUE_CHARS:
+        value = value[: _MAX_VALUE_CHARS - 3] + "..."
     place = f"field {field!r}: " if field else ""
     message = problem["msg"]
-    return f"{place}{message[0].lower()}{message[1:]}, not {short}"
+    message = message[0].lower() + message[1:]
+    return f"{place}{message}, not {value}"

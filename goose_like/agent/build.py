@@ -13,7 +13,7 @@ from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS, load_entry_poin
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import ProfileError, UsageError, prefix_error_path
-from goose_like.core.events import SessionStarted
+from goose_like.core.events import CallDisplay, SessionStarted
 from goose_like.core.notifier import Notifier
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool
@@ -81,7 +81,8 @@ async def build_exchange(
         SandboxError: commands cannot be sandboxed here, and nobody allowed to run them without a sandbox.
     """
     async with AsyncExitStack() as stack:
-        session = session or stack.enter_context(closing(Session.temporary()))
+        if session is None:
+            session = stack.enter_context(closing(Session.temporary()))
         journal = stack.enter_context(closing(Journal(session, notifier)))
         if logs_prints:
             stack.enter_context(redirect_prints(journal))
@@ -92,20 +93,31 @@ async def build_exchange(
         _check_prices(profile, limits, models)
         left_out: set[str] = set()
         if workspace is None:
-            workspace = await stack.enter_async_context(_create_workspace(profile, journal, parent_workspace, folder))
-            left_out = _find_writing_toolkits(profile.toolkits, journal) if workspace.mode == "read-only" else set()
-        undo = _start_undo(workspace, journal, stack) if session.is_kept and parent_workspace is None else None
-        view = ExchangeView(session, models, journal)
-        wiring = {"exchange_view": view, "workspace": workspace, "session": session, "limits": limits}
-        wiring |= {"profile": toolkit_profile or profile, "project": project}
+            own_workspace = _create_workspace(profile, journal, parent_workspace, folder)
+            workspace = await stack.enter_async_context(own_workspace)
+            if workspace.mode == "read-only":
+                left_out = _find_writing_toolkits(profile.toolkits, journal)
+        undo = None
+        if session.is_kept and parent_workspace is None:
+            undo = _start_undo(workspace, journal, stack)
+        wiring = {
+            "exchange_view": ExchangeView(session, models, journal),
+            "workspace": workspace,
+            "session": session,
+            "limits": limits,
+            "profile": toolkit_profile or profile,
+            "project": project,
+        }
         toolkits = await _create_toolkits(profile.toolkits, left_out, journal, stack, **wiring)
         hooks = await _connect_hooks(journal, toolkits, notifier, stack)
-        tools = apply_tool_rules(_collect_tools(toolkits) | client.tools, workspace, hooks.calls)
+        offered = _collect_tools(toolkits) | client.tools
+        tools = apply_tool_rules(offered, workspace, hooks.calls)
         moderator = _create_moderator(profile, session, hooks)
         journal.emit(describe_start(profile, session, workspace, models, tools))
         await workspace.prepare_sandbox()
-        task = "" if parent_workspace else describe_task(workspace.approval)  # the task of a subagent is its message
-        system = _write_system_prompt(toolkits, task, client.prompt)  # it describes the sandbox, which is known now
+        # Only now: the prompt describes the sandbox. The task of a subagent is its message.
+        task = "" if parent_workspace else describe_task(workspace.approval)
+        system = _write_system_prompt(toolkits, task, client.prompt)
         yield Exchange(
             models=models,
             moderator=moderator,
@@ -135,7 +147,8 @@ async def _connect_hooks(
     journal.hooks = hooks
     stack.push_async_callback(hooks.end_session)
     if relay:
-        hooks.add_context(await stack.enter_async_context(relay.tell_hooks(journal.history)))
+        context = await stack.enter_async_context(relay.tell_hooks(journal.history))
+        hooks.add_context(context)
     return hooks
 
 
@@ -192,8 +205,10 @@ def _check_prices(profile: Profile, limits: Limits, models: ModelPair) -> None:
 
 
 def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | None, folder: Path | None) -> Workspace:
+    if folder is None:
+        folder = parent.root if parent else Path.cwd()
     return Workspace(
-        folder or (parent.root if parent else Path.cwd()),
+        folder,
         mode=profile.sandbox,
         approval=profile.approval,
         notifier=journal,
@@ -206,8 +221,8 @@ def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | No
 
 def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -> Undo:
     session = journal.session
-    folder, history = session.folder / "undo", session.history
-    undo = Undo(folder, workspace.root, history, workspace.run_internal, journal, workspace.ask_loss)
+    folder = session.folder / "undo"
+    undo = Undo(folder, workspace.root, session.history, workspace.run_internal, journal, workspace.ask_loss)
     workspace.add_change_listener(undo.on_change)
     stack.push_async_callback(undo.close)
     return undo
@@ -217,13 +232,17 @@ def describe_start(
     profile: Profile | None, session: Session, workspace: Workspace, models: ModelPair, tools: Mapping[str, Tool]
 ) -> SessionStarted:
     """Create the first event of an exchange."""
-    displays = {name: tool.options.display for name, tool in tools.items() if tool.options.display != "whole"}
+    labels = {"processor": models.processor.label, "accelerator": models.accelerator.label}
+    displays: dict[str, CallDisplay] = {}
+    for name, tool in tools.items():
+        if tool.options.display != "whole":
+            displays[name] = tool.options.display
     return SessionStarted(
         version=__version__,
         name=session.name,
         cwd=str(workspace.root),
         profile=profile.name if profile else "",
-        models={"processor": models.processor.label, "accelerator": models.accelerator.label},
+        models=labels,
         tools=tuple(tools),
         is_resumed=session.has_open_turn,
         sandbox=profile.sandbox if profile else "",
@@ -242,7 +261,8 @@ async def _create_toolkits(
             continue
         with toolkit_errors(choice.name, "toolkits", index):
             kind = load_toolkit(choice.name)
-            requires = Requirements(choice.name, {alias: toolkits[name] for alias, name in choice.requires.items()})
+            required = {alias: toolkits[name] for alias, name in choice.requires.items()}
+            requires = Requirements(choice.name, required)
             toolkits[choice.name] = await kind.create(journal, requires, config=choice.config, **wiring)
         stack.push_async_callback(close_toolkit, choice.name, toolkits[choice.name], journal)
     return {choice.name: toolkits[choice.name] for choice in choices if choice.name in toolkits}
@@ -258,7 +278,8 @@ def _find_writing_toolkits(choices: Sequence[ToolkitChoice], journal: Journal) -
         with toolkit_errors(choice.name, "toolkits", index):
             is_ours = choice.name in BUILTIN_ENTRY_POINTS["goose_like.toolkit"]
             may_write = not is_ours and not load_toolkit(choice.name).is_read_only
-        if may_write or found & set(choice.requires.values()):
+        requires_writing = not found.isdisjoint(choice.requires.values())
+        if may_write or requires_writing:
             found.add(choice.name)
             journal.log(f"toolkit {choice.name!r} is left out: it may change something, and this session is read-only")
     return found
@@ -283,16 +304,21 @@ def _sort_by_dependency(choices: Sequence[ToolkitChoice]) -> list[tuple[int, Too
         order = list(graphlib.TopologicalSorter(required).static_order())
     except graphlib.CycleError as error:
         circle: list[str] = error.args[1]
-        text = f"toolkits require each other in a circle: {' -> '.join(reversed(circle))}; remove one `requires`"
+        names = " -> ".join(reversed(circle))
+        text = f"toolkits require each other in a circle: {names}; remove one `requires`"
         raise ProfileError(text, ("toolkits", indexes[circle[0]], "requires")) from error
     return [(indexes[name], choices[indexes[name]]) for name in order]
 
 
 def _create_moderator(profile: Profile, session: Session, hooks: ToolkitHooks) -> Moderator:
     with prefix_error_path("moderator"):
-        kind = cast(type[Moderator], load_entry_point("goose_like.moderator", profile.moderator.name))
-        config = profile.moderator.config
-        moderator = kind(config, save_result=session.save_result, state_sections=hooks.list_state_sections)
+        choice = profile.moderator
+        kind = cast(type[Moderator], load_entry_point("goose_like.moderator", choice.name))
+        moderator = kind(
+            choice.config,
+            save_result=session.save_result,
+            state_sections=hooks.list_state_sections,
+        )
         moderator.before_compaction = hooks.before_compaction
         return moderator
 
@@ -303,12 +329,14 @@ def _collect_tools(toolkits: Mapping[str, Toolkit]) -> dict[str, Tool]:
     for index, (name, toolkit) in enumerate(toolkits.items()):
         with toolkit_errors(name, "toolkits", index):
             for tool in toolkit.tools():
-                if owner := owners.get(tool.name):
+                owner = owners.get(tool.name)
+                if owner:
                     raise ProfileError(
                         f"two toolkits have a tool {tool.name!r}: {owner!r} and {name!r}; leave one out, pick among "
                         "the tools of one (`config: {tools: [...]}`), or rename one of the two"
                     )
-                tools[tool.name], owners[tool.name] = tool, name
+                tools[tool.name] = tool
+                owners[tool.name] = name
     return tools
 
 

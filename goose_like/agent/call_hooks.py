@@ -1,7 +1,7 @@
 """Hooks around tool calls: before a call, after it, and when a permission was denied to it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +46,16 @@ class CallHooks:
     ) -> None:
         self._runner = runner
         self._subagent = subagent
-        self._before: list[Hook] = list_hooks(toolkits, "before_call", parent._before if parent else ())
-        self._after: list[Hook] = list_hooks(toolkits, "after_call", parent._after if parent else ())
-        self._denied: list[Hook] = list_hooks(toolkits, "on_permission_denied", parent._denied if parent else ())
+        before: Sequence[Hook] = ()
+        after: Sequence[Hook] = ()
+        denied: Sequence[Hook] = ()
+        if parent:
+            before = parent._before
+            after = parent._after
+            denied = parent._denied
+        self._before: list[Hook] = list_hooks(toolkits, "before_call", before)
+        self._after: list[Hook] = list_hooks(toolkits, "after_call", after)
+        self._denied: list[Hook] = list_hooks(toolkits, "on_permission_denied", denied)
         self._started: dict[str, CheckedCall] = {}
 
     @property
@@ -68,14 +75,11 @@ class CallHooks:
         for hook in self._before:
             text = to_json(arguments, fallback=repr).decode()
             call = BeforeCall(current_call.get(""), tool.name, json.loads(text), self._subagent)
-            try:
-                verdict = await hook.ask(call, CallVerdict) or CallVerdict()
-            except Exception as error:  # a check that does not work must not let everything pass
-                reason = self._runner.report(hook, error, "so the person is asked about each call")
-                verdict = CallVerdict("ask", reason)
+            verdict = await self._judge(hook, call)
             reason = verdict.reason or f"the toolkit {hook.toolkit!r} gives no reason"
             if verdict.decision == "deny":
-                raise DeniedError(format_refusal("tool", f"call {tool.name}", "hook", reason))
+                refusal = format_refusal("tool", f"call {tool.name}", "hook", reason)
+                raise DeniedError(refusal)
             if verdict.decision == "ask":
                 doubts.append(reason)
             if verdict.arguments is not None:
@@ -86,6 +90,13 @@ class CallHooks:
             if verdict.context:
                 notes.append(_format_note(hook.toolkit, verdict.context))
         return CheckedCall(arguments, "; ".join(doubts), tuple(notes))
+
+    async def _judge(self, hook: Hook, call: BeforeCall) -> CallVerdict:
+        try:
+            return await hook.ask(call, CallVerdict) or CallVerdict()
+        except Exception as error:  # a check that does not work must not let everything pass
+            reason = self._runner.report(hook, error, "so the person is asked about each call")
+            return CallVerdict("ask", reason)
 
     def start(self, checked: CheckedCall) -> None:
         """Record that a call runs now: all permissions are there."""
@@ -106,7 +117,7 @@ class CallHooks:
             await self._runner.tell(self._denied, denial)
         if started is None:
             return _NO_CHANGE
-        notes = [*started.notes]
+        notes = list(started.notes)
         present = mask_text(output) if self._after else output
         is_replaced = False
         for hook in self._after:

@@ -18,22 +18,31 @@ def start_call(call: ToolCall, tools: Mapping[str, Tool], history: History) -> T
     options = tools[call.name].options if call.name in tools else ToolOptions()
     arguments = call.parse_arguments()
     folder = history.header.cwd if history.header else ""
-    paths = dict.fromkeys(_list_paths(options.paths, arguments, folder))
-    title = _shorten(options.fill_title(call.name, arguments))
-    return ToolStarted(call=call, kind=options.find_kind(), title=title, paths=tuple(paths))
+    paths = _list_paths(options.paths, arguments, folder)
+    title = options.fill_title(call.name, arguments)
+    return ToolStarted(
+        call=call,
+        kind=options.find_kind(),
+        title=_shorten(title),
+        paths=tuple(dict.fromkeys(paths)),
+    )
 
 
 def _list_paths(names: Sequence[str], arguments: Mapping[str, Any], folder: str) -> Iterator[str]:
     """Yield the absolute paths in these arguments, which are texts or lists of texts."""
     for name in names:
         value = arguments.get(name)
-        for path in value if isinstance(value, list) else [value]:
+        paths = value if isinstance(value, list) else [value]
+        for path in paths:
             if isinstance(path, str) and path.strip():
-                yield os.path.normpath(os.path.join(folder, os.path.expanduser(path)))
+                absolute = os.path.join(folder, os.path.expanduser(path))
+                yield os.path.normpath(absolute)
 
 
 def _shorten(title: str) -> str:
     """Join the lines of a title and cut it."""
     masked = mask_text(title)  # before the cut: a part of a secret would not be recognized
     text = " ".join(masked.split())
-    return text if len(text) <= MAX_TITLE_CHARS else f"{text[: MAX_TITLE_CHARS - 1]}…"
+    if len(text) <= MAX_TITLE_CHARS:
+        return text
+    return f"{text[: MAX_TITLE_CHARS - 1]}…"

@@ -58,7 +58,8 @@ class Channel(EventNotifier):
 
     def _take_batch(self) -> list[Event]:
         self._merge_texts()
-        batch, self._events = self._events, []
+        batch = self._events
+        self._events = []
         return batch
 
     def _merge_texts(self) -> None:

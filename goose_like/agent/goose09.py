@@ -58,8 +58,7 @@ def load_toolkit(name: str) -> type[Toolkit]:
         kind = load_entry_point("goose_like.toolkit", name)
     except GooseLikeError as error:
         cause = error.__cause__
-        is_of_goose = isinstance(cause, ImportError) and (cause.name or "").partition(".")[0] in _PACKAGES
-        if point and is_goose09 and cause and is_of_goose:
+        if point and is_goose09 and cause and _is_about_goose(cause):
             place = describe_foreign_error(cause, point.module)
             raise GooseLikeError(
                 f"the toolkit {name!r} of the package {point.package!r} needs a part of goose 0.9 that goose_like does "
@@ -74,17 +73,35 @@ def load_toolkit(name: str) -> type[Toolkit]:
     raise GooseLikeError(f"the entry point of toolkit {name!r} names {kind!r}, which is no toolkit; {hint}")
 
 
+def _is_about_goose(error: BaseException) -> bool:
+    """Check for the failed import of a module of goose 0.9."""
+    if not isinstance(error, ImportError) or error.name is None:
+        return False
+    package, _, _ = error.name.partition(".")
+    return package in _PACKAGES
+
+
 def _add_modules() -> None:
     """Add the replacements to `sys.modules`, except those of a package that is installed or already there."""
-    # A plain folder of that name counts as a package too, but has no origin.
-    absent = [top for top in _PACKAGES if top not in sys.modules and not getattr(find_spec(top), "origin", 0)]
+    absent = [package for package in _PACKAGES if _is_absent(package)]
     for name, values in _list_modules().items():
+        package, _, _ = name.partition(".")
+        if package not in absent:
+            continue
+        module = ModuleType(name)
+        vars(module).update(values, __path__=[], __file__=__file__)
+        sys.modules[name] = module
         parent, _, last = name.rpartition(".")
-        if name.partition(".")[0] in absent:
-            sys.modules[name] = module = ModuleType(name)
-            vars(module).update(values, __path__=[], __file__=__file__)
-            if parent:
-                setattr(sys.modules[parent], last, module)
+        if parent:
+            setattr(sys.modules[parent], last, module)
+
+
+def _is_absent(package: str) -> bool:
+    if package in sys.modules:
+        return False
+    spec = find_spec(package)
+    # A plain folder of that name counts as a package too, but has no origin.
+    return spec is None or not spec.origin
 
 
 def _list_modules() -> dict[str, dict[str, object]]:
@@ -126,10 +143,15 @@ class Goose09Toolkit(Toolkit):
     @classmethod
     async def create(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
         toolkit = cls(Goose09Notifier(notifier), requires)
-        toolkit._own_view = view = kwargs.pop("exchange_view")
-        list_tools, workspace = toolkit.tools, kwargs["workspace"]  # a toolkit may override `tools`
-        vars(toolkit).update(kwargs, exchange_view=_convert_view(view))
-        vars(toolkit)["tools"] = lambda: tuple(_add_images(tool, workspace) for tool in list_tools())
+        view = kwargs.pop("exchange_view")
+        workspace = kwargs["workspace"]
+        list_tools = toolkit.tools  # a toolkit may override it
+
+        def list_tools_with_images() -> tuple[Tool, ...]:
+            return tuple(_add_images(tool, workspace) for tool in list_tools())
+
+        toolkit._own_view = view
+        vars(toolkit).update(kwargs, exchange_view=_convert_view(view), tools=list_tools_with_images)
         return toolkit
 
     @override
@@ -139,7 +161,10 @@ class Goose09Toolkit(Toolkit):
 
 
 def _convert_view(view: ExchangeView) -> SimpleNamespace:
-    return SimpleNamespace(processor=Goose09Model(view.processor), accelerator=Goose09Model(view.accelerator))
+    return SimpleNamespace(
+        processor=Goose09Model(view.processor),
+        accelerator=Goose09Model(view.accelerator),
+    )
 
 
 def _add_images(tool: Tool, workspace: Workspace) -> Tool:
@@ -166,9 +191,12 @@ def _read_image(workspace: Workspace, path: str, started_at: float) -> bytes:
     The workspace has a /tmp of its own, but toolkits write into that of the machine.
     """
     place = Path(os.path.realpath(path))
-    if place.is_relative_to(os.path.realpath(tempfile.gettempdir())) and not place.is_relative_to(workspace.root):
+    temporary = os.path.realpath(tempfile.gettempdir())
+    if place.is_relative_to(temporary) and not place.is_relative_to(workspace.root):
         state = place.stat()
-        if stat.S_ISREG(state.st_mode) and state.st_mtime >= started_at - 1 and state.st_size <= MAX_IMAGE_BYTES:
+        is_file = stat.S_ISREG(state.st_mode)
+        is_new = state.st_mtime >= started_at - 1
+        if is_file and is_new and state.st_size <= MAX_IMAGE_BYTES:
             return place.read_bytes()
     return workspace.read_bytes(path, MAX_IMAGE_BYTES)
 
@@ -240,7 +268,8 @@ class Message(message.Message):
     def load(cls, filename: str, role: Literal["user", "assistant"] = "user", **values: Any) -> Self:
         """Load a message from a file in the caller's folder and fill in a jinja template."""
         caller = Path(sys._getframe(1).f_globals["__file__"])
-        return cls(role=role, parts=(message.Text(text=_render(caller.parent / filename, values)),))
+        text = _render(caller.parent / filename, values)
+        return cls(role=role, parts=(message.Text(text=text),))
 
     @property
     def content(self) -> tuple[message.Part, ...]:
@@ -273,7 +302,9 @@ def _render(file: Path, values: Mapping[str, Any]) -> str:
         return text
     import jinja2  # slow to import
 
-    return jinja2.Environment(loader=jinja2.FileSystemLoader(file.parent)).get_template(file.name).render(values)
+    loader = jinja2.FileSystemLoader(file.parent)
+    template = jinja2.Environment(loader=loader).get_template(file.name)
+    return template.render(values)
 
 
 class Goose09Model:
@@ -297,7 +328,10 @@ def ask_an_ai(input: str, exchange: Goose09Model, prompt: str = "", no_history: 
     """
     if is_running(exchange.loop):
         raise GooseLikeError("ask_an_ai works in tools only, not while a toolkit is built")
-    history = "" if no_history else "\n\n".join(f"{entry.role}: {entry.text}" for entry in exchange.messages)
-    answer = exchange.view.ask(f"{history}\n\n{input}".strip(), system=prompt)
+    parts: list[str] = []
+    if not no_history:
+        parts = [f"{entry.role}: {entry.text}" for entry in exchange.messages]
+    question = "\n\n".join([*parts, input]).strip()
+    answer = exchange.view.ask(question, system=prompt)
     text = asyncio.run_coroutine_threadsafe(answer, exchange.loop).result()
     return Message(role="assistant", parts=(message.Text(text=text),))

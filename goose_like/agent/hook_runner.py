@@ -48,7 +48,9 @@ class Hook:
     async def call(self, *values: object) -> Any:
         """Call the method, which may be `async` or not."""
         answer = self.function(*values)
-        return await answer if inspect.isawaitable(answer) else answer
+        if inspect.isawaitable(answer):
+            return await answer
+        return answer
 
     async def ask(self, value: object, kind: type[T]) -> T | None:
         """Call the method, and check the type of its answer.
@@ -84,7 +86,11 @@ def get_configs(toolkits: Mapping[str, Toolkit]) -> dict[str, Mapping[str, Any]]
 
 def list_hook_points(kind: type[Toolkit]) -> list[str]:
     """List the hook points that a class of toolkits overrides."""
-    return [name for name in HOOK_POINTS if getattr(kind, name) is not getattr(Toolkit, name)]
+    names: list[str] = []
+    for name in HOOK_POINTS:
+        if getattr(kind, name) is not getattr(Toolkit, name):
+            names.append(name)
+    return names
 
 
 class HookRunner:
@@ -103,7 +109,8 @@ class HookRunner:
 
     def report(self, hook: Hook, error: Exception, effect: str) -> str:
         """Describe a failure, and log it the first time. `effect` is a clause about the hook."""
-        text = f"toolkit {hook.toolkit!r} failed in {hook.name!r}, {effect}: {describe_error(hook.toolkit, error)}"
+        reason = describe_error(hook.toolkit, error)
+        text = f"toolkit {hook.toolkit!r} failed in {hook.name!r}, {effect}: {reason}"
         if not hook.has_failed:
             hook.has_failed = True
             self._notifier.log(text)
@@ -112,18 +119,22 @@ class HookRunner:
     async def tell(self, hooks: Sequence[Hook], *values: object) -> None:
         """Call hooks that have no answer."""
         for hook in hooks:
-            if not hook.has_failed:
-                with self.guard(hook):
-                    await hook.call(*values)
+            if hook.has_failed:
+                continue
+            with self.guard(hook):
+                await hook.call(*values)
 
     async def collect_texts(self, hooks: Sequence[Hook], value: object) -> list[str]:
         """Call hooks that may answer with a text, and return the texts."""
         texts: list[str] = []
         for hook in hooks:
-            if not hook.has_failed:
-                with self.guard(hook):
-                    texts.append(await hook.ask(value, str) or "")
-        return [text for text in texts if text]
+            if hook.has_failed:
+                continue
+            with self.guard(hook):
+                text = await hook.ask(value, str)
+                if text:
+                    texts.append(text)
+        return texts
 
 
 def describe_error(toolkit: str, error: Exception) -> str:

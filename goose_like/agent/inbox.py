@@ -16,7 +16,8 @@ class Inbox:
     def __init__(self) -> None:
         self.pending: list[str] = []
         self.refused: list[str] = []
-        self.is_steered = self.is_held = False
+        self.is_steered = False
+        self.is_held = False
         self._step: asyncio.Task[object] | None = None
 
     def put(self, text: str) -> None:
@@ -36,18 +37,22 @@ class Inbox:
 
     def take(self) -> list[str]:
         """Remove and return all messages, in order."""
-        texts, self.pending = self.pending, []
+        texts = self.pending
+        self.pending = []
         return texts
 
     def take_refused(self) -> list[str]:
         """Remove and return the messages that a toolkit blocked, in order."""
-        texts, self.refused = self.refused, []
+        texts = self.refused
+        self.refused = []
         return texts
 
     def take_newest(self) -> str:
         """Remove and return the newest message. Return an empty text if none waits, or a step was cut short for it."""
         is_cut_short = self._step is not None and self.is_steered
-        return self.pending.pop() if self.pending and not is_cut_short else ""
+        if is_cut_short or not self.pending:
+            return ""
+        return self.pending.pop()
 
     def steer(self) -> bool:
         """Cut the running step short so that the messages are sent now. Return False without messages or a step."""
@@ -58,11 +63,13 @@ class Inbox:
         return True
 
     def __enter__(self) -> "Inbox":
-        self._step, self.is_steered = asyncio.current_task(), False
+        self._step = asyncio.current_task()
+        self.is_steered = False
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        step, self._step = self._step, None
+        step = self._step
+        self._step = None
         if step is None or not self.is_steered:
             return False
         # Like `asyncio.timeout`: a cancellation by anybody else propagates.

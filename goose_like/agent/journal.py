@@ -118,15 +118,13 @@ class Journal(RichNotifier):
                 self._end_streams(*self._streams)
                 self._save_shown_texts()  # an interrupted call has them in its result
                 self._shown.clear()
-                for task in self._host_questions if isinstance(event, TurnFinished) else ():
-                    task.cancel()
+                if isinstance(event, TurnFinished):
+                    self._cancel_host_questions()
             case Retrying():
-                for key in _ANSWER_STREAMS:
-                    self._streams.pop(key, None)
-                if (void := self._shown.pop("", None)) and void.saved_bytes:
-                    self._save_text("", "")
-        # The journal of a subagent has masked the events of the subagent.
-        self._emit_masked(event if isinstance(event, SubagentEvent) else mask_value(event))
+                self._drop_answer()
+        if not isinstance(event, SubagentEvent):  # the journal of a subagent has masked its events
+            event = mask_value(event)
+        self._emit_masked(event)
 
     def _emit_masked(self, event: Event) -> None:
         if isinstance(event, _DURABLE):
@@ -134,14 +132,17 @@ class Journal(RichNotifier):
         elif isinstance(event, TextDelta):
             self._keep_shown_text(event.text, "")
         elif isinstance(event, ToolProgress):
-            count = event.skipped_line_count
-            self._keep_shown_text(f"[... {count:,} lines ...]\n" * (count > 0) + event.text, event.call_id)
+            text = event.text
+            if event.skipped_line_count > 0:
+                text = f"[... {event.skipped_line_count:,} lines ...]\n{text}"
+            self._keep_shown_text(text, event.call_id)
         try:
             self._front_end.notify(event)
         except Exception:
             self._drop_front_end()
         if isinstance(event, SessionStarted):
-            waiting, self._early = self._early or [], None
+            waiting = self._early or []
+            self._early = None
             for early_event in waiting:
                 self.emit(early_event)
 
@@ -183,7 +184,8 @@ class Journal(RichNotifier):
             if self.hooks:
                 self.hooks.notify(Notification("question", question.text))
             answer = await ask_or_deny(self._front_end, question, self._log_failure)
-            self.emit(Answered(question=question.model_copy(update={"detail": ""}), answer=answer))
+            asked = question.model_copy(update={"detail": ""})
+            self.emit(Answered(question=asked, answer=answer))
             return answer
 
     def _complete_question(self, question: Question) -> Question:
@@ -208,20 +210,39 @@ class Journal(RichNotifier):
         """Emit a piece of a text. The end of the piece waits while it may be the start of a secret."""
         key = event.call_id if isinstance(event, ToolProgress) else event.type
         if key in _ANSWER_STREAMS:
-            self._end_streams(*(_ANSWER_STREAMS - {key}))
+            others = _ANSWER_STREAMS - {key}
+            self._end_streams(*others)
         if isinstance(event, ToolProgress) and event.skipped_line_count:
             self._end_streams(key)
             self._emit_masked(event.model_copy(update={"text": ""}))
             event = event.model_copy(update={"skipped_line_count": 0})
         _, masked = self._streams.setdefault(key, (event, MaskedText()))
-        if text := masked.write(event.text):
-            self._emit_masked(event if text == event.text else event.model_copy(update={"text": text}))
+        text = masked.write(event.text)
+        if not text:
+            return
+        if text != event.text:
+            event = event.model_copy(update={"text": text})
+        self._emit_masked(event)
 
     def _end_streams(self, *keys: str) -> None:
         """Emit the rest of these streams."""
-        for event, masked in [self._streams.pop(key) for key in keys if key in self._streams]:
-            if text := masked.close():
+        ended = [self._streams.pop(key) for key in keys if key in self._streams]
+        for event, masked in ended:
+            text = masked.close()
+            if text:
                 self._emit_masked(event.model_copy(update={"text": text}))
+
+    def _drop_answer(self) -> None:
+        """Forget the start of an answer that broke off."""
+        for key in _ANSWER_STREAMS:
+            self._streams.pop(key, None)
+        void = self._shown.pop("", None)
+        if void and void.saved_bytes:
+            self._save_text("", "")
+
+    def _cancel_host_questions(self) -> None:
+        for task in self._host_questions:
+            task.cancel()
 
     def _keep_shown_text(self, text: str, call_id: str) -> None:
         """Save the text now if it completes a kilobyte, else within a second."""
@@ -233,7 +254,8 @@ class Journal(RichNotifier):
             if len(shown.unsaved.encode()) >= SAVE_BYTES:
                 self._save_shown_text(call_id, shown)
         elif len(shown.unsaved) > 2 * SAVE_BYTES:
-            shown.unsaved = "\n[...]\n" + shown.unsaved[-SAVE_BYTES:].partition("\n")[2]
+            _, _, newest_lines = shown.unsaved[-SAVE_BYTES:].partition("\n")
+            shown.unsaved = f"\n[...]\n{newest_lines}"
         if shown.unsaved and self._save_timer is None:
             self._save_timer = self._loop.call_later(SAVE_INTERVAL_S, self._save_shown_texts)
 
@@ -256,8 +278,10 @@ class Journal(RichNotifier):
 
     def _emit_unless_late(self, event: Event) -> None:
         """Emit an event, unless its tool call already has a result."""
+        if self._is_closed:
+            return
         call_id = current_call.get(None)
-        if not self._is_closed and (call_id is None or self.history.is_open(call_id)):
+        if call_id is None or self.history.is_open(call_id):
             self.emit(event)
 
     def _drop_front_end(self) -> None:

@@ -29,12 +29,14 @@ def check_prices(limits: Limits, labels: Iterable[str], path: tuple[str, ...] = 
 
 def describe_step_limit(steps: int) -> TurnFinished:
     """Return the end of a turn that used all its steps."""
-    return TurnFinished(reason="step_limit", detail=f"the limit of {format_count(steps, 'step')}", exit_code=3)
+    detail = f"the limit of {format_count(steps, 'step')}"
+    return TurnFinished(reason="step_limit", detail=detail, exit_code=3)
 
 
 def _describe_missing_price(labels: Iterable[str]) -> str:
+    names = ", ".join(labels)
     return (
-        f"the price of {', '.join(labels)} is not known, so a cost limit can't be kept; "
+        f"the price of {names} is not known, so a cost limit can't be kept; "
         "limit the tokens instead: --max-tokens, or `limits: {tokens: 500000}` in the profile"
     )
 
@@ -50,7 +52,9 @@ class TurnLimits:
     @property
     def time_left_s(self) -> float | None:
         """The time limit of the turn in seconds, if there is one."""
-        return None if self.values.time_s is None else self.values.time_s - self.spent_s
+        if self.values.time_s is None:
+            return None
+        return self.values.time_s - self.spent_s
 
     def find_spent(self) -> TurnFinished | None:
         """Return the end of the turn when its steps, tokens or cost are used up.
@@ -58,7 +62,8 @@ class TurnLimits:
         Raises:
             GooseLikeError: there is a cost limit, but the price of a model is unknown.
         """
-        limits, history = self.values, self.session.history
+        limits = self.values
+        history = self.session.history
         if history.turn_step_count >= limits.steps:
             return describe_step_limit(limits.steps)
         usage = history.usage.turn_by_model
@@ -66,10 +71,13 @@ class TurnLimits:
         if limits.tokens and tokens >= limits.tokens:
             detail = f"the limit of {format_count(limits.tokens, 'token')}; {tokens:,} are used"
             return TurnFinished(reason="budget", detail=detail, exit_code=5)
-        cost = compute_cost_usd(usage) if limits.cost_usd else 0.0
+        if not limits.cost_usd:
+            return None
+        cost = compute_cost_usd(usage)
         if cost is None:
-            raise GooseLikeError(_describe_missing_price(label for label in usage if not has_price(label)))
-        if limits.cost_usd and cost >= limits.cost_usd:
+            unknown = [label for label in usage if not has_price(label)]
+            raise GooseLikeError(_describe_missing_price(unknown))
+        if cost >= limits.cost_usd:
             detail = f"the limit of ${limits.cost_usd:g}; ${cost:.4f} is spent"
             return TurnFinished(reason="budget", detail=detail, exit_code=4)
         return None
@@ -77,12 +85,14 @@ class TurnLimits:
     def find_stuck(self) -> TurnFinished | None:
         """Return the end of the turn when the model made the same failing call too often."""
         for (name, arguments), count in self.session.history.failures.items():
-            if count >= MAX_EQUAL_FAILURES:
-                call = f"{name} {arguments}"[:_SHOWN_CALL_CHARS]
-                detail = f"the model made the same failing call {count} times: {call}; tell it what to do instead"
-                return TurnFinished(reason="error", detail=detail, exit_code=1)
+            if count < MAX_EQUAL_FAILURES:
+                continue
+            call = f"{name} {arguments}"[:_SHOWN_CALL_CHARS]
+            detail = f"the model made the same failing call {count} times: {call}; tell it what to do instead"
+            return TurnFinished(reason="error", detail=detail, exit_code=1)
         return None
 
     def describe_timeout(self) -> TurnFinished:
         """Return the end of a turn that ran out of time."""
-        return TurnFinished(reason="budget", detail=f"the time limit of {self.values.time_s:g} s", exit_code=124)
+        detail = f"the time limit of {self.values.time_s:g} s"
+        return TurnFinished(reason="budget", detail=detail, exit_code=124)

@@ -28,11 +28,13 @@ def explain_unknown_mention(word: str, line: str, workspace: Workspace) -> str:
     `line` is the line of the message with the word. Decorators, names of people and packages are no typos.
     """
     name = PurePath(word).name
-    has_suffix = guess_type(name)[0] is not None
+    media_type, _ = guess_type(name)
+    has_suffix = media_type is not None
     is_name = _MIN_NAME <= len(name) <= _MAX_NAME and not word.startswith("@")
     if not is_name or (not has_suffix and _DECORATOR_LINE.fullmatch(line)):
         return ""
-    if nearest := _find_nearest(word, name, workspace):
+    nearest = _find_nearest(word, name, workspace)
+    if nearest:
         return f"@{word} is no file and was sent as a word; did you mean @{nearest}?"
     return f"@{word} is no file and was sent as a word" if has_suffix else ""
 

@@ -3,7 +3,9 @@
 import errno
 import re
 import shlex
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -52,24 +54,35 @@ _IMAGE_URL = re.compile(rf".+{_IMAGE_SUFFIX}\b", re.IGNORECASE)
 
 def format_mention(path: str) -> str:
     """Write a path as a mention."""
-    return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+    if re.search(r"\s", path):
+        return f'@"{path}"'
+    return f"@{path}"
 
 
 def format_pasted_image(image: Image) -> str:
     """Write a stored image that is not a file of the user as a mention."""
-    return format_mention(f"pasted-{image.name[:8]}{Path(image.name).suffix}")
+    suffix = Path(image.name).suffix
+    return format_mention(f"pasted-{image.name[:8]}{suffix}")
 
 
 def find_image_paths(text: str) -> list[str]:
     """Find all paths that end like images, each once: bare, quoted, escaped, or as file:// URLs."""
-    return list(dict.fromkeys(filter(None, map(_read_image_path, _IMAGE_PATH.finditer(text)))))
+    paths = map(_read_image_path, _IMAGE_PATH.finditer(text))
+    return list(dict.fromkeys(filter(None, paths)))
 
 
 def _read_image_path(match: re.Match[str]) -> str:
     """Return the path of a match, or an empty string for the URL of something else."""
-    url = _IMAGE_URL.match(match["url"]) if match["url"] else None
-    path = match["quoted"] or (url and url[0]) or re.sub(r"\\(.)", r"\1", match["bare"] or "")
-    return unquote(urlsplit(path).path) if path.lower().startswith("file://") else path
+    if match["bare"]:
+        path = re.sub(r"\\(.)", r"\1", match["bare"])
+    elif match["quoted"]:
+        path = match["quoted"]
+    else:
+        url = _IMAGE_URL.match(match["url"])
+        path = url[0] if url else ""
+    if not path.lower().startswith("file://"):
+        return path
+    return unquote(urlsplit(path).path)
 
 
 def build_message(
@@ -80,28 +93,61 @@ def build_message(
     Each file follows as a text part, or as an image saved in `outputs`. An `@word` that is no file stays a word.
     `typed` are the only words of the person in a text that a project brings: they alone name files elsewhere.
     """
-    sources = [(text, True)] if typed is None else [(typed, True), (text, False)]
+    sources = [_Source(text, is_own=True)]
+    if typed is not None:
+        sources = [_Source(typed, is_own=True), _Source(text, is_own=False)]
     attachments = _Attachments(workspace, outputs)
-    images = [(path, is_own) for source, is_own in sources for path in find_image_paths(source)]
-    for path, is_own in images[:MAX_IMAGES]:
+    for path, is_own in islice(_iterate_images(sources), MAX_IMAGES):
         attachments.add(path, is_own)
     unknown: dict[str, str] = {}  # with the lines around them
-    for source, is_own in sources:
-        for match in _MENTION.finditer(source):
-            path = match["quoted"] or match["bare"]
-            word = path if match["quoted"] else path.rstrip(_SENTENCE_END)
-            is_found = attachments.add(path, is_own)
-            if not is_found and word not in ("", path):
-                is_found = attachments.add(word, is_own)
-            if not is_found and is_own:
-                line = source[source.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
-                unknown.setdefault(word, line)
+    for source in sources:
+        for match in _MENTION.finditer(source.text):
+            word = _attach_mention(match, attachments, source.is_own)
+            if word is not None and source.is_own:
+                unknown.setdefault(word, _find_line(source.text, match.start()))
+    notes = attachments.notes
     for word, line in islice(unknown.items(), _MAX_EXPLAINED):
-        attachments.notes.append(explain_unknown_mention(word, line, workspace))
+        notes.append(explain_unknown_mention(word, line, workspace))
     message = Message(role="user", parts=(Text(text=text), *attachments.parts.values()))
     if message.images and not model.takes_images:
-        attachments.notes.append(f"{model.label} takes no images: it only learns that they are there")
-    return message, list(dict.fromkeys(filter(None, attachments.notes)))
+        notes.append(f"{model.label} takes no images: it only learns that they are there")
+    return message, list(dict.fromkeys(filter(None, notes)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A text that names files. If it `is_own`, the person wrote it."""
+
+    text: str
+    is_own: bool
+
+
+def _iterate_images(sources: Iterable[_Source]) -> Iterator[tuple[str, bool]]:
+    """Yield the paths of images, each with the claim that the person wrote it."""
+    for source in sources:
+        for path in find_image_paths(source.text):
+            yield path, source.is_own
+
+
+def _attach_mention(match: re.Match[str], attachments: "_Attachments", is_own: bool) -> str | None:
+    """Attach what a mention names, perhaps without the end of a sentence. Return the word if there is no such file."""
+    path = match["quoted"] or match["bare"]
+    if attachments.add(path, is_own):
+        return None
+    if match["quoted"]:
+        return path
+    word = path.rstrip(_SENTENCE_END)
+    is_shorter = word not in ("", path)
+    if is_shorter and attachments.add(word, is_own):
+        return None
+    return word
+
+
+def _find_line(text: str, position: int) -> str:
+    """Return the line of a text that holds a position."""
+    start = text.rfind("\n", 0, position) + 1
+    line, _, _ = text[start:].partition("\n")
+    return line
 
 
 class _Attachments:
@@ -123,40 +169,70 @@ class _Attachments:
             if path not in self.parts:
                 self.parts[path] = self._read(path, is_own)
         except (FileNotFoundError, NotADirectoryError):
-            # A name in a sentence, a file that does not exist yet, or one that only the user can see.
-            if not (place := Path(path).expanduser()).is_file():
-                return False
-            if is_own and (image := self._read_image_of_machine(place)):
-                self.parts[path] = image
-                return True
-            reason = "commands have a private /tmp; put the file into the workspace, or start with --add-dir"
-            self.notes.append(f"the model does not see {path}: {reason} {shlex.quote(str(place.parent))}")
+            return self._add_hidden(path, is_own)
         except (GooseLikeError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
                 return False
             self.notes.append(f"the model does not see {path}: {error}")
         return True
 
+    def _add_hidden(self, path: str, is_own: bool) -> bool:
+        """Attach an image that commands do not see, or note that they do not see a file.
+
+        Return False for a name in a sentence, and for a file that does not exist yet.
+        """
+        place = Path(path).expanduser()
+        if not place.is_file():
+            return False
+        image = None
+        if is_own:
+            image = self._read_image_of_machine(place)
+        if image:
+            self.parts[path] = image
+            return True
+        reason = "commands have a private /tmp; put the file into the workspace, or start with --add-dir"
+        folder = shlex.quote(str(place.parent))
+        self.notes.append(f"the model does not see {path}: {reason} {folder}")
+        return True
+
     def _read(self, path: str, is_own: bool) -> Part:
-        if name := _PASTED_NAME.fullmatch(path):
-            for file in self._outputs.glob(f"{name[1]}*"):
-                return save_image(file.read_bytes(), str(file), self._outputs)
-            raise GooseLikeError("it was pasted in another session; paste it again")
+        name = _PASTED_NAME.fullmatch(path)
+        if name:
+            return self._read_pasted_image(name[1])
         if is_own:
             self._workspace.show_path(path)
-        elif not (place := self._workspace.resolve(path)).is_relative_to(self._workspace.root):
-            if not place.exists():
-                raise FileNotFoundError
-            raise GooseLikeError(f"the command of a project names only files of the workspace; type @{path} yourself")
+        else:
+            self._check_inside(path)
         try:
             names = self._workspace.list_folder(path)
         except NotADirectoryError:
-            data = self._workspace.read_bytes(path, _MAX_READ_BYTES)
-            # A name such as `x.png` promises an image: a web page or an empty file under it is a mistake.
-            is_image = detect_media_type(data) is not None or _IMAGE_NAME.search(path) is not None
-            return save_image(data, path, self._outputs) if is_image else self._read_text(path, data)
-        more = [f"[{len(names) - MAX_NAMES:,} more]"] if len(names) > MAX_NAMES else []
-        return self._read_text(path, "".join(f"{name}\n" for name in [*names[:MAX_NAMES], *more]).encode())
+            return self._read_file(path)
+        lines = names[:MAX_NAMES]
+        if len(names) > MAX_NAMES:
+            lines.append(f"[{len(names) - MAX_NAMES:,} more]")
+        text = "".join(f"{line}\n" for line in lines)
+        return self._read_text(path, text.encode())
+
+    def _read_pasted_image(self, digest: str) -> Part:
+        for file in self._outputs.glob(f"{digest}*"):
+            return save_image(file.read_bytes(), str(file), self._outputs)
+        raise GooseLikeError("it was pasted in another session; paste it again")
+
+    def _check_inside(self, path: str) -> None:
+        """Check that a path leads into the workspace."""
+        place = self._workspace.resolve(path)
+        if place.is_relative_to(self._workspace.root):
+            return
+        if not place.exists():
+            raise FileNotFoundError
+        raise GooseLikeError(f"the command of a project names only files of the workspace; type @{path} yourself")
+
+    def _read_file(self, path: str) -> Part:
+        data = self._workspace.read_bytes(path, _MAX_READ_BYTES)
+        # A name such as `x.png` promises an image: a web page or an empty file under it is a mistake.
+        if detect_media_type(data) is not None or _IMAGE_NAME.search(path):
+            return save_image(data, path, self._outputs)
+        return self._read_text(path, data)
 
     def _read_image_of_machine(self, place: Path) -> Part | None:
         """Read an image from the machine's own /tmp, where programs put screenshots. Commands do not see it."""
@@ -179,8 +255,9 @@ class _Attachments:
         if len(data) > limit:
             # Without half a character at its end.
             text = data[len(decoded.bom) : limit].decode(decoded.encoding, errors="ignore")
-            shown = len(decoded.bom) + len(text.encode(decoded.encoding))
-            rest = f"tail -c +{shown + 1} {shlex.quote(path)}"
-            text += f"\n[the first {shown:,} of {len(data):,} bytes; read on with `{rest}`]\n"
-            self.notes.append(f"the model sees the first {shown:,} of {len(data):,} bytes of {path}")
+            shown_bytes = len(decoded.bom) + len(text.encode(decoded.encoding))
+            shown = f"the first {shown_bytes:,} of {len(data):,} bytes"
+            rest = f"tail -c +{shown_bytes + 1} {shlex.quote(path)}"
+            text += f"\n[{shown}; read on with `{rest}`]\n"
+            self.notes.append(f"the model sees {shown} of {path}")
         return Text(text=f"\n[{title}]\n{text}")

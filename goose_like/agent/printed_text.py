@@ -15,7 +15,8 @@ from goose_like.core.notifier import Notifier
 def redirect_prints(notifier: Notifier) -> Iterator[None]:
     """Log what Python code prints, from any thread. The output of child processes is not logged."""
     sink = _LogSink(notifier)
-    with redirect_stdout(TextIOWrapper(sink, "utf-8", errors="backslashreplace", write_through=True)):  # type: ignore[type-var]
+    file = TextIOWrapper(sink, "utf-8", errors="backslashreplace", write_through=True)  # type: ignore[type-var]
+    with redirect_stdout(file):
         yield
     sink.log_rest()
 
@@ -33,14 +34,16 @@ class _LogSink(RawIOBase):
 
     @override
     def write(self, data: Any) -> int:
-        lines, end, self._rest = (self._rest + bytes(data)).rpartition(b"\n")
+        text = self._rest + bytes(data)
+        lines, end, self._rest = text.rpartition(b"\n")
         if end:
             self._log(lines)
         return len(data)
 
     def log_rest(self) -> None:
         """Log the last line, which has no end."""
-        rest, self._rest = self._rest, b""
+        rest = self._rest
+        self._rest = b""
         if rest:
             self._log(rest)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goose_like.config.profile import ApprovalMode, Effort, ModelChoice, Profile, SandboxMode
+from goose_like.config.profile import Effort, ModelChoice, Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
@@ -33,10 +33,13 @@ class ProfileChoice:
 
     def locate_error(self, error: ProfileError) -> ProfileError:
         """Return the error with its file and line, or with the `--model` option that caused it."""
-        if self.model is not None and error.path[:1] in (("processor",), ("accelerator",)):
+        if not error.path:
+            return error
+        if self.model is not None and error.path[0] in ("processor", "accelerator"):
             text = str(error).removeprefix(f"{self.model}: ")
             return ProfileError(f"--model {self.model}: {text}")
-        return ProfileError(f"{self.source.locate(*error.path)}: {error}") if error.path else error
+        place = self.source.locate(*error.path)
+        return ProfileError(f"{place}: {error}")
 
 
 def choose_profile(
@@ -65,7 +68,8 @@ def choose_profile(
     if name is None and header and header.profile:  # an imported session can have none
         profile, source = load_profile(header.profile, project)
         before = header.models.get("processor")
-        if model is None and before != format_model_label(choose_models(profile)[0]):
+        processor, _ = choose_models(profile)
+        if model is None and before != format_model_label(processor):
             model = before
     elif name is None:
         profile, source = load_default_profile(project, model)
@@ -74,11 +78,19 @@ def choose_profile(
     if session:
         kept = keep_modes(profile, session)
         profile = kept if name is None else restrict_profile(profile, kept)
-        if kept.approval == "plan" and approval not in (None, "plan"):
-            profile = profile.model_copy(update={"sandbox": min(profile.sandbox, MODES[1], key=MODES.index)})
-    choice = None if model is None else ModelChoice(model=model)
-    options = {"sandbox": sandbox, "approval": approval, "processor": choice, "accelerator": choice}
-    changes = {key: value for key, value in options.items() if value is not None}
+        leaves_plan = kept.approval == "plan" and approval not in (None, "plan")
+        if leaves_plan:
+            mode = min(profile.sandbox, MODES[1], key=MODES.index)
+            profile = profile.model_copy(update={"sandbox": mode})
+    changes: dict[str, object] = {}
+    if sandbox is not None:
+        changes["sandbox"] = sandbox
+    if approval is not None:
+        changes["approval"] = approval
+    if model is not None:
+        choice = ModelChoice(model=model)
+        changes["processor"] = choice
+        changes["accelerator"] = choice
     return ProfileChoice(profile.model_copy(update=changes), source, model, project)
 
 
@@ -96,8 +108,9 @@ def set_effort(profile: Profile, effort: Effort) -> Profile:
     """
     processor, accelerator = choose_models(profile)
     changed = processor.model_copy(update={"effort": effort})
-    name = changed.name or find_provider_class(changed.provider).info.processor or ""
-    if error := find_effort_error(changed, name):
+    default = find_provider_class(changed.provider).info.processor
+    error = find_effort_error(changed, changed.name or default or "")
+    if error:
         raise error
     return profile.model_copy(update={"processor": changed, "accelerator": accelerator})
 
@@ -108,13 +121,12 @@ def keep_modes(profile: Profile, session: Session) -> Profile:
     A mode that this version does not know counts as the strictest.
     """
     header = session.history.header
-    sandbox: SandboxMode | None = next((mode for mode in MODES if header and mode == header.sandbox), None)
-    approval: ApprovalMode | None = next((mode for mode in APPROVALS if header and mode == header.approval), None)
-    changes = {
-        "sandbox": sandbox or (MODES[0] if header and header.sandbox else None),
-        "approval": approval or (APPROVALS[0] if header and header.approval else None),
-    }
-    return profile.model_copy(update={key: mode for key, mode in changes.items() if mode})
+    changes: dict[str, str] = {}
+    if header and header.sandbox:
+        changes["sandbox"] = header.sandbox if header.sandbox in MODES else MODES[0]
+    if header and header.approval:
+        changes["approval"] = header.approval if header.approval in APPROVALS else APPROVALS[0]
+    return profile.model_copy(update=changes)
 
 
 def restrict_profile(profile: Profile, other: Profile) -> Profile:

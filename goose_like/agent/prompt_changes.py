@@ -17,8 +17,13 @@ def find_prompt_change(
 
     `effort` is None for a model whose effort is not part of the conversation.
     """
-    new_tools = [tool for name, tool in tools.items() if name not in known.tools]
-    changed_tools = [tool for name, tool in tools.items() if known.tools.get(name, tool) != tool]
+    new_tools: list[ToolSpec] = []
+    changed_tools: list[ToolSpec] = []
+    for name, tool in tools.items():
+        if name not in known.tools:
+            new_tools.append(tool)
+        elif known.tools[name] != tool:
+            changed_tools.append(tool)
     unavailable = {name for name in known.tools if name not in tools}
     new_effort = None if effort == known.effort else effort
     is_same_system = system == known.system and unavailable == known.unavailable
@@ -60,13 +65,18 @@ def _describe_tool(tool: ToolSpec) -> str:
 
 def _describe_availability(before: Iterable[str], now: Iterable[str], tools: Mapping[str, ToolSpec]) -> Iterator[str]:
     refused = sorted(set(now) - set(before))
-    allowed = sorted(name for name in set(before) - set(now) if name in tools)
+    returned = set(before) - set(now)
+    allowed = sorted(returned & tools.keys())
     if refused:
-        yield f"These tools cannot be used now, and a call fails: {', '.join(refused)}."
+        names = ", ".join(refused)
+        yield f"These tools cannot be used now, and a call fails: {names}."
     if allowed:
-        yield f"These tools can be used again: {', '.join(allowed)}."
+        names = ", ".join(allowed)
+        yield f"These tools can be used again: {names}."
 
 
 def _clip(paragraph: str) -> str:
     line = " ".join(paragraph.split()).removeprefix("- ")
-    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}..."
+    if len(line) <= _SHOWN_CHARACTERS:
+        return line
+    return f"{line[:_SHOWN_CHARACTERS]}..."

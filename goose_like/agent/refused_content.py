@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import StateSaved
 from goose_like.core.history import PROMPT_STATE_KEY, History
-from goose_like.core.message import Message, RedactedThinking, Thinking
+from goose_like.core.message import Image, Message, RedactedThinking, Thinking
 from goose_like.providers.wire import TOO_LARGE
 
 IMAGES_STATE_KEY = "refused_images"
@@ -41,12 +41,16 @@ def find_refused_content(error: ProviderError, history: History) -> tuple[StateS
 def list_refused_images(history: History) -> frozenset[str]:
     """List the names of the images that a server refused."""
     names = history.state.get(IMAGES_STATE_KEY)
-    return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
+    if not isinstance(names, list):
+        return frozenset()
+    return frozenset(map(str, names))
 
 
 def _leave_out_images(refusal: str, history: History) -> tuple[StateSaved, str] | None:
     refused = list_refused_images(history)
-    images = [image for message in history.context.messages for image in message.images if image.name not in refused]
+    images: list[Image] = []
+    for message in history.context.messages:
+        images += [image for image in message.images if image.name not in refused]
     if not images:
         return None
     if _ABOUT_ALL_IMAGES.search(refusal):

@@ -60,24 +60,34 @@ class Reminders:
     async def add_context_updates(self) -> None:
         """Add the facts of toolkits that differ from what the model knows."""
         known = self._journal.history.context.facts
-        facts = await self._hooks.collect_facts()
-        changed = {name: value for name, value in facts.items() if value and known.get(name) != value}
+        changed: dict[str, str] = {}
+        lines: list[str] = []
+        for name, value in (await self._hooks.collect_facts()).items():
+            if not value or known.get(name) == value:
+                continue
+            _, _, key = name.partition(".")
+            changed[name] = value
+            lines.append(f"{key}: {value}")
         if changed:
-            text = "\n".join(f"{name.partition('.')[2]}: {value}" for name, value in changed.items())
-            self._journal.emit(Reminded(text=text, reason="context", facts=changed))
+            self._journal.emit(Reminded(text="\n".join(lines), reason="context", facts=changed))
 
     def _add_repetition(self) -> None:
         # Repetition does not end the turn: the model may wait for something.
         history = self._journal.history
         steps = history.repeated_step_count
-        if steps and steps % REPETITION_STEPS == 0 and history.messages[-1].role == "tool":
+        is_due = steps > 0 and steps % REPETITION_STEPS == 0
+        if is_due and history.messages[-1].role == "tool":
             text = f"Your last {steps} steps made the same calls and had the same results. Do something else, or end."
             self._journal.emit(Reminded(text=text, reason="repetition"))
 
     def _add_stale_plan(self) -> None:
         history = self._journal.history
-        is_open = self.repeats_plan and self.follows_plan and any(task.is_open for task in history.plan)
-        if is_open and history.steps_since_plan >= STALE_PLAN_STEPS:
-            done = sum(task.status == "complete" for task in history.plan)
-            title = f"Your plan, {done} of {len(history.plan)} tasks complete (update it if it has changed)"
-            self._journal.emit(Reminded(text=format_plan(history, title), reason="plan"))
+        is_stale = history.steps_since_plan >= STALE_PLAN_STEPS
+        if not (is_stale and self.repeats_plan and self.follows_plan):
+            return
+        if not any(task.is_open for task in history.plan):
+            return
+        done = sum(task.status == "complete" for task in history.plan)
+        title = f"Your plan, {done} of {len(history.plan)} tasks complete (update it if it has changed)"
+        text = format_plan(history, title)
+        self._journal.emit(Reminded(text=text, reason="plan"))

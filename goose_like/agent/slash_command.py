@@ -74,7 +74,9 @@ async def run_command(command: SlashCommand, context: Any, words: str) -> Any:
     """
     try:
         result = command.run(context, words)
-        return await result if inspect.isawaitable(result) else result
+        if inspect.isawaitable(result):
+            return await result
+        return result
     except GooseLikeError:
         raise
     except Exception as error:
@@ -88,8 +90,11 @@ def is_command(function: object) -> bool:
 
 def make_command(function: Callable[..., Any], name: str = "") -> SlashCommand:
     """Create the slash command of a function, marked or not. The default name is the name of the function."""
-    summary = (inspect.getdoc(function) or "").partition("\n")[0].rstrip(".")
-    name = name or getattr(function, "__name__", "command").replace("_", "-")
+    docstring = inspect.getdoc(function) or ""
+    summary, _, _ = docstring.partition("\n")
+    if not name:
+        name = getattr(function, "__name__", "command").replace("_", "-")
     takes_context = len(inspect.signature(function).parameters) > 1
     run = function if takes_context else lambda context, text: function(text)
-    return SlashCommand(name, summary, run, **getattr(function, "__command__", {}))
+    options = getattr(function, "__command__", {})
+    return SlashCommand(name, summary.rstrip("."), run, **options)

@@ -66,5 +66,8 @@ class SlashContext:
 
         Processes go on if `can_keep_toolkits` allows it.
         """
-        session = session or self.exchange.session
-        self.next_session = SwitchSession(profile or self.profile, session, folder or self.exchange.workspace.root)
+        self.next_session = SwitchSession(
+            profile or self.profile,
+            session or self.exchange.session,
+            folder or self.exchange.workspace.root,
+        )

@@ -29,7 +29,8 @@ class EventRelay(EventNotifier):
     """
 
     def __init__(self, parent: Notifier, call_id: str, *, who: str, purpose: str) -> None:
-        self.steps = self.calls = 0
+        self.steps = 0
+        self.calls = 0
         self.spent = Usage()
         self._parent = parent
         self._call_id = call_id
@@ -55,10 +56,12 @@ class EventRelay(EventNotifier):
 
     @override
     async def ask(self, question: events.Question) -> events.Answer:
+        text = f"{self.who} asks: {question.text}"
         # The call inside the subagent is unknown to the parent.
-        asked = question.model_copy(update={"text": f"{self.who} asks: {question.text}", "call_id": self._call_id})
+        asked = question.model_copy(update={"text": text, "call_id": self._call_id})
         # The parent's screen shows which of its own calls waits for the answer.
-        return await asyncio.create_task(self._ask_parent(asked), context=self._parent_context.copy())
+        context = self._parent_context.copy()
+        return await asyncio.create_task(self._ask_parent(asked), context=context)
 
     async def _ask_parent(self, question: events.Question) -> events.Answer:
         return await self._parent.ask(question)
@@ -79,15 +82,19 @@ class EventRelay(EventNotifier):
         try:
             yield context
         finally:
-            answers = [message.text for message in history.messages if message.role == "assistant"]
-            answer = answers[-1] if answers else ""
-            reason = history.last_turn.reason if history.last_turn else ""
-            await hooks.stop_subagent(SubagentStop(self.who, self._call_id, answer, reason))
+            stop = SubagentStop(
+                self.who,
+                self._call_id,
+                answer=_find_last_answer(history),
+                reason=history.last_turn.reason if history.last_turn else "",
+            )
+            await hooks.stop_subagent(stop)
 
     def format_usage(self) -> str:
         """Describe the work so far, for example `3 steps, 5 calls, 1,200 tokens`."""
-        counts = [(self.steps, "step"), (self.calls, "call"), (self.spent.total_tokens, "token")]
-        return ", ".join(format_count(count, noun) for count, noun in counts if count) or "nothing"
+        counts = {"step": self.steps, "call": self.calls, "token": self.spent.total_tokens}
+        texts = [format_count(count, noun) for noun, count in counts.items() if count]
+        return ", ".join(texts) or "nothing"
 
     def _count(self, model: str, usage: Usage) -> None:
         if usage.total_tokens:
@@ -96,6 +103,13 @@ class EventRelay(EventNotifier):
 
     def _send(self, event: events.Event) -> None:
         self._parent_context.run(self._parent.notify, event)
+
+
+def _find_last_answer(history: History) -> str:
+    for message in reversed(history.messages):
+        if message.role == "assistant":
+            return message.text
+    return ""
 
 
 def remaining_limits(
@@ -107,14 +121,20 @@ def remaining_limits(
     continues its turn after a restart: its usage counts there, so it is not subtracted here.
     """
     usage = history.usage.turn_by_model
-    own = resumed.usage.turn_by_model if resumed and resumed.is_in_turn else {}
-    tokens = sum(usage.values(), Usage()).total_tokens - sum(own.values(), Usage()).total_tokens
+    own: Mapping[str, Usage] = {}
+    if resumed and resumed.is_in_turn:
+        own = resumed.usage.turn_by_model
+    tokens = _count_tokens(usage) - _count_tokens(own)
     cost_usd = (compute_cost_usd(usage) or 0.0) - (compute_cost_usd(own) or 0.0)
     return {
         "steps": limits.steps - history.turn_step_count,
         "tokens": limits.tokens and (limits.tokens - tokens) // share_count,
         "cost_usd": limits.cost_usd and (limits.cost_usd - cost_usd) / share_count,
     }
+
+
+def _count_tokens(usage: Mapping[str, Usage]) -> int:
+    return sum(spent.total_tokens for spent in usage.values())
 
 
 def narrow_limits(limits: Limits, *bounds: Mapping[str, float | None]) -> Limits:
@@ -124,9 +144,12 @@ def narrow_limits(limits: Limits, *bounds: Mapping[str, float | None]) -> Limits
         ToolError: nothing is left of a limit.
     """
     lowest = limits.model_dump()
-    for name, bound in (item for items in bounds for item in items.items()):
-        known = [value for value in (lowest[name], bound) if value is not None]
-        lowest[name] = min(known, default=None)
-        if known and lowest[name] <= 0:
-            raise ToolError(f"nothing is left of this turn's limit of {name}; say in your answer what is still to do")
+    for limited in bounds:
+        for name, bound in limited.items():
+            known = [value for value in (lowest[name], bound) if value is not None]
+            lowest[name] = min(known, default=None)
+            if known and lowest[name] <= 0:
+                raise ToolError(
+                    f"nothing is left of this turn's limit of {name}; say in your answer what is still to do"
+                )
     return limits.model_copy(update=lowest)

@@ -14,9 +14,10 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from goose_like.core.errors import DeniedError, GooseLikeError, find_foreign_frames, list_inner_errors
 from goose_like.core.events import ToolFinished
+from goose_like.core.history import History
 from goose_like.core.images import check_image, save_image
 from goose_like.core.masking import find_mask, mask_text, mask_value
-from goose_like.core.message import ToolCall, ToolResult
+from goose_like.core.message import Image, ToolCall, ToolResult
 from goose_like.core.spelling import find_nearest_name
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult, current_call
@@ -64,17 +65,18 @@ async def run_tools(
             for call in batch:
                 _skip_call(call, failed_edit, tools, journal)
             continue
+        tasks = []
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(_run_tool(call, tools, journal, limits.values.output_bytes, hooks))
-                    for call in batch
-                ]
+                for call in batch:
+                    run = _run_tool(call, tools, journal, limits.values.output_bytes, hooks)
+                    tasks.append(group.create_task(run))
         except BaseExceptionGroup as errors:  # tools never raise, but the journal may
             raise errors.exceptions[0] from None
-        is_edit = batch[0].name in tools and tools[batch[0].name].options.edits
+        name = batch[0].name
+        is_edit = name in tools and tools[name].options.edits
         if is_edit and not all(task.result() for task in tasks):
-            failed_edit = batch[0].name
+            failed_edit = name
 
 
 def _may_change(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
@@ -88,31 +90,42 @@ def _may_change(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
         return True
     try:
         arguments = json.loads(call.arguments)
-        return not (isinstance(arguments, dict) and options.reads_only_with(arguments))
+        reads_only = isinstance(arguments, dict) and options.reads_only_with(arguments)
     except ValueError:
         return True
+    return not reads_only
 
 
 def _skip_call(call: ToolCall, failed_edit: str, tools: Mapping[str, Tool], journal: Journal) -> None:
     """Give a call a result without running it."""
-    journal.emit(start_call(call, tools, journal.history))
     text = (
         f"not run: {failed_edit} failed earlier in this message, and this call may write or commit. Repair that edit, "
         "then send this call again if it still fits"
     )
-    journal.emit(ToolFinished(result=ToolResult(call_id=call.id, output=text, is_error=True)))
+    _refuse_call(call, text, tools, journal)
+
+
+def _refuse_call(call: ToolCall, text: str, tools: Mapping[str, Tool], journal: Journal) -> None:
+    journal.emit(start_call(call, tools, journal.history))
+    result = ToolResult(call_id=call.id, output=text, is_error=True)
+    journal.emit(ToolFinished(result=result))
 
 
 def _split_batches(calls: Sequence[ToolCall], tools: Mapping[str, Tool]) -> Iterator[list[ToolCall]]:
     """Split calls into batches, which run one after the other. Adjacent parallel calls are one batch."""
     for parallel, group in groupby(calls, lambda call: _get_parallel(call, tools)):
-        batch = list(group)
-        yield from [batch] if parallel else ([call] for call in batch)
+        if parallel:
+            yield list(group)
+            continue
+        for call in group:
+            yield [call]
 
 
 def _get_parallel(call: ToolCall, tools: Mapping[str, Tool]) -> bool | str:
     """Return False, True, or the name of a tool whose calls run only beside each other."""
-    parallel = call.name in tools and tools[call.name].options.parallel
+    if call.name not in tools:
+        return False
+    parallel = tools[call.name].options.parallel
     return call.name if parallel == "same tool" else parallel
 
 
@@ -125,9 +138,9 @@ async def _run_tool(
     """
     known = journal.history.context.known_prompt
     if known and call.name in known.tools and call.name not in tools:
-        journal.emit(start_call(call, tools, journal.history))
-        text = f"not allowed: {call.name} cannot be used in this mode; the tools are: {', '.join(tools) or 'none'}"
-        journal.emit(ToolFinished(result=ToolResult(call_id=call.id, output=text, is_error=True)))
+        names = ", ".join(tools) or "none"
+        text = f"not allowed: {call.name} cannot be used in this mode; the tools are: {names}"
+        _refuse_call(call, text, tools, journal)
         return False
     is_remote = call.name in tools and tools[call.name].options.remote
     if not is_remote:
@@ -139,7 +152,8 @@ async def _run_tool(
         if not outcome.is_error:
             return True
         journal.emit(start_call(call, tools, journal.history))
-    journal.emit(ToolFinished(result=_create_result(call, outcome, change, journal, output_limit_bytes)))
+    result = _create_result(call, outcome, change, journal, output_limit_bytes)
+    journal.emit(ToolFinished(result=result))
     return not outcome.is_error
 
 
@@ -151,27 +165,42 @@ def _create_result(
     if change.output is not None:  # in place of all that the tool gave
         outcome = replace(outcome, output=change.output, image=None, replacement=None)
     output = limit_text(mask_text(outcome.output), session.output_path(call.id), output_limit_bytes)
-    failures = journal.history.failures.get((call.name, call.arguments), 0) + 1
-    if outcome.is_error and failures >= WARN_EQUAL_FAILURES:
-        output += f"\n[this very call has failed {failures} times; do something else, or say what you need]"
+    if outcome.is_error:
+        output += _warn_of_repetition(call, journal.history)
     output += change.context
-    images = (save_image(outcome.image.data, outcome.image.source, session.outputs),) if outcome.image else ()
+    images: tuple[Image, ...] = ()
+    if outcome.image:
+        image = save_image(outcome.image.data, outcome.image.source, session.outputs)
+        images = (image,)
+    replacement = outcome.replacement
+    if replacement is not None:
+        replacement = replacement[:output_limit_bytes]
     return ToolResult(
         call_id=call.id,
         output=output,
         is_error=outcome.is_error,
         images=images,
-        replacement=outcome.replacement[:output_limit_bytes] if outcome.replacement is not None else None,
+        replacement=replacement,
         is_final=outcome.is_final,
     )
+
+
+def _warn_of_repetition(call: ToolCall, history: History) -> str:
+    """Return a note for the model when a call that fails now has failed before, often enough."""
+    failures = history.failures.get((call.name, call.arguments), 0) + 1
+    if failures < WARN_EQUAL_FAILURES:
+        return ""
+    return f"\n[this very call has failed {failures} times; do something else, or say what you need]"
 
 
 async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> CallOutcome:
     """Run a tool call and return its outcome. Every failure becomes an outcome too; only cancellation passes."""
     if call.name not in tools:
-        near = _suggest_tool(call.name, tools)
-        return CallOutcome(f"no tool {call.name!r}; {near}the tools are: {', '.join(tools) or 'none'}", is_error=True)
-    if mask := find_mask(call.arguments):
+        suggestion = _suggest_tool(call.name, tools)
+        names = ", ".join(tools) or "none"
+        return CallOutcome(f"no tool {call.name!r}; {suggestion}the tools are: {names}", is_error=True)
+    mask = find_mask(call.arguments)
+    if mask:
         return CallOutcome(
             f"{call.name} did not run: {mask} stands for a secret that you cannot see or write. Leave the secret where "
             "it is: change only the lines around it, or let a command read it from its file or variable",
@@ -207,7 +236,8 @@ def _suggest_tool(name: str, tools: Mapping[str, Tool]) -> str:
     for tool in tools.values():
         if tool.options.has_alias(name):
             return f"use {tool.name}; "
-    return f"did you mean {near!r}? " if (near := find_nearest_name(name, tools)) else ""
+    near = find_nearest_name(name, tools)
+    return f"did you mean {near!r}? " if near else ""
 
 
 async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -215,15 +245,19 @@ async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any
     if inspect.iscoroutinefunction(function):
         return await function(**arguments)
     value = await run_in_daemon_thread(partial(function, **arguments), f"tool {function.__name__}")
-    return await value if inspect.isawaitable(value) else value
+    if inspect.isawaitable(value):
+        return await value
+    return value
 
 
 def _convert_value(value: Any) -> CallOutcome:
     if isinstance(value, ImageResult):
         check_image(value.data, value.source)
-        return CallOutcome(value.text or f"[image {value.source}]", image=value, replacement=value.replacement)
+        text = value.text or f"[image {value.source}]"
+        return CallOutcome(text, image=value, replacement=value.replacement)
     if isinstance(value, TransientResult | FinalResult):
-        return CallOutcome(value.text, replacement=value.replacement, is_final=isinstance(value, FinalResult))
+        is_final = isinstance(value, FinalResult)
+        return CallOutcome(value.text, replacement=value.replacement, is_final=is_final)
     return CallOutcome(_convert_to_text(value))
 
 
@@ -247,7 +281,8 @@ def _explain_error(error: BaseException, function: Callable[..., Any]) -> str:
         lines.append(f"{type(error).__name__}: {error}")
         lines += _list_frames(error, function)
     for each in list_inner_errors(error):
-        lines.append("".join(format_exception_only(each)).strip())
+        text = "".join(format_exception_only(each))
+        lines.append(text.strip())
         lines += _list_frames(each, function)
     return "\n".join(lines)
 

@@ -20,10 +20,13 @@ def apply_tool_rules(
     tools: Mapping[str, Tool], workspace: Workspace, hooks: CallHooks | None = None
 ) -> dict[str, Tool]:
     """Return the tools that no rule denies now. Each later call obeys the rules of its moment and the hooks."""
-    hooks = hooks or CallHooks(HookRunner(Notifier()), {})
-    return {
-        name: _guard(tool, workspace, hooks) for name, tool in tools.items() if workspace.judge_tool(name) != "deny"
-    }
+    if hooks is None:
+        hooks = CallHooks(HookRunner(Notifier()), {})
+    guarded: dict[str, Tool] = {}
+    for name, tool in tools.items():
+        if workspace.judge_tool(name) != "deny":
+            guarded[name] = _guard(tool, workspace, hooks)
+    return guarded
 
 
 def _guard(tool: Tool, workspace: Workspace, hooks: CallHooks) -> Tool:
@@ -38,7 +41,8 @@ def _guard(tool: Tool, workspace: Workspace, hooks: CallHooks) -> Tool:
         if is_ruled or checked.doubt:
             text = to_json(checked.arguments, fallback=repr).decode()
             subject = f"{tool.name} {text}"
-            await workspace.require_permission("tool", subject, f"call {tool.name} with {text}", doubt=checked.doubt)
+            action = f"call {tool.name} with {text}"
+            await workspace.require_permission("tool", subject, action, doubt=checked.doubt)
         if not hooks.is_empty:
             hooks.start(checked)
         if not is_ruled:

@@ -72,9 +72,8 @@ class Requirements(dict[str, "Toolkit"]):
 
     def __missing__(self, name: str) -> "Toolkit":
         near = f" ({did_you_mean(name, self)})" if self else ""
-        raise ProfileError(
-            f"toolkit {self._toolkit!r} needs {name!r}{near}; add `requires: {{{name}: TOOLKIT}}` to it", ("requires",)
-        )
+        text = f"toolkit {self._toolkit!r} needs {name!r}{near}; add `requires: {{{name}: TOOLKIT}}` to it"
+        raise ProfileError(text, ("requires",))
 
     @override
     def get(self, name: str, default: Any = ...) -> Any:
@@ -83,7 +82,9 @@ class Requirements(dict[str, "Toolkit"]):
         Raises:
             ProfileError: the profile names no such toolkit, and there is no default.
         """
-        return self[name] if default is ... or name in self else default
+        if default is ... or name in self:
+            return self[name]
+        return default
 
 
 class Toolkit:
@@ -117,7 +118,8 @@ class Toolkit:
     project: ProjectConfig | None = None
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
-        self.notifier = self.interface = notifier
+        self.notifier = notifier
+        self.interface = notifier
         self.dependencies = requires
         self.config: dict[str, Any] = dict(kwargs.pop("config", None) or {})
         for name, value in kwargs.items():
@@ -159,22 +161,29 @@ class Toolkit:
         """
         names = self.tool_names()
         picked = self.config.get("tools", names)
+        place = ("config", "tools")
         if not isinstance(picked, list):
-            raise ProfileError(f"`tools` takes a list, e.g. [{', '.join(names)}], not {picked!r}", ("config", "tools"))
+            example = ", ".join(names)
+            raise ProfileError(f"`tools` takes a list, e.g. [{example}], not {picked!r}", place)
         for name in map(str, picked):
             if name not in names:
-                raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, names)}", ("config", "tools"))
-        return tuple(make_tool(getattr(self, name)) for name in picked)
+                hint = did_you_mean(name, names)
+                raise ProfileError(f"no tool {name!r} to pick; {hint}", place)
+        methods = [getattr(self, name) for name in picked]
+        return tuple(map(make_tool, methods))
 
     @classmethod
     def tool_names(cls) -> list[str]:
         """Return the names of the methods that are tools."""
-        names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
-        return [name for name in names if isinstance(getattr(getattr(cls, name, None), "__tool__", None), ToolOptions)]
+        names: dict[str, None] = {}
+        for base in reversed(cls.__mro__):
+            names.update(dict.fromkeys(vars(base)))
+        return [name for name in names if _is_tool(getattr(cls, name, None))]
 
     def commands(self) -> tuple[SlashCommand, ...]:
         """Return the slash commands: the methods marked with `@command`."""
-        return tuple(make_command(getattr(self, name)) for name, _ in inspect.getmembers(type(self), is_command))
+        marked = inspect.getmembers(type(self), is_command)
+        return tuple(make_command(getattr(self, name)) for name, _ in marked)
 
     def use_profile(self, profile: Profile, models: ModelPair) -> None:
         """Continue under a changed profile: with other models, or with another approval in the same sandbox."""
@@ -267,8 +276,14 @@ class Toolkit:
 
         `diff` is a unified diff; leave it empty if there is none to show, as for a binary file.
         """
+        call_id = current_call.get("")
         absolute = self.workspace.root / path
-        self.notifier.notify(FileChanged(call_id=current_call.get(""), path=str(absolute), diff=diff))
+        self.notifier.notify(FileChanged(call_id=call_id, path=str(absolute), diff=diff))
 
     async def close(self) -> None:
         """Release all resources. Toolkits that depend on this one are closed before it."""
+
+
+def _is_tool(function: object) -> bool:
+    options = getattr(function, "__tool__", None)
+    return isinstance(options, ToolOptions)

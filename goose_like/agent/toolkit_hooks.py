@@ -1,7 +1,7 @@
 """The hooks of toolkits, and the boundary that turns errors of foreign code into one sentence."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from goose_like.core.errors import GooseLikeError, PromptBlockedError, prefix_error_path
@@ -24,6 +24,7 @@ from .hook_values import (
     SubagentStart,
     SubagentStop,
 )
+from .slash_command import SlashCommand
 from .toolkit import FollowUp, RunningTask, Toolkit
 
 _END_LIMIT_S = 10.0
@@ -39,8 +40,9 @@ def toolkit_errors(name: str, *path: str | int) -> Iterator[None]:
     except GooseLikeError:
         raise
     except Exception as error:
+        reason = describe_error(name, error)
         raise GooseLikeError(
-            f"toolkit {name!r} can't be used: {describe_error(name, error)}; repair it or leave it out of the profile"
+            f"toolkit {name!r} can't be used: {reason}; repair it or leave it out of the profile"
         ) from error
 
 
@@ -73,7 +75,10 @@ class ToolkitHooks:
         subagent: str = "",
         is_resumed: bool = False,
     ) -> None:
-        self.commands = {command.name: command for toolkit in toolkits.values() for command in toolkit.commands()}
+        self.commands: dict[str, SlashCommand] = {}
+        for toolkit in toolkits.values():
+            for command in toolkit.commands():
+                self.commands[command.name] = command
         self._toolkits = toolkits
         self._parent = parent
         self._configs = get_configs(toolkits)
@@ -85,15 +90,20 @@ class ToolkitHooks:
         self._objected: set[str] = set()
         self._notifications: set[asyncio.Task[None]] = set()
 
-        self.calls: CallHooks = CallHooks(self._runner, toolkits, parent.calls if parent else None, subagent)
+        calls = None
+        starts: Sequence[Hook] = ()
+        stops: Sequence[Hook] = ()
+        if parent:
+            calls = parent.calls
+            starts = parent._subagent_starts
+            stops = parent._subagent_stops
+        self.calls: CallHooks = CallHooks(self._runner, toolkits, calls, subagent)
         self._finishes = list_hooks(toolkits, "before_finish")
         self._states = list_hooks(toolkits, "state_sections")
         self._tasks = list_hooks(toolkits, "running_tasks")
         self._facts = list_hooks(toolkits, "context_updates")
         self._compaction_starts = list_hooks(toolkits, "before_compaction")
         self._compaction_ends = list_hooks(toolkits, "after_compaction")
-        starts = parent._subagent_starts if parent else ()
-        stops = parent._subagent_stops if parent else ()
         self._subagent_starts: list[Hook] = list_hooks(toolkits, "on_subagent_start", starts)
         self._subagent_stops: list[Hook] = list_hooks(toolkits, "on_subagent_stop", stops)
         of_person = {} if parent else toolkits
@@ -101,14 +111,18 @@ class ToolkitHooks:
         self._session_ends = list_hooks(of_person, "on_session_end")
         self._prompts = list_hooks(of_person, "on_prompt_submitted")
         self._notified = list_hooks(of_person, "on_notification")
-        # The parent asks the same toolkit when it receives the question.
-        judges = {name: toolkit for name, toolkit in toolkits.items() if not (parent and parent._has(name, toolkit))}
+        judges = dict(toolkits)
+        if parent:
+            # The parent asks the same toolkit when it receives the question.
+            judges = {name: toolkit for name, toolkit in toolkits.items() if not parent._has(name, toolkit)}
         self._permissions = list_hooks(judges, "on_permission_asked")
 
     def _has(self, name: str, toolkit: Toolkit) -> bool:
         """Check whether a toolkit with this name and config is here or above."""
-        is_here = self._configs.get(name) == get_configs({name: toolkit})[name]
-        return is_here or (self._parent is not None and self._parent._has(name, toolkit))
+        config = get_configs({name: toolkit})[name]
+        if self._configs.get(name) == config:
+            return True
+        return self._parent is not None and self._parent._has(name, toolkit)
 
     @property
     def toolkits(self) -> Mapping[str, Toolkit]:
@@ -117,17 +131,27 @@ class ToolkitHooks:
 
     def list_tools(self, names: Collection[str]) -> set[str]:
         """Return the names of the tools of some toolkits, and of those that only read."""
-        toolkits = [toolkit for name, toolkit in self._toolkits.items() if name in names or toolkit.is_read_only]
-        return {tool.name for toolkit in toolkits for tool in toolkit.tools()}
+        tools: set[str] = set()
+        for name, toolkit in self._toolkits.items():
+            if name in names or toolkit.is_read_only:
+                tools.update(tool.name for tool in toolkit.tools())
+        return tools
 
     def list_missing_tools(self) -> dict[str, str]:
         """Return the tools that are left out because they need something, with what they need."""
         missing: dict[str, str] = {}
         for toolkit in self._toolkits.values():
-            picked = toolkit.config.get("tools", toolkit.tool_names())
-            needs = {name: getattr(toolkit, name).__tool__.needs for name in toolkit.tool_names() if name in picked}
-            offered = {tool.name for tool in toolkit.tools()} if any(needs.values()) else set()
-            missing |= {name: text for name, text in needs.items() if text and name not in offered}
+            names = toolkit.tool_names()
+            picked = toolkit.config.get("tools", names)
+            needs: dict[str, str] = {}
+            for name in names:
+                need = getattr(toolkit, name).__tool__.needs
+                if need and name in picked:
+                    needs[name] = need
+            if not needs:
+                continue
+            offered = {tool.name for tool in toolkit.tools()}
+            missing |= {name: need for name, need in needs.items() if name not in offered}
         return missing
 
     # --- the session and its prompts
@@ -146,13 +170,16 @@ class ToolkitHooks:
             PromptBlockedError: a toolkit blocks the message; the others are not asked.
         """
         await self.start_session()
+        if not text.strip():  # results of calls have no text
+            return
+        prompt = PromptSubmitted(text, is_interjected)
         context: list[str] = []
-        for hook in self._prompts if text.strip() else ():  # results of calls have no text
+        for hook in self._prompts:
             if hook.has_failed:
                 continue
             verdict = None
             with self._runner.guard(hook):
-                verdict = await hook.ask(PromptSubmitted(text, is_interjected), PromptVerdict)
+                verdict = await hook.ask(prompt, PromptVerdict)
             if verdict and verdict.decision == "block":
                 reason = verdict.reason or "it gives no reason"
                 raise PromptBlockedError(f"the message was not sent: the toolkit {hook.toolkit!r} blocks it: {reason}")
@@ -166,12 +193,13 @@ class ToolkitHooks:
 
     def take_context(self) -> list[str]:
         """Remove and return the context that waits for a message."""
-        texts, self._context = self._context, []
+        texts = self._context
+        self._context = []
         return texts
 
     async def end_session(self) -> None:
         """Tell the toolkits that no turn follows, if there was one, and wait a while for them and for notifications."""
-        tasks = {*self._notifications}
+        tasks = set(self._notifications)
         if self._is_started and self._session_ends:
             tasks.add(asyncio.create_task(self._runner.tell(self._session_ends)))
         if not tasks:
@@ -199,11 +227,15 @@ class ToolkitHooks:
             if hook.has_failed or hook.toolkit in self._objected:
                 continue
             with self._runner.guard(hook):
-                reason = await hook.call()
-                follow_up = reason if isinstance(reason, FollowUp) else FollowUp(str(reason or ""))
-                if follow_up.text and (follow_up.is_repeated or not only_repeated):
-                    if not follow_up.is_repeated:
-                        self._objected.add(hook.toolkit)
+                follow_up = await hook.call()
+                if not isinstance(follow_up, FollowUp):
+                    follow_up = FollowUp(str(follow_up or ""))
+                if not follow_up.text:
+                    continue
+                if follow_up.is_repeated:
+                    return follow_up.text
+                if not only_repeated:
+                    self._objected.add(hook.toolkit)
                     return follow_up.text
         return None
 
@@ -214,7 +246,8 @@ class ToolkitHooks:
         sections: list[tuple[str, str]] = []
         for hook in self._list_working(self._states):
             with self._runner.guard(hook):
-                sections += [(str(title), str(text)) for title, text in hook.function()]
+                given = [(str(title), str(text)) for title, text in hook.function()]
+                sections += given
         return sections
 
     def list_running_tasks(self) -> list[RunningTask]:
@@ -231,7 +264,10 @@ class ToolkitHooks:
         for hook in self._list_working(self._facts):
             with self._runner.guard(hook):
                 updates = await hook.call()
-                facts |= {f"{hook.toolkit}.{key}": mask_text(str(value)) for key, value in updates.items()}
+                given: dict[str, str] = {}
+                for key, value in updates.items():
+                    given[f"{hook.toolkit}.{key}"] = mask_text(str(value))
+                facts |= given
         return facts
 
     # --- permissions and notifications
@@ -248,7 +284,8 @@ class ToolkitHooks:
                 continue
             if verdict and verdict.decision == "deny":
                 reason = verdict.reason or "it gives no reason"
-                return Answer(choice="deny", by="profile", text=f"the toolkit {hook.toolkit!r} denies it: {reason}")
+                text = f"the toolkit {hook.toolkit!r} denies it: {reason}"
+                return Answer(choice="deny", by="profile", text=text)
         return None
 
     def notify(self, notification: Notification) -> None:
@@ -263,7 +300,8 @@ class ToolkitHooks:
     async def before_compaction(self, *, is_requested: bool = False, focus: str = "") -> str:
         """Return what a summary must keep, for all toolkits."""
         start = CompactionStart(is_requested, focus)
-        return "\n".join(await self._runner.collect_texts(self._compaction_starts, start))
+        texts = await self._runner.collect_texts(self._compaction_starts, start)
+        return "\n".join(texts)
 
     async def after_compaction(self, summary: str) -> None:
         """Tell the toolkits that the conversation was shortened."""

@@ -1,5 +1,6 @@
 """A message together with what holds for its turn alone: another model, permissions, or reading only."""
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
@@ -8,6 +9,7 @@ from goose_like.config.profile import Effort, Limits, ModelChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import TurnFinished
 from goose_like.core.message import Message
+from goose_like.core.tool import Tool
 from goose_like.providers.base import Model, ModelPair
 from goose_like.providers.registry import open_model, resolve_model
 
@@ -44,21 +46,31 @@ async def run_turn(exchange: Exchange, request: TurnRequest, processor: ModelCho
     `processor` is the model of the profile, with its server.
     """
     async with AsyncExitStack() as stack:
-        models, tools = exchange.models, exchange.tools
-        # Other moderators would summarize what this turn must not see, or repeat it.
-        moderator = Passive({}) if request.is_fresh else exchange.moderator
-        if model := _open_model(exchange, request, processor):
+        model = _open_model(exchange, request, processor)
+        models = exchange.models
+        if model:
             stack.push_async_callback(model.provider.close)
             models = ModelPair(model, models.accelerator)
+        tools = exchange.tools
         if request.is_read_only:
-            toolkits = exchange.hooks.toolkits.items()
-            # A subclass may add tools for which its base class promises nothing.
-            confined = [name for name, toolkit in toolkits if vars(type(toolkit)).get("is_confined", False)]
-            names = exchange.hooks.list_tools(confined)
-            tools = {name: tool for name, tool in tools.items() if name in names}
-        await stack.enter_async_context(exchange.workspace.limit_turn(request.allow, is_read_only=request.is_read_only))
+            tools = _select_reading_tools(exchange)
+        # Other moderators would summarize what this turn must not see, or repeat it.
+        moderator = Passive({}) if request.is_fresh else exchange.moderator
+        limits = exchange.workspace.limit_turn(request.allow, is_read_only=request.is_read_only)
+        await stack.enter_async_context(limits)
         chosen = replace(exchange, models=models, tools=tools, moderator=moderator)
         return await chosen.reply(request.message, is_fresh=request.is_fresh)
+
+
+def _select_reading_tools(exchange: Exchange) -> Mapping[str, Tool]:
+    """Select the tools that a turn may have that only reads."""
+    confined: list[str] = []
+    for name, toolkit in exchange.hooks.toolkits.items():
+        # A subclass may add tools for which its base class promises nothing.
+        if vars(type(toolkit)).get("is_confined", False):
+            confined.append(name)
+    names = exchange.hooks.list_tools(confined)
+    return {name: tool for name, tool in exchange.tools.items() if name in names}
 
 
 def _open_model(exchange: Exchange, request: TurnRequest, processor: ModelChoice | None) -> Model | None:
@@ -67,7 +79,9 @@ def _open_model(exchange: Exchange, request: TurnRequest, processor: ModelChoice
     try:
         return open_named_model(request.model, current, processor, exchange.limits.values, request.effort)
     except GooseLikeError as error:
-        wanted = f"the model {request.model!r}" if request.model else f"the effort {request.effort!r}"
+        wanted = f"the effort {request.effort!r}"
+        if request.model:
+            wanted = f"the model {request.model!r}"
         exchange.journal.log(f"{current.label} answers, since {wanted} can't be used: {error}")
         return None
 
@@ -83,7 +97,8 @@ def open_named_model(
     Raises:
         GooseLikeError: nobody knows the model, or it cannot be used with these limits or this effort.
     """
-    label = find_model_label(name, current.label.partition(":")[0]) or current.label
+    provider, _, _ = current.label.partition(":")
+    label = find_model_label(name, provider) or current.label
     if label == current.label and effort is None:
         return None
     named = ModelChoice(model=label)

@@ -83,8 +83,10 @@ class ModelView:
     def embedding_model(self) -> str | None:
         """The label `provider:name` of the model behind `embed`, or None when the provider makes no vectors."""
         provider = self.model.provider
-        name = provider.embedding_model if isinstance(provider, Embedder) else None
-        return f"{self.model.label.partition(':')[0]}:{name}" if name else None
+        if not isinstance(provider, Embedder) or not provider.embedding_model:
+            return None
+        provider_name, _, _ = self.model.label.partition(":")
+        return f"{provider_name}:{provider.embedding_model}"
 
     async def embed(self, texts: Sequence[str], *, purpose: str) -> Sequence[Sequence[float]]:
         """Compute one vector for each text. The tokens are counted. Check `embedding_model` first.
@@ -92,7 +94,8 @@ class ModelView:
         Raises:
             ProviderError: the request failed; it is not retried.
         """
-        provider, name = self.model.provider, self.embedding_model
+        provider = self.model.provider
+        name = self.embedding_model
         if name is None or not isinstance(provider, Embedder):
             raise ProviderError(f"{self.model.label} makes no vectors; check `embedding_model` first")
         with name_faults(type(provider), "embed"):
@@ -138,7 +141,10 @@ class ExchangeView:
     def last_user_text(self) -> str:
         """The text of the user's last message."""
         history = self._session.history
-        return history.messages[history.user_message_indexes[-1]].text if history.user_message_indexes else ""
+        if not history.user_message_indexes:
+            return ""
+        newest = history.user_message_indexes[-1]
+        return history.messages[newest].text
 
     @property
     def has_own_accelerator(self) -> bool:

@@ -69,19 +69,23 @@ class Moderator:
         state_sections: StateSections = tuple,
     ) -> None:
         for key, value in config.items():
-            if key not in self.settings:
-                known = did_you_mean(key, self.settings) if self.settings else "it has no settings"
-                text = f"moderator {type(self).__name__.lower()!r} has no {key!r}; {known}"
-                raise ProfileError(text, ("config", key))
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or value <= 0 or (key == "at" and value >= 1):
-                kind = "a share of the window, e.g. 0.75" if key == "at" else "a number of at least 1"
-                raise ProfileError(f"`{key}` is {kind}, not {value!r}", ("config", key))
+            self._check_setting(key, value)
         self.config = {**self.settings, **config}
         self.save_result = save_result
         self.state_sections = state_sections
         self.before_compaction: Callable[[], Awaitable[str]] = _keep_nothing
         self._windows: dict[str, int | None] = {}
+
+    def _check_setting(self, key: str, value: Any) -> None:
+        if key not in self.settings:
+            name = type(self).__name__.lower()
+            hint = did_you_mean(key, self.settings) if self.settings else "it has no settings"
+            raise ProfileError(f"moderator {name!r} has no {key!r}; {hint}", ("config", key))
+        is_share = key == "at"
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or value <= 0 or (is_share and value >= 1):
+            kind = "a share of the window, e.g. 0.75" if is_share else "a number of at least 1"
+            raise ProfileError(f"`{key}` is {kind}, not {value!r}", ("config", key))
 
     async def rewrite(self, history: History, models: ExchangeView) -> Sequence[Compacted | Logged | StateSaved]:
         """Return the events to record before the next request. A `Compacted` shortens what the model receives."""
@@ -107,12 +111,8 @@ class ThresholdModerator(Moderator):
     @override
     async def rewrite(self, history: History, models: ExchangeView) -> Sequence[Compacted | Logged | StateSaved]:
         tokens = history.context.tokens
-        share = self.config["at"]
-        limit = int(self.config["limit_tokens"] or share * await self._find_window(models.processor.model, tokens))
-        last = history.state.get(_STATE_KEY)
-        # After a rewind, an attempt at a longer conversation says nothing about this one.
-        retry_at = last * _RETRY_GROWTH if isinstance(last, int) and last <= tokens else 0
-        if tokens <= max(limit, retry_at):
+        limit = await self._find_limit(models.processor.model, tokens)
+        if tokens <= max(limit, _find_retry_size(history)):
             return ()
         constant = max(0, tokens - measure(history.context.messages))  # the system prompt and the tools
         try:
@@ -128,6 +128,14 @@ class ThresholdModerator(Moderator):
             return notice, StateSaved(toolkit=_STATE_KEY, value=tokens)
         return StateSaved(toolkit=_STATE_KEY, value=after), compacted
 
+    async def _find_limit(self, model: Model, tokens: int) -> int:
+        """Find the tokens of the longest conversation that stays as it is."""
+        limit_tokens = self.config["limit_tokens"]
+        if not limit_tokens:
+            window = await self._find_window(model, tokens)
+            limit_tokens = self.config["at"] * window
+        return int(limit_tokens)
+
     async def _find_window(self, model: Model, tokens: int) -> int:
         """Find the model's window. The price table is read only for a conversation that could fill a window."""
         if not model.window and tokens >= _SMALLEST_WINDOW_TOKENS and model.label not in self._windows:
@@ -137,6 +145,16 @@ class ThresholdModerator(Moderator):
     async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
         """Create the event that shortens the context, or raise a GooseLikeError with the reason against it."""
         raise NotImplementedError
+
+
+def _find_retry_size(history: History) -> float:
+    """Find the tokens from which another attempt is worth it, after one that saved little."""
+    last = history.state.get(_STATE_KEY)
+    if not isinstance(last, int):
+        return 0
+    # After a rewind, an attempt at a longer conversation says nothing about this one.
+    is_rewound = last > history.context.tokens
+    return 0 if is_rewound else last * _RETRY_GROWTH
 
 
 class Truncate(ThresholdModerator):
@@ -156,10 +174,12 @@ class Summarize(ThresholdModerator):
     @override
     async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
         newest_tokens = int(limit_tokens * self.config["newest"])
-        kept = count_newest(history.context.kept_messages, newest_tokens)
-        quoted = int(self.config["verbatim_tokens"])
         return await summarize_history(
-            history, models.accelerator, focus=self.focus, kept_count=kept, verbatim_tokens=quoted
+            history,
+            models.accelerator,
+            focus=self.focus,
+            kept_count=count_newest(history.context.kept_messages, newest_tokens),
+            verbatim_tokens=int(self.config["verbatim_tokens"]),
         )
 
 
@@ -188,30 +208,41 @@ class Synopsis(Moderator):
             ("Done so far", "\n".join(self._list_done(history, answers))),
             ("Plan", format_plan(history)),
         ]
-        text = "\n\n".join([_SYNOPSIS_TITLE, *(f"# {title}\n{text}" for title, text in sections if text)])
-        return (Compacted(summary=text, kept_count=len(messages) - start, is_routine=True),)
+        parts = [_SYNOPSIS_TITLE]
+        for title, text in sections:
+            if text:
+                parts.append(f"# {title}\n{text}")
+        summary = "\n\n".join(parts)
+        return (Compacted(summary=summary, kept_count=len(messages) - start, is_routine=True),)
 
     def _list_done(self, history: History, answers: list[int]) -> Iterator[str]:
         """List the steps before the newest one, and the newest reminders before it."""
-        messages, start = history.messages, answers[-1]
-        shown = answers[:-1][-int(self.config["steps"]) :]
-        if len(shown) < len(answers) - 1:
+        messages = history.messages
+        *former, newest = answers
+        shown = former[-int(self.config["steps"]) :]
+        if len(shown) < len(former):
             yield "- ..."
         for index in shown:
             yield from _describe_step(messages[index], messages[index + 1])
-        reminders = [index for index in range(start) if messages[index].role == "system" and messages[index].text]
-        for index in reminders[-_MAX_NOTES:]:
-            yield f"- you were told: {_clip(messages[index].text)}"
+        reminders = [message.text for message in messages[:newest] if message.role == "system"]
+        texts = list(filter(None, reminders))
+        for text in texts[-_MAX_NOTES:]:
+            yield f"- you were told: {_clip(text)}"
 
 
 def _describe_step(answer: Message, after: Message) -> Iterator[str]:
-    if text := answer.text.strip():
+    text = answer.text.strip()
+    if text:
         yield f"- you said: {_clip(text)}"
     for call, result in zip(answer.tool_calls, after.tool_results, strict=False):
-        outcome = f"failed: {_clip(result.output)}" if result.is_error else "done"
+        outcome = "done"
+        if result.is_error:
+            outcome = f"failed: {_clip(result.output)}"
         yield f"- {call.name} {_clip(call.arguments)}: {outcome}"
 
 
 def _clip(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]}..."
+    line = " ".join(text.split())
+    if len(line) <= _LINE_CHARS:
+        return line
+    return f"{line[:_LINE_CHARS]}..."

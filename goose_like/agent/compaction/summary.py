@@ -72,28 +72,35 @@ def truncate_history(history: History, target_tokens: int, save_result: SaveResu
     except in the newest step. Then the oldest steps go, never a call without its result. The summary repeats the first
     request and the plan.
     """
-    own = history.context.kept_messages
-    summary = history.context.summary.text if history.context.summary else ""
-    before = measure(history.context.messages)
+    context = history.context
+    own = context.kept_messages
+    summary = context.summary.text if context.summary else ""
+    before = measure(context.messages)
     # Vendors count differently, and include the prompt and the tools.
-    target = int(target_tokens * before / max(history.context.tokens, before, 1))
+    target = int(target_tokens * before / max(context.tokens, before, 1))
     for spared in (_SPARED_STEPS, 1):
         replacements = dict(_shorten_results(history, spared, save_result))
         event = Compacted(summary=summary, kept_count=len(own), replacements=replacements)
-        if measure(history.context.preview(event)) <= target:
+        if measure(context.preview(event)) <= target:
             return event
-    shortened = [message.strip_thinking(history.context.replacements | replacements) for message in own]
+    all_replacements = context.replacements | replacements
+    shortened = [message.strip_thinking(all_replacements) for message in own]
     kept_count = count_newest(shortened, target - _FIRST_REQUEST_CHARS // 4, at_least_a_step=True)
     count = len(history.messages) - kept_count
     heading = f"[The oldest {count} messages of this conversation are left out here because the window was full.]"
-    opening = summary[:_SUMMARY_CHARS] if summary.startswith(_HEADING) else quote_first_request(history)
+    if summary.startswith(_HEADING):
+        opening = summary[:_SUMMARY_CHARS]
+    else:
+        opening = quote_first_request(history)
     summary = _write_summary(history, count, _LATER_REQUESTS_TOKENS, heading, opening)
     return Compacted(summary=summary, kept_count=kept_count, replacements=replacements)
 
 
 def count_newest(messages: Sequence[Message], room_tokens: int, *, at_least_a_step: bool = False) -> int:
     """Count the newest messages that fit into the room and do not begin with a result. The count may be zero."""
-    kept, size, may_stop = 0, 0, not at_least_a_step
+    kept = 0
+    size = 0
+    may_stop = not at_least_a_step
     for count, message in enumerate(reversed(messages), 1):
         size += estimate_tokens(message)
         if size > room_tokens and may_stop:
@@ -105,14 +112,22 @@ def count_newest(messages: Sequence[Message], room_tokens: int, *, at_least_a_st
 
 
 def _shorten_results(history: History, spared: int, save_result: SaveResult) -> Iterator[tuple[str, str]]:
+    """Yield the ids of calls with long results before the newest `spared` steps, with one line for each."""
     own = history.context.kept_messages
     steps = [index for index, message in enumerate(own) if message.role == "assistant"]
     end = steps[-spared] if len(steps) >= spared else 0
-    for result in (result for message in own[:end] for result in message.tool_results):
-        if len(result.output) > _LONG_RESULT_CHARS and result.call_id not in history.context.replacements:
-            lines = result.output.splitlines()
-            note = f"[{len(lines):,} lines, left out here since; all of it is in {save_result(result)}]"
-            yield result.call_id, f"{lines[0][:_FIRST_LINE_CHARS]}\n{note}"
+    for message in own[:end]:
+        for result in message.tool_results:
+            is_long = len(result.output) > _LONG_RESULT_CHARS
+            if is_long and result.call_id not in history.context.replacements:
+                yield result.call_id, _shorten_result(result, save_result)
+
+
+def _shorten_result(result: ToolResult, save_result: SaveResult) -> str:
+    lines = result.output.splitlines()
+    first = lines[0][:_FIRST_LINE_CHARS]
+    path = save_result(result)
+    return f"{first}\n[{len(lines):,} lines, left out here since; all of it is in {path}]"
 
 
 async def summarize_history(
@@ -127,18 +142,23 @@ async def summarize_history(
         GooseLikeError: there is no conversation yet, or no message before the kept ones.
         ProviderError: the model gave no complete answer.
     """
-    context = history.context.messages
-    if not context:
+    messages = history.context.messages
+    if not messages:
         raise GooseLikeError("nothing was said yet")
     kept = history.context.preview(Compacted(summary="", kept_count=kept_count))
-    older = context[: max(0, len(context) - len(kept))]
-    if not older:
+    older_count = max(0, len(messages) - len(kept))
+    if not older_count:
         raise GooseLikeError("it has no messages older than the newest steps")
-    text = _describe_messages(history, older)
-    room = (model.model.window or _ASSUMED_WINDOW_TOKENS) * CHARS_PER_TOKEN // 2
+    text = _describe_messages(history, messages[:older_count])
+    window = model.model.window or _ASSUMED_WINDOW_TOKENS
+    room = window * CHARS_PER_TOKEN // 2
     if len(text) > room:
-        text = f"{text[: room // 4]}\n\n[... left out here ...]\n\n{text[-room * 3 // 4 :]}"
-    question = f"{text}\n\nWrite the notes." + (f" Above all keep this: {focus}" if focus else "")
+        start = text[: room // 4]
+        end = text[-room * 3 // 4 :]
+        text = f"{start}\n\n[... left out here ...]\n\n{end}"
+    question = f"{text}\n\nWrite the notes."
+    if focus:
+        question += f" Above all keep this: {focus}"
     if kept_count:
         system = _SYSTEM.format(coverage=_COVERS_OLDER_PART, ending=_OPEN_THEN)
         heading = f"{_HEADING}; newer steps follow them and count more]"
@@ -146,9 +166,9 @@ async def summarize_history(
         system = _SYSTEM.format(coverage=_COVERS_ALL, ending=_NEXT_STEP)
         heading = f"{_HEADING}]"
     notes = await model.ask(question, system=system, purpose="summary")
-    end = len(history.messages) - kept_count
+    summarized_count = len(history.messages) - kept_count
     opening = quote_first_request(history)
-    summary = _write_summary(history, end, verbatim_tokens, f"{heading}\n{notes}", opening)
+    summary = _write_summary(history, summarized_count, verbatim_tokens, f"{heading}\n{notes}", opening)
     return Compacted(summary=summary, kept_count=kept_count)
 
 
@@ -160,8 +180,9 @@ async def suggest_title(history: History, model: ModelView) -> str:
     """
     text = _describe_messages(history, history.messages)[:_TITLE_INPUT_CHARS]
     system = "You name conversations. Answer with a title of at most six words, in the person's language, nothing else."
-    words = (await model.ask(text, system=system, purpose="title")).split()
-    return " ".join(words)[:_TITLE_CHARS].strip("\"'.#* ")
+    answer = await model.ask(text, system=system, purpose="title")
+    title = " ".join(answer.split())
+    return title[:_TITLE_CHARS].strip("\"'.#* ")
 
 
 def _describe_messages(history: History, messages: Sequence[Message]) -> str:
@@ -181,14 +202,18 @@ def _describe_messages(history: History, messages: Sequence[Message]) -> str:
         results = iter(after.tool_results if after else ())
         for call in message.tool_calls:
             parts.append(f"You called {call.name}: {_clip(call.arguments)}")
-            if result := next(results, None):
-                parts.append(f"{'It failed' if result.is_error else 'It gave'}: {_clip(result.output)}")
+            result = next(results, None)
+            if result:
+                outcome = "It failed" if result.is_error else "It gave"
+                parts.append(f"{outcome}: {_clip(result.output)}")
     return "\n\n".join(parts)
 
 
 def _clip(text: str) -> str:
     half = _RESULT_CHARS // 2
-    return text if len(text) <= 2 * half else f"{text[:half]} [...] {text[-half:]}"
+    if len(text) <= 2 * half:
+        return text
+    return f"{text[:half]} [...] {text[-half:]}"
 
 
 def _write_summary(history: History, end: int, later_requests_tokens: int, *openings: str) -> str:
@@ -200,9 +225,14 @@ def _write_summary(history: History, end: int, later_requests_tokens: int, *open
 def quote_first_request(history: History) -> str:
     """Quote the user's first request."""
     indexes = history.user_message_indexes
-    first = history.messages[indexes[0]].text if indexes else ""
-    cut = " [...]" if len(first) > _FIRST_REQUEST_CHARS else ""
-    return f"It began with this request:\n{first[:_FIRST_REQUEST_CHARS]}{cut}" if first else ""
+    if not indexes:
+        return ""
+    request = history.messages[indexes[0]].text
+    if not request:
+        return ""
+    if len(request) > _FIRST_REQUEST_CHARS:
+        request = f"{request[:_FIRST_REQUEST_CHARS]} [...]"
+    return f"It began with this request:\n{request}"
 
 
 def quote_later_requests(history: History, end: int, limit_tokens: int) -> str:
@@ -212,16 +242,27 @@ def quote_later_requests(history: History, end: int, limit_tokens: int) -> str:
     """
     lines: list[str] = []
     room = limit_tokens * CHARS_PER_TOKEN
-    for index in reversed([index for index in history.user_message_indexes[1:] if index < end]):
+    indexes = [index for index in history.user_message_indexes[1:] if index < end]
+    for index in reversed(indexes):
         line = f"- {history.messages[index].text}"
-        if lines and len(line) > room:
+        if len(line) <= room:
+            lines.append(line)
+        elif not lines:
+            lines.append(f"{line[:room]} [...]")
+        else:
             break
-        lines.append(line if len(line) <= room else f"{line[:room]} [...]")
         room -= len(line)
-    return "Later the person said, word for word:\n" + "\n".join(reversed(lines)) if lines else ""
+    if not lines:
+        return ""
+    lines.append("Later the person said, word for word:")
+    return "\n".join(reversed(lines))
 
 
 def format_plan(history: History, title: str = "The plan so far") -> str:
     """Format the plan for the model, with the status of each task."""
-    lines = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
-    return f"{title}:\n{lines}" if lines else ""
+    if not history.plan:
+        return ""
+    lines = [f"{title}:"]
+    for task in history.plan:
+        lines.append(f"- [{task.status}] {task.description}")
+    return "\n".join(lines)
