@@ -13,6 +13,7 @@ from goose_like.workspace.sandbox.scope import SandboxScope
 from .process import SpawnerClient
 
 StartSpawner = Callable[[Access, SandboxScope | None], Coroutine[Any, Any, SpawnerClient]]
+SpawnerTask = asyncio.Task[SpawnerClient]
 
 
 class SpawnerPool:
@@ -20,8 +21,8 @@ class SpawnerPool:
 
     def __init__(self, start: StartSpawner) -> None:
         self._start = start
-        self._tasks: dict[tuple[Access, SandboxScope | None], asyncio.Task[SpawnerClient]] = {}
-        self._others: list[asyncio.Task[SpawnerClient]] = []  # those that get no further commands
+        self._tasks: dict[tuple[Access, SandboxScope | None], SpawnerTask] = {}
+        self._others: list[SpawnerTask] = []  # those that get no further commands
         self._timer: asyncio.TimerHandle | None = None
         self._losses = 0
 
@@ -29,9 +30,7 @@ class SpawnerPool:
         """Start a spawner after some time."""
         self._timer = asyncio.get_running_loop().call_later(delay_s, self.request, access)
 
-    def request(
-        self, access: Access, scope: SandboxScope | None = None, *, mount_losses: int = 0
-    ) -> asyncio.Task[SpawnerClient]:
+    def request(self, access: Access, scope: SandboxScope | None = None, *, mount_losses: int = 0) -> SpawnerTask:
         """Return the task that starts the spawner. A spawner that died or failed to start is started again.
 
         If mounts were lost, a new one is started too. The old one keeps its processes. A spawner with network gets a
@@ -45,9 +44,10 @@ class SpawnerPool:
             self._others.append(single)
             return single
         task = self._tasks.get((access, scope))
-        if task is None or (task.done() and (task.cancelled() or task.exception() or not task.result().is_alive)):
-            task = self._tasks[access, scope] = asyncio.create_task(self._start(access, scope))
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # reported to whoever awaits it
+        if task is None or _has_ended(task):
+            task = asyncio.create_task(self._start(access, scope))
+            task.add_done_callback(_take_exception)
+            self._tasks[access, scope] = task
         return task
 
     def retire(self) -> None:
@@ -78,3 +78,18 @@ class SpawnerPool:
         for client in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(client, SpawnerClient):
                 await client.close()
+
+
+def _has_ended(task: SpawnerTask) -> bool:
+    """Check whether a spawner died, or failed to start."""
+    if not task.done():
+        return False
+    if task.cancelled() or task.exception():
+        return True
+    return not task.result().is_alive
+
+
+def _take_exception(task: SpawnerTask) -> None:
+    """Take the exception of a task, which is reported to whoever awaits it, and to nobody else."""
+    if not task.cancelled():
+        task.exception()

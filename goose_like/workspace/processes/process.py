@@ -136,7 +136,8 @@ class Process:
                 await asyncio.wait({ready, self._code}, return_when=asyncio.FIRST_COMPLETED)
             if not ready.done():
                 self._linger_until = self._linger_until or loop.time() + _LINGER_S
-                await asyncio.wait({ready}, timeout=max(0.0, self._linger_until - loop.time()))
+                left_s = max(0.0, self._linger_until - loop.time())
+                await asyncio.wait({ready}, timeout=left_s)
             return ready.done()
         finally:
             loop.remove_reader(output)
@@ -187,13 +188,14 @@ class SpawnerClient:
         self._server: asyncio.Task[None] | None = None
         kind = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, kind)
+        program = [sys.executable, "-I", "-S", spawner.__file__, str(theirs.fileno())]
         passed = [theirs.fileno()]
         if user_namespace is not None:
             passed.append(user_namespace)
         try:
             with theirs:
                 self._process = subprocess.Popen(
-                    [*sandbox, sys.executable, "-I", "-S", spawner.__file__, str(theirs.fileno()), *confinement],
+                    [*sandbox, *program, *confinement],
                     pass_fds=passed,
                     env={},  # other processes can read it in /proc
                     cwd="/",
@@ -238,29 +240,15 @@ class SpawnerClient:
         `descriptors` are those of the command by their numbers there, at most two. A command with a subject, the text
         for people, is listed in `running`.
         """
-        if wrong := [name for name in env if not name or "=" in name]:
-            raise GooseLikeError(f"a variable can't be named {wrong[0]!r}; give it a name without `=`")
+        for name in env:
+            if not name or "=" in name:
+                raise GooseLikeError(f"a variable can't be named {name!r}; give it a name without `=`")
         variables = self._variables | dict(env)
-        words = [str(cwd), str(len(argv)), *argv, *(f"{name}={value}" for name, value in variables.items())]
-        if any("\0" in word for word in words):
-            raise GooseLikeError("a command can't hold a NUL byte; write it as \\0 or in a file")
-        try:
-            request = b"\0".join(word.encode(errors="surrogateescape") for word in words)
-        except UnicodeEncodeError as error:
-            raise GooseLikeError(f"the command is no valid text: {error.reason}; write it again") from error
+        request = _encode_request(argv, cwd, variables)
         number = next(self._numbers)
-        started, code = self._expect(number, "started"), self._expect(number, "code")
-        output, theirs = os.pipe()
-        memory = create_file(request)
-        try:
-            os.set_blocking(output, False)
-            if sys.platform == "linux":
-                with suppress(OSError):  # the number of large pipes per user is limited
-                    fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-            self.send(number, "spawn", *descriptors, descriptors=[memory, theirs, *descriptors.values()])
-        finally:
-            os.close(memory)
-            os.close(theirs)
+        started = self._expect(number, "started")
+        code = self._expect(number, "code")
+        output = self._send_request(number, request, descriptors)
         if subject:
             self.running[number] = subject, code
             code.add_done_callback(lambda _: self.running.pop(number, None))
@@ -272,6 +260,21 @@ class SpawnerClient:
                 self.send(number, "signal", int(signal.SIGKILL))
             raise
         return Process(self, number, output, code, variables)
+
+    def _send_request(self, number: int, request: bytes, descriptors: Mapping[int, int]) -> int:
+        """Send the request to start a command, and return the pipe of its output."""
+        output, theirs = os.pipe()
+        memory = create_file(request)
+        try:
+            os.set_blocking(output, False)
+            if sys.platform == "linux":
+                with suppress(OSError):  # the number of large pipes per user is limited
+                    fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            self.send(number, "spawn", *descriptors, descriptors=[memory, theirs, *descriptors.values()])
+        finally:
+            os.close(memory)
+            os.close(theirs)
+        return output
 
     async def signal(self, number: int, which: int) -> int:
         """Signal every process of a command, and return how many were alive."""
@@ -306,10 +309,12 @@ class SpawnerClient:
         """Return the future of a reply. Two callers may wait for the same reply."""
         if not self.is_alive:
             raise GooseLikeError("the process that starts commands is gone; try again")
-        if (number, kind) not in self._replies:
-            self._replies[number, kind] = future = asyncio.get_running_loop().create_future()
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())  # many wait for no reply
-        return self._replies[number, kind]
+        future = self._replies.get((number, kind))
+        if future is None:
+            future = asyncio.get_running_loop().create_future()
+            future.add_done_callback(_take_exception)  # many wait for no reply
+            self._replies[number, kind] = future
+        return future
 
     def _receive(self) -> None:
         """Read all packets that arrived. An invalid packet, which a command may have forged, ends the connection."""
@@ -317,23 +322,31 @@ class SpawnerClient:
             while self.is_alive:
                 try:
                     packet, descriptors, _, _ = socket.recv_fds(self._socket, 4096, 1)
-                    number, kind, value = packet.decode(errors="replace").split(" ", 2)
-                    if kind == "listening":
-                        self._await_connection(socket.socket(fileno=descriptors[0]))
-                    elif kind == "unroutable":
-                        self.unroutable.add(int(number))
-                    elif kind == "error":
-                        self._fail(f"can't start the command: {value}", (int(number), "started"), (int(number), "code"))
-                    elif (future := self._replies.pop((int(number), kind), None)) and not future.done():
-                        future.set_result(int(value))
-                    if self.is_for_one_command and kind in ("code", "error"):
-                        self.disconnect("the command has ended")
+                    self._handle(packet, descriptors)
                 except (ValueError, ConnectionError):
                     self.disconnect()
 
+    def _handle(self, packet: bytes, descriptors: Sequence[int]) -> None:
+        """Handle a packet of the spawner. Raise ValueError if it is invalid."""
+        number, kind, value = packet.decode(errors="replace").split(" ", 2)
+        match kind:
+            case "listening":
+                self._await_connection(socket.socket(fileno=descriptors[0]))
+            case "unroutable":
+                self.unroutable.add(int(number))
+            case "error":
+                self._fail(f"can't start the command: {value}", (int(number), "started"), (int(number), "code"))
+            case _:
+                future = self._replies.pop((int(number), kind), None)
+                if future is not None and not future.done():
+                    future.set_result(int(value))
+        if self.is_for_one_command and kind in ("code", "error"):
+            self.disconnect("the command has ended")
+
     def _fail(self, why: str, *keys: tuple[int, str]) -> None:
-        for future in filter(None, (self._replies.pop(key, None) for key in keys)):
-            if not future.done():
+        for key in keys:
+            future = self._replies.pop(key, None)
+            if future is not None and not future.done():
                 future.set_exception(GooseLikeError(why))
 
     def disconnect(self, why: str = "") -> None:
@@ -359,9 +372,29 @@ class SpawnerClient:
         with suppress(OSError):
             if self._process.stderr is not None:
                 os.set_blocking(self._process.stderr.fileno(), False)
-                if text := (self._process.stderr.read() or b"").decode(errors="replace").strip():
+                data = self._process.stderr.read() or b""
+                text = data.decode(errors="replace").strip()
+                if text:
                     return f"the process that starts commands failed: {text.splitlines()[-1]};"
         return "the process that starts commands was killed, and the running command with it;"
+
+
+def _take_exception(future: "asyncio.Future[int]") -> None:
+    """Take the exception of a reply, so that the loop reports none that nobody waits for."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _encode_request(argv: Sequence[str], cwd: Path, variables: Mapping[str, str]) -> bytes:
+    """Encode the request for a command, as `spawner.start_command` reads it. Raise GooseLikeError if it is invalid."""
+    pairs = [f"{name}={value}" for name, value in variables.items()]
+    words = [str(cwd), str(len(argv)), *argv, *pairs]
+    if any("\0" in word for word in words):
+        raise GooseLikeError("a command can't hold a NUL byte; write it as \\0 or in a file")
+    try:
+        return "\0".join(words).encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise GooseLikeError(f"the command is no valid text: {error.reason}; write it again") from error
 
 
 def create_file(data: bytes) -> int:
@@ -377,8 +410,16 @@ def create_file(data: bytes) -> int:
 
 def describe_exit(code: int) -> str:
     """Describe an exit code in words, with signals by name."""
-    number = -code if code < 0 else code - 128
-    name = signal.Signals(number).name if number in set(signal.Signals) else ""
     if code < 0:
-        return f"killed by {name or f'signal {number}'}"
-    return f"exit code {code}{name and f' ({name})'}"
+        name = _find_signal_name(-code) or f"signal {-code}"
+        return f"killed by {name}"
+    name = _find_signal_name(code - 128)
+    if name:
+        return f"exit code {code} ({name})"
+    return f"exit code {code}"
+
+
+def _find_signal_name(number: int) -> str:
+    if number in set(signal.Signals):
+        return signal.Signals(number).name
+    return ""

@@ -35,27 +35,69 @@ import zlib
 from contextlib import suppress
 
 _MARK = b"GOOSE_LIKE_COMMAND"
-_SET_DUMPABLE, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVS = 4, 36, 38  # prctl(2)
-_KEYCTL = {"x86_64": 250, "aarch64": 219}  # system calls, by machine
+
+# prctl(2)
+_SET_DUMPABLE = 4
+_DROP_BOUND = 24
+_SET_CHILD_SUBREAPER = 36
+_SET_NO_NEW_PRIVS = 38
+
+# keyctl(2), and its number as a system call by machine
+_KEYCTL = {"x86_64": 250, "aarch64": 219}
+_JOIN_SESSION_KEYRING = 1
+
+# seccomp(2); older kernels slow filtered programs down without the last flag
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
-_JOIN_SESSION_KEYRING = 1  # keyctl(2)
-_SET_MODE_FILTER, _SPEC_ALLOW = 1, 4  # seccomp(2); older kernels slow filtered programs down without the second
-_CREATE_RULESET, _RESTRICT_SELF, _ABSTRACT_SOCKETS = 444, 446, 1  # landlock(7)
-_OPEN_TREE, _MOVE_MOUNT, _HERE = 428, 429, -100  # on every machine; AT_FDCWD
-_CLONE, _NO_FOLLOW, _FROM_DESCRIPTOR, _NEW_MOUNTS = 1, 0x100, 4, 0x20000  # their flags, and one of unshare(2)
-_SETPCAP, _SYS_ADMIN, _CAPABILITY_VERSION = 8, 21, 0x20080522  # capabilities(7), capset(2)
+_SET_MODE_FILTER = 1
+_SPEC_ALLOW = 4
+
+# landlock(7); system calls have these numbers on every machine
+_CREATE_RULESET = 444
+_RESTRICT_SELF = 446
+_ABSTRACT_SOCKETS = 1
+
+# open_tree(2), move_mount(2) and unshare(2), with AT_FDCWD and their flags
+_OPEN_TREE = 428
+_MOVE_MOUNT = 429
+_HERE = -100
+_CLONE = 1
+_NO_FOLLOW = 0x100
+_FROM_DESCRIPTOR = 4
+_NEW_MOUNTS = 0x20000
+
+# capabilities(7), capset(2)
+_SETPCAP = 8
+_SYS_ADMIN = 21
+_CAPABILITY_VERSION = 0x20080522
 _FILE_CAPABILITIES = 0b1011  # the bits of those in `file_owners.CAPABILITIES`, which commands of root may have
-_DROP_BOUND = 24  # prctl(2)
+
 _PAUSE_MS = 100  # the kernel does not limit the processes of root, so the spawner counts them
 SPARE_PROCESSES = 16  # the spawner may have more than its commands, so that a new command can end old ones
 _OTHER_ENTRIES = 100  # names in /proc that are no processes, at most
-_BSD_INFO = struct.Struct("=4xI8xI80xI32x")  # status, parent and process group of `struct proc_bsdinfo`
-_PIDTBSDINFO, _BSD_ZOMBIE, _MAX_PROCESSES = 3, 5, 100_000  # proc_info.h of macOS
 _OOM_SCORE = b"500"  # when the machine runs out of memory, commands end first
 _EVERY_SIGNAL = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
 
-Table = dict[int, tuple[int, int, int, bool]]
-"""Process id -> parent, process group, session, and whether the process is alive (not a zombie)."""
+# proc_info.h of macOS: status, parent and process group of `struct proc_bsdinfo`
+_BSD_INFO = struct.Struct("=4xI8xI80xI32x")
+_PIDTBSDINFO = 3
+_BSD_ZOMBIE = 5
+_MAX_PROCESSES = 100_000
+
+
+class ProcessEntry:
+    """A process in the table of the system. It is not alive if it is a zombie."""
+
+    __slots__ = ("group", "is_alive", "parent", "session")
+
+    def __init__(self, parent: int, group: int, session: int, *, is_alive: bool) -> None:
+        self.parent = parent
+        self.group = group
+        self.session = session
+        self.is_alive = is_alive
+
+
+Table = dict[int, ProcessEntry]
+"""The processes by their id."""
 
 
 def read_process_table() -> Table:
@@ -67,8 +109,10 @@ def read_process_table() -> Table:
         with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
             stat = file.read()
             # The command's name is in brackets and may contain blanks and brackets: proc_pid_stat(5).
-            state, parent, group, session = stat[stat.rindex(b")") + 2 :].split(None, 4)[:4]
-            table[int(name)] = int(parent), int(group), int(session), state != b"Z"
+            start = stat.rindex(b")") + 2
+            state, parent, group, session = stat[start:].split(None, 4)[:4]
+            is_alive = state != b"Z"
+            table[int(name)] = ProcessEntry(int(parent), int(group), int(session), is_alive=is_alive)
     return table
 
 
@@ -81,23 +125,29 @@ def _is_process(pid: int) -> bool:
 
 def _read_bsd_table() -> Table:
     """Read all processes that this process may see from libproc of macOS. Untested there."""
-    libc, table = ctypes.CDLL(None), Table()
-    pids, info = (ctypes.c_int * _MAX_PROCESSES)(), ctypes.create_string_buffer(_BSD_INFO.size)
-    for pid in pids[: max(0, libc.proc_listallpids(pids, ctypes.sizeof(pids)))]:
+    libc = ctypes.CDLL(None)
+    pids = (ctypes.c_int * _MAX_PROCESSES)()
+    info = ctypes.create_string_buffer(_BSD_INFO.size)
+    count = libc.proc_listallpids(pids, ctypes.sizeof(pids))
+    table: Table = {}
+    for pid in pids[: max(0, count)]:
         with suppress(OSError):
-            if libc.proc_pidinfo(pid, _PIDTBSDINFO, ctypes.c_uint64(0), info, _BSD_INFO.size) == _BSD_INFO.size:
+            size = libc.proc_pidinfo(pid, _PIDTBSDINFO, ctypes.c_uint64(0), info, _BSD_INFO.size)
+            if size == _BSD_INFO.size:
                 status, parent, group = _BSD_INFO.unpack(info.raw)
-                table[pid] = parent, group, os.getsid(pid), status != _BSD_ZOMBIE
+                table[pid] = ProcessEntry(parent, group, os.getsid(pid), is_alive=status != _BSD_ZOMBIE)
     return table
 
 
 def find_descendants(table: Table, found: set[int]) -> set[int]:
     """Find the given processes and all their descendants."""
-    found, fresh = set(found), found
+    family = set(found)
+    fresh = found
     while fresh:
-        fresh = {pid for pid, (parent, *_) in table.items() if parent in found} - found
-        found |= fresh
-    return found
+        children = {pid for pid, entry in table.items() if entry.parent in family}
+        fresh = children - family
+        family |= fresh
+    return family
 
 
 def signal_all(table: Table, pids: set[int], number: int) -> int:
@@ -105,10 +155,12 @@ def signal_all(table: Table, pids: set[int], number: int) -> int:
 
     Signals go to whole groups: one by one, a process that forks fast enough would escape.
     """
-    for group in {table[pid][1] for pid in pids} if number else ():
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, number)
-    return sum(table[pid][3] for pid in pids)
+    entries = [table[pid] for pid in pids]
+    if number:
+        for group in {entry.group for entry in entries}:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+    return sum(entry.is_alive for entry in entries)
 
 
 def signal_command(mark: bytes, number: int, leader: int | None = None, family: int | None = None) -> int:
@@ -117,14 +169,21 @@ def signal_command(mark: bytes, number: int, leader: int | None = None, family: 
     `leader` adds its session, and not its process group, because a shell gives each job its own group.
     """
     table = read_process_table()
-    candidates = set(table) if family is None else find_descendants(table, {family}) - {family}
-    members = {pid for pid in candidates if table[pid][2] == leader or mark in _read_environment(pid)}
+    candidates = set(table)
+    if family is not None:
+        candidates = find_descendants(table, {family}) - {family}
+    members = set()
+    for pid in candidates:
+        if table[pid].session == leader or mark in _read_environment(pid):
+            members.add(pid)
     return signal_all(table, find_descendants(table, members), number)
 
 
 def format_mark(spawner: int, command: bytes = b"") -> bytes:
     """Format the variable that all processes of a command inherit. Without a command, the start that all share."""
-    return b"%s=%d.%s" % (_MARK, spawner, command and command + b"\0")
+    if command:
+        command += b"\0"
+    return b"%s=%d.%s" % (_MARK, spawner, command)
 
 
 def _read_environment(pid: int) -> bytes:
@@ -140,23 +199,29 @@ def start_command(command: bytes, request: int, output: int, others: dict[int, i
     input is empty unless they have number 0.
     """
     folder, count, *words = os.pread(request, os.fstat(request).st_size, 0).split(b"\0")
-    argv, pairs = words[: int(count)], words[int(count) :]
-    env = dict(pair.split(b"=", 1) for pair in [*pairs, format_mark(os.getpid(), command)[:-1]])
+    argv = words[: int(count)]
+    pairs = words[int(count) :]
+    pairs.append(format_mark(os.getpid(), command)[:-1])
+    env = dict(pair.split(b"=", 1) for pair in pairs)
     os.chdir(folder)
-    actions = [
-        *([] if 0 in others else [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]),
-        (os.POSIX_SPAWN_DUP2, output, 1),
-        (os.POSIX_SPAWN_DUP2, output, 2),
-        *((os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in sorted(others.items())),
-    ]
-    program = argv[0] if b"/" in argv[0] else _find_program(argv[0], env.get(b"PATH", os.defpath.encode()))
+    actions: list[tuple[object, ...]] = []
+    if 0 not in others:
+        actions.append((os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0))
+    actions.append((os.POSIX_SPAWN_DUP2, output, 1))
+    actions.append((os.POSIX_SPAWN_DUP2, output, 2))
+    for theirs, ours in sorted(others.items()):
+        actions.append((os.POSIX_SPAWN_DUP2, ours, theirs))
+    program = argv[0]
+    if b"/" not in program:
+        program = _find_program(program, env.get(b"PATH", os.defpath.encode()))
     return os.posix_spawn(program, argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_EVERY_SIGNAL)
 
 
 def _find_program(name: bytes, path: bytes) -> bytes:
     """Search PATH for a program. Trying each folder with exec would cost half a millisecond per failure."""
-    for place in (os.path.join(folder, name) for folder in path.split(b":") if folder):
-        if os.access(place, os.X_OK) and os.path.isfile(place):
+    for folder in path.split(b":"):
+        place = os.path.join(folder, name)
+        if folder and os.access(place, os.X_OK) and os.path.isfile(place):
             return place
     raise FileNotFoundError(2, "no such command", name.decode(errors="replace"))
 
@@ -178,12 +243,14 @@ def confine(words: list[str]) -> None:
     6.12 on), and commands are the first to end when the machine has no memory.
     """
     libc = ctypes.CDLL(None, use_errno=True)
+    links = [word.removeprefix("link=") for word in words if word.startswith("link=")]
     if words and sys.platform == "linux":
-        if call := _KEYCTL.get(os.uname().machine):
+        call = _KEYCTL.get(os.uname().machine)
+        if call is not None:
             libc.syscall(call, _JOIN_SESSION_KEYRING, None)  # it fails where there are no keyrings
         with suppress(OSError), open("/proc/self/oom_score_adj", "wb") as score:  # it cannot be lowered
             score.write(_OOM_SCORE)
-    if links := [word.removeprefix("link=") for word in words if word.startswith("link=")]:
+    if links:
         _mount_links(libc, links)
     if words and sys.platform == "linux":
         _forbid_abstract_sockets(libc)
@@ -191,40 +258,56 @@ def confine(words: list[str]) -> None:
         kind, _, value = word.partition("=")
         if kind == "limit":
             number, limit = map(int, value.split(":"))
-            soft, hard = (limit if old < 0 else min(old, limit) for old in resource.getrlimit(number))  # -1: none
-            resource.setrlimit(number, (soft, hard))
+            _lower_limit(number, limit)
         elif kind == "filter":
-            program = zlib.decompress(binascii.a2b_base64(value))
-            libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-            packed = _Filter(len(program) // 8, program)
-            if libc.syscall(_SECCOMP[os.uname().machine], _SET_MODE_FILTER, _SPEC_ALLOW, ctypes.byref(packed)):
-                raise OSError(ctypes.get_errno(), "the kernel rejects the filter of system calls")
+            _install_filter(libc, zlib.decompress(binascii.a2b_base64(value)))
         else:
             raise ValueError(f"unknown confinement: {kind}")
+
+
+def _lower_limit(number: int, limit: int) -> None:
+    soft, hard = resource.getrlimit(number)
+    if soft < 0 or soft > limit:  # -1: none
+        soft = limit
+    if hard < 0 or hard > limit:
+        hard = limit
+    resource.setrlimit(number, (soft, hard))
+
+
+def _install_filter(libc: ctypes.CDLL, program: bytes) -> None:
+    libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    call = _SECCOMP[os.uname().machine]
+    packed = _Filter(len(program) // 8, program)
+    if libc.syscall(call, _SET_MODE_FILTER, _SPEC_ALLOW, ctypes.byref(packed)):
+        raise OSError(ctypes.get_errno(), "the kernel rejects the filter of system calls")
 
 
 def _forbid_abstract_sockets(libc: ctypes.CDLL) -> None:
     """Forbid connections to abstract unix sockets of other programs, which no mount hides and a network shares."""
     attributes = (ctypes.c_uint64 * 3)(0, 0, _ABSTRACT_SOCKETS)
-    if (ruleset := libc.syscall(_CREATE_RULESET, attributes, ctypes.sizeof(attributes), 0)) >= 0:  # else an old kernel
-        libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        if libc.syscall(_RESTRICT_SELF, ruleset, 0):
-            raise OSError(ctypes.get_errno(), "the kernel rejects the Landlock rules")
-        os.close(ruleset)
+    ruleset = libc.syscall(_CREATE_RULESET, attributes, ctypes.sizeof(attributes), 0)
+    if ruleset < 0:  # an old kernel
+        return
+    libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc.syscall(_RESTRICT_SELF, ruleset, 0):
+        raise OSError(ctypes.get_errno(), "the kernel rejects the Landlock rules")
+    os.close(ruleset)
 
 
 def _mount_links(libc: ctypes.CDLL, paths: list[str]) -> None:
     """Mount a link over each file, then give up the rights to mount. No other way of mounting follows no links."""
 
     def call(*words: object) -> int:
-        if (result := libc.syscall(*words)) < 0:
+        result = libc.syscall(*words)
+        if result < 0:
             raise OSError(ctypes.get_errno(), "the kernel cannot mount a link")
         return int(result)
 
     libc.unshare(_NEW_MOUNTS)  # where bubblewrap made a second user namespace, the mounts belong to the first
     for path in paths:
-        link = f"/dev/shm/{os.path.basename(path)}"
-        os.symlink(f"hooks/{os.path.basename(path)}", link)
+        name = os.path.basename(path)
+        link = f"/dev/shm/{name}"
+        os.symlink(f"hooks/{name}", link)
         with suppress(OSError):  # the file stays read-only
             tree = call(_OPEN_TREE, _HERE, os.fsencode(link), _CLONE | os.O_CLOEXEC | _NO_FOLLOW)
             call(_MOVE_MOUNT, tree, b"", _HERE, os.fsencode(path), _FROM_DESCRIPTOR)
@@ -234,7 +317,9 @@ def _mount_links(libc: ctypes.CDLL, paths: list[str]) -> None:
         libc.prctl(_DROP_BOUND, capability, 0, 0, 0)
     # The ambient set never holds more than the others.
     kept = _read_capabilities()["CapPrm"] & _FILE_CAPABILITIES
-    libc.capset((ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)(kept, kept, kept))
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)(kept, kept, kept)
+    libc.capset(header, sets)
     for name, capabilities in _read_capabilities().items():
         if capabilities & ~_FILE_CAPABILITIES:
             raise OSError(1, f"capabilities are left: {name} {capabilities:x}")
@@ -242,9 +327,13 @@ def _mount_links(libc: ctypes.CDLL, paths: list[str]) -> None:
 
 def _read_capabilities() -> dict[str, int]:
     """Read the sets of capabilities of this process as bits, by their names in proc_pid_status(5)."""
+    sets = {}
     with open("/proc/self/status") as status:
-        lines = [line.split() for line in status if line.startswith("Cap")]
-    return {name.rstrip(":"): int(value, 16) for name, value in lines}
+        for line in status:
+            if line.startswith("Cap"):
+                name, value = line.split()
+                sets[name.rstrip(":")] = int(value, 16)
+    return sets
 
 
 def count_packets_without_route(
@@ -256,32 +345,156 @@ def count_packets_without_route(
     if the count is unknown: a system file that cannot be understood must not make a command fail. `counters` is the
     path for IPv4; the file for IPv6 next to it is missing where the kernel has no IPv6.
     """
-    wanted, counts = ["Ip:OutNoRoutes", "Ip6OutNoRoutes"], dict[str, int]()
+    wanted = ["Ip:OutNoRoutes", "Ip6OutNoRoutes"]
     try:
         if all(server.startswith(("127.", "::1")) for server in _list_name_servers(name_servers)):
             wanted += ["Udp:NoPorts", "Udp6NoPorts"]
-        with open(counters, errors="replace") as file:
-            lines = [line.split() for line in file]  # each line of names is followed by one of numbers
-        for names, numbers in zip(lines[::2], lines[1::2], strict=True):
-            counts |= {names[0] + name: int(number) for name, number in zip(names[1:], numbers[1:], strict=True)}
-        with suppress(FileNotFoundError), open(f"{counters}6", errors="replace") as file:
-            counts |= {words[0]: int(words[1]) for words in map(str.split, file) if len(words) == 2}
+        counts = _read_counters(counters)
+        with suppress(FileNotFoundError):
+            counts |= _read_ip6_counters(f"{counters}6")
     except (OSError, ValueError):
         return None
     return sum(counts.get(name, 0) for name in wanted)
 
 
 def _list_name_servers(path: str) -> list[str]:
+    servers = []
     with suppress(OSError), open(path, errors="replace") as file:
-        return [words[1] for words in map(str.split, file) if words[:1] == ["nameserver"] and len(words) > 1]
-    return []
+        for line in file:
+            words = line.split()
+            if words[:1] == ["nameserver"] and len(words) > 1:
+                servers.append(words[1])
+    return servers
 
 
-def serve_requests(control: socket.socket, limit: int) -> None:
-    """Answer requests and report exit codes until the socket closes. `limit` is that of processes; 0 is none."""
-    running: dict[int, bytes] = {}  # pid -> number of the command, while it runs
-    leaders: dict[bytes, int] = {}  # number of the command -> pid, and thereby its session
-    unroutable: dict[bytes, int | None] | None = None  # number of the command -> count at its start, after `listen`
+def _read_counters(path: str) -> dict[str, int]:
+    """Read counters such as `Ip:OutNoRoutes`. Each line of names is followed by one of numbers."""
+    with open(path, errors="replace") as file:
+        lines = [line.split() for line in file]
+    counts = {}
+    for names, numbers in zip(lines[::2], lines[1::2], strict=True):
+        for name, number in zip(names[1:], numbers[1:], strict=True):
+            counts[names[0] + name] = int(number)
+    return counts
+
+
+def _read_ip6_counters(path: str) -> dict[str, int]:
+    """Read counters such as `Ip6OutNoRoutes`, one on each line."""
+    counts = {}
+    with open(path, errors="replace") as file:
+        for line in file:
+            words = line.split()
+            if len(words) == 2:
+                counts[words[0]] = int(words[1])
+    return counts
+
+
+class _Server:
+    """Starts commands and reports how they end, for the process at the other end of a socket.
+
+    `limit` is that of processes; 0 is none.
+    """
+
+    def __init__(self, control: socket.socket, limit: int) -> None:
+        self._control = control
+        self._limit = limit
+        self._running: dict[int, bytes] = {}  # pid -> number of the command, while it runs
+        self._leaders: dict[bytes, int] = {}  # number of the command -> pid, and thereby its session
+        self._is_listening = False
+        self._unroutable: dict[bytes, int | None] = {}  # number of the command -> count at its start, after `listen`
+
+    def serve(self) -> None:
+        """Answer requests and report exit codes until the socket closes."""
+        woken = _open_child_signals()
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(woken, select.POLLIN)
+        parent = os.getppid()
+        is_counted = self._limit > 0 and os.getuid() == 0 and os.getpid() == 1
+        pause_ms = _PAUSE_MS if is_counted or sys.platform != "linux" else None
+        while pause_ms is None or os.getppid() == parent:  # on macOS, a closed socket may stay silent
+            ready = {descriptor for descriptor, _ in poll.poll(pause_ms)}
+            if is_counted and len(os.listdir("/proc")) > self._limit + _OTHER_ENTRIES:
+                kill_descendants()
+            if woken in ready:
+                os.read(woken, 4096)
+                self._report_ends()
+            if self._control.fileno() in ready:
+                packet, descriptors = _receive(self._control)
+                if not packet:
+                    return
+                self._answer(packet, descriptors)
+
+    def _report_ends(self) -> None:
+        """Report the commands that ended. Orphans of commands end here too."""
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    return
+                command = self._running.pop(pid, None)
+                if command is None:
+                    continue
+                if self._had_no_route(command):
+                    self._control.send(b"%s unroutable 1" % command)
+                self._control.send(b"%s code %d" % (command, os.waitstatus_to_exitcode(status)))
+
+    def _had_no_route(self, command: bytes) -> bool:
+        """Check that more packets are without a route than at the start. An unknown count has not grown."""
+        start = self._unroutable.pop(command, None)
+        if start is None:
+            return False
+        count = count_packets_without_route() or 0
+        return count > start
+
+    def _answer(self, packet: bytes, descriptors: list[int]) -> None:
+        command, verb, *arguments = packet.split()
+        if verb == b"signal":
+            self._signal(command, int(arguments[0]))
+        elif verb == b"listen":
+            self._listen(int(arguments[0]))
+        else:
+            self._start(command, arguments, descriptors)
+
+    def _signal(self, command: bytes, number: int) -> None:
+        if command == b"0":  # all commands
+            alive = _signal_descendants(number)
+        else:
+            leader = self._leaders.get(command)
+            if leader and leader not in self._running and _is_process(leader):
+                leader = None  # the session is empty, since another process has this number now
+            me = os.getpid()
+            alive = signal_command(format_mark(me, command), number, leader, family=me)
+        self._control.send(b"%s alive %d" % (command, alive))
+
+    def _listen(self, port: int) -> None:
+        with socket.create_server(("127.0.0.1", port)) as listener:
+            socket.send_fds(self._control, [b"0 listening 1"], [listener.fileno()])
+        self._is_listening = True
+
+    def _start(self, command: bytes, arguments: list[bytes], descriptors: list[int]) -> None:
+        try:
+            if self._is_listening:
+                self._unroutable[command] = count_packets_without_route()
+            request, output, *others = descriptors
+            numbers = map(int, arguments)
+            pid = start_command(command, request, output, dict(zip(numbers, others, strict=True)))
+            if self._limit > 0 and sys.platform == "linux":
+                resource.prlimit(pid, resource.RLIMIT_NPROC, (self._limit, self._limit))
+        except (OSError, ValueError, IndexError) as error:
+            reason = _describe(error).encode(errors="replace")
+            self._control.send(b"%s error %s" % (command, reason))
+        else:
+            self._running[pid] = command
+            self._leaders[command] = pid
+            self._control.send(b"%s started 1" % command)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def _open_child_signals() -> int:
+    """Return a pipe that becomes readable when a child ends. Other signals do not end this process from now on."""
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
@@ -289,59 +502,7 @@ def serve_requests(control: socket.socket, limit: int) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # `kill $PPID` in a command must not end us
         signal.signal(number, signal.SIG_IGN)
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    poll.register(woken, select.POLLIN)
-
-    parent, is_counted = os.getppid(), limit > 0 and os.getuid() == 0 and os.getpid() == 1
-    pause_ms = _PAUSE_MS if is_counted or sys.platform != "linux" else None
-    while pause_ms is None or os.getppid() == parent:  # on macOS, a closed socket may stay silent
-        ready = {descriptor for descriptor, _ in poll.poll(pause_ms)}
-        if is_counted and len(os.listdir("/proc")) > limit + _OTHER_ENTRIES:
-            kill_descendants()
-        if woken in ready:
-            os.read(woken, 4096)
-            with suppress(ChildProcessError):
-                while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                    if command := running.pop(ended[0], None):
-                        if unroutable is not None and _has_grown(unroutable.pop(command, None)):
-                            control.send(b"%s unroutable 1" % command)
-                        control.send(b"%s code %d" % (command, os.waitstatus_to_exitcode(ended[1])))
-        if control.fileno() in ready:
-            packet, descriptors = _receive(control)
-            if not packet:
-                return
-            command, verb, *arguments = packet.split()
-            if verb == b"signal":
-                leader = leaders.get(command)
-                if leader and leader not in running and _is_process(leader):
-                    leader = None  # the session is empty, since another process has this number now
-                _signal(control, command, int(arguments[0]), leader)
-                continue
-            if verb == b"listen":
-                unroutable = _listen(control, int(arguments[0]))
-                continue
-            try:
-                if unroutable is not None:
-                    unroutable[command] = count_packets_without_route()
-                request, output, *others = descriptors
-                pid = start_command(command, request, output, dict(zip(map(int, arguments), others, strict=True)))
-                if limit > 0 and sys.platform == "linux":
-                    resource.prlimit(pid, resource.RLIMIT_NPROC, (limit, limit))
-            except (OSError, ValueError, IndexError) as error:
-                control.send(b"%s error %s" % (command, _describe(error).encode(errors="replace")))
-            else:
-                running[pid] = command
-                leaders[command] = pid
-                control.send(b"%s started 1" % command)
-            finally:
-                for descriptor in descriptors:
-                    os.close(descriptor)
-
-
-def _has_grown(start: int | None) -> bool:
-    """Check that more packets are without a route than at the start. An unknown count has not grown."""
-    return start is not None and (count_packets_without_route() or 0) > start
+    return woken
 
 
 def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
@@ -349,20 +510,6 @@ def _receive(control: socket.socket) -> tuple[bytes, list[int]]:
     for descriptor in descriptors:  # `recv_fds` does not set MSG_CMSG_CLOEXEC
         os.set_inheritable(descriptor, False)
     return packet, descriptors
-
-
-def _signal(control: socket.socket, command: bytes, number: int, leader: int | None) -> None:
-    if command == b"0":  # all commands
-        alive = _signal_descendants(number)
-    else:
-        alive = signal_command(format_mark(os.getpid(), command), number, leader, family=os.getpid())
-    control.send(b"%s alive %d" % (command, alive))
-
-
-def _listen(control: socket.socket, port: int) -> dict[bytes, int | None]:
-    with socket.create_server(("127.0.0.1", port)) as listener:
-        socket.send_fds(control, [b"0 listening 1"], [listener.fileno()])
-    return {}
 
 
 def _describe(error: Exception) -> str:
@@ -379,13 +526,19 @@ def kill_descendants() -> None:
 
 def _signal_descendants(number: int) -> int:
     me = os.getpid()
-    return signal_all(table := read_process_table(), find_descendants(table, {me}) - {me}, number)
+    table = read_process_table()
+    descendants = find_descendants(table, {me}) - {me}
+    return signal_all(table, descendants, number)
 
 
 def main() -> None:
     """Serve requests on the socket, and finally kill everything that was started."""
-    confine(sys.argv[2:])
-    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0] - SPARE_PROCESSES if sys.argv[2:] else 0
+    confinement = sys.argv[2:]
+    confine(confinement)
+    limit = 0
+    if confinement:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+        limit = soft - SPARE_PROCESSES
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans become our children, so none escapes
@@ -394,7 +547,7 @@ def main() -> None:
     control.set_inheritable(False)
     try:
         with suppress(ConnectionError):
-            serve_requests(control, limit)
+            _Server(control, limit).serve()
     finally:
         kill_descendants()
 

@@ -14,7 +14,7 @@ _SIGNS = (
         r"fork: (retry: )?Resource temporarily unavailable|can't start new thread|unable to create (native )?thread"
         r"|pthread_create.*(failed|Resource temporarily)|Errno 11\] Resource temporarily unavailable|spawn \S+ EAGAIN"
         r"|fork/exec .*: resource temporarily unavailable",
-        signal.SIGKILL if os.getuid() == 0 else None,  # see `spawner.serve_requests`
+        signal.SIGKILL if os.getuid() == 0 else None,  # see `serve` in processes/spawner.py
     ),
     (
         "memory_mb",
