@@ -44,10 +44,12 @@ async def resolve_host(host: str, port: int) -> list[Address]:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "that is no valid name"
-        is_offline = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
-        advice = "this machine may be offline" if is_offline else "check its spelling"
+        advice = "check its spelling"
+        if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
+            advice = "this machine may be offline"
         raise GooseLikeError(f"no address is known for the host {host!r}: {why}; {advice}") from error
-    return list(dict.fromkeys(ip_address(entry[4][0]) for entry in found))
+    addresses = [ip_address(place[0]) for *_, place in found]
+    return list(dict.fromkeys(addresses))
 
 
 def is_public(address: Address) -> bool:
@@ -68,6 +70,6 @@ def is_public(address: Address) -> bool:
 
 def is_loopback(address: Address) -> bool:
     """Check whether an address leads to this machine itself, also one inside an IPv6 address."""
-    within = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    address = within or address
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or address
     return address.is_loopback or address.is_unspecified

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,7 +17,17 @@ from .address_filter import Address, is_address, is_loopback, normalize_host
 
 def format_host(host: str, port: int) -> str:
     """Format a host as questions and lists name it: without the port if that is 80 or 443."""
-    return normalize_host(f"[{host}]:{port}" if ":" in host and host[0] != "[" else f"{host}:{port}")
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return normalize_host(f"{host}:{port}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer of the person about a host. It holds while one of the commands runs."""
+
+    commands: set[int]
+    refusal: str = ""
 
 
 class HostAccess:
@@ -30,7 +41,7 @@ class HostAccess:
         self._permissions = permissions
         self._allowed = [normalize_host(pattern) for pattern in allowed]
         self._asking = asyncio.Lock()
-        self._answers: dict[tuple[SpawnerClient, str], tuple[set[int], str]] = {}
+        self._answers: dict[tuple[SpawnerClient, str], _Answer] = {}
         self._refusals: dict[str, None] = {}
         self.limits: set[asyncio.Timeout] = set()
         """The time limits that stand still during a question."""
@@ -46,7 +57,8 @@ class HostAccess:
         host. The port may be any pattern.
         """
         named = r"[^*?]+" if is_loopback(address) else r".*\w.*"
-        return self._matches(host, [pattern for pattern in self._allowed if re.fullmatch(named, _drop_port(pattern))])
+        patterns = [pattern for pattern in self._allowed if re.fullmatch(named, _drop_port(pattern))]
+        return self._matches(host, patterns)
 
     def _matches(self, host: str, patterns: Iterable[str]) -> bool:
         if is_address(host):
@@ -76,8 +88,10 @@ class HostAccess:
             why = f"use the host's name; only the person can list an address, as network: {{allow: [{host}]}}"
             raise DeniedError(self.refuse(f"not allowed: connect to {host}: {why}"))
         async with self._asking:
-            commands, refusal = self._answers.get((spawner, host), (set[int](), ""))
-            if not commands & spawner.running.keys():
+            answer = self._answers.get((spawner, host))
+            if answer is not None and answer.commands & spawner.running.keys():
+                refusal = answer.refusal
+            else:
                 refusal = await self._ask(host, spawner)
         if refusal:
             raise DeniedError(refusal)
@@ -86,12 +100,13 @@ class HostAccess:
         """Ask the person, keep the answer, and return the refusal if there is one."""
         if not spawner.running:
             return self.refuse(f"not allowed: connect to {host}: the command that might need it has ended")
-        commands, newest = set(spawner.running), max(spawner.running)
+        commands = set(spawner.running)
+        newest = max(commands)
         subject, ended = spawner.running[newest]
-        others = "\n".join(f"also running: {spawner.running[number][0]}" for number in commands - {newest})
+        others = [f"also running: {spawner.running[number][0]}" for number in commands - {newest}]
+        detail = "\n".join(others)
         text = f"connect to {host} for: {subject}"
-        refusal = f"not allowed: {text}: there was no answer in time"
-        question = asyncio.ensure_future(self._permissions.require("domain", host, text, lambda: others))
+        question = asyncio.ensure_future(self._permissions.require("domain", host, text, lambda: detail))
         either: list[asyncio.Future[Any]] = [question, ended]
         with self.pause_limits():
             try:
@@ -99,20 +114,27 @@ class HostAccess:
             finally:
                 question.cancel()  # without effect if it was answered
         if not question.done() or question.cancelled():
-            return refusal
-        if (error := question.exception()) and not isinstance(error, DeniedError):
+            return f"not allowed: {text}: there was no answer in time"
+        error = question.exception()
+        if error is None:
+            self._answers[spawner, host] = _Answer({newest})
+            return ""
+        if not isinstance(error, DeniedError):
             raise error
-        refusal = self.refuse(str(error)) if error else ""
-        self._answers[spawner, host] = commands if refusal else {newest}, refusal
+        refusal = self.refuse(str(error))
+        self._answers[spawner, host] = _Answer(commands, refusal)
         return refusal
 
     @contextmanager
     def pause_limits(self) -> Iterator[None]:
         """Let the time limits of running commands stand still."""
         now = asyncio.get_running_loop().time
-        left_s = {limit: when - now() for limit in self.limits if (when := limit.when()) and not limit.expired()}
-        for limit in left_s:
-            limit.reschedule(None)
+        left_s: dict[asyncio.Timeout, float] = {}
+        for limit in self.limits:
+            when = limit.when()
+            if when and not limit.expired():
+                left_s[limit] = when - now()
+                limit.reschedule(None)
         try:
             yield
         finally:
@@ -126,7 +148,8 @@ class HostAccess:
 
     def take_refusals(self) -> list[str]:
         """Return the refusals since the last call."""
-        refusals, self._refusals = list(self._refusals), {}
+        refusals = list(self._refusals)
+        self._refusals = {}
         return refusals
 
 

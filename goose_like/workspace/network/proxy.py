@@ -10,13 +10,14 @@ import os
 import re
 import socket
 import ssl
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.workspace.processes.process import SpawnerClient
 
-from .address_filter import is_address, is_public, normalize_host, resolve_host
+from .address_filter import Address, is_address, is_public, normalize_host, resolve_host
 from .host_access import HostAccess, format_host
 
 _MAX_CONNECTIONS = 64
@@ -59,7 +60,8 @@ class _Request:
 
 async def serve_proxy(listener: socket.socket, hosts: HostAccess, spawner: SpawnerClient) -> None:
     """Serve the connections to a socket until cancelled, a limited number at the same time."""
-    loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Task[None]] = set()
     slots = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     def end(task: asyncio.Task[None]) -> None:
@@ -105,17 +107,20 @@ class _Connection:
     async def run(self) -> None:
         """Serve the connection. Raise _Refusal if nothing was sent to the client yet."""
         first, lines = await self._read_head()
-        if tunnel := _TUNNEL.fullmatch(first):
+        tunnel = _TUNNEL.fullmatch(first)
+        if tunnel:
             host, port = _read_place(tunnel, 443)
             server = await self._connect(host, port)
             self._writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await self._serve_tunnel(host, port, server)
-        elif request := _REQUEST.fullmatch(first):
-            host, port = _read_place(request, 80)
-            parsed = _parse_request(request, lines)
-            await self._forward(parsed, host, port, await self._connect(host, port))
-        else:
+            return
+        request = _REQUEST.fullmatch(first)
+        if request is None:
             raise _Refusal(400, "the proxy of the sandbox knows CONNECT and http:// only")
+        host, port = _read_place(request, 80)
+        parsed = _parse_request(request, lines)
+        server = await self._connect(host, port)
+        await self._forward(parsed, host, port, server)
 
     async def _read_head(self) -> tuple[str, list[str]]:
         """Read the head of a request: its first line and the headers."""
@@ -135,24 +140,30 @@ class _Connection:
         try:
             await self._hosts.require(name, self._spawner)
             addresses = await resolve_host(host.strip("[]"), port)
-            for address in addresses:
-                if not is_public(address) and not self._hosts.is_listed_for(name, address):
-                    sentence = f"not allowed: {host} leads to {address}, which is not on the open internet; "
-                    sentence += f"the person can allow it in the profile, as network: {{allow: [{name}]}}"
-                    raise _Refusal(403, self._hosts.refuse(sentence))
+        except DeniedError as error:
+            raise _Refusal(403, str(error)) from error
         except GooseLikeError as error:
-            if isinstance(error, DeniedError):
-                raise _Refusal(403, str(error)) from error
             raise self._build_failure(str(error)) from error
-        why: Exception | None = None
+        self._check_addresses(host, name, addresses)
+        reason: object = "no address"
         for address in addresses:
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                     return await open_connection(str(address), port)
-            except (OSError, TimeoutError) as error:
-                why = error
-        reason = "no answer in time" if isinstance(why, TimeoutError) else why or "no address"
+            except TimeoutError:
+                reason = "no answer in time"
+            except OSError as error:
+                reason = error
         raise self._build_failure(f"can't connect to {name}: {reason}")
+
+    def _check_addresses(self, host: str, name: str, addresses: Iterable[Address]) -> None:
+        """Check that a host leads to the open internet only, if the profile does not list it."""
+        for address in addresses:
+            if is_public(address) or self._hosts.is_listed_for(name, address):
+                continue
+            sentence = f"not allowed: {host} leads to {address}, which is not on the open internet; "
+            sentence += f"the person can allow it in the profile, as network: {{allow: [{name}]}}"
+            raise _Refusal(403, self._hosts.refuse(sentence))
 
     def _build_failure(self, sentence: str) -> _Refusal:
         """Build the response for a host that cannot be reached, and keep the sentence for the model."""
@@ -161,40 +172,62 @@ class _Connection:
     # --- tunnels
 
     async def _serve_tunnel(self, host: str, port: int, server: Stream) -> None:
+        _, writer = server
         try:
             if port == 80:  # plain HTTP: each request names its host again
-                first, lines = await self._read_head()
-                if request := _OWN_REQUEST.fullmatch(first):
-                    await self._forward(_parse_request(request, lines), host, port, server)
+                await self._serve_plain(host, server)
                 return
             if port == 443:
-                hello, name = await _read_client_hello(self._reader)
-                if normalize_host(name or "") != ("" if is_address(host) else host):  # TLS names no address
-                    self._hosts.refuse(f"the connection to {host} was cut: it began with TLS for {name or 'no host'}")
+                hello = await self._read_hello(host)
+                if hello is None:
                     return
-                server[1].write(hello)
+                writer.write(hello)
             await self._exchange(server, None)
         finally:
-            server[1].close()
+            writer.close()
+
+    async def _serve_plain(self, host: str, server: Stream) -> None:
+        first, lines = await self._read_head()
+        request = _OWN_REQUEST.fullmatch(first)
+        if request:
+            await self._forward(_parse_request(request, lines), host, 80, server)
+
+    async def _read_hello(self, host: str) -> bytes | None:
+        """Read the first message of a TLS client. Return None if it is for another host, which is refused."""
+        hello, name = await _read_client_hello(self._reader)
+        expected = "" if is_address(host) else host  # TLS names no address
+        if normalize_host(name or "") != expected:
+            began = f"it began with TLS for {name or 'no host'}"
+            self._hosts.refuse(f"the connection to {host} was cut: {began}")
+            return None
+        return hello
 
     # --- single requests
 
     async def _forward(self, request: _Request, host: str, port: int, server: Stream) -> None:
         """Send one request to the server, and copy the response. The connection ends with it."""
         netloc = host if port == 80 else f"{host}:{port}"
-        head = f"{request.method} {request.path} {request.version}\r\nHost: {netloc}\r\n{request.headers}"
-        server[1].write(f"{head}Connection: close\r\n\r\n".encode("latin-1"))
+        head = f"{request.method} {request.path} {request.version}\r\n"
+        head += f"Host: {netloc}\r\n{request.headers}Connection: close\r\n\r\n"
+        _, writer = server
+        writer.write(head.encode("latin-1"))
         try:
             await self._exchange(server, request.length)
         finally:
-            server[1].close()
+            writer.close()
 
     async def _exchange(self, server: Stream, length: int | None) -> None:
         """Copy data in both directions until the server has sent all. Send the server at most `length` bytes."""
-        sending = asyncio.create_task(_copy(self._reader, server[1], length))
-        sending.add_done_callback(lambda done: server[1].close() if not done.cancelled() and done.exception() else None)
+        reader, writer = server
+
+        def close_if_failed(done: asyncio.Task[None]) -> None:
+            if not done.cancelled() and done.exception():
+                writer.close()
+
+        sending = asyncio.create_task(_copy(self._reader, writer, length))
+        sending.add_done_callback(close_if_failed)
         try:
-            await _copy(server[0], self._writer, None)
+            await _copy(reader, self._writer, None)
         finally:
             sending.cancel()
 
@@ -209,17 +242,25 @@ def _read_place(match: re.Match[str], standard_port: int) -> tuple[str, int]:
 
 def _parse_request(match: re.Match[str], lines: list[str]) -> _Request:
     """Parse the headers of a request, and drop those that concern the proxy only."""
-    path = match["path"] or "/"
-    pairs = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
-    lengths = {value for name, value in pairs if name == "content-length"} or {"0"}
-    if any(name == "transfer-encoding" for name, _ in pairs):
-        raise _Refusal(411, "the proxy of the sandbox needs the length of a request; use https, or Content-Length")
-    if len(lengths) > 1 or not re.fullmatch(r"[0-9]{1,15}", min(lengths)):
+    lengths = set()
+    kept = []
+    for line in lines:
+        name, _, value = line.partition(":")
+        name = name.lower()
+        if name == "transfer-encoding":
+            raise _Refusal(411, "the proxy of the sandbox needs the length of a request; use https, or Content-Length")
+        if name == "content-length":
+            lengths.add(value.strip())
+        if name not in _HOP_HEADERS:
+            kept.append(f"{line}\r\n")
+    length = min(lengths, default="0")
+    if len(lengths) > 1 or not re.fullmatch(r"[0-9]{1,15}", length):
         raise _Refusal(400, "the length of the request is not clear")
-    kept = (line for line, (name, _) in zip(lines, pairs, strict=True) if name not in _HOP_HEADERS)
-    headers = "".join(f"{line}\r\n" for line in kept)
-    path = path if path.startswith(("/", "*")) else f"/{path}"
-    return _Request(match["method"], path, match["version"], headers, int(lengths.pop()))
+    path = match["path"] or "/"
+    if not path.startswith(("/", "*")):
+        path = f"/{path}"
+    headers = "".join(kept)
+    return _Request(match["method"], path, match["version"], headers, int(length))
 
 
 def _advise_proxy_user() -> str:
@@ -236,11 +277,16 @@ async def open_connection(address: str, port: int) -> Stream:
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, length: int | None) -> None:
     """Copy data up to its end, and then the end. With a length, copy that much, and no second request behind it."""
-    left = _CHUNK_BYTES if length is None else length
-    while left and (data := await reader.read(min(left, _CHUNK_BYTES))):
+    left = length
+    while left is None or left > 0:
+        size = _CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES)
+        data = await reader.read(size)
+        if not data:
+            break
         writer.write(data)
         await writer.drain()
-        left -= 0 if length is None else len(data)
+        if left is not None:
+            left -= len(data)
     if length is None and writer.can_write_eof():
         writer.write_eof()
 
@@ -255,10 +301,14 @@ async def _read_client_hello(reader: asyncio.StreamReader) -> tuple[bytes, str |
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sni_callback = take_name
-    incoming, hello = ssl.MemoryBIO(), b""
+    incoming = ssl.MemoryBIO()
+    hello = b""
     tls = context.wrap_bio(incoming, ssl.MemoryBIO(), server_side=True)
     async with asyncio.timeout(_HEAD_TIMEOUT_S):
-        while len(hello) < _MAX_HEAD_BYTES and (data := await reader.read(_CHUNK_BYTES)):
+        while len(hello) < _MAX_HEAD_BYTES:
+            data = await reader.read(_CHUNK_BYTES)
+            if not data:
+                break
             hello += data
             incoming.write(data)
             try:
