@@ -25,6 +25,9 @@ from .configuration import Configuration, read_configuration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_Input = Mapping[str, Any]
+_Outputs = list[dict[str, str]]
+
 
 class Flow:
     """A flow with its configuration, `flow_config`."""
@@ -89,14 +92,17 @@ class _GoalFlow(Flow):
     @classmethod
     @override
     def instantiate_from_config(cls, config: Mapping[str, Any], **kwargs: Any) -> Self:
-        files = config.get("memory_files")  # an argument of its own: constructors of subclasses may require it
-        return cls(memory_files=dict(files) if isinstance(files, Mapping) else {}, flow_config=config, **kwargs)
+        given = config.get("memory_files")
+        files = dict(given) if isinstance(given, Mapping) else {}
+        # An argument of its own, since constructors of subclasses may require it.
+        return cls(memory_files=files, flow_config=config, **kwargs)
 
     @cached_property
     def configuration(self) -> Configuration:
         """The boss that `flow_config` describes."""
         config = {key: value for key, value in self.flow_config.items() if key != "_target_"}
-        return read_configuration(config, imports=True, owner=self if isinstance(self, CtrlExMemFlow) else None)
+        owner = self if isinstance(self, CtrlExMemFlow) else None
+        return read_configuration(config, imports=True, owner=owner)
 
     def run(self, input_data: Mapping[str, Any]) -> dict[str, str]:
         """Work on the `goal` in `input_data`. Return `result`, `summary` and `status`.
@@ -116,24 +122,36 @@ class _GoalFlow(Flow):
         if not isinstance(goal, str) or not goal.strip():
             raise UsageError(f"the goal is missing; give `{{'goal': '...'}}`, not {dict(input_data)!r}")
         boss, notes = self.configuration
-        files = {**boss.spec.memory_files, **self.memory_files, **(input_data.get("memory_files") or {})}
-        former_log = str(input_data.get("logs") or "")
-        boss = replace(boss, spec=boss.spec.model_copy(update={"memory_files": files}), former_log=former_log)
-        if plan := input_data.get("plan"):
-            spec = boss.spec.model_copy(update={"planner": RoleSettings()})
-            boss = replace(boss, spec=spec, parts={**boss.parts, "Planner": lambda _: str(plan)})
-        profile = self.profile if isinstance(self.profile, Profile) else load_profile(self.profile)[0]
+        boss = self._add_input(boss, input_data)
+        profile = self.profile
+        if not isinstance(profile, Profile):
+            profile, _ = load_profile(profile)
         async with AsyncExitStack() as stack:
             session = Session.temporary()
             stack.callback(session.close)
-            models = open_models(profile) if _needs_model(boss) else None
-            for provider in models.providers if models else ():
-                stack.push_async_callback(provider.close)
+            models = None
+            if _needs_model(boss):
+                models = open_models(profile)
+                for provider in models.providers:
+                    stack.push_async_callback(provider.close)
             for note in notes:
                 self.notifier.notify(Logged(text=note))
             opened = open_boss(boss, profile, self.notifier, session=session, models=models)
             run = await stack.enter_async_context(opened)
-            return (await run.work(goal)).model_dump()
+            outcome = await run.work(goal)
+            return outcome.model_dump()
+
+    def _add_input(self, boss: Boss, input_data: Mapping[str, Any]) -> Boss:
+        """Return the boss with the memory files, the plan and the log of its input."""
+        files = {**boss.spec.memory_files, **self.memory_files, **(input_data.get("memory_files") or {})}
+        spec = boss.spec.model_copy(update={"memory_files": files})
+        parts = boss.parts
+        plan = input_data.get("plan")
+        if plan:
+            spec = spec.model_copy(update={"planner": RoleSettings()})
+            parts = {**parts, "Planner": lambda _: str(plan)}
+        former_log = str(input_data.get("logs") or "")
+        return replace(boss, spec=spec, parts=parts, former_log=former_log)
 
 
 class CtrlExMemFlow(CircularFlow, _GoalFlow, ABC):
@@ -160,8 +178,8 @@ class FlowLauncher:
 
     @staticmethod
     def launch(
-        flow_with_interfaces: Mapping[str, Any], data: Mapping[str, Any] | list[Mapping[str, Any]], **ignored: Any
-    ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+        flow_with_interfaces: Mapping[str, Any], data: _Input | list[_Input], **ignored: Any
+    ) -> tuple[_Outputs, _Outputs]:
         """Return the outputs for all data twice. In aiflows, the first list is for programs, the second for people."""
         inputs = [data] if isinstance(data, Mapping) else data
         outputs = [flow_with_interfaces["flow"].run(each) for each in inputs]
@@ -170,4 +188,6 @@ class FlowLauncher:
 
 def _needs_model(boss: Boss) -> bool:
     has_planner = boss.spec.planner is None or "Planner" in boss.parts
-    return not has_planner or "Controller" not in boss.parts or any(map(_needs_model, boss.bosses.values()))
+    if not has_planner or "Controller" not in boss.parts:
+        return True
+    return any(map(_needs_model, boss.bosses.values()))

@@ -1,6 +1,6 @@
 """The configuration format of aiflows 0.1.x: flows inside flows, and the key interfaces between them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,21 +50,26 @@ class KeyInterface(FrozenModel):
     @property
     def has_changes(self) -> bool:
         """True if a payload may change."""
-        return bool(self.model_dump(exclude={"target", "keys", "additional_transformations"}, exclude_defaults=True))
+        others = {"target", "keys", "additional_transformations"}
+        return bool(self.model_dump(exclude=others, exclude_defaults=True))
 
     def apply(self, payload: Payload) -> Payload:
         """Return a changed copy of a payload. Missing keys are skipped; for select, raise ToolError."""
         for old, new in self.keys_to_rename.items():
-            if (value := _find(payload, old)) is not ...:
-                payload = {key: payload[key] for key in payload if key != old} | {new: value}
+            value = _find(payload, old)
+            if value is not ...:
+                others = {key: entry for key, entry in payload.items() if key != old}
+                payload = {**others, new: value}
         for old, new in self.keys_to_copy.items():
-            if (value := _find(payload, old)) is not ...:
-                payload = payload | {new: value}
-        payload = payload | self.keys_to_set
-        if missing := [key for key in self.keys_to_select if key not in payload]:
-            raise ToolError(f"no key {missing[0]!r} to select; {did_you_mean(missing[0], payload)}")
-        kept = {*(self.keys_to_select or payload)}.difference(self.keys_to_delete)
-        return {key: payload[key] for key in payload if key in kept}
+            value = _find(payload, old)
+            if value is not ...:
+                payload = {**payload, new: value}
+        payload = {**payload, **self.keys_to_set}
+        for key in self.keys_to_select:
+            if key not in payload:
+                raise ToolError(f"no key {key!r} to select; {did_you_mean(key, payload)}")
+        kept = set(self.keys_to_select or payload).difference(self.keys_to_delete)
+        return {key: entry for key, entry in payload.items() if key in kept}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +139,19 @@ class FlowConfig(FrozenModel):
     @classmethod
     def _normalize(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
+            if value is None:
+                return {}
             is_flow = callable(value) or hasattr(value, "run")
-            return {} if value is None else {"_target_": value} if is_flow else value
+            return {"_target_": value} if is_flow else value
         # A tool's class stands in its backend or, in later versions, under another key.
         backend = value.get("backend")
         in_backend = backend.get("_target_") if isinstance(backend, Mapping) else None
         target = value.get("_target_") or value.get("flow_class_name") or in_backend
-        has_own_keys = "subflows_config" not in value or not is_from_aiflows(target)
-        unknown = value.keys() - FLOW_KEYS if has_own_keys else _IGNORED_KEYS
+        unknown: Set[str] = _IGNORED_KEYS
+        if "subflows_config" not in value or not is_from_aiflows(target):
+            unknown = value.keys() - FLOW_KEYS
         known = {key: entry for key, entry in value.items() if key not in unknown}
-        return known | {"_target_": target, "_config_": dict(value)}
+        return {**known, "_target_": target, "_config_": dict(value)}
 
     @field_validator("memory_files", mode="before")
     @classmethod
@@ -158,6 +166,7 @@ def _find(payload: Any, key: str) -> Any:
     return payload
 
 
-FLOW_KEYS = {"max_rounds", *(field.alias or name for name, field in FlowConfig.model_fields.items())} - {"_config_"}
+_FIELD_KEYS = {field.alias or name for name, field in FlowConfig.model_fields.items()}
+FLOW_KEYS = {"max_rounds", *_FIELD_KEYS} - {"_config_"}
 
 FlowConfig.model_rebuild()

@@ -27,7 +27,8 @@ _ACTIONS: Mapping[str, Action] = {
 }
 
 _COMMON = ("ask_user", "re_plan", "update_plan")
-_CODER, _EXTEND_LIBRARY = ("extend_library", *_COMMON, "run_code"), ("write_code", *_COMMON, "save_code")
+_CODER = ("extend_library", *_COMMON, "run_code")
+_EXTEND_LIBRARY = ("write_code", *_COMMON, "save_code")
 _BOSSES: Mapping[str, tuple[str, ...]] = {
     "AbstractBossFlow": (),
     "JarvisFlow": ("Coder", *_COMMON),
@@ -43,7 +44,13 @@ _BOSSES: Mapping[str, tuple[str, ...]] = {
 
 def get_path(target: Any) -> str:
     """Return the dotted path of a `_target_` without its factory method, or an empty string."""
-    return _FACTORY.sub("", target) if isinstance(target, str) and target != MISSING else ""
+    if not isinstance(target, str) or target == MISSING:
+        return ""
+    return _FACTORY.sub("", target)
+
+
+def _get_class_name(target: Any) -> str:
+    return get_path(target).rpartition(".")[2]
 
 
 def is_from_aiflows(target: Any) -> bool:
@@ -53,18 +60,21 @@ def is_from_aiflows(target: Any) -> bool:
 
 def find_default_branches(target: Any, branch: str) -> tuple[str, ...] | None:
     """Return the default branches of the boss that a `_target_` or the name of a branch means, or None."""
-    return _BOSSES.get(get_path(target).rpartition(".")[2] or branch)
+    return _BOSSES.get(_get_class_name(target) or branch)
 
 
 def is_bare_loop(target: Any) -> bool:
     """Tell whether a `_target_` is a boss of aiflows that has rounds, but no planner."""
-    return get_path(target).rpartition(".")[2] in ("AutoGPTFlow", "ControllerExecutorFlow")
+    return _get_class_name(target) in ("AutoGPTFlow", "ControllerExecutorFlow")
 
 
 def find_action(target: Any, branch: str) -> Action | None:
     """Return the action with the same purpose as a flow, or None. Without a `_target_`, the branch's name counts."""
-    name = get_path(target).rpartition(".")[2] or branch
-    return next((action for pattern, action in _ACTIONS.items() if re.search(pattern, name)), None)
+    name = _get_class_name(target) or branch
+    for pattern, action in _ACTIONS.items():
+        if re.search(pattern, name):
+            return action
+    return None
 
 
 def build_flow(target: Any, config: Mapping[str, Any]) -> Flow:
