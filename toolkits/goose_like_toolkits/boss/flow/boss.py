@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal, get_args
 
 from goose_like.agent.exchange import Exchange
@@ -46,11 +47,10 @@ class Boss:
         if branch is None or branch.boss is None:
             return None
         boss = self.bosses.get(name) or Boss(branch.boss)
-        own = boss.spec
-        names = {"name": name if own.name == DEFAULT_NAME else own.name}
-        return replace(
-            boss, spec=own.model_copy(update={**names, "description": own.description or branch.description})
-        )
+        changes = {"description": boss.spec.description or branch.description}
+        if boss.spec.name == DEFAULT_NAME:
+            changes["name"] = name
+        return replace(boss, spec=boss.spec.model_copy(update=changes))
 
 
 class Outcome(FrozenModel):
@@ -68,32 +68,44 @@ class Outcome(FrozenModel):
 
 def build_outcome(history: History) -> Outcome:
     """Return the outcome of the newest turn. Without `finish`, list the newest actions."""
-    last = history.messages[-1] if history.messages else Message.user("")
-    if history.has_final_result:  # a reminder may follow it
-        results = (result for message in reversed(history.messages) for result in message.tool_results)
-        final = next(result for result in results if result.is_final)
-        return Outcome(result=final.output, summary=final.replacement or final.output, status="finished")
+    if history.has_final_result:
+        return _read_final_result(history)
     end = history.last_turn or TurnFinished(reason="cancelled")
     status = _STATUSES.get(end.reason, "failed")
+    problem = status.replace("_", " ")
     reason = "it named no action" if end.reason == "stop" else describe_end(history)
+    if reason:
+        problem += f": {reason}"
+    heading = f"not finished ({problem})"
+    lines = [heading]
+    last = history.messages[-1] if history.messages else Message.user("")
+    words = last.text.strip()
+    if words and last.role == "assistant":
+        lines.append(f"said last: {words}")
     actions = [entry.line for entry in list_entries(history)]
-    words = last.text.strip() if last.role == "assistant" else ""
-    heading = f"not finished ({status.replace('_', ' ')}{f': {reason}' if reason else ''})"
-    lines = [
-        heading,
-        *([f"said last: {words}"] if words else []),
-        f"the newest of {len(actions)} actions:" if actions else "no action was taken",
-        *actions[-_SHOWN_ACTIONS:],
-    ]
+    if actions:
+        lines.append(f"the newest of {len(actions)} actions:")
+        lines += actions[-_SHOWN_ACTIONS:]
+    else:
+        lines.append("no action was taken")
     return Outcome(result="\n".join(lines), summary=f"{heading} after {len(actions)} actions", status=status)
+
+
+def _read_final_result(history: History) -> Outcome:
+    # A reminder may follow the result.
+    newest_first = (message.tool_results for message in reversed(history.messages))
+    final = next(result for result in chain.from_iterable(newest_first) if result.is_final)
+    return Outcome(result=final.output, summary=final.replacement or final.output, status="finished")
 
 
 def describe_end(history: History) -> str:
     """Return the reason for the end of the newest turn, or an empty string."""
     end = history.last_turn
-    if end is None or end.reason != "step_limit":
-        return end.detail if end else ""
-    return f"round {count_rounds(history)} was the last"
+    if end is None:
+        return ""
+    if end.reason == "step_limit":
+        return f"round {count_rounds(history)} was the last"
+    return end.detail
 
 
 def count_rounds(history: History, end: int | None = None) -> int:
@@ -137,7 +149,9 @@ class BossRun:
     def stop_innermost(self, note: Awaitable[str]) -> bool:
         """Stop the innermost sub-boss, and give its caller the note. Return False if no sub-boss works."""
         inner = self._active_runs[-1]
-        if inner is self or inner._turn is None or inner._note is not None or not inner._turn.cancel():
+        if inner is self or inner._note is not None:
+            return False
+        if inner._turn is None or not inner._turn.cancel():
             return False
         inner._note = note
         return True
@@ -155,5 +169,7 @@ class BossRun:
 
 
 def _add_note(outcome: Outcome, note: str) -> Outcome:
-    heading = f"the person ended it and says: {note}" if note.strip() else "the person ended it"
+    heading = "the person ended it"
+    if note.strip():
+        heading += f" and says: {note}"
     return outcome.model_copy(update={"result": f"{heading}\n{outcome.result}", "summary": heading})

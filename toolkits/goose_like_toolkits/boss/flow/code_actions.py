@@ -1,5 +1,7 @@
 """The actions `write_code`, `save_code` and `run_code`."""
 
+from typing import Any
+
 from goose_like.core.events import StateSaved
 from goose_like.core.tool import current_call
 from goose_like.sessions.output_limit import LimitedOutput
@@ -33,10 +35,9 @@ class CodeActions:
             code: Python definitions, with docstrings.
             tests: Statements that fail if the code is wrong: `assert add(1, 2) == 3`. Later drafts run them too.
         """
-        if self._host.session.history.state.get(
-            DRAFT_STATE
-        ):  # if this draft fails, `save_code` must not save the one before it
-            self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value=None))
+        if self._get_draft():
+            # If this draft fails, `save_code` must not save the one before it.
+            self._set_draft(None)
         names = list_definitions(code)
         library = self._add_to_library(code, replace=True)  # checks that the draft can be saved
         kept = self._rounds.texts.get(TESTS, "")
@@ -44,13 +45,21 @@ class CodeActions:
         # An import that fails would break the library for every later draft.
         result = await self._run(program or f"import {self._module}", library)
         if not result.is_success:
-            which = "the library can't be imported with this draft"
-            if program:
-                which = "the tests fail (those of earlier drafts ran too)" if kept else "the tests fail"
-            raise ToolError(f"{which}; correct the code and send it again:\n{result.text}")
-        self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value={"code": code, "tests": tests}))
-        outcome = "passes its tests" if tests.strip() else "passes the tests of earlier drafts, and has none of its own"
-        text = f"draft of {', '.join(names)} {outcome if program else 'can be imported; it was not tested'}"
+            if not program:
+                problem = "the library can't be imported with this draft"
+            elif kept:
+                problem = "the tests fail (those of earlier drafts ran too)"
+            else:
+                problem = "the tests fail"
+            raise ToolError(f"{problem}; correct the code and send it again:\n{result.text}")
+        self._set_draft({"code": code, "tests": tests})
+        if not program:
+            outcome = "can be imported; it was not tested"
+        elif tests.strip():
+            outcome = "passes its tests"
+        else:
+            outcome = "passes the tests of earlier drafts, and has none of its own"
+        text = f"draft of {', '.join(names)} {outcome}"
         return TransientResult(f"the {text}; `save_code` keeps it", replacement=f"a {text}")
 
     @tool(kind="edit", title="Save the draft in the code library")
@@ -60,13 +69,16 @@ class CodeActions:
         Args:
             replace: Allow the draft to replace existing functions.
         """
-        draft = self._host.session.history.state.get(DRAFT_STATE)
+        draft = self._get_draft()
         if not isinstance(draft, dict):
             raise ToolError("there is no draft that passed its tests; make one with `write_code`")
-        code, names = str(draft["code"]), list_definitions(str(draft["code"]))
-        tests = keep_tests(self._rounds.texts.get(TESTS, ""), names, str(draft["tests"]), self._module)
+        code = str(draft["code"])
+        names = list_definitions(code)
+        kept = self._rounds.texts.get(TESTS, "")
+        tests = keep_tests(kept, names, str(draft["tests"]), self._module)
         library = self._add_to_library(code, replace=replace)
-        if not (await self._rounds.replace(LIBRARY, library) and await self._rounds.replace(TESTS, tests)):
+        is_saved = await self._rounds.replace(LIBRARY, library) and await self._rounds.replace(TESTS, tests)
+        if not is_saved:
             raise ToolError("somebody changed the library meanwhile; look at it in your memory, and save again")
         listed = ", ".join(names)
         return TransientResult(
@@ -90,15 +102,21 @@ class CodeActions:
     def _module(self) -> str:
         return get_module_name(self._rounds.files.paths[LIBRARY])
 
+    def _get_draft(self) -> Any:
+        return self._host.session.history.state.get(DRAFT_STATE)
+
+    def _set_draft(self, draft: dict[str, str] | None) -> None:
+        self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value=draft))
+
     def _add_to_library(self, code: str, *, replace: bool) -> str:
-        texts = self._rounds.texts
-        return save_draft(
-            texts.get(LIBRARY, ""), code, replace=replace, module=self._module, tests=texts.get(TESTS, "")
-        )
+        source = self._rounds.texts.get(LIBRARY, "")
+        tests = self._rounds.texts.get(TESTS, "")
+        return save_draft(source, code, replace=replace, module=self._module, tests=tests)
 
     async def _run(self, code: str, library: str) -> CodeResult:
         """Run code that can import the library with this text."""
-        host, path = self._host, self._rounds.files.paths[LIBRARY]
+        host = self._host
+        path = self._rounds.files.paths[LIBRARY]
         output = LimitedOutput(host.session.output_path(current_call.get("code")), _OUTPUT_BYTES)
         return await run_code(
             code, path, library, host.workspace, output, host.report_progress, time_limit_s=_TIME_LIMIT_S

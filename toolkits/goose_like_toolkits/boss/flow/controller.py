@@ -1,6 +1,6 @@
 """The toolkit of a boss's controller: its actions, flows and sub-bosses, and the hooks around each round."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,38 +31,46 @@ class ControllerToolkit(Toolkit):
         setup = self.config.get("setup")
         if not isinstance(setup, ControllerSetup):
             raise ProfileError("only a boss can use its controller's toolkit; list `boss` in the profile instead")
-        boss = setup.boss
-        self._setup, self._spec = setup, boss.spec
-        files = MemoryFiles(boss.spec.memory_files, self.workspace, self.session, setup.caller_memory)
-        self._rounds = Rounds(boss, files, self.session.history, notifier, self.exchange_view)
+        self._setup = setup
+        self._spec = setup.boss.spec
+        files = MemoryFiles(self._spec.memory_files, self.workspace, self.session, setup.caller_memory)
+        self._rounds = Rounds(setup.boss, files, self.session.history, notifier, self.exchange_view)
         if setup.flow_controller:
             setup.flow_controller.rounds = self._rounds
-        self._plan, code = PlanActions(self, setup, self._rounds), CodeActions(self, self._rounds)
+        self._plan = PlanActions(self, setup, self._rounds)
+        self._code = CodeActions(self, self._rounds)
         setup.tools.mark_steps = self._plan.mark_steps
-        actions: tuple[Callable[..., Any], ...] = (
-            *(code.write_code, code.save_code, code.run_code),
-            *(self._plan.re_plan, self._plan.update_plan),
-            *(self.finish, self.ask_user),
-        )
+        self._choices = {choice.name: choice for choice in self._make_choices(setup.boss)}
+
+    def _make_choices(self, boss: Boss) -> Iterator[Tool]:
+        """Yield a tool for each branch that is an action, a boss or a flow. `finish` is always one of them."""
         branches = {FINISH: Branch(), **boss.spec.branches}
-        choices = [_describe(make_tool(action), branches) for action in actions if action.__name__ in branches]
-        for name in boss.spec.branches:
-            if sub_boss := boss.get_sub_boss(name):
-                choices.append(_make_boss_tool(name, branches[name], sub_boss, partial(self._run_boss, sub_boss)))
-        choices += [_make_flow_tool(name, flow, partial(self._run_flow, flow)) for name, flow in boss.flows.items()]
-        self._choices = {choice.name: choice for choice in choices}
+        actions: list[Callable[..., Any]] = [self._code.write_code, self._code.save_code, self._code.run_code]
+        actions += [self._plan.re_plan, self._plan.update_plan]
+        actions += [self.finish, self.ask_user]
+        for action in actions:
+            branch = branches.get(action.__name__)
+            if branch:
+                yield _describe(make_tool(action), branch.description)
+        for name, branch in boss.spec.branches.items():
+            sub_boss = boss.get_sub_boss(name)
+            if sub_boss:
+                yield _make_boss_tool(name, branch, sub_boss, partial(self._run_boss, sub_boss))
+        for name, flow in boss.flows.items():
+            yield _make_flow_tool(name, flow, partial(self._run_flow, flow))
 
     @override
     def prompt(self) -> str:
         spec = self._spec
         role = describe_role("In this work you are", spec)
-        return "\n\n".join(filter(None, [role, read_page("controller.md"), spec.controller.directions]))
+        parts = [role, read_page("controller.md"), spec.controller.directions]
+        return "\n\n".join(filter(None, parts))
 
     @override
     def tools(self) -> tuple[Tool, ...]:
-        choices = self._choices.values()
+        choices = tuple(self._choices.values())
         if self._setup.boss.detection is None or self._setup.flow_controller:
-            return tuple(choices)
+            return choices
         return tuple(replace(choice, function=partial(self._decide, choice.name)) for choice in choices)
 
     @override
@@ -109,15 +117,18 @@ class ControllerToolkit(Toolkit):
         answer = await self.notifier.ask(Question(kind="text", subject=self._spec.name, text=question))
         if answer.by == "nobody":
             raise ToolError("nobody is there to answer; decide yourself, and name your assumptions in `finish`")
-        words = answer.text
-        text = f"the person says: {words}" if words.strip() else "the person gave no answer; decide yourself"
+        text = "the person gave no answer; decide yourself"
+        if answer.text.strip():
+            text = f"the person says: {answer.text}"
         return TransientResult(text, replacement=f"({question}) {text}")  # the log keeps more of a replacement
 
     async def _decide(self, name: str, /, **arguments: Any) -> Any:
         """Let the method `detect_finish_or_continue` of the Python API decide on a choice, and run the decision."""
-        detection, thought = self._setup.boss.detection, self.session.history.messages[-1].text
+        detection = self._setup.boss.detection
         assert detection is not None
-        decision = await detection.decide({"command": name, "command_args": arguments, "thought": thought})
+        thought = self.session.history.messages[-1].text
+        choice = {"command": name, "command_args": arguments, "thought": thought}
+        decision = await detection.decide(choice)
         if decision.get(self._spec.early_exit_key):
             return _exit_early(decision)
         branch = decision["branch"]
@@ -129,17 +140,22 @@ class ControllerToolkit(Toolkit):
         result, summary, output = await flow.run(payload)
         if output.get(self._spec.early_exit_key):
             return _exit_early({"result": result, "summary": summary})
-        return TransientResult(result, replacement=summary) if summary else result
+        if not summary:
+            return result
+        return TransientResult(result, replacement=summary)
 
     async def _run_boss(self, boss: Boss, /, goal: str = "") -> TransientResult:
         if not goal.strip():
             raise ToolError(f"{boss.spec.name} needs a `goal` with everything it must know; it sees nothing else")
-        profile, memory = self._setup.profile, self._rounds.files
-        return await run_sub_boss(boss, goal.strip(), self, profile, setup=self._setup, caller_memory=memory)
+        setup = self._setup
+        memory = self._rounds.files
+        return await run_sub_boss(boss, goal.strip(), self, setup.profile, setup=setup, caller_memory=memory)
 
 
-def _describe(action: Tool, branches: Mapping[str, Branch]) -> Tool:
-    description = branches[action.name].description or action.spec.description
+def _describe(action: Tool, description: str) -> Tool:
+    """Return an action with its description in the configuration, if it has one there."""
+    if not description:
+        return action
     return replace(action, spec=replace(action.spec, description=description))
 
 
@@ -162,7 +178,8 @@ def _make_boss_tool(name: str, branch: Branch, boss: Boss, function: Callable[..
     goal = branch.description or boss.spec.description or name
     text = f"{goal}\n\nIt works on its own, round by round, and returns a report."
     boss_tool = make_tool(_hand_over)
-    return replace(boss_tool, spec=replace(boss_tool.spec, name=name, description=text), function=function)
+    spec = replace(boss_tool.spec, name=name, description=text)
+    return replace(boss_tool, spec=spec, function=function)
 
 
 def _exit_early(payload: Mapping[str, Any]) -> FinalResult:

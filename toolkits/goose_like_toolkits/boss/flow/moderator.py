@@ -1,9 +1,11 @@
 """The moderator of a boss: each request has the goal, the newest rounds, and the memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from typing_extensions import override
 
+from goose_like.core.message import Message
 from goose_like.moderator import Compacted, ExchangeView, History, Moderator, ToolResult, quote_later_requests
 from goose_like_toolkits.boss.memory.budget import format_sections
 from goose_like_toolkits.boss.spec import CONTROLLER_TOOLKIT
@@ -36,25 +38,38 @@ class BossModerator(Moderator):
         messages = history.messages
         answers = [place for place, message in enumerate(messages) if message.role == "assistant"]
         first = history.turns[0].start if history.turns else 0
-        start = answers[-rounds] if len(answers) >= rounds else first + 1
-        end = (answers or [0])[-1] if keep_newest else len(messages)
-        results = (result for message in messages[start:end] for result in message.tool_results)
-        replacements = {
-            result.call_id: _cut_result(result)
-            for result in results
-            if len(result.output) > _OLDER_CHARACTERS and result.call_id not in history.context.replacements
-        }
+        start = first + 1
+        if len(answers) >= rounds:
+            start = answers[-rounds]
+        end = len(messages)
+        if keep_newest:
+            end = answers[-1] if answers else 0
         goal = messages[first].text if messages else ""
-        later = quote_later_requests(history, start, _LATER_TOKENS) if len(history.user_message_indexes) > 1 else ""
+        later = ""
+        if len(history.user_message_indexes) > 1:
+            later = quote_later_requests(history, start, _LATER_TOKENS)
         sections = [
             ("later messages", later),
             ("facts", "\n".join(list_facts(history))),
             *self.state_sections(),
         ]
-        text = f"{TITLE}\n\n{format_sections(sections)}"
         return Compacted(
-            summary=goal, kept_count=len(messages) - start, suffix=text, replacements=replacements, is_routine=True
+            summary=goal,
+            kept_count=len(messages) - start,
+            suffix=f"{TITLE}\n\n{format_sections(sections)}",
+            replacements=_cut_results(history, messages[start:end]),
+            is_routine=True,
         )
+
+
+def _cut_results(history: History, messages: Sequence[Message]) -> dict[str, str]:
+    """Cut the long results that were not replaced before, by their call."""
+    replacements = {}
+    for result in chain.from_iterable(message.tool_results for message in messages):
+        is_long = len(result.output) > _OLDER_CHARACTERS
+        if is_long and result.call_id not in history.context.replacements:
+            replacements[result.call_id] = _cut_result(result)
+    return replacements
 
 
 def list_facts(history: History) -> Iterator[str]:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from itertools import compress
 from typing import Any
 
 from goose_like.agent.view import ExchangeView
@@ -13,7 +12,7 @@ from goose_like.toolkit import ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.memory.budget import format_sections
 from goose_like_toolkits.boss.memory.log import cut_line
 from goose_like_toolkits.boss.memory.plan_text import extract_plan, mark_steps
-from goose_like_toolkits.boss.python_flow import call_flow, get_flow_name
+from goose_like_toolkits.boss.python_flow import Flow, call_flow, get_flow_name
 from goose_like_toolkits.boss.spec import FINISH, PLAN, BossSpec
 
 from .moderator import list_facts
@@ -27,6 +26,8 @@ _CONFLICT = "somebody changed the plan meanwhile; look at it in your memory, and
 _LIST_FILES = 'cd "$1" && rg --no-config --files --max-depth 4 --sort path 2>/dev/null | head -n 200'
 _MAX_FILES = 80
 _TOOL_CHARACTERS = 160
+_NO_STEPS = (FINISH, "re_plan", "update_plan")
+"""Actions that are no steps of a plan."""
 
 
 class PlanActions:
@@ -77,21 +78,28 @@ class PlanActions:
             plan: A whole new plan, in place of marks.
         """
         before = self._rounds.texts.get(PLAN, "")
-        after = extract_plan(plan) if plan.strip() else mark_steps(before, done, current, failed)
+        if plan.strip():
+            after = extract_plan(plan)
+        else:
+            after = mark_steps(before, done, current, failed)
         if not await self._rounds.replace(PLAN, after):
             raise ToolError(_CONFLICT)
-        tasks, open_steps = self._host.session.history.plan, self._rounds.open_steps
-        text = f"{sum(task.status == 'complete' for task in tasks)} of {len(tasks)} steps done"
-        is_same = after == before and open_steps
-        advice = f"; the plan said that already: work on step {open_steps[0]}" if is_same else ""
-        return TransientResult(f"{text}{advice}", replacement=text)
+        tasks = self._host.session.history.plan
+        done_count = sum(task.status == "complete" for task in tasks)
+        progress = f"{done_count} of {len(tasks)} steps done"
+        text = progress
+        open_steps = self._rounds.open_steps
+        if open_steps and after == before:
+            text += f"; the plan said that already: work on step {open_steps[0]}"
+        return TransientResult(text, replacement=progress)
 
     async def mark_steps(self, numbers: Sequence[int]) -> None:
         """Mark steps that the argument `done` of a call names. The call runs even if that fails."""
         async with self._mark_lock:
             try:
                 after = mark_steps(self._rounds.texts.get(PLAN, ""), numbers)
-                problem = "" if await self._rounds.replace(PLAN, after) else _CONFLICT
+                is_marked = await self._rounds.replace(PLAN, after)
+                problem = "" if is_marked else _CONFLICT
             except GooseLikeError as error:
                 problem = str(error)
         if problem:
@@ -100,8 +108,11 @@ class PlanActions:
     async def _make_plan(self, reason: str) -> dict[str, Any]:
         """Ask the planner, and the user if the plan is reviewed. Save the plan as state before anyone writes it."""
         while True:
-            text = extract_plan(await self._ask_planner(self._build_question(reason)))
-            feedback = await self._ask_user(text) if self._spec.review_plan else ""
+            answer = await self._ask_planner(self._build_question(reason))
+            text = extract_plan(answer)
+            if not self._spec.review_plan:
+                break
+            feedback = await self._ask_user(text)
             if not feedback:
                 break
             reason = f"The person says of this plan: {feedback}\n\n{text}"
@@ -111,18 +122,33 @@ class PlanActions:
 
     async def _ask_planner(self, question: str) -> str:
         """Ask the planner's model or flow. Raise GooseLikeError if there is no plan."""
-        host, models, planner = self._host, self._setup.models, self._spec.planner
-        host.notifier.notify(Status(text="planning"))
+        self._host.notifier.notify(Status(text="planning"))
         flow = self._setup.boss.parts.get("Planner")
         if flow is None:
-            view = ExchangeView(host.session, models, host.notifier) if models else host.exchange_view
-            model = view.accelerator if planner and planner.model == "accelerator" else view.processor
-            facts = [("files", await self._list_files()), ("facts", "\n".join(list_facts(host.session.history)))]
-            text = f"{format_sections(facts)}\n\n{question}".strip()
-            return await model.ask(text, system=self._write_prompt(), purpose="plan")
+            return await self._ask_model(question)
+        return await self._ask_flow(flow, question)
+
+    async def _ask_model(self, question: str) -> str:
+        host = self._host
+        view = host.exchange_view
+        if self._setup.models:
+            view = ExchangeView(host.session, self._setup.models, host.notifier)
+        planner = self._spec.planner
+        uses_accelerator = planner is not None and planner.model == "accelerator"
+        model = view.accelerator if uses_accelerator else view.processor
+        sections = [
+            ("files", await self._list_files()),
+            ("facts", "\n".join(list_facts(host.session.history))),
+        ]
+        text = f"{format_sections(sections)}\n\n{question}".strip()
+        return await model.ask(text, system=self._write_prompt(), purpose="plan")
+
+    async def _ask_flow(self, flow: Flow, question: str) -> str:
         payload = {**self._rounds.build_payload(), "question": f"{self._write_prompt()}\n\n{question}"}
         output = await call_flow(flow, payload)
-        text = output.get("plan", output.get("result")) if isinstance(output, Mapping) else output
+        text = output
+        if isinstance(output, Mapping):
+            text = output.get("plan", output.get("result"))
         if not isinstance(text, str) or not text.strip():
             name = get_flow_name(flow)
             raise GooseLikeError(f"the Planner {name!r} gave no plan but {output!r}; return {{'plan': text}}")
@@ -130,46 +156,54 @@ class PlanActions:
 
     def _write_prompt(self) -> str:
         """Write the system prompt of the planner, which is the same for each plan of a boss."""
-        directions = self._spec.planner.directions if self._spec.planner else ""
-        return "\n\n".join(
-            filter(None, [read_page("planner.md"), describe_role("The agent is", self._spec), directions])
-        )
+        parts = [read_page("planner.md"), describe_role("The agent is", self._spec)]
+        if self._spec.planner:
+            parts.append(self._spec.planner.directions)
+        return "\n\n".join(filter(None, parts))
 
     def _build_question(self, reason: str) -> str:
         """Build the question for the planner. `reason` says why the previous plan has to change."""
-        memory = self._rounds.build_sections()
         sections = [
             ("tools", self._list_tools()),
-            *memory,
+            *self._rounds.build_sections(),
             ("goal", self._rounds.goal),
             ("reason for a new plan", reason),
         ]
         return format_sections(sections)
 
     def _list_tools(self) -> str:
-        branches = [(name, each.description) for name, each in self._spec.branches.items() if each.toolkits]
-        tools = [(each.name, cut_line(each.description, _TOOL_CHARACTERS)) for each in self._setup.tools.specs]
-        no_steps = (FINISH, "re_plan", "update_plan")
-        listed = [(name, text) for name, text in [*branches, *tools] if text and name not in no_steps]
-        return "\n".join(f"- {name}: {text}" for name, text in listed)
+        """List what can take a step: the branches with toolkits, and the tools."""
+        described = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
+        for spec in self._setup.tools.specs:
+            described.append((spec.name, cut_line(spec.description, _TOOL_CHARACTERS)))
+        lines = []
+        for name, text in described:
+            if text and name not in _NO_STEPS:
+                lines.append(f"- {name}: {text}")
+        return "\n".join(lines)
 
     async def _list_files(self) -> str:
         """List files of the workspace that git does not ignore, without the memory; none if no command can run."""
-        workspace, memory = self._host.workspace, {*self._rounds.files.paths.values()}
+        workspace = self._host.workspace
         try:
             _, listing = await workspace.run_internal(["bash", "-c", _LIST_FILES, "bash", str(workspace.root)])
         except GooseLikeError:
             return ""
-        lines = listing.decode(errors="replace").splitlines()
-        is_shown = [workspace.root / line not in memory and not workspace.is_ignored(line) for line in lines]
-        shown = list(compress(lines, is_shown))
-        return "\n".join([*shown[:_MAX_FILES], *(["[... and more]"] if shown[_MAX_FILES:] else [])])
+        memory = set(self._rounds.files.paths.values())
+        shown = []
+        for line in listing.decode(errors="replace").splitlines():
+            if workspace.root / line not in memory and not workspace.is_ignored(line):
+                shown.append(line)
+        if len(shown) > _MAX_FILES:
+            shown = [*shown[:_MAX_FILES], "[... and more]"]
+        return "\n".join(shown)
 
     async def _ask_user(self, plan: str) -> str:
         """Return the changes that the user wants, or an empty string."""
         text = "is the plan good? Type the changes you want (Enter: it is good)"
         question = Question(kind="text", subject="plan", text=text, detail=plan.rstrip("\n"))
-        return (await self._host.notifier.ask(question)).text
+        answer = await self._host.notifier.ask(question)
+        return answer.text
 
     async def _write_plan(self, plan: dict[str, Any]) -> bool:
         is_put = await self._rounds.replace(PLAN, plan["text"], previous=plan["previous"])
@@ -179,7 +213,9 @@ class PlanActions:
 
 def describe_role(start: str, spec: BossSpec) -> str:
     """Describe a boss by its name and description, or return an empty string for one without a description."""
-    return f"{start} {spec.name}: {spec.description}" if spec.description else ""
+    if not spec.description:
+        return ""
+    return f"{start} {spec.name}: {spec.description}"
 
 
 def read_page(name: str) -> str:

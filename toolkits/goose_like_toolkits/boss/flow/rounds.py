@@ -1,7 +1,6 @@
 """The rounds of a controller: write the log and read the memory before each one, and tell the model where it stands."""
 
 from collections.abc import Iterable, Mapping
-from itertools import takewhile
 from typing import Any
 
 from goose_like.agent.compaction.moderators import ASSUMED_WINDOW_TOKENS
@@ -18,7 +17,7 @@ from goose_like_toolkits.boss.memory.budget import (
 from goose_like_toolkits.boss.memory.files import MemoryFiles
 from goose_like_toolkits.boss.memory.log import LogEntry, cut_line, list_entries
 from goose_like_toolkits.boss.memory.plan_text import list_tasks
-from goose_like_toolkits.boss.python_flow import Payload, call_flow
+from goose_like_toolkits.boss.python_flow import Flow, Payload, call_flow
 from goose_like_toolkits.boss.spec import FINISH, LOGS, PLAN, TESTS
 
 from .boss import Boss, count_rounds
@@ -28,7 +27,9 @@ LOG_STATE = "boss.log"
 SUMMARY_STATE = "boss.summary"
 """Key in `History.state` of the log's summary, and of the index in the log up to which it goes."""
 
-_WINDOW_SHARE, _MAX_TOKENS = 4, 1_600
+_WINDOW_SHARE = 4
+_MAX_TOKENS = 1_600
+_HEADING_CHARACTERS = 120
 _MAX_REMINDERS = 3
 
 
@@ -50,7 +51,8 @@ class Rounds:
         self._notifier = notifier
         self._view = view
         self._paths = {name: str(path) for name, path in files.paths.items()}
-        self._reader, self._writer = boss.parts.get("MemoryReading"), boss.parts.get("MemoryWriting")
+        self._reader = boss.parts.get("MemoryReading")
+        self._writer = boss.parts.get("MemoryWriting")
         self._former_log = boss.former_log.strip("\n")
         self._is_fresh = False
         self._is_unsettled = LOG_STATE in history.state
@@ -59,7 +61,8 @@ class Rounds:
     @property
     def goal(self) -> str:
         """The first message of the history."""
-        return self._history.messages[self._history.turns[0].start].text
+        first = self._history.turns[0].start
+        return self._history.messages[first].text
 
     @property
     def open_steps(self) -> list[int]:
@@ -68,7 +71,8 @@ class Rounds:
 
     async def start(self) -> None:
         """Write the heading of the log and read the memory. Raise GooseLikeError if that fails."""
-        await self._write_log(cut_line(self.goal.strip().split("\n")[0], 120))
+        first_line = self.goal.strip().split("\n")[0]
+        await self._write_log(cut_line(first_line, _HEADING_CHARACTERS))
         await self._read()
         self._is_fresh = True
 
@@ -77,20 +81,25 @@ class Rounds:
         if not self._history.turns:
             return {}
         problems: dict[str, None] = {}
-        steps, self._is_fresh = () if self._is_fresh else (self._write_log, self._read), False
-        for step in steps:
-            try:
-                await step()
-            except GooseLikeError as error:
-                problems[str(error)] = None
-        updates = {"memory": f"has a problem: {'; '.join(problems)}"} if problems else {}
+        if not self._is_fresh:
+            for step in (self._write_log, self._read):
+                try:
+                    await step()
+                except GooseLikeError as error:
+                    problems[str(error)] = None
+        self._is_fresh = False
+        updates = {}
+        if problems:
+            updates["memory"] = f"has a problem: {'; '.join(problems)}"
         for name, diff in self.files.take_edits().items():
             updates[self._spec.memory_files[name]] = f"changed by somebody else:\n{diff}"
         return updates
 
     async def replace(self, name: str, text: str, previous: str | None = None) -> bool:
         """Replace the text of a file. Return False if someone else changed it since `previous` (the last read)."""
-        is_replaced = await self.files.replace(name, text, self.texts.get(name, "") if previous is None else previous)
+        if previous is None:
+            previous = self.texts.get(name, "")
+        is_replaced = await self.files.replace(name, text, previous)
         if is_replaced:
             self.texts = {**self.texts, name: text}
             self._show_plan()
@@ -117,27 +126,39 @@ class Rounds:
 
     def describe_step(self) -> str:
         """Return the number of the next round, and its task."""
-        number, max_round = count_rounds(self._history) + 1, self._spec.max_round
-        step = "Check whether the goal is reached. If it is, call `finish`."
-        if open_steps := self.open_steps:
-            first = open_steps[0]
-            step = f"Open step {first}: {self._history.plan[first - 1].description}\n"
-            step += f"When it is finished, send `done`: [{first}] with the next call."
+        number = count_rounds(self._history) + 1
+        max_round = self._spec.max_round
+        open_steps = self.open_steps
         if number == max_round:
-            step = "This is the last round: call `finish` now, and report what is done and what is not."
-        return f"Round {number} of {max_round}. {step}"
+            task = "This is the last round: call `finish` now, and report what is done and what is not."
+        elif open_steps:
+            first = open_steps[0]
+            task = f"Open step {first}: {self._history.plan[first - 1].description}\n"
+            task += f"When it is finished, send `done`: [{first}] with the next call."
+        else:
+            task = "Check whether the goal is reached. If it is, call `finish`."
+        return f"Round {number} of {max_round}. {task}"
 
     def build_reminder(self, tool_names: Iterable[str]) -> str:
         """Remind a controller that answered without a call. Return "" after three reminders in a row."""
-        messages = self._history.messages[self._history.turns[-1].start :]
-        answers = reversed([message for message in messages if message.role == "assistant"])
-        if len(list(takewhile(lambda message: not message.tool_calls, answers))) > _MAX_REMINDERS:
+        if self._count_silent_answers() > _MAX_REMINDERS:
             return ""
         names = ", ".join(name for name in tool_names if name != FINISH)
         others = f": {names}, or another one" if names else ""
         return (
             f"Text without a call does nothing. Call a tool{others}. To end the work, call `finish` with your report."
         )
+
+    def _count_silent_answers(self) -> int:
+        """Count the newest answers of this turn in a row that have no call."""
+        start = self._history.turns[-1].start
+        count = 0
+        for message in reversed(self._history.messages[start:]):
+            if message.tool_calls:
+                break
+            if message.role == "assistant":
+                count += 1
+        return count
 
     async def _write_log(self, heading: str = "") -> None:
         """Append all actions since the last call to the log. If that fails, raise GooseLikeError; call again later."""
@@ -146,28 +167,36 @@ class Rounds:
         new = [entry for entry in list_entries(self._history) if entry.place >= record.get("through", 0)]
         if record and not new:
             return
-        size_bytes, text = self.files.get_size(LOGS), "".join(f"{entry.line}\n" for entry in new)
+        size_bytes = self.files.get_size(LOGS)
+        text = "".join(f"{entry.line}\n" for entry in new)
         if not record:
             blank = "\n" if size_bytes else ""
             text = f"{blank}# {heading}\n{text}"
-        self._save_state(LOG_STATE, {"through": len(self._history.messages), "size_bytes": size_bytes, "text": text})
-        self._is_unsettled, self._unwritten = True, new
+        record = {"through": len(self._history.messages), "size_bytes": size_bytes, "text": text}
+        self._save_state(LOG_STATE, record)
+        self._unwritten = new
+        self._is_unsettled = True
         await self._settle()
 
     async def _settle(self) -> None:
         """Write the saved log record, unless a former process already did."""
         if not self._is_unsettled:
             return
-        record = self._get_state(LOG_STATE)
         if self._writer:
-            while self._unwritten and not self._unwritten[0].result.is_final:
-                line = self._unwritten[0].line
-                paths, summary = {LOGS: self._paths[LOGS]}, line.partition(": ")[2] or line
-                await call_flow(self._writer, {"memory_files": paths, "logs": line, "summary": summary})
-                del self._unwritten[0]
+            await self._call_writer(self._writer)
         else:
+            record = self._get_state(LOG_STATE)
             await self.files.append_once(LOGS, record["text"], record["size_bytes"])
         self._is_unsettled = False
+
+    async def _call_writer(self, writer: Flow) -> None:
+        """Have a flow write each action that it has not written yet, up to `finish`."""
+        while self._unwritten and not self._unwritten[0].result.is_final:
+            line = self._unwritten[0].line
+            summary = line.partition(": ")[2] or line
+            paths = {LOGS: self._paths[LOGS]}
+            await call_flow(writer, {"memory_files": paths, "logs": line, "summary": summary})
+            del self._unwritten[0]
 
     async def _read(self) -> None:
         """Read all files. If one can't be read, raise GooseLikeError and keep the former texts."""
@@ -187,12 +216,16 @@ class Rounds:
         before = self._get_state(SUMMARY_STATE)
         known = str(before.get("text", ""))
         part, through = find_unsummarized(
-            self._shown_texts, before.get("through", 0), limit_tokens=self._limit_tokens, log_summary=known
+            self._shown_texts,
+            before.get("through", 0),
+            limit_tokens=self._limit_tokens,
+            log_summary=known,
         )
         if not part:
             return
         try:
-            text = await self._view.accelerator.ask(build_summary_prompt(known, part), purpose="summary of the log")
+            prompt = build_summary_prompt(known, part)
+            text = await self._view.accelerator.ask(prompt, purpose="summary of the log")
         except GooseLikeError as error:
             text = known
             self._notifier.log(f"can't summarize the beginning of the log: {error}")
@@ -207,8 +240,11 @@ class Rounds:
     def _shown_texts(self) -> Mapping[str, str]:
         """The texts that the model reads: without the tests, and without a log that has only the heading."""
         log = self.texts.get(LOGS, "").strip()
+        texts = {**self.texts, TESTS: ""}
         is_heading = log.startswith("# ") and "\n" not in log
-        return {**self.texts, TESTS: "", **({LOGS: ""} if is_heading else {})}
+        if is_heading:
+            texts[LOGS] = ""
+        return texts
 
     @property
     def _limit_tokens(self) -> int:

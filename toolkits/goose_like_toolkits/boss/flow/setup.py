@@ -86,19 +86,24 @@ async def open_boss(
     boss = replace(boss, spec=_complete_spec(boss, profile, session))
     _check_files(boss, {})
     limits = _narrow_limits(boss.spec, limits or profile.limits, session.history, is_sub_boss=within is not None)
-    flow, flow_controller, own_models = boss.parts.get("Controller"), None, models
+    flow_controller = None
+    own_models = models
+    flow = boss.parts.get("Controller")
     if flow is not None:
         flow_controller = FlowController(flow, boss.detection)
-        own_models = ModelPair(flow_controller.model, models.accelerator if models else flow_controller.model)
-    active_runs = [] if active_runs is None else active_runs
+        accelerator = models.accelerator if models else flow_controller.model
+        own_models = ModelPair(flow_controller.model, accelerator)
+    if active_runs is None:
+        active_runs = []
     tools = BossTools()
     setup = ControllerSetup(boss, profile, models, active_runs, caller_memory, flow_controller, tools)
     toolkits = _choose_toolkits(boss)
     controller = ToolkitChoice(name=CONTROLLER_TOOLKIT, config={"setup": setup})
+    own_profile = profile.model_copy(
+        update={"toolkits": (*toolkits, controller), "moderator": ModeratorChoice(name="boss")}
+    )
     async with build_exchange(
-        profile.model_copy(
-            update={"toolkits": (*toolkits, controller), "moderator": ModeratorChoice(name="boss")},
-        ),
+        own_profile,
         notifier,
         session=session,
         parent_workspace=within,
@@ -131,31 +136,35 @@ async def run_sub_boss(
 
     `setup` and `caller_memory` are those of a calling boss. Raise ToolError if the caller has used up its limits.
     """
-    call_id, name = current_call.get(""), boss.spec.name
+    call_id = current_call.get("")
+    name = boss.spec.name
     session = caller.session.open_subagent_session(call_id)
     relay = EventRelay(caller.notifier, call_id, who=name, purpose="boss")
-    view = caller.exchange_view
+    models = _choose_models(caller, setup)
     end = session.history.last_turn
     has_ended = end is not None and end.reason != "cancelled"
 
     async def work() -> Outcome:
-        left = remaining_limits(caller.limits, caller.session.history, resumed=session.history)
-        left.pop("steps")  # rounds are not shared
+        limits = caller.limits
+        if not has_ended:
+            limits = _limit_sub_boss(caller, session.history)
         opened = open_boss(
             boss,
             profile,
             relay,
             session=session,
             within=caller.workspace,
-            limits=caller.limits if has_ended else narrow_limits(caller.limits, left),
-            models=(setup and setup.models) or ModelPair(view.processor.model, view.accelerator.model),
+            limits=limits,
+            models=models,
             active_runs=setup.active_runs if setup else None,
             caller_memory=caller_memory,
         )
         async with opened as run:
             if has_ended:
                 return build_outcome(run.history)
-            return await (run.resume() if run.history.turns else run.work(Message.user(goal)))
+            if run.history.turns:
+                return await run.resume()
+            return await run.work(Message.user(goal))
 
     try:
         # A new context: the boss runs outside of the current tool call.
@@ -164,56 +173,100 @@ async def run_sub_boss(
         session.close()
     for note in await caller.workspace.inspect_changes():
         caller.notifier.log(note)
+    return _report_outcome(name, outcome)
+
+
+def _limit_sub_boss(caller: Toolkit, history: History) -> Limits:
+    """Return what is left of the caller's limits for a sub-boss with this history. Rounds are not shared."""
+    left = remaining_limits(caller.limits, caller.session.history, resumed=history)
+    del left["steps"]
+    return narrow_limits(caller.limits, left)
+
+
+def _choose_models(caller: Toolkit, setup: ControllerSetup | None) -> ModelPair:
+    """Return the models of the calling boss, or else those of the caller's exchange."""
+    if setup and setup.models:
+        return setup.models
+    view = caller.exchange_view
+    return ModelPair(view.processor.model, view.accelerator.model)
+
+
+def _report_outcome(name: str, outcome: Outcome) -> TransientResult:
     text = f"[{name}: {outcome.status_text}]\n{outcome.result}"
+    summary = outcome.summary
     if outcome.status != "finished":
-        return TransientResult(text, replacement=f"({outcome.status_text}) {outcome.summary}")
-    # The caller needs values of the result later, when it no longer sees the result itself.
-    is_told = outcome.result.strip() in outcome.summary
-    return TransientResult(
-        text, replacement=outcome.summary if is_told else f"{outcome.summary}; result: {outcome.result}"
-    )
+        summary = f"({outcome.status_text}) {summary}"
+    elif outcome.result.strip() not in summary:
+        # The caller needs values of the result later, when it no longer sees the result itself.
+        summary = f"{summary}; result: {outcome.result}"
+    return TransientResult(text, replacement=summary)
 
 
 def _complete_spec(boss: Boss, profile: Profile, session: Session) -> BossSpec:
     """Use the profile's toolkits if there are no branches, and the session's folder for files without a path."""
-    spec, branches = boss.spec, dict(boss.spec.branches)
+    spec = boss.spec
+    branches = dict(spec.branches)
     if not branches and not boss.flows:
-        toolkits = tuple(choice for choice in profile.toolkits if choice.name not in ("boss", CONTROLLER_TOOLKIT))
-        actions = (*_DEFAULT_ACTIONS, *(_LIBRARY_ACTIONS if LIBRARY in spec.memory_files else ()))
-        branches = {"tools": Branch(toolkits=toolkits), **dict.fromkeys(actions, Branch())}
-    needed = [PLAN, LOGS, *([LIBRARY] if branches.keys() & set(_LIBRARY_ACTIONS) else [])]
-    files = {name: str(session.folder / "memory" / DEFAULT_FILES[name]) for name in needed} | spec.memory_files
-    if LIBRARY in needed:
+        branches = _make_default_branches(spec, profile)
+    needed = [PLAN, LOGS]
+    needs_library = not branches.keys().isdisjoint(_LIBRARY_ACTIONS)
+    if needs_library:
+        needed.append(LIBRARY)
+    folder = session.folder / "memory"
+    defaults = {name: str(folder / DEFAULT_FILES[name]) for name in needed}
+    files = {**defaults, **spec.memory_files}
+    if needs_library:
         library = Path(files[LIBRARY])
-        files = {TESTS: str(library.with_name(f"test_{library.name}"))} | files
+        tests = library.with_name(f"test_{library.name}")
+        files = {TESTS: str(tests), **files}
     return spec.model_copy(update={"branches": branches, "memory_files": files})
+
+
+def _make_default_branches(spec: BossSpec, profile: Profile) -> dict[str, Branch]:
+    """Return a branch for the profile's toolkits, one for each action, and those for code if there is a library."""
+    actions: tuple[str, ...] = _DEFAULT_ACTIONS
+    if LIBRARY in spec.memory_files:
+        actions += _LIBRARY_ACTIONS
+    toolkits = tuple(choice for choice in profile.toolkits if choice.name not in ("boss", CONTROLLER_TOOLKIT))
+    return {"tools": Branch(toolkits=toolkits), **dict.fromkeys(actions, Branch())}
 
 
 def _check_files(boss: Boss, callers: Mapping[str, str]) -> None:
     """Refuse one file for two names, and a plan or log shared with a caller. `callers` are their files."""
-    name, taken = boss.spec.name, dict[str, str]()
+    name = boss.spec.name
+    taken: dict[str, str] = {}
+    own: dict[str, str] = {}
     for key, path in boss.spec.memory_files.items():
         file = os.path.normpath(path)
-        if other := taken.get(file) or (key in (PLAN, LOGS) and callers.get(file)):
+        other = taken.get(file)
+        if key in (PLAN, LOGS):
+            other = other or callers.get(file)
+        if other:
             raise ProfileError(
                 f"{other} and {key!r} of the boss {name!r} are both {file!r}; give each a file of its own"
             )
         taken[file] = f"{key!r} of the boss {name!r}"
-    own = {os.path.normpath(path) for key, path in boss.spec.memory_files.items() if key in (PLAN, LOGS)}
-    for sub_boss in filter(None, map(boss.get_sub_boss, boss.spec.branches)):
-        _check_files(sub_boss, {**callers, **{file: taken[file] for file in own}})
+        if key in (PLAN, LOGS):
+            own[file] = taken[file]
+    for branch in boss.spec.branches:
+        sub_boss = boss.get_sub_boss(branch)
+        if sub_boss:
+            _check_files(sub_boss, {**callers, **own})
 
 
 def _narrow_limits(spec: BossSpec, limits: Limits, history: History, *, is_sub_boss: bool) -> Limits:
     # Rounds count over all turns, but limits hold for the newest turn.
-    used = count_rounds(history, history.turns[-1].start if history.is_in_turn else None)
-    if used >= spec.max_round and not history.has_final_result and not is_sub_boss:
+    end = history.turns[-1].start if history.is_in_turn else None
+    used = count_rounds(history, end)
+    is_used_up = used >= spec.max_round and not history.has_final_result
+    if is_used_up and not is_sub_boss:
         raise UsageError(
             f"all {spec.max_round} rounds are used up; continue with more of them, "
             f"e.g. --max-round {2 * spec.max_round}"
         )
+    steps = max(1, spec.max_round - used)
     own = spec.model_dump(include={"tokens", "cost_usd", "time_s"})
-    return narrow_limits(limits.model_copy(update={"steps": max(1, spec.max_round - used)}), own)
+    return narrow_limits(limits.model_copy(update={"steps": steps}), own)
 
 
 def _choose_toolkits(boss: Boss) -> tuple[ToolkitChoice, ...]:
@@ -227,10 +280,14 @@ def _choose_toolkits(boss: Boss) -> tuple[ToolkitChoice, ...]:
             if toolkits.setdefault(choice.name, choice) != choice:
                 raise ProfileError(f"toolkit {choice.name!r} stands in two branches with different settings")
     sub_bosses = {name for name in boss.spec.branches if boss.get_sub_boss(name)}
-    return tuple(_remove_tools(choice, {*ACTIONS, *boss.flows, *sub_bosses}) for choice in toolkits.values())
+    taken = {*ACTIONS, *boss.flows, *sub_bosses}
+    return tuple(_remove_tools(choice, taken) for choice in toolkits.values())
 
 
 def _remove_tools(choice: ToolkitChoice, taken: set[str]) -> ToolkitChoice:
-    names = choice.config.get("tools", load_toolkit(choice.name).tool_names())
+    names = list(choice.config.get("tools", load_toolkit(choice.name).tool_names()))
     left = [name for name in names if name not in taken]
-    return choice.model_copy(update={"config": {**choice.config, "tools": left}}) if left != [*names] else choice
+    if left == names:
+        return choice
+    config = {**choice.config, "tools": left}
+    return choice.model_copy(update={"config": config})

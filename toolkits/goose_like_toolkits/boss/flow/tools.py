@@ -16,7 +16,15 @@ _DONE_SCHEMA = {"type": "array", "items": {"type": "integer"}}
 MarkSteps = Callable[[Sequence[int]], Awaitable[None]]
 """Marks steps of the plan as done, by their numbers from 1 on."""
 
-_Steps = Annotated[list[int], BeforeValidator(lambda value: [value] if isinstance(value, int) else value or [])]
+
+def _to_list(value: Any) -> Any:
+    """Read one number as a list, and null as no step."""
+    if isinstance(value, int):
+        return [value]
+    return value or []
+
+
+_Steps = Annotated[list[int], BeforeValidator(_to_list)]
 
 
 class BossTools:
@@ -42,12 +50,18 @@ class BossTools:
 
         @wraps(function)
         async def call(**arguments: Any) -> Any:
-            if steps := arguments.pop(DONE, None):
+            steps = arguments.pop(DONE, None)
+            if steps:
                 await self.mark_steps(steps)
             return await invoke(function, arguments)
 
-        spec = replace(tool.spec, schema={**tool.spec.schema, "properties": {**properties, DONE: _DONE_SCHEMA}})
-        return replace(tool, spec=spec, function=call, parameters=_add_done(tool.parameters))
+        schema = {**tool.spec.schema, "properties": {**properties, DONE: _DONE_SCHEMA}}
+        return replace(
+            tool,
+            spec=replace(tool.spec, schema=schema),
+            function=call,
+            parameters=_add_done(tool.parameters),
+        )
 
 
 @lru_cache(maxsize=512)  # each boss has tools of the same classes
