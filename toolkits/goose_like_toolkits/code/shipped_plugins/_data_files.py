@@ -18,6 +18,7 @@ EXCEL_SUFFIXES = {".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"}
 _CHUNK_BYTES = 1 << 20
 _HEAD_ROWS = 200
 _KANA = re.compile("[\u3001\u3002\u3041-\u30fe]")
+_TWO_KANA = re.compile(f"{_KANA.pattern}{{2}}")
 _DELIMITERS = ",;\t|"
 _BOMS = {  # the order matters: the mark of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF8: "utf-8",
@@ -36,6 +37,20 @@ class TextTable:
     form: str
 
 
+@dataclass(frozen=True)
+class Header:
+    """The names of the columns, which the file has if `is_written`. `start` is the index of the first row of data."""
+
+    names: list[str]
+    start: int
+    is_written: bool
+
+    @property
+    def first_row(self) -> int:
+        """The index of the first row of the table: the names or the data."""
+        return self.start - 1 if self.is_written else self.start
+
+
 def find_encoding(file: Path) -> str:
     """Return the encoding of a text file, from its first bytes or the first one that decodes all of it.
 
@@ -46,14 +61,22 @@ def find_encoding(file: Path) -> str:
     for mark, encoding in _BOMS.items():
         if head.startswith(mark):
             return encoding
-    zeros = [head[at::2].count(0) / max(len(head[at::2]), 1) for at in (0, 1)]
-    if max(zeros) > 0.4 and min(zeros) < 0.1:
-        return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
+    # Letters of Latin scripts have a zero in every second byte of UTF-16.
+    first_zeros = _measure_zeros(head[0::2])
+    second_zeros = _measure_zeros(head[1::2])
+    if max(first_zeros, second_zeros) > 0.4 and min(first_zeros, second_zeros) < 0.1:
+        return "utf-16-le" if second_zeros > first_zeros else "utf-16-be"
     if _can_decode(file, "utf-8"):
         return "utf-8"
     if _is_japanese(file):
         return "cp932"
-    return "cp1252" if _can_decode(file, "cp1252") else "latin-1"
+    if _can_decode(file, "cp1252"):
+        return "cp1252"
+    return "latin-1"
+
+
+def _measure_zeros(data: bytes) -> float:
+    return data.count(0) / max(len(data), 1)
 
 
 def is_guess(encoding: str) -> bool:
@@ -81,9 +104,10 @@ def _is_japanese(file: Path) -> bool:
     """Check whether a text is Shift-JIS: kana are frequent in it, and some stand side by side."""
     if not _can_decode(file, "cp932"):
         return False
-    text = "".join(islice(_decode(file, "cp932"), 1))
-    wide = sum(not letter.isascii() for letter in text)
-    return len(_KANA.findall(text)) >= wide / 3 and re.search(f"{_KANA.pattern}{{2}}", text) is not None
+    text = next(_decode(file, "cp932"))
+    wide_count = sum(not letter.isascii() for letter in text)
+    kana_count = len(_KANA.findall(text))
+    return kana_count >= wide_count / 3 and _TWO_KANA.search(text) is not None
 
 
 def copy_as_utf8(file: Path, encoding: str, folder: Path, limit_bytes: int | None = None) -> Path:
@@ -100,7 +124,9 @@ def copy_as_utf8(file: Path, encoding: str, folder: Path, limit_bytes: int | Non
 
 
 def _decode(file: Path, encoding: str, limit_bytes: int | None = None, errors: str = "strict") -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)(errors)
+    if encoding == "utf-8":
+        encoding = "utf-8-sig"
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
     left = file.stat().st_size if limit_bytes is None else limit_bytes
     with file.open("rb") as source:
         while data := source.read(min(_CHUNK_BYTES, left)):
@@ -121,12 +147,7 @@ def load_text_table(
     with file.open("rb") as source:
         magic = source.read(4)
     if magic == b"PAR1":
-        columns = connection.execute(f"describe from {quote(file)}").fetchall()
-        names = [column[0] for column in columns]
-        quoted = ('"{}"'.format(name.replace('"', '""')) for name in names)
-        values = ", ".join(f"{name}::varchar as c{at}" for at, name in enumerate(quoted))
-        connection.execute(f"create table data as select {values} from read_parquet({quote(file)})")
-        return TextTable(names, "Parquet")
+        return _load_parquet(connection, file)
     if file.suffix.lower() in EXCEL_SUFFIXES:
         return _load_sheet(connection, file, sheet)
     if encoding:
@@ -135,9 +156,32 @@ def load_text_table(
     return _load_csv(connection, file, folder, limit_bytes, found, describe_encoding(found))
 
 
+def make_short_names(count: int) -> list[str]:
+    """Return the names of the columns in the table `data`: c0, c1, and so on."""
+    return [f"c{at}" for at in range(count)]
+
+
 def quote(path: Path) -> str:
     """Return a path as a string of SQL."""
-    return "'{}'".format(str(path).replace("'", "''"))
+    text = str(path).replace("'", "''")
+    return f"'{text}'"
+
+
+def quote_name(name: object) -> str:
+    """Return the name of a column as an identifier of SQL."""
+    text = str(name).replace('"', '""')
+    return f'"{text}"'
+
+
+def _load_parquet(connection: Any, file: Path) -> TextTable:
+    columns = connection.execute(f"describe from {quote(file)}").fetchall()
+    names = [column[0] for column in columns]
+    values = []
+    for name, short_name in zip(names, make_short_names(len(names)), strict=True):
+        values.append(f"{quote_name(name)}::varchar as {short_name}")
+    source = f"read_parquet({quote(file)})"
+    connection.execute(f"create table data as select {', '.join(values)} from {source}")
+    return TextTable(names, "Parquet")
 
 
 def read_sheet(file: Path, sheet: str, plugin: str) -> tuple[Any, str]:
@@ -146,33 +190,49 @@ def read_sheet(file: Path, sheet: str, plugin: str) -> tuple[Any, str]:
     Raises:
         ValueError: The file is no workbook, or the sheet does not exist or is empty.
     """
-    pandas = import_library("pandas", plugin)
-    import_library("python_calamine", plugin)
-    try:
-        sheets = pandas.read_excel(file, sheet_name=None, header=None, dtype=object, engine="calamine")
-    except Exception as error:  # the errors of the library have no common class
-        raise ValueError(f"{str(file)!r} can't be read as a workbook: {error}") from None
+    sheets = _read_workbook(file, plugin)
     if sheet and sheet not in sheets:
-        raise ValueError(f"{str(file)!r} has no sheet {sheet!r}; its sheets are: {', '.join(sheets)}")
-    sheet = sheet or max(sheets, key=lambda name: sheets[name].size)
+        known_sheets = ", ".join(sheets)
+        raise ValueError(f"{str(file)!r} has no sheet {sheet!r}; its sheets are: {known_sheets}")
+    if not sheet:
+        sheet = max(sheets, key=lambda name: sheets[name].size)
     frame = sheets[sheet]
     rows = frame.map(format_cell).values.tolist()
     if not any(map(any, rows)):
         raise ValueError(f"the sheet {sheet!r} of {str(file)!r} is empty")
-    start, _, has_header = find_header(rows)
-    used = [at for at in range(len(rows[0])) if any(row[at] for row in rows[start - has_header :])]
-    _, names, _ = find_header([[row[at] for at in used] for row in rows])
-    frame = frame.iloc[[at for at in range(start, len(rows)) if any(rows[at])], used].set_axis(names, axis=1)
-    others = ", ".join(repr(name) for name in sheets if name != sheet)
-    form = f"Excel, sheet {sheet!r}{f' (others: {others})' if others else ''}"
-    form += _describe_start(rows[:start], start - 1, has_header)
+    header = find_header(rows)
+    table = rows[header.first_row :]
+    used_columns = [at for at, column in enumerate(zip(*table, strict=True)) if any(column)]
+    used_rows = [at for at in range(header.start, len(rows)) if any(rows[at])]
+    used_cells = []
+    for row in rows:
+        used_cells.append([row[at] for at in used_columns])
+    names = find_header(used_cells).names
+    frame = frame.iloc[used_rows, used_columns].set_axis(names, axis=1)
+    form = f"Excel, sheet {sheet!r}"
+    others = [repr(name) for name in sheets if name != sheet]
+    if others:
+        form += f" (others: {', '.join(others)})"
+    form += _describe_header(header, rows, header.start - 1)
     return frame.reset_index(drop=True).infer_objects(), form
+
+
+def _read_workbook(file: Path, plugin: str) -> dict[str, Any]:
+    """Return all sheets of a workbook as data frames without names."""
+    pandas = import_library("pandas", plugin)
+    import_library("python_calamine", plugin)
+    try:
+        sheets: dict[str, Any] = pandas.read_excel(file, sheet_name=None, header=None, dtype=object, engine="calamine")
+    except Exception as error:  # the errors of the library have no common class
+        raise ValueError(f"{str(file)!r} can't be read as a workbook: {error}") from None
+    return sheets
 
 
 def _load_sheet(connection: Any, file: Path, sheet: str) -> TextTable:
     frame, form = read_sheet(file, sheet, "csv_profile")
-    names = [str(name) for name in frame.columns]
-    connection.register("frame", frame.map(format_cell).set_axis([f"c{at}" for at in range(len(names))], axis=1))
+    names = list(map(str, frame.columns))
+    texts = frame.map(format_cell).set_axis(make_short_names(len(names)), axis=1)
+    connection.register("frame", texts)
     connection.execute("create table data as select columns(*)::varchar from frame")
     return TextTable(names, form)
 
@@ -198,77 +258,116 @@ def _load_csv(
     if "\0" in head:
         raise ValueError(f"{str(file)!r} is not text; csv_profile reads CSV, TSV, Excel and Parquet")
     delimiter = find_delimiter(head)
+    rows = []
+    line_ends = []  # the number of the last line of each row
     reader = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
     try:
-        numbered = [(row, reader.line_num) for row in islice(reader, _HEAD_ROWS)]
+        for row in islice(reader, _HEAD_ROWS):
+            rows.append(row)
+            line_ends.append(reader.line_num)
     except csv.Error as error:
         raise ValueError(f"{str(file)!r} can't be read as CSV: {error}; is a quote left open?") from None
-    rows = [row for row, _ in numbered]
     if not any(rows):
         raise ValueError(f"{str(file)!r} is empty")
-    start, names, has_header = find_header(rows)
-    lines_above = numbered[start - 2][1] if start > 1 else 0
-    form = f"{described_encoding}, delimiter {delimiter!r}{_describe_start(rows[:start], lines_above, has_header)}"
-    columns = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(names)))
+    header = find_header(rows)
+    lines_above = line_ends[header.start - 2] if header.start > 1 else 0
+    form = f"{described_encoding}, delimiter {delimiter!r}"
+    form += _describe_header(header, rows, lines_above)
+    _create_table(connection, source, delimiter, header)
+    form += _describe_left_out(connection, len(header.names))
+    if is_cut:
+        form += f"; only the first {limit_bytes // 1_000_000} MB of it were read"
+    return TextTable(header.names, form)
+
+
+def _create_table(connection: Any, source: Path, delimiter: str, header: Header) -> None:
+    """Create the table `data` from a file in UTF-8."""
+    columns = [f"'{name}': 'VARCHAR'" for name in make_short_names(len(header.names))]
+    listed_columns = ", ".join(columns)
     query = (
-        f"create table data as from read_csv({quote(source)}, header=false, auto_detect=false, skip={start}, "
-        f"delim='{delimiter}', quote='\"', escape='\"', columns={{{columns}}}, ignore_errors=true, "
+        f"create table data as from read_csv({quote(source)}, header=false, auto_detect=false, skip={header.start}, "
+        f"delim='{delimiter}', quote='\"', escape='\"', columns={{{listed_columns}}}, ignore_errors=true, "
         f"store_rejects=true, max_line_size={16 * _CHUNK_BYTES}, strict_mode="
     )
     error_type = import_library("duckdb", "csv_profile").Error
     try:
-        connection.execute(query + "true)")
+        connection.execute(f"{query}true)")
     except error_type:  # for example both kinds of line ends
         connection.execute("drop table if exists data")
-        connection.execute(query + "false)")
-    wrong = "select count(distinct line), count(*) filter (error_type = 'UNQUOTED VALUE') from reject_errors"
-    ((left_out, open_quotes),) = connection.execute(wrong).fetchall()
+        connection.execute(f"{query}false)")
+
+
+def _describe_left_out(connection: Any, column_count: int) -> str:
+    """Describe the rows that DuckDB could not read."""
+    text = ""
+    query = "select count(distinct line), count(*) filter (error_type = 'UNQUOTED VALUE') from reject_errors"
+    ((left_out, open_quotes),) = connection.execute(query).fetchall()
     if left_out:
-        form += f"; rows left out, without {len(names)} values: {left_out:,}"
+        text += f"; rows left out, without {column_count} values: {left_out:,}"
     if open_quotes:
-        form += " (a quote is left open)"
-    if is_cut:
-        form += f"; only the first {limit_bytes // 1_000_000} MB of it were read"
-    return TextTable(names, form)
+        text += " (a quote is left open)"
+    return text
 
 
 def find_delimiter(text: str) -> str:
     """Return the delimiter that splits most of the first 50 lines into equally many values."""
-    head = [line for line in text[:100_000].splitlines()[:50] if line] or [""]
+    lines = text[:100_000].splitlines()[:50]
+    head = [line for line in lines if line] or [""]
 
     def score(delimiter: str) -> tuple[float, int]:
-        lengths = Counter(len(row) for row in csv.reader(head, delimiter=delimiter))
+        lengths = Counter(map(len, csv.reader(head, delimiter=delimiter)))
         lengths.pop(1, None)  # titles
-        length, times = lengths.most_common(1)[0] if lengths else (0, 0)
+        if not lengths:
+            return 0.0, 0
+        ((length, times),) = lengths.most_common(1)
         return times / len(head), length
 
     return max(_DELIMITERS, key=score)
 
 
-def find_header(rows: Sequence[Sequence[str]]) -> tuple[int, list[str], bool]:
-    """Return the index of the first row of data, the names of the columns, and whether the row above has them.
+def find_header(rows: Sequence[Sequence[str]]) -> Header:
+    """Find the header: the first row with the usual number of values, most of which are not empty.
 
-    The header is the first row with the usual number of values, most of which are not empty.
+    A row of numbers is none; the columns have numbers as their names then.
     """
-    lengths = Counter(len(row) for row in rows if len(row) > 1) or Counter(len(row) for row in rows if row)
+    at = _find_header_row(rows)
+    cells = list(map(str.strip, rows[at]))
+    if len(cells) > 1 and all(map(read_number, cells)):
+        made_up = [f"column_{number}" for number in range(1, len(cells) + 1)]
+        return Header(made_up, at, is_written=False)
+    names: list[str] = []
+    for number, cell in enumerate(cells, 1):
+        name = cell or f"column_{number}"
+        if name in names:
+            name = f"{name}_{number}"
+        names.append(name)
+    return Header(names, at + 1, is_written=True)
+
+
+def _find_header_row(rows: Sequence[Sequence[str]]) -> int:
+    """Return the index of the first row of the table; titles above it have fewer values."""
+    lengths = Counter(map(len, rows))
+    del lengths[0]
+    if len(lengths) > 1:
+        del lengths[1]
     width = max(lengths, key=lambda length: (lengths[length], length))
     fitting = [at for at, row in enumerate(rows) if len(row) == width]
-    filled = (at for at in fitting if sum(bool(cell.strip()) for cell in rows[at]) * 2 > width)
-    at = next(filled, fitting[0])
-    header = [cell.strip() for cell in rows[at]]
-    if width > 1 and all(map(read_number, header)):
-        return at, [f"column_{number}" for number in range(1, width + 1)], False
-    names: list[str] = []
-    for number, name in enumerate(header, 1):
-        name = name or f"column_{number}"
-        names.append(name if name not in names else f"{name}_{number}")
-    return at + 1, names, True
+    for at in fitting:
+        filled_count = sum(bool(cell.strip()) for cell in rows[at])
+        if filled_count * 2 > width:
+            return at
+    return fitting[0]
 
 
-def _describe_start(above: Sequence[Sequence[str]], lines: int, has_header: bool) -> str:
+def _describe_header(header: Header, rows: Sequence[Sequence[str]], lines_above: int) -> str:
     """Describe the place of the header, and the first title above it."""
-    if not has_header:
+    if not header.is_written:
         return "; without a header"
-    titles = (" ".join(filter(None, map(str.strip, row))) for row in above[:-1])
-    title = next(filter(None, titles), "")
-    return f"; header in line {lines + 1} (skiprows={lines}) below {title[:60]!r}" if lines else ""
+    if not lines_above:
+        return ""
+    title = ""
+    for row in rows[: header.first_row]:
+        title = " ".join(filter(None, map(str.strip, row)))
+        if title:
+            break
+    return f"; header in line {lines_above + 1} (skiprows={lines_above}) below {title[:60]!r}"

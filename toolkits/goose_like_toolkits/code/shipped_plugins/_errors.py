@@ -26,11 +26,14 @@ def check_column(name: object, columns: Collection[object]) -> None:
     Raises:
         ValueError: There is no such column; the message names similar ones.
     """
-    if name not in columns:
-        names = [str(column) for column in columns]
-        similar = get_close_matches(str(name), names, 3)
-        hint = f"did you mean: {', '.join(similar)}?" if similar else f"its columns are: {', '.join(names)}"
-        raise ValueError(f"the data frame has no column {str(name)!r}; {hint}")
+    if name in columns:
+        return
+    names = list(map(str, columns))
+    hint = f"its columns are: {', '.join(names)}"
+    similar = get_close_matches(str(name), names, 3)
+    if similar:
+        hint = f"did you mean: {', '.join(similar)}?"
+    raise ValueError(f"the data frame has no column {str(name)!r}; {hint}")
 
 
 def check_file(path: str) -> Path:
@@ -42,6 +45,11 @@ def check_file(path: str) -> Path:
     file = Path(path)
     if file.is_file():
         return file
-    names = [each.name for each in file.parent.iterdir()] if file.parent.is_dir() else []
+    names = []
+    if file.parent.is_dir():
+        names = [each.name for each in file.parent.iterdir()]
+    message = f"no file {path!r}"
     similar = get_close_matches(file.name, names, 3)
-    raise FileNotFoundError(f"no file {path!r}{'; similar: ' + ', '.join(similar) if similar else ''}")
+    if similar:
+        message += f"; similar: {', '.join(similar)}"
+    raise FileNotFoundError(message)

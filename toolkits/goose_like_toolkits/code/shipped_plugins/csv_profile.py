@@ -5,7 +5,7 @@ import re
 import unicodedata
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,9 +13,9 @@ from typing import Any
 
 from taskweaver.plugin import Plugin, register_plugin, test_plugin
 
-from ._data_files import load_text_table
+from ._data_files import load_text_table, make_short_names
 from ._errors import check_file, import_library
-from ._numbers import Number, describe_notations, has_decimal_comma, read_number
+from ._numbers import Number, describe_notations, has_decimal_comma, list_counts, read_number
 
 MISSING = {"", "-", "--", "?", "n/a", "na", "nan", "nat", "nil", "none", "null", "#n/a", "missing", "unknown", "tbd"}
 DATE_FORMATS = {
@@ -72,62 +72,88 @@ class CsvProfile(Plugin):
         pandas = import_library("pandas", "csv_profile")
         file = check_file(str(path))
         limit_bytes = int(self.config.get("limit_mb", 2000)) * 1_000_000
+        memory_mb = int(self.config.get("memory_mb", 800))
         share = float(self.config.get("share", 0.6))
-        with TemporaryDirectory() as folder, import_library("duckdb", "csv_profile").connect() as connection:
-            connection.execute(f"set memory_limit = '{int(self.config.get('memory_mb', 800))}MB'")
+        duckdb = import_library("duckdb", "csv_profile")
+        with TemporaryDirectory() as folder, duckdb.connect() as connection:
+            connection.execute(f"set memory_limit = '{memory_mb}MB'")
             connection.execute(f"set temp_directory = '{folder}'")
             connection.execute("set preserve_insertion_order = false")
             table = load_text_table(connection, file, Path(folder), limit_bytes, sheet, encoding)
-            names = [f"c{at}" for at in range(len(table.names))]
-            estimates = ", ".join(f"approx_count_distinct({name})" for name in names)
-            ((rows, *distinct),) = connection.execute(f"select count(*), {estimates} from data").fetchall()
-            connection.execute(f"create table sample as from data using sample {SAMPLE_ROWS} rows (reservoir, 1)")
-            columns = [
-                _Column(connection, name, rows).profile(title, share, estimate)
-                for name, title, estimate in zip(names, table.names, distinct, strict=True)
-            ]
-            repeated = _count_repeated(connection, names, rows)
-        lines = [f"{file.name}: {rows:,} rows, {len(names)} columns; {table.form}"]
-        if repeated:
-            about = "about " if rows > MANY_ROWS else ""
-            lines.append(f"- rows that are the same as an earlier one: {about}{repeated:,}")
-        lines += [f"- {row['column']}: {row['suspicious']}" for row in columns if row["suspicious"]]
-        if estimated := [row["column"] for row in columns if row["distinct"] > MANY_VALUES]:
-            lines.append(f"Estimated from a sample, except odd values: {', '.join(map(str, estimated))}")
-        frame = pandas.DataFrame(columns, dtype=object)  # with floats among them, long ids would become floats too
+            row_count, rows = _profile_table(connection, table.names, share)
+            repeated_count = _count_repeated(connection, len(table.names), row_count)
+        column_count = len(table.names)
+        lines = [f"{file.name}: {row_count:,} rows, {column_count} columns; {table.form}"]
+        if repeated_count:
+            about = "about " if row_count > MANY_ROWS else ""
+            lines.append(f"- rows that are the same as an earlier one: {about}{repeated_count:,}")
+        for row in rows:
+            if row["suspicious"]:
+                lines.append(f"- {row['column']}: {row['suspicious']}")
+        estimated = [str(row["column"]) for row in rows if row["distinct"] > MANY_VALUES]
+        if estimated:
+            lines.append(f"Estimated from a sample, except odd values: {', '.join(estimated)}")
+        frame = pandas.DataFrame(rows, dtype=object)  # with floats among them, long ids would become floats too
         return frame.astype({"missing": int, "distinct": int}), "\n".join(lines)
+
+
+def _profile_table(connection: Any, titles: Sequence[str], share: float) -> tuple[int, list[dict[str, Any]]]:
+    """Return the number of rows in the table `data`, and a description of each column."""
+    names = make_short_names(len(titles))
+    estimates = ", ".join(f"approx_count_distinct({name})" for name in names)
+    query = f"select count(*), {estimates} from data"
+    ((row_count, *distinct),) = connection.execute(query).fetchall()
+    connection.execute(f"create table sample as from data using sample {SAMPLE_ROWS} rows (reservoir, 1)")
+    rows = []
+    for name, title, estimate in zip(names, titles, distinct, strict=True):
+        column = _Column(connection, name, row_count)
+        rows.append(column.profile(title, share, estimate))
+    return row_count, rows
 
 
 class _Column:
     """A column of the table `data`, of which the table `sample` has some rows."""
 
-    def __init__(self, connection: Any, name: str, rows: int) -> None:
-        self._connection, self._name, self._rows = connection, name, rows
+    def __init__(self, connection: Any, name: str, row_count: int) -> None:
+        self._connection = connection
+        self._name = name
+        self._row_count = row_count
 
     def profile(self, title: str, share: float, estimate: int) -> dict[str, Any]:
         """Describe the column; `share` of the values must have its type. `estimate` counts the different values."""
         if estimate <= MANY_VALUES:
             return _profile_values(title, self._count("data"), share)
         sample = self._count("sample")
-        kind = _profile_values(title, dict(islice(sample.items(), 2_000)), share)["type"]
+        frequent = dict(islice(sample.items(), 2_000))
+        kind = _profile_values(title, frequent, share)["type"]
         is_odd = ODD.get(kind, ODD["text"]).format(self._name)
-        odd, left = self._count(f"data where {is_odd}"), 0
-        is_mostly_odd = sum(odd.values()) > 0.2 * self._rows  # SQL does not know this notation
+        odd = self._count(f"data where {is_odd}")
+        odd_count = sum(odd.values())
+        is_mostly_odd = odd_count > 0.2 * self._row_count  # SQL does not know this notation
         if is_mostly_odd:
-            odd, usual, left = {}, sample, self._rows
+            counts = _scale(sample, self._row_count)
         else:
-            usual, left = self._count(f"sample where not ({is_odd})"), self._rows - sum(odd.values())
-        scale = left / max(sum(usual.values()), 1)
-        counts = {value: max(round(times * scale), 1) for value, times in usual.items()} | odd
-        row = _profile_values(title, counts, share) | {"distinct": estimate}
-        if row["lowest"] is not None:
-            is_number = row["type"] == "number" and not is_mostly_odd
-            value = f"try_cast({self._name} as double)" if is_number else f"nullif({self._name}, '')"
-            if is_number or row["type"] != "number":
-                bounds = self._connection.execute(f"select min({value}), max({value}) from data").fetchall()[0]
-                exact = map(self._find_exact, bounds, ("min", "max")) if is_number else bounds
-                row |= zip(("lowest", "highest"), exact, strict=True)
+            usual = self._count(f"sample where not ({is_odd})")
+            counts = _scale(usual, self._row_count - odd_count) | odd
+        row = _profile_values(title, counts, share)
+        row["distinct"] = estimate
+        if row["lowest"] is None:
+            return row
+        if row["type"] != "number":
+            lowest, highest = self._find_bounds(f"nullif({self._name}, '')")
+            row["lowest"] = lowest
+            row["highest"] = highest
+        elif not is_mostly_odd:
+            lowest, highest = self._find_bounds(f"try_cast({self._name} as double)")
+            row["lowest"] = self._find_exact(lowest, "min")
+            row["highest"] = self._find_exact(highest, "max")
         return row
+
+    def _find_bounds(self, value: str) -> tuple[Any, Any]:
+        """Return the lowest and the highest value of an expression."""
+        query = f"select min({value}), max({value}) from data"
+        ((lowest, highest),) = self._connection.execute(query).fetchall()
+        return lowest, highest
 
     def _find_exact(self, bound: float, function: str) -> int | float:
         """Return the exact number that the lowest or highest double stands for."""
@@ -140,133 +166,267 @@ class _Column:
 
     def _count(self, source: str) -> dict[str, int]:
         """Return the most frequent values of a source with their counts; a missing value is ""."""
-        query = f"select coalesce({self._name}, ''), count(*) from {source} group by 1 order by 2 desc, 1"
-        return dict(self._connection.execute(f"{query} limit {4 * MANY_VALUES}").fetchall())
+        value = f"coalesce({self._name}, '')"
+        limit = 4 * MANY_VALUES
+        query = f"select {value}, count(*) from {source} group by 1 order by 2 desc, 1 limit {limit}"
+        return dict(self._connection.execute(query).fetchall())
 
 
-def _count_repeated(connection: Any, names: list[str], rows: int) -> int:
+def _scale(counts: Mapping[str, int], total: int) -> dict[str, int]:
+    """Return the counts of a sample as they would be for `total` values, at least 1 each."""
+    factor = total / max(sum(counts.values()), 1)
+    return {value: max(round(times * factor), 1) for value, times in counts.items()}
+
+
+def _count_repeated(connection: Any, column_count: int, row_count: int) -> int:
     """Return the number of rows that repeat an earlier one; of many rows an estimate."""
-    row, part = f"hash({', '.join(names)})", 10 if rows > MANY_ROWS else 1
-    query = f"select count(*) - count(distinct row) from (select {row} as row from data) where row % {part} = 0"
-    return int(connection.execute(query).fetchall()[0][0]) * part
+    names = ", ".join(make_short_names(column_count))
+    part = 10 if row_count > MANY_ROWS else 1
+    rows = f"select hash({names}) as row from data"
+    query = f"select count(*) - count(distinct row) from ({rows}) where row % {part} = 0"
+    ((count,),) = connection.execute(query).fetchall()
+    return int(count) * part
 
 
-def _profile_values(name: str, counts: dict[str, int], share: float) -> dict[str, Any]:
+class _Values:
+    """The different values of a column with their counts, and what they look like. Missing ones are apart."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self.missing: dict[str, int] = {}
+        self.present: dict[str, int] = {}
+        self.types: dict[str, str] = {}
+        self.numbers: dict[str, Number] = {}
+        self.date_formats: dict[str, str] = {}
+        for value, times in counts.items():
+            text = value.strip()
+            if text.casefold() in MISSING:
+                self.missing[value] = times
+            else:
+                self.present[value] = times
+                self.types[value] = self._read(value, text)
+
+    def _read(self, value: str, text: str) -> str:
+        """Return the type of a value, and keep its number or its date format."""
+        number = read_number(text)
+        if number:
+            self.numbers[value] = number
+            return "number"
+        if text.casefold() in BOOLEANS:
+            return "boolean"
+        date_format = _find_date_format(text)
+        if date_format:
+            self.date_formats[value] = date_format
+            return "date"
+        return "text"
+
+    def count(self, values: Iterable[str]) -> int:
+        """Count how often some of the values occur."""
+        return sum(map(self.present.__getitem__, values))
+
+    def describe(self, values: list[str], what: str) -> str:
+        """Describe some of the values: how often they occur, what they are, and the first ones."""
+        return f"{self.count(values):,} {what}: {_format_some(values)}"
+
+    def find_type(self, share: float) -> str:
+        """Return the type that most values have, or "text" if less than `share` of them have it."""
+        if not self.present:
+            return "empty"
+        counts = Counter[str]()
+        for value, times in self.present.items():
+            counts[self.types[value]] += times
+        ((kind, count),) = counts.most_common(1)
+        is_usual = count >= share * self.count(self.present)
+        return kind if is_usual else "text"
+
+    def count_date_formats(self) -> Counter[str]:
+        """Count the values of each date format."""
+        counts = Counter[str]()
+        for value, date_format in self.date_formats.items():
+            counts[date_format] += self.present[value]
+        return counts
+
+
+def _profile_values(name: str, counts: Mapping[str, int], share: float) -> dict[str, Any]:
     """Describe a column from the count of each value; `share` of the values must have the column's type."""
-    absent = {value: times for value, times in counts.items() if value.strip().casefold() in MISSING}
-    present = {value: times for value, times in counts.items() if value not in absent}
-    numbers = {value: number for value in present if (number := read_number(value.strip()))}
-    kinds = {value: "number" if value in numbers else _classify(value.strip()) for value in present}
-    by_kind = Counter[str]()
-    for value, times in present.items():
-        by_kind[kinds[value].partition(" ")[0]] += times
-    kind, times = by_kind.most_common(1)[0] if present else ("empty", 0)
-    if times < share * sum(present.values()):
-        kind = "text"
-    found: list[str] = []
-    if absent:
-        words = [value for value in absent if value.strip()]
-        found.append(f"{sum(absent.values()):,} missing{f', some written {_format_some(words)}' if words else ''}")
-    if kind not in ("text", "empty"):
-        other = [value for value in present if not kinds[value].startswith(kind)]
-        found += [f"{sum(map(present.__getitem__, other)):,} not a {kind}: {_format_some(other)}"] if other else []
+    values = _Values(counts)
+    present = values.present
+    kind = values.find_type(share)
+    found = [*_describe_missing(values), *_describe_others(values, kind)]
     lowest: Any = min(present, default=None)
     highest: Any = max(present, default=None)
     if kind == "number":
-        lowest, highest, notations = _describe_numbers(numbers, present)
-        found += notations
+        numbers = _Numbers(values)
+        lowest, highest = numbers.find_bounds()
+        found += numbers.describe()
     elif kind == "date":
-        formats = Counter[str]()
-        for value in present:
-            formats[kinds[value].removeprefix("date ")] += present[value] * kinds[value].startswith("date")
-        if len(+formats) > 1:
-            lowest = highest = None  # the order of the texts is not the order of the dates
-            found.append("dates are written " + ", ".join(f"{form} ({n:,})" for form, n in (+formats).most_common()))
+        date_formats = values.count_date_formats()
+        if len(date_formats) > 1:
+            lowest = None  # the order of the texts is not the order of the dates
+            highest = None
+            found.append(f"dates are written {list_counts(date_formats)}")
     elif kind == "text":
-        found += _find_odd_texts(present)
+        found += _describe_odd_texts(values)
     totals = [value for value in present if value.strip().rstrip(":").casefold() in TOTALS]
     if totals:
-        found.append(f"{sum(map(present.__getitem__, totals)):,} as in a total row: {_format_some(totals)}")
-    if len(present) == 1 and not absent and sum(counts.values()) > 1:
+        found.append(values.describe(totals, "as in a total row"))
+    is_constant = len(present) == 1 and not values.missing
+    if is_constant and values.count(present) > 1:
         found.append("always the same")
     return {
-        "column": name, "type": kind, "missing": sum(absent.values()), "distinct": len(present), "lowest": lowest,
-        "highest": highest, "most_common": max(present, key=present.__getitem__, default=""),
+        "column": name,
+        "type": kind,
+        "missing": sum(values.missing.values()),
+        "distinct": len(present),
+        "lowest": lowest,
+        "highest": highest,
+        "most_common": max(present, key=present.__getitem__, default=""),
         "suspicious": "; ".join(found),
-    }  # fmt: skip
+    }
 
 
-def _find_odd_texts(present: dict[str, int]) -> list[str]:
+def _describe_missing(values: _Values) -> list[str]:
+    if not values.missing:
+        return []
+    text = f"{sum(values.missing.values()):,} missing"
+    words = [value for value in values.missing if value.strip()]
+    if words:
+        text += f", some written {_format_some(words)}"
+    return [text]
+
+
+def _describe_others(values: _Values, kind: str) -> list[str]:
+    """Describe the values that have another type than the column."""
+    if kind in ("text", "empty"):
+        return []
+    others = [value for value in values.present if values.types[value] != kind]
+    if not others:
+        return []
+    return [values.describe(others, f"not a {kind}")]
+
+
+def _describe_odd_texts(values: _Values) -> list[str]:
     """Describe different spellings of the same text, and traces of a wrong encoding."""
-    groups = [" = ".join(map(repr, group)) for group in _group_spellings(present) if len(group) > 1]
-    broken = [value for value in present if BROKEN.search(value)]
-    found = [f"{len(groups):,} written in more than one way: {_format_some(groups, str)}"] if groups else []
-    count = sum(map(present.__getitem__, broken))
-    return found + ([f"{count:,} in a wrong encoding: {_format_some(broken)}"] if broken else [])
+    found = []
+    groups = []
+    for group in _group_spellings(values.present):
+        if len(group) > 1:
+            groups.append(" = ".join(map(repr, group)))
+    if groups:
+        found.append(f"{len(groups):,} written in more than one way: {_format_some(groups, str)}")
+    broken = [value for value in values.present if BROKEN.search(value)]
+    if broken:
+        found.append(values.describe(broken, "in a wrong encoding"))
+    return found
 
 
 def _group_spellings(values: Iterable[str]) -> list[list[str]]:
     """Group texts that differ in case, blanks, or the spelling of letters: Köln, Koeln and Koln."""
-    plain = {value: " ".join(unicodedata.normalize("NFC", value).casefold().split()) for value in values}
-    spelled = {value: _drop_accents(text.translate(UMLAUTS)) for value, text in plain.items()}
-    # `Koln` means `Köln` only where this is in the column.
-    meant = {_drop_accents(text): spelled[value] for value, text in plain.items() if not text.isascii()}
+    spelled: dict[str, str] = {}
+    meant: dict[str, str] = {}  # `Koln` means `Köln` only where this is in the column
+    for value in values:
+        words = unicodedata.normalize("NFC", value).casefold().split()
+        plain = " ".join(words)
+        spelled[value] = _drop_accents(plain.translate(UMLAUTS))
+        if not plain.isascii():
+            meant[_drop_accents(plain)] = spelled[value]
     groups: dict[str, list[str]] = {}
     for value, key in spelled.items():
-        groups.setdefault(meant.get(key, key), []).append(value)
+        group = groups.setdefault(meant.get(key, key), [])
+        group.append(value)
     return list(groups.values())
 
 
 def _drop_accents(text: str) -> str:
     if text.isascii():
         return text
-    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
+    letters = unicodedata.normalize("NFD", text)
+    return "".join(each for each in letters if not unicodedata.combining(each))
 
 
-def _classify(value: str) -> str:
-    """Return the type of a value that is no number."""
-    if value.casefold() in BOOLEANS:
-        return "boolean"
-    form = next((form for form, pattern in DATE_FORMATS.items() if re.fullmatch(pattern, value)), None)
-    return f"date {form}" if form else "text"
+def _find_date_format(text: str) -> str | None:
+    for name, pattern in DATE_FORMATS.items():
+        if re.fullmatch(pattern, text):
+            return name
+    return None
 
 
-def _describe_numbers(
-    numbers: dict[str, Number], present: dict[str, int]
-) -> tuple[int | float, int | float, list[str]]:
-    """Return the lowest and the highest number, and descriptions of mixed notations and of numbers far from most."""
-    counts = [(number, present[value]) for value, number in numbers.items()]
-    is_decimal_comma = has_decimal_comma(counts)
-    values = {value: number.to_value(is_decimal_comma) for value, number in numbers.items()}
-    ordered = sorted((number, present[value]) for value, number in values.items())
-    places = list(accumulate(times for _, times in ordered))
-    low, high = (ordered[bisect(places, places[-1] * share)][0] for share in (0.25, 0.75))
-    margin = 3 * (high - low)
-    far = [value for value, number in values.items() if margin and not low - margin <= number <= high + margin]
-    far.sort(key=lambda value: -abs(values[value] - (low + high) / 2))
-    found = describe_notations(counts)
-    zeros = [value for value in values if re.fullmatch(r"0\d+", value.strip())]
-    if zeros:
-        found.append(f"{sum(present[value] for value in zeros):,} with leading zeros: {_format_some(zeros)}")
-    if total := _find_total(values, present):
-        found.append(f"1 is the sum of all others, as in a total row: {total!r}")
-    if far:
-        found.append(f"{sum(present[value] for value in far):,} far from the others: {_format_some(far)}")
-    return ordered[0][0], ordered[-1][0], found
+class _Numbers:
+    """The numbers of a column."""
+
+    def __init__(self, values: _Values) -> None:
+        self._values = values
+        self._written: list[tuple[Number, int]] = []  # with their counts, as are the sorted ones
+        for value, number in values.numbers.items():
+            self._written.append((number, values.present[value]))
+        is_decimal_comma = has_decimal_comma(self._written)
+        self._by_value: dict[str, int | float] = {}
+        self._sorted: list[tuple[int | float, int]] = []
+        for value, number in values.numbers.items():
+            exact = number.to_value(is_decimal_comma)
+            self._by_value[value] = exact
+            self._sorted.append((exact, values.present[value]))
+        self._sorted.sort()
+
+    def find_bounds(self) -> tuple[int | float, int | float]:
+        """Return the lowest and the highest number."""
+        lowest, _ = self._sorted[0]
+        highest, _ = self._sorted[-1]
+        return lowest, highest
+
+    def describe(self) -> list[str]:
+        """Describe mixed notations, ids, a total, and numbers far from most."""
+        found = describe_notations(self._written)
+        zeros = [value for value in self._by_value if re.fullmatch(r"0\d+", value.strip())]
+        if zeros:
+            found.append(self._values.describe(zeros, "with leading zeros"))
+        total = self._find_total()
+        if total:
+            found.append(f"1 is the sum of all others, as in a total row: {total!r}")
+        far = self._list_far()
+        if far:
+            found.append(self._values.describe(far, "far from the others"))
+        return found
+
+    def _list_far(self) -> list[str]:
+        """List the values that are far from the middle half of all, the farthest first."""
+        low = self._find_quantile(0.25)
+        high = self._find_quantile(0.75)
+        margin = 3 * (high - low)
+        if not margin:
+            return []
+        middle = (low + high) / 2
+        distances: dict[str, float] = {}
+        for value, number in self._by_value.items():
+            if not low - margin <= number <= high + margin:
+                distances[value] = abs(number - middle)
+        return sorted(distances, key=lambda value: -distances[value])
+
+    def _find_quantile(self, share: float) -> int | float:
+        """Return the number below which a share of all numbers lies."""
+        places = list(accumulate(times for _, times in self._sorted))
+        place = bisect(places, places[-1] * share)
+        number, _ = self._sorted[place]
+        return number
+
+    def _find_total(self) -> str:
+        """Return the value that is the sum of all others, or nothing. Few numbers may add up by chance."""
+        present = self._values.present
+        if self._values.count(self._by_value) < MIN_ADDENDS:
+            return ""
+        largest = max(self._by_value, key=lambda value: abs(self._by_value[value]))
+        total = self._by_value[largest]
+        if not total or present[largest] != 1:
+            return ""
+        others = [number * present[value] for value, number in self._by_value.items() if value != largest]
+        is_sum = math.isclose(total, sum(others), rel_tol=1e-9, abs_tol=0.005)
+        return largest if is_sum else ""
 
 
-def _find_total(values: dict[str, int | float], present: dict[str, int]) -> str:
-    """Return the value that is the sum of all others, or nothing. Few numbers may add up by chance."""
-    if sum(present[value] for value in values) < MIN_ADDENDS:
-        return ""
-    largest = max(values, key=lambda value: abs(values[value]))
-    others = sum(number * present[value] for value, number in values.items() if value != largest)
-    is_sum = math.isclose(values[largest], others, rel_tol=1e-9, abs_tol=0.005)
-    return largest if is_sum and present[largest] == 1 and values[largest] else ""
-
-
-def _format_some(values: list[str], form: Any = repr) -> str:
-    return ", ".join(map(form, values[:3])) + (", ..." if len(values) > 3 else "")
+def _format_some(values: list[str], form: Callable[[str], str] = repr) -> str:
+    shown = list(map(form, values[:3]))
+    if len(values) > 3:
+        shown.append("...")
+    return ", ".join(shown)
 
 
 @test_plugin(name="a small file")

@@ -1,5 +1,7 @@
 """Plugin `plot`: draw a chart of a data frame with sensible defaults, as an artifact and a file."""
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,18 @@ from taskweaver.plugin import Plugin, register_plugin, test_plugin
 from ._errors import check_column, import_library
 
 KINDS = ("line", "bar", "hist", "scatter", "box")
+NUMBERS = "iuf"
+TIMES = "M"
+
+
+@dataclass(frozen=True)
+class _Chart:
+    """The columns that a chart shows: one for the x axis, those with the numbers, and one that splits the rows."""
+
+    kind: str
+    x: str | None
+    numbers: list[str]
+    by: str | None
 
 
 @register_plugin
@@ -31,143 +45,259 @@ class Plot(Plugin):
         wanted = [y] if isinstance(y, str) else list(y or ())
         for name in filter(None, [x, by, *wanted]):
             check_column(name, frame.columns)
-        if kind == "bar" and by and x in (None, by):
-            x, by = by, None
-        x = x or (index if index and kind in ("line", "bar") and index != by else _choose_x(frame, kind, [*wanted, by]))
-        numbers = wanted or [name for name in _list_numeric(frame) if name not in (x, by)][:6]
-        if kind == "hist" and x in _list_numeric(frame) and not wanted:
-            x, numbers = None, [str(x)]
-        _check_values(frame, kind, x, numbers)
-        figure = figure_class(self.config.get("size", (9, 5)), int(self.config.get("dpi", 110)), layout="constrained")
+        chart = _choose_columns(frame, index, _Chart(kind, x, wanted, by))
+        _check_values(frame, chart)
+        size = self.config.get("size", (9, 5))
+        figure = figure_class(size, int(self.config.get("dpi", 110)), layout="constrained")
         axes = figure.subplots()
-        if kind in ("bar", "box"):
-            draw = {"bar": _draw_bars, "box": _draw_boxes}[kind]
-            description = draw(axes, frame, x, numbers, by, int(self.config.get("most", 30)))
+        most = int(self.config.get("most", 30))
+        if kind == "bar":
+            description = _draw_bars(axes, frame, chart, most)
+        elif kind == "box":
+            description = _draw_boxes(axes, frame, chart, most)
         else:
-            description = _draw_points(axes, frame, kind, x, numbers, by)
+            description = _draw_points(axes, frame, chart)
         title = title or description
         axes.set_title(title)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", alpha=0.3)
-        if kind != "box" and (by or len(numbers) > 1):
-            axes.legend(title=by)
+        has_groups = chart.by or len(chart.numbers) > 1
+        if kind != "box" and has_groups:
+            axes.legend(title=chart.by)
+        return self._save(figure, file_name, title)
+
+    def _save(self, figure: Any, file_name: str, title: str) -> str:
+        """Save a chart as an artifact, and as a file if it has a name; return the path of the file or the artifact."""
         file = Path(file_name).expanduser()
         if file_name:
-            file = file if file.suffix else file.with_suffix(".png")
+            if not file.suffix:
+                file = file.with_suffix(".png")
             if file.suffix[1:].lower() not in figure.canvas.get_supported_filetypes():
                 raise ValueError(f"a chart can't be saved as {file.suffix}; use .png, .svg or .pdf")
             figure.savefig(file)
-        name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in file.stem or title)[:80]
+        name = _make_safe(file.stem or title)
         _, path = self.ctx.create_artifact_path(name=name, file_name=f"{name}.png", type="image", desc=title)
         figure.savefig(path)
-        return str(file if file_name else path)
+        return str(file) if file_name else str(path)
+
+
+def _make_safe(name: str) -> str:
+    """Return a name of a file: letters, digits and few signs, at most 80 characters."""
+    return re.sub(r"[^\w.-]", "_", name)[:80]
 
 
 def _prepare_frame(df: Any) -> tuple[Any, str | None]:
     """Return a data frame with its named index as a column, and the name of the index."""
-    frame = df.to_frame() if hasattr(df, "to_frame") and not hasattr(df, "columns") else df
+    frame = df
+    if hasattr(df, "to_frame") and not hasattr(df, "columns"):
+        frame = df.to_frame()
     if not hasattr(frame, "columns"):
         raise ValueError(f"plot draws a data frame, and this is a {type(df).__name__}")
     if not len(frame):
         raise ValueError("the data frame is empty; there is nothing to draw")
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    names = [name for name in frame.index.names if isinstance(name, str) and name not in frame.columns]
-    frame = frame.reset_index(names) if names else frame
+    frame = frame.set_axis(list(map(str, frame.columns)), axis=1)
+    names = []
+    for name in frame.index.names:
+        if isinstance(name, str) and name not in frame.columns:
+            names.append(name)
+    if names:
+        frame = frame.reset_index(names)
     if not frame.columns.is_unique:
-        raise ValueError(f"{frame.columns[frame.columns.duplicated()][0]!r} is the name of two columns; rename one")
+        repeated = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"{repeated!r} is the name of two columns; rename one")
     return frame, names[0] if names else None
 
 
-def _check_values(frame: Any, kind: str, x: str | None, numbers: list[str]) -> None:
-    if text := [name for name in numbers if frame[name].dtype.kind not in "iufb"]:
-        raise ValueError(f"{text[0]!r} has no numbers ({frame[text[0]].dtype}); try pd.to_numeric first")
-    if (kind == "scatter" and x is None) or (not numbers and (kind != "bar" or x is None)):
-        raise ValueError(f"too few columns of numbers for {kind}; the columns are: {', '.join(map(str, frame))}")
+def _choose_columns(frame: Any, index: str | None, wanted: _Chart) -> _Chart:
+    """Choose the columns that are left open. `index` is the column that was the index."""
+    kind = wanted.kind
+    x = wanted.x
+    by = wanted.by
+    if kind == "bar" and by and x in (None, by):
+        x = by  # each value has its own bar anyway
+        by = None
+    if not x and index and index != by and kind in ("line", "bar"):
+        x = index
+    if not x:
+        x = _choose_x(frame, kind, {*wanted.numbers, by})
+    numeric = _list_columns(frame, NUMBERS)
+    if kind == "hist" and x in numeric and not wanted.numbers:
+        return _Chart(kind, None, [str(x)], by)
+    numbers = wanted.numbers
+    if not numbers:
+        numbers = [name for name in numeric if name not in (x, by)][:6]
+    return _Chart(kind, x, numbers, by)
+
+
+def _check_values(frame: Any, chart: _Chart) -> None:
+    numbers = chart.numbers
+    for name in numbers:
+        if frame[name].dtype.kind not in "iufb":
+            raise ValueError(f"{name!r} has no numbers ({frame[name].dtype}); try pd.to_numeric first")
+    needs_x = chart.kind == "scatter" or (chart.kind == "bar" and not numbers)
+    needs_numbers = chart.kind != "bar"
+    if (needs_x and chart.x is None) or (needs_numbers and not numbers):
+        columns = ", ".join(map(str, frame))
+        raise ValueError(f"too few columns of numbers for {chart.kind}; the columns are: {columns}")
     if numbers and not frame[numbers].notna().any(axis=None):
         raise ValueError(f"there is no value in {', '.join(map(repr, numbers))}; there is nothing to draw")
 
 
-def _list_numeric(frame: Any) -> list[str]:
-    return [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
+def _list_columns(frame: Any, kinds: str) -> list[str]:
+    """List the columns with one of NumPy's kinds of types, each a letter."""
+    return [name for name in frame.columns if frame[name].dtype.kind in kinds]
 
 
-def _choose_x(frame: Any, kind: str, taken: list[str | None]) -> str | None:
+def _choose_x(frame: Any, kind: str, taken: set[str | None]) -> str | None:
     """Choose the x axis: the first time, the first text for bars, or the first number for points."""
     if kind in ("hist", "box"):
         return None
-    times = [name for name in frame.columns if frame[name].dtype.kind == "M"]
-    texts = [name for name in frame.columns if name not in (*times, *_list_numeric(frame))]
-    others = [name for name in _list_numeric(frame) if name not in taken]
-    first = {"line": times, "bar": [*texts, *times], "scatter": [*times, *others]}[kind]
-    return next((name for name in first if name not in taken), None)
+    numbers = _list_columns(frame, NUMBERS)
+    times = _list_columns(frame, TIMES)
+    texts = [name for name in frame.columns if name not in times and name not in numbers]
+    candidates: dict[str, list[str]] = {
+        "line": times,
+        "bar": [*texts, *times],
+        "scatter": [*times, *numbers],
+    }
+    for name in candidates[kind]:
+        if name not in taken:
+            return name
+    return None
 
 
 def _split(frame: Any, by: str | None) -> list[tuple[str, Any]]:
     """Return the whole frame, or its part for each of the ten most frequent values of a column."""
     if by is None:
         return [("", frame)]
-    return [(str(value), frame[frame[by] == value]) for value in frame[by].value_counts().index[:10]]
+    parts = []
+    for value in _list_frequent(frame[by]):
+        part = frame[frame[by] == value]
+        parts.append((str(value), part))
+    return parts
 
 
-def _draw_points(axes: Any, frame: Any, kind: str, x: str | None, numbers: list[str], by: str | None) -> str:
-    for value, part in _split(frame, by):
-        for name in numbers:
-            label = value if len(numbers) == 1 and by else f"{name} {value}".strip()
-            if kind == "hist":
-                axes.hist(part[name].dropna(), bins=40, alpha=0.6, label=label)
-                continue
-            rows = part.dropna(subset=[name] if x is None else [x, name])
-            if kind == "line":
-                rows = rows if x is None else rows.sort_values(x)
-                axes.plot(rows.index if x is None else rows[x], rows[name], label=label, linewidth=1.3)
-            else:
-                axes.scatter(rows[x], rows[name], label=label, s=14, alpha=0.7 if len(rows) < 1000 else 0.25)
-    names = ", ".join(numbers)
-    axes.set_xlabel(names if kind == "hist" else x or "")
-    axes.set_ylabel("how many" if kind == "hist" else names)
-    return f"{names}{f' over {x}' if x else ''}{f' by {by}' if by else ''}"
+def _list_frequent(column: Any) -> Any:
+    return column.value_counts().index[:10]
 
 
-def _draw_bars(axes: Any, frame: Any, x: str | None, numbers: list[str], by: str | None, most: int) -> str:
-    """Draw the sum of the rows with the same x, or their count if there are no numbers."""
+def _draw_points(axes: Any, frame: Any, chart: _Chart) -> str:
+    """Draw lines, points or a histogram; return a title."""
+    for value, part in _split(frame, chart.by):
+        for name in chart.numbers:
+            label = f"{name} {value}".strip()
+            if chart.by and len(chart.numbers) == 1:
+                label = value
+            _draw_column(axes, part, chart, name, label)
+    names = ", ".join(chart.numbers)
+    if chart.kind == "hist":
+        axes.set_xlabel(names)
+        axes.set_ylabel("how many")
+    else:
+        axes.set_xlabel(chart.x or "")
+        axes.set_ylabel(names)
+    title = names
+    if chart.x:
+        title += f" over {chart.x}"
+    if chart.by:
+        title += f" by {chart.by}"
+    return title
+
+
+def _draw_column(axes: Any, frame: Any, chart: _Chart, name: str, label: str) -> None:
+    if chart.kind == "hist":
+        axes.hist(frame[name].dropna(), bins=40, alpha=0.6, label=label)
+        return
+    needed = [name] if chart.x is None else [chart.x, name]
+    rows = frame.dropna(subset=needed)
+    if chart.kind == "scatter":
+        alpha = 0.7 if len(rows) < 1000 else 0.25
+        axes.scatter(rows[chart.x], rows[name], label=label, s=14, alpha=alpha)
+        return
+    places = rows.index
+    if chart.x is not None:
+        rows = rows.sort_values(chart.x)
+        places = rows[chart.x]
+    axes.plot(places, rows[name], label=label, linewidth=1.3)
+
+
+def _draw_bars(axes: Any, frame: Any, chart: _Chart, most: int) -> str:
+    """Draw the sum of the rows with the same x, or their count if there are no numbers; return a title."""
+    x = chart.x
+    numbers = chart.numbers
     if x is None:
         x = "row"
         frame = frame.assign(row=frame.index.astype(str))
-    keys = [x] if by is None else [x, by]
-    frame = frame if by is None else frame[frame[by].isin(frame[by].value_counts().index[:10])]
-    is_ordered = frame[x].dtype.kind in "iufM"
-    groups = frame.groupby(keys, observed=True, sort=is_ordered)
-    heights = groups[numbers if by is None else numbers[0]].sum() if numbers else groups.size()
-    heights = heights.unstack(by).fillna(0) if by else heights.to_frame() if not numbers else heights
-    left_out = len(heights) - most
-    if left_out > 0:
-        largest = heights.loc[heights.sum(axis=1).nlargest(most).index]
-        heights = largest.sort_index() if is_ordered else largest
+    keys = [x]
+    if chart.by is not None:
+        keys.append(chart.by)
+        numbers = numbers[:1]
+        groups = frame[chart.by]
+        frame = frame[groups.isin(_list_frequent(groups))]
+    is_ordered = frame[x].dtype.kind in NUMBERS + TIMES
+    bars = frame.groupby(keys, observed=True, sort=is_ordered)
+    heights = _measure_bars(bars, numbers, chart.by)
+    total_count = len(heights)
+    if total_count > most:
+        totals = heights.sum(axis=1)
+        heights = heights.loc[totals.nlargest(most).index]
+        if is_ordered:
+            heights = heights.sort_index()
     width = 0.8 / len(heights.columns)
     for at, name in enumerate(heights.columns):
-        places = [place + (at - (len(heights.columns) - 1) / 2) * width for place in range(len(heights))]
+        offset = (at - (len(heights.columns) - 1) / 2) * width
+        places = [place + offset for place in range(len(heights))]
         axes.bar(places, heights[name], width, label=str(name))
-    labels = [str(value).removesuffix(" 00:00:00") for value in heights.index]
-    is_long = sum(map(len, labels)) > 90
-    axes.set_xticks(range(len(labels)), labels, rotation=60 if is_long else 0, ha="right" if is_long else "center")
+    _label_bars(axes, heights.index)
     axes.set_xlabel(x)
-    is_sum = bool(numbers) and int(groups.size().max()) > 1
-    names = ", ".join(numbers if by is None else numbers[:1])
-    label = f"{'sum of ' if is_sum else ''}{names}" if numbers else "how many"
+    label = "how many"
+    if numbers:
+        label = ", ".join(numbers)
+        if int(bars.size().max()) > 1:
+            label = f"sum of {label}"
     axes.set_ylabel(label)
-    return f"{label} by {' and '.join(keys)}" + (f" (the {most} largest of {left_out + most})" if left_out > 0 else "")
+    title = f"{label} by {' and '.join(keys)}"
+    if total_count > most:
+        title += f" (the {most} largest of {total_count})"
+    return title
 
 
-def _draw_boxes(axes: Any, frame: Any, x: str | None, numbers: list[str], by: str | None, most: int) -> str:
-    by = by or x
+def _measure_bars(bars: Any, numbers: list[str], by: str | None) -> Any:
+    """Return the heights of the bars: a row for each place on the x axis, a column for each colour."""
+    if by is not None:
+        heights = bars[numbers[0]].sum() if numbers else bars.size()
+        return heights.unstack(by).fillna(0)
+    if numbers:
+        return bars[numbers].sum()
+    return bars.size().to_frame()
+
+
+def _label_bars(axes: Any, values: Any) -> None:
+    """Write the values below the bars, at an angle if they are long."""
+    labels = [str(value).removesuffix(" 00:00:00") for value in values]
+    places = range(len(labels))
+    if sum(map(len, labels)) > 90:
+        axes.set_xticks(places, labels, rotation=60, ha="right")
+    else:
+        axes.set_xticks(places, labels, rotation=0, ha="center")
+
+
+def _draw_boxes(axes: Any, frame: Any, chart: _Chart, most: int) -> str:
+    """Draw a box for each column of numbers, or for each value of a column; return a title."""
+    by = chart.by or chart.x
+    numbers = chart.numbers
     if by is None:
+        title = ", ".join(numbers)
         boxes = {name: frame[name].dropna() for name in numbers}
     else:
-        boxes = {name: part[numbers[0]].dropna() for name, part in _split(frame, by)[:most]}
+        title = numbers[0]
+        parts = _split(frame, by)[:most]
+        boxes = {name: part[title].dropna() for name, part in parts}
     axes.boxplot(list(boxes.values()), tick_labels=list(boxes), flierprops={"markersize": 3})
-    names = ", ".join(numbers if by is None else numbers[:1])
-    axes.set_ylabel(names)
-    return f"{names}{f' by {by}' if by else ''}"
+    axes.set_ylabel(title)
+    if by:
+        title += f" by {by}"
+    return title
 
 
 @test_plugin(name="a picture")

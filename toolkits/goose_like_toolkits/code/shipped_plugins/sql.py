@@ -10,7 +10,16 @@ from typing import Any
 
 from taskweaver.plugin import Plugin, register_plugin, test_plugin
 
-from ._data_files import EXCEL_SUFFIXES, copy_as_utf8, describe_encoding, find_encoding, is_guess, quote, read_sheet
+from ._data_files import (
+    EXCEL_SUFFIXES,
+    copy_as_utf8,
+    describe_encoding,
+    find_encoding,
+    is_guess,
+    quote,
+    quote_name,
+    read_sheet,
+)
 from ._errors import check_file, import_library
 
 READING_STATEMENTS = {"SELECT", "EXPLAIN"}
@@ -38,21 +47,24 @@ class Sql(Plugin):
             ValueError: The query or a table name is wrong, or the query would change something.
             FileNotFoundError: There is no such file.
         """
-        limit = int(self.config.get("limit", 10_000) if limit is None else limit)
+        if limit is None:
+            limit = self.config.get("limit", 10_000)
+        limit = int(limit)
         connection = self._connect(str(database or self.config.get("database") or ""))
         for name, data in (tables or {}).items():
-            _add_table(connection, name, self._read_file(data) if isinstance(data, (str, Path)) else data)
+            if isinstance(data, (str, Path)):
+                data = self._read_file(data)
+            _add_table(connection, name, data)
         try:
             if isinstance(connection, sqlite3.Connection):
                 frame = _query_sqlite(connection, query, limit)
             else:
-                frame = self._query_files(partial(_query_duckdb, connection, limit, self._is_read_only()), query)
+                run = partial(_query_duckdb, connection, limit, self._is_read_only())
+                frame = self._query_files(run, query)
         except _list_error_types() as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
-                error = ValueError(f"sql only reads, and this would write ({error}); `read_only: false` allows it")
-            if re.search(r"""extension ['"]excel""", str(error)):  # the quotes depend on the reason
-                error = ValueError("DuckDB reads no Excel files here; give it as a table: tables={'t': 'file.xlsx'}")
-            raise ValueError(f"{error}\nthe tables are: {'; '.join(_list_tables(connection)) or 'none'}") from None
+            reason = _explain_error(error)
+            known_tables = "; ".join(_list_tables(connection)) or "none"
+            raise ValueError(f"{reason}\nthe tables are: {known_tables}") from None
         if len(frame) > limit:
             frame = frame.head(limit)
             print(f"only the first {limit:,} rows: aggregate in the query, or call sql with a larger limit")
@@ -61,7 +73,8 @@ class Sql(Plugin):
     def _read_file(self, path: str | Path) -> Any:
         file = check_file(str(path))
         if file.suffix.lower() in EXCEL_SUFFIXES:
-            return read_sheet(file, "", "sql")[0]
+            frame, _ = read_sheet(file, "", "sql")
+            return frame
         with import_library("duckdb", "sql").connect() as connection:
             return self._query_files(partial(_read_frame, connection), f"from {quote(file)}")
 
@@ -82,7 +95,9 @@ class Sql(Plugin):
     def _connect(self, database: str) -> Any:
         if "connections" not in vars(self):
             self.connections = {}
-        path = str(Path(database).resolve()) if database else ""
+        path = ""
+        if database:
+            path = str(Path(database).resolve())
         inode = _get_inode(path)
         known, connection = self.connections.pop(path, (0, None))
         if connection is not None and known != inode:  # another file has this path now
@@ -92,49 +107,86 @@ class Sql(Plugin):
             connection = _open_database(path, self._is_read_only())
             inode = _get_inode(path)
             self.log("info", f"connected to {path or 'a database in memory'}")
-        self.connections[path] = inode, connection
+        self.connections[path] = (inode, connection)
         return connection
+
+
+def _explain_error(error: Exception) -> str:
+    """Return the text of an error of an engine, or of the setting that caused it."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the other bits are details
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
+        return f"sql only reads, and this would write ({error}); `read_only: false` allows it"
+    if re.search(r"""extension ['"]excel""", str(error)):  # the quotes depend on the reason
+        return "DuckDB reads no Excel files here; give it as a table: tables={'t': 'file.xlsx'}"
+    return str(error)
 
 
 def _replace_file(folder: str, match: re.Match[str]) -> str:
     """Return a quoted path, of a copy in UTF-8 if the file has another encoding."""
     file = Path(match[1].replace("''", "'"))
-    if not file.is_file() or (encoding := find_encoding(file)) == "utf-8":
+    if not file.is_file():
         return match[0]
-    other = "; for another one pass a frame of pandas.read_csv(..., encoding=...) in `tables`"
-    print(f"{file.name}: {describe_encoding(encoding)}{other if is_guess(encoding) else ''}")
-    return quote(copy_as_utf8(file, encoding, Path(mkdtemp(dir=folder))))
+    encoding = find_encoding(file)
+    if encoding == "utf-8":
+        return match[0]
+    note = f"{file.name}: {describe_encoding(encoding)}"
+    if is_guess(encoding):
+        note += "; for another one pass a frame of pandas.read_csv(..., encoding=...) in `tables`"
+    print(note)
+    copy = copy_as_utf8(file, encoding, Path(mkdtemp(dir=folder)))
+    return quote(copy)
 
 
 def _get_inode(path: str) -> int:
-    return Path(path).stat().st_ino if path and Path(path).exists() else 0
+    if not path or not Path(path).exists():
+        return 0
+    return Path(path).stat().st_ino
 
 
 def _open_database(path: str, is_read_only: bool) -> Any:
     """Open a SQLite or DuckDB file, or DuckDB in memory without a path."""
-    is_sqlite = False
-    if path:
-        file = Path(path)
-        if file.is_file():
-            with file.open("rb") as source:
-                head = source.read(16)
-            is_sqlite = head.startswith(b"SQLite format 3") or not head
-            if not is_sqlite and head[8:12] != b"DUCK":
-                raise ValueError(f"{path!r} is not a database; give it as a table: tables={{'data': {path!r}}}")
-        elif is_read_only:
-            check_file(path)
-        else:
-            is_sqlite = file.suffix not in (".duckdb", ".ddb")
-    if is_sqlite:
-        mode = "ro" if is_read_only else "rwc"
-        connection = sqlite3.connect(f"{Path(path).as_uri()}?mode={mode}", uri=True, check_same_thread=False)
-        if is_read_only:  # an attached database could be written in any mode
-            deny = {sqlite3.SQLITE_ATTACH: sqlite3.SQLITE_DENY}
-            connection.set_authorizer(lambda action, *_: deny.get(action, sqlite3.SQLITE_OK))
-        return connection
-    database = import_library("duckdb", "sql").connect(path or ":memory:", read_only=is_read_only and bool(path))
+    if path and _is_sqlite(path, is_read_only):
+        return _open_sqlite(path, is_read_only)
+    duckdb = import_library("duckdb", "sql")
+    database = duckdb.connect(path or ":memory:", read_only=is_read_only and path != "")
     database.execute("set python_scan_all_frames = true")  # so that variables are tables: `from df`
     return database
+
+
+def _is_sqlite(path: str, is_read_only: bool) -> bool:
+    """Check whether a database is of SQLite rather than DuckDB. The name of a new file decides.
+
+    Raises:
+        ValueError: The file is no database.
+        FileNotFoundError: There is no such file, and none may be written.
+    """
+    file = Path(path)
+    if file.is_file():
+        with file.open("rb") as source:
+            head = source.read(16)
+        if head.startswith(b"SQLite format 3") or not head:
+            return True
+        if head[8:12] != b"DUCK":
+            raise ValueError(f"{path!r} is not a database; give it as a table: tables={{'data': {path!r}}}")
+        return False
+    if is_read_only:
+        check_file(path)
+        return False
+    return file.suffix not in (".duckdb", ".ddb")
+
+
+def _open_sqlite(path: str, is_read_only: bool) -> sqlite3.Connection:
+    mode = "ro" if is_read_only else "rwc"
+    address = f"{Path(path).as_uri()}?mode={mode}"
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+    if is_read_only:
+        connection.set_authorizer(_deny_attaching)
+    return connection
+
+
+def _deny_attaching(action: int, *_: Any) -> int:
+    """Refuse to attach a database, which could be written in any mode."""
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
 
 
 def _query_sqlite(connection: sqlite3.Connection, query: str, limit: int) -> Any:
@@ -144,15 +196,21 @@ def _query_sqlite(connection: sqlite3.Connection, query: str, limit: int) -> Any
         if cursor.rowcount >= 0:
             print(f"rows changed: {cursor.rowcount}")
         rows = cursor.fetchmany(limit + 1)
-    frame = pandas.DataFrame(rows, columns=[column[0] for column in cursor.description or ()])
+    names = [column[0] for column in cursor.description or ()]
+    frame = pandas.DataFrame(rows, columns=names)
     for at, kind in enumerate(frame.dtypes):
         if kind.kind != "f":
             continue
         # A missing value makes whole numbers floats.
         values = [row[at] for row in rows]
-        if any(isinstance(value, int) and abs(value) > MAX_EXACT for value in values):
+        if any(map(_is_long, values)):
             frame.isetitem(at, pandas.Series(values, dtype=object))
     return frame
+
+
+def _is_long(value: object) -> bool:
+    """Check whether a value is a whole number that a float may not hold."""
+    return isinstance(value, int) and abs(value) > MAX_EXACT
 
 
 def _query_duckdb(connection: Any, limit: int, is_read_only: bool, query: str) -> Any:
@@ -172,12 +230,17 @@ def _read_frame(connection: Any, query: str, limit: int | None = None) -> Any:
     """Read the rows of one query. Whole numbers that a float can't hold, such as long ids, stay exact."""
     relation = connection.sql(query)  # reads no rows yet
     names = list(relation.columns)
-    wide = [name for name, kind in zip(names, relation.types, strict=True) if WIDE_TYPE.fullmatch(str(kind))]
-    if not wide or len({name.casefold() for name in names}) < len(names):
+    wide = []
+    for name, kind in zip(names, relation.types, strict=True):
+        if WIDE_TYPE.fullmatch(str(kind)):
+            wide.append(name)
+    has_repeated_names = len(set(map(str.casefold, names))) < len(names)
+    if not wide or has_repeated_names:
         return _fetch(connection, query, limit)
-    quoted = ['"{}"'.format(name.replace('"', '""')) for name in wide]
+    quoted = map(quote_name, wide)
     as_text = ", ".join(f"{name}::varchar as {name}" for name in quoted)
-    frame = _fetch(connection, f"select * replace ({as_text}) from (\n{query.rstrip().rstrip(';')}\n)", limit)
+    inner = query.rstrip().rstrip(";")
+    frame = _fetch(connection, f"select * replace ({as_text}) from (\n{inner}\n)", limit)
     for name in wide:
         frame[name] = _read_whole_numbers(frame[name])
     return frame
@@ -195,8 +258,8 @@ def _fetch(connection: Any, query: str, limit: int | None) -> Any:
 def _read_whole_numbers(texts: Any) -> Any:
     """Return floats if these are exact, else Python's whole numbers."""
     numbers = [int(text) if isinstance(text, str) else None for text in texts]
-    is_exact = all(abs(number) <= MAX_EXACT for number in numbers if number is not None)
-    return type(texts)(numbers, index=texts.index, dtype=float if is_exact else object)
+    kind = object if any(map(_is_long, numbers)) else float
+    return type(texts)(numbers, index=texts.index, dtype=kind)
 
 
 def _add_table(connection: Any, name: str, data: Any) -> None:
@@ -210,9 +273,10 @@ def _add_table(connection: Any, name: str, data: Any) -> None:
         return
     values = data.copy()
     for column in values.select_dtypes(["datetime", "datetimetz", "timedelta", "category"]):
-        values[column] = values[column].astype(str).where(values[column].notna())
+        texts = values[column].astype(str)
+        values[column] = texts.where(values[column].notna())
     values = values.astype(object).where(values.notna(), None)
-    columns = ", ".join('"{}"'.format(str(column).replace('"', '""')) for column in values.columns)
+    columns = ", ".join(map(quote_name, values.columns))
     connection.execute(f'drop table if exists temp."{name}"')
     connection.execute(f'create temp table "{name}" ({columns})')
     marks = ", ".join("?" * len(values.columns))
@@ -227,15 +291,17 @@ def _list_tables(connection: Any) -> list[str]:
     else:
         query = """select table_name, string_agg(column_name, ', ') from duckdb_columns()
             where not internal group by 1 order by 1 limit 20"""
-    return [f"{name} ({columns})" for name, columns in connection.execute(query).fetchall()]
+    tables = connection.execute(query).fetchall()
+    return [f"{name} ({columns})" for name, columns in tables]
 
 
 def _list_error_types() -> tuple[type[Exception], ...]:
     """Return the errors of both engines; SQLite works without DuckDB."""
     try:
-        return sqlite3.Error, sqlite3.Warning, import_library("duckdb", "sql").Error
+        duckdb = import_library("duckdb", "sql")
     except RuntimeError:
-        return sqlite3.Error, sqlite3.Warning
+        return (sqlite3.Error, sqlite3.Warning)
+    return (sqlite3.Error, sqlite3.Warning, duckdb.Error)
 
 
 @test_plugin(name="frames")
