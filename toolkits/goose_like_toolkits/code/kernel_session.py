@@ -290,8 +290,12 @@ class KernelSession:
         """Describe the messages since the last cell for the model, and copy artifacts to the outputs."""
         messages = self._messages
         self._messages = []
-        texts = [self._describe_message(message, files, output) for message in messages]
-        return [text for text in texts if text]
+        notes = []
+        for message in messages:
+            note = self._describe_message(message, files, output)
+            if note:
+                notes.append(note)
+        return notes
 
     def _describe_message(self, message: Message, files: CellFiles, output: str) -> str:
         match message:

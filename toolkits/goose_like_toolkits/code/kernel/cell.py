@@ -146,7 +146,7 @@ class CellOutput:
         if self._is_closed or self.overflow.done():  # the cell is being stopped: only read what it still sends
             return
         content = message["content"]
-        self._received_bytes += sum(len(part) for part in _list_texts(content))
+        self._received_bytes += sum(map(len, _list_texts(content)))
         if self._received_bytes > MAX_OUTPUT_BYTES:
             self.overflow.set_result(f"it sent more than {MAX_OUTPUT_BYTES:,} bytes of output")
         elif len(self.notes) > _MAX_NOTES:

@@ -106,13 +106,13 @@ def format_call(spec: PluginSpec, arguments: Mapping[str, Any]) -> str:
 
 def describe_arguments(spec: PluginSpec) -> str:
     """Return how a plugin is called, for an error message."""
-    arguments = [f"{each.name}=..." for each in spec.parameters]
+    arguments = [f"{name}=..." for name in spec.parameter_names]
     return f"{spec.name} takes {' '.join(arguments) or 'nothing'}"
 
 
 def check_arguments(spec: PluginSpec, arguments: Mapping[str, Any]) -> str:
     """Return why a plugin cannot be called with these arguments, or ""."""
-    names = [parameter.name for parameter in spec.parameters]
+    names = spec.parameter_names
     for name in arguments:
         if name not in names:
             return f"{spec.name} takes no {name!r}; {did_you_mean(name, names)}"
@@ -223,7 +223,7 @@ def _convert_subscript(outer: str, inner: ast.expr) -> dict[str, Any]:
     if outer == "optional":
         return _make_union([_convert(parts[0]), {"type": "null"}])
     if outer == "union":
-        return _make_union([_convert(part) for part in parts])
+        return _make_union(list(map(_convert, parts)))
     if outer == "literal":
         values = [part.value for part in parts if isinstance(part, ast.Constant)]
         return {"enum": values} if len(values) == len(parts) else {}
@@ -262,6 +262,7 @@ def _make_union(schemas: list[dict[str, Any]]) -> dict[str, Any]:
         return {}
     flat: list[dict[str, Any]] = []
     for schema in schemas:
-        options = schema.get("anyOf", [schema])
-        flat += [each for each in options if each not in flat]
+        for option in schema.get("anyOf", [schema]):
+            if option not in flat:
+                flat.append(option)
     return flat[0] if len(flat) == 1 else {"anyOf": flat}

@@ -47,12 +47,14 @@ class Project:
     def urgent_diagnostics(self) -> tuple[Diagnostic, ...]:
         """The errors of plugins that are not disabled, without warnings."""
         ignored: set[Path] = set()
+        used: set[Path] = set()
         for spec in self.specs:
-            if not spec.enabled:
+            if spec.enabled:
+                used.add(spec.code)
+            else:
                 ignored |= {spec.file, spec.code}
-        # A Python file may belong to an enabled plugin too.
-        ignored -= {spec.code for spec in self.specs if spec.enabled}
-        return tuple(each for each in self.diagnostics if not each.is_warning and each.file not in ignored)
+        ignored -= used  # both may have the same Python file
+        return tuple(each for each in _list_errors(self.diagnostics) if each.file not in ignored)
 
     def describe_broken(self, count: int) -> str:
         """Return a line for each of the first plugins with errors, and the number of the others."""
@@ -71,8 +73,8 @@ class Project:
         """The first error of each YAML file that cannot be read."""
         readable = {spec.file for spec in self.specs}
         errors: dict[Path, Diagnostic] = {}
-        for each in reversed(self.diagnostics):  # the first one of a file comes last
-            if each.file.suffix == ".yaml" and not each.is_warning and each.file not in readable:
+        for each in reversed(_list_errors(self.diagnostics)):  # the first one of a file comes last
+            if each.file.suffix == ".yaml" and each.file not in readable:
                 errors[each.file] = each
         return errors
 
@@ -174,7 +176,7 @@ def _list_differences(spec: PluginSpec, signature: Signature | None) -> list[Dia
 def _explain_off(spec: PluginSpec, diagnostics: Iterable[Diagnostic]) -> str | None:
     if not spec.enabled:
         return "`enabled: false` in its YAML"
-    errors = [each for each in diagnostics if not each.is_warning]
+    errors = _list_errors(diagnostics)
     if not errors:
         return None
     first, *others = errors
@@ -184,6 +186,10 @@ def _explain_off(spec: PluginSpec, diagnostics: Iterable[Diagnostic]) -> str | N
     if first.file == spec.file:
         reason += "; `allow_drift: true` in the YAML turns it on anyway"
     return reason
+
+
+def _list_errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    return [each for each in diagnostics if not each.is_warning]
 
 
 def _find_misnamed_files(files: Iterable[Path]) -> Iterator[Diagnostic]:
@@ -217,7 +223,7 @@ def print_diagnostics(project: Project) -> int:
     """Print all errors and warnings by file; return the exit code, 1 for an error or an empty folder."""
     for each in project.diagnostics:
         print(escape_controls(str(each)))
-    error_count = sum(not each.is_warning for each in project.diagnostics)
+    error_count = len(_list_errors(project.diagnostics))
     plugins = format_count(len(project.specs), "plugin")
     if error_count:
         print(f"\n{plugins}, {format_count(error_count, 'error')}")

@@ -82,7 +82,7 @@ def _weigh_words(spec: PluginSpec) -> Counter[str]:
 
 def score_words(specs: Sequence[PluginSpec], query: str) -> list[float]:
     """Score how well each plugin fits a query (BM25F, Robertson and Zaragoza, 2009); 0 without a common word."""
-    counts = [_weigh_words(spec) for spec in specs]
+    counts = list(map(_weigh_words, specs))
     lengths = [sum(count.values()) for count in counts]
     mean_length = sum(lengths) / max(len(specs), 1) or 1.0
     scores = [0.0] * len(specs)
@@ -136,7 +136,7 @@ async def select_plugins(
     if len(specs) <= count:
         return tuple(specs)
     if model and model.embedding_model and text.strip():
-        texts = [get_search_text(spec) for spec in specs]
+        texts = list(map(get_search_text, specs))
         with suppress(GooseLikeError, TimeoutError):  # words are good enough
             async with asyncio.timeout(_EMBEDDING_TIMEOUT_S):
                 scores = await _score_meaning(texts, text, model, cache)

@@ -101,7 +101,8 @@ def _read_target(target: Any, definitions: Mapping[str, Any], file: Path) -> Par
     if signature := _find_call_method(target, definitions):
         return ParseResult(value=signature)
     text = f"class {target.name!r} has no method __call__, which runs the plugin"
-    if all(get_last_name(base) in _PLAIN_BASES for base in target.bases):
+    bases = set(map(get_last_name, target.bases))
+    if bases <= _PLAIN_BASES:
         text = f"class {target.name!r} does not derive from Plugin; write class {target.name}(Plugin)"
     return build_failure(file, text, target.lineno)
 
@@ -177,18 +178,18 @@ def _list_registered(node: ast.stmt, aliases: set[str]) -> Iterator[Any]:
 
 def _find_call_method(kind: ast.ClassDef, definitions: Mapping[str, Any]) -> Signature | None:
     """Return the signature of `__call__`, which a base class may define; None if there is none."""
-    bases = {get_last_name(base) for base in kind.bases}
+    bases = set(map(get_last_name, kind.bases))
     if bases <= _PLAIN_BASES:
         return None  # a call would create an object of the class
     name = f"{kind.name}.__call__"
     signature = None
     for node, _ in _walk_statements(kind.body):
         if isinstance(node, _FUNCTIONS) and node.name == "__call__":
-            decorators = [get_last_name(each) for each in node.decorator_list]
+            decorators = list(map(get_last_name, node.decorator_list))
             is_static = "staticmethod" in decorators
             signature = _make_signature(name, node.lineno, node.args, has_self=not is_static)
         elif isinstance(node, ast.Assign):
-            targets = [get_last_name(target) for target in node.targets]
+            targets = list(map(get_last_name, node.targets))
             if "__call__" in targets:
                 signature = _unknown_signature(name, node.lineno)
     inherited = bases - {"Plugin"} - _PLAIN_BASES
@@ -234,7 +235,7 @@ def check_signature(spec: PluginSpec, signature: Signature) -> Iterator[Diagnost
     """Yield an error where a call according to the YAML fails or means something else, and a warning on defaults."""
     place = f"{signature.callable} ({spec.code.name}:{signature.line})"
     arguments = {argument.name: argument for argument in signature.arguments}
-    described = {parameter.name for parameter in spec.parameters}
+    described = set(spec.parameter_names)
     undescribed = [argument for argument in signature.arguments if argument.name not in described]
     missing = [argument.name for argument in undescribed if argument.default is None]
     takes_any = signature.has_var_keyword or signature.has_var_positional
@@ -261,9 +262,8 @@ def check_signature(spec: PluginSpec, signature: Signature) -> Iterator[Diagnost
 
 def _check_order(spec: PluginSpec, signature: Signature, place: str) -> Iterator[Diagnostic]:
     """Yield an error for the first parameter that has another place in Python."""
-    described = {parameter.name for parameter in spec.parameters}
     positional = [each.name for each in signature.arguments if each.by != "name"]
-    order = [name for name in positional if name in described]
+    order = [name for name in positional if name in spec.parameter_names]
     written = [parameter for parameter in spec.parameters if parameter.name in order]
     for parameter, name in zip(written, order, strict=True):
         if parameter.name != name:

@@ -75,7 +75,7 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_to_json(item) for item in value]
+        return list(map(_to_json, value))
     return value.isoformat() if isinstance(value, date) else value
 
 
@@ -142,6 +142,11 @@ class PluginSpec(FrozenModel):
     code: Path
     file: Path
     line: int = 1
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """Names of all parameters, in their order."""
+        return [parameter.name for parameter in self.parameters]
 
     @property
     def required_names(self) -> list[str]:

@@ -31,25 +31,33 @@ def make_api_call(
         raise ValueError("host, endpoint and method are strings")
     if method not in _METHODS:
         raise ValueError(f"no method {method!r}; the methods are: {', '.join(_METHODS)}")
-    url = urljoin(host if host.startswith(("http://", "https://")) else f"https://{host}", endpoint)
-    if query := _parse_query(query_params):
-        url += ("&" if urlsplit(url).query else "?") + urlencode(query, doseq=True)
-    data = (body if isinstance(body, str) else json.dumps(body)).encode() or None
+    if not host.startswith(("http://", "https://")):
+        host = f"https://{host}"
+    url = urljoin(host, endpoint)
+    query = _parse_query(query_params)
+    if query:
+        url += "&" if urlsplit(url).query else "?"
+        url += urlencode(query, doseq=True)
+    text = body if isinstance(body, str) else json.dumps(body)
+    data = text.encode() or None
     try:
         if urlsplit(url).scheme not in ("http", "https"):  # urllib would read local files
             raise ValueError(f"{url!r} is not a web address")
         request = urllib.request.Request(url, data, dict(headers or {}), method=method)
-        code, text = _send(request, timeout_secs)
+        code, response = _send(request, timeout_secs)
     except (OSError, ValueError, LookupError, http.client.HTTPException) as error:
         return json.dumps({"status": "error", "status_code": 500, "response": str(error)})
-    return json.dumps({"status": "success", "status_code": code, "response": text})
+    return json.dumps({"status": "success", "status_code": code, "response": response})
 
 
 def _parse_query(query: Any) -> Mapping[str, Any]:
-    try:
-        query = json.loads(query) if query and isinstance(query, str) else query or {}
-    except json.JSONDecodeError:
-        query = None
+    if not query:
+        return {}
+    if isinstance(query, str):
+        try:
+            query = json.loads(query)
+        except json.JSONDecodeError:
+            query = None
     if not isinstance(query, Mapping):
         raise ValueError("query_params is a dictionary, or a JSON object")
     return query

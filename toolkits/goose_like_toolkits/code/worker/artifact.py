@@ -19,7 +19,8 @@ def check_file_name(name: str) -> str:
 
 def write_artifact(path: str, kind: str, value: Any) -> None:
     """Write a value into a new file. Raise ValueError for an unknown kind, and TypeError if the value does not fit."""
-    if kind not in (kinds := get_args(ArtifactType)):
+    kinds = get_args(ArtifactType)
+    if kind not in kinds:
         raise ValueError(f"no artifact is of type {kind!r}; the types are: {', '.join(kinds)}")
     if kind == "df":
         if not hasattr(value, "to_csv"):
@@ -39,7 +40,8 @@ def write_artifact(path: str, kind: str, value: Any) -> None:
 def describe_artifact(kind: str, value: Any) -> str:
     """Return a description for an artifact without one."""
     if kind == "df":
-        return f"table of {len(value)} rows with columns {', '.join(map(str, getattr(value, 'columns', [])))}"
+        columns = map(str, getattr(value, "columns", []))
+        return f"table of {len(value)} rows with columns {', '.join(columns)}"
     if kind in ("file", "txt") and isinstance(value, str):
         return value[:_PREVIEW_CHARS]
     return {"html": "web page", "svg": "drawing"}.get(kind, kind)

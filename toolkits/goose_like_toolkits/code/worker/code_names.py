@@ -20,9 +20,22 @@ def find_names(code: str, candidates: Iterable[str]) -> tuple[set[str], set[str]
             tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return words, words
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in words]
-    read = {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
-    return read, {node.id for node in nodes if not isinstance(node.ctx, ast.Load)}
+    read = set()
+    bound = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name) or node.id not in words:
+            continue
+        if isinstance(node.ctx, ast.Load):
+            read.add(node.id)
+        else:
+            bound.add(node.id)
+    return read, bound
+
+
+def list_parents(dotted: str) -> set[str]:
+    """Return a dotted name and the names around it: `a.b.c`, `a.b` and `a`."""
+    parts = dotted.split(".")
+    return {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
 
 
 def list_bound_names(tree: ast.AST) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 import ast
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -14,7 +13,9 @@ from traitlets import ObjectName, Unicode
 from .code_names import find_names
 
 _CSV_CELLS = 2_000_000
-_ROWS, _COLUMNS, _WIDTH = 20, 20, 160
+_ROWS = 20
+_COLUMNS = 20
+_WIDTH = 160
 _CHARACTERS = 100_000
 _PRESETS = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot"}
 
@@ -27,11 +28,14 @@ class NamedDisplayHook(ZMQShellDisplayHook):
     def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
         """Add the name to the metadata, and shorten a very long text."""
         text = format_dict.get("text/plain", "")
-        if len(text) > _CHARACTERS:
-            note = f"[... {len(text) - _CHARACTERS:,} characters of this value left out; print what you need ...]"
-            text = f"{text[: _CHARACTERS // 2]}\n{note}\n{text[-_CHARACTERS // 2 :]}"
-            format_dict = {**format_dict, "text/plain": text}
-        super().write_format_data(format_dict, {**(md_dict or {}), "name": self.name})
+        left_out = len(text) - _CHARACTERS
+        if left_out > 0:
+            note = f"[... {left_out:,} characters of this value left out; print what you need ...]"
+            start = text[: _CHARACTERS // 2]
+            end = text[-_CHARACTERS // 2 :]
+            format_dict = {**format_dict, "text/plain": f"{start}\n{note}\n{end}"}
+        metadata = {**(md_dict or {}), "name": self.name}
+        super().write_format_data(format_dict, metadata)
 
     def finish_displayhook(self) -> None:
         """Forget the name: later values of the same cell have none."""
@@ -47,10 +51,13 @@ class LastNameFinder(ast.NodeTransformer):
 
     def visit(self, tree: ast.AST) -> ast.AST:
         """Return the tree unchanged."""
-        last = tree.body[-1] if isinstance(tree, ast.Module) and tree.body else None
-        targets = last.targets if isinstance(last, ast.Assign) else [getattr(last, "target", None)]
-        is_named = isinstance(last, ast.Assign | ast.AnnAssign | ast.AugAssign) and len(targets) == 1
-        self._hook.name = targets[0].id if is_named and isinstance(targets[0], ast.Name) else ""
+        self._hook.name = ""
+        if isinstance(tree, ast.Module):
+            match tree.body[-1:]:
+                case [ast.Assign(targets=[ast.Name(name)])]:
+                    self._hook.name = name
+                case [ast.AnnAssign(target=ast.Name(name)) | ast.AugAssign(target=ast.Name(name))]:
+                    self._hook.name = name
         return tree
 
 
@@ -58,12 +65,17 @@ def import_presets(namespace: dict[str, Any], code: str) -> None:
     """Import the libraries that the code reads by a short name (`pd`) and does not bind, and shorten their tables."""
     read, bound = find_names(code, _PRESETS)
     for name in read - bound - namespace.keys():
-        if find_spec(_PRESETS[name].partition(".")[0]):
-            namespace[name] = import_module(_PRESETS[name])
-    if pandas := sys.modules.get("pandas"):
+        module = _PRESETS[name]
+        package, _, _ = module.partition(".")
+        if find_spec(package):
+            namespace[name] = import_module(module)
+    pandas = sys.modules.get("pandas")
+    if pandas:
         options = pandas.options.display
         if options.max_rows == 60:  # the default: the user has not set it
-            options.max_rows, options.max_columns, options.width = _ROWS, _COLUMNS, _WIDTH
+            options.max_rows = _ROWS
+            options.max_columns = _COLUMNS
+            options.width = _WIDTH
 
 
 class _CsvFormatter(BaseFormatter):
@@ -74,17 +86,20 @@ class _CsvFormatter(BaseFormatter):
 def set_up_formats(shell: Any) -> None:
     """Show data frames as short text, with all rows as CSV if the text leaves rows out, and never as HTML."""
     formatters = shell.display_formatter.formatters
-    formatters["text/csv"] = csv = _CsvFormatter(parent=shell.display_formatter)
+    csv = _CsvFormatter(parent=shell.display_formatter)
+    formatters["text/csv"] = csv
+    plain = formatters["text/plain"]
+    html = formatters["text/html"]
     for module in ("pandas", "pandas.core.frame"):
-        formatters["text/plain"].for_type_by_name(module, "DataFrame", _as_printer(_shorten_frame))
-        formatters["text/html"].for_type_by_name(module, "DataFrame", _hide)
+        plain.for_type_by_name(module, "DataFrame", _print_frame)
+        html.for_type_by_name(module, "DataFrame", _hide)
         csv.for_type_by_name(module, "DataFrame", _format_csv)
-    formatters["text/html"].for_type_by_name("polars.dataframe.frame", "DataFrame", _hide)
+    html.for_type_by_name("polars.dataframe.frame", "DataFrame", _hide)
     csv.for_type_by_name("polars.dataframe.frame", "DataFrame", _format_polars_csv)
 
 
-def _as_printer(format_value: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
-    return lambda value, printer, _is_cycle: printer.text(format_value(value))
+def _print_frame(frame: Any, printer: Any, _is_cycle: bool) -> None:
+    printer.text(_shorten_frame(frame))
 
 
 def _hide(_value: Any) -> None:
@@ -95,14 +110,16 @@ def _shorten_frame(frame: Any) -> str:
     text: str = frame.to_string(max_rows=_ROWS, max_cols=_COLUMNS, line_width=_WIDTH, max_colwidth=60)
     if _is_short(frame):
         return text
-    text += f"\n[{frame.shape[0]:,} rows, {frame.shape[1]:,} columns]"
+    rows, columns = frame.shape
+    text += f"\n[{rows:,} rows, {columns:,} columns]"
     if frame.size > _CSV_CELLS:
         text += "\n[too large to save automatically; save it with .to_csv(...) or .to_parquet(...) if you need it]"
     return text
 
 
 def _is_short(frame: Any) -> bool:
-    return bool(frame.shape[0] <= _ROWS and frame.shape[1] <= _COLUMNS)
+    rows, columns = frame.shape
+    return bool(rows <= _ROWS and columns <= _COLUMNS)
 
 
 def _format_csv(frame: Any) -> str | None:
@@ -114,5 +131,7 @@ def _format_csv(frame: Any) -> str | None:
 
 
 def _format_polars_csv(frame: Any) -> str | None:
+    if frame.height <= 10 or frame.height * frame.width > _CSV_CELLS:
+        return None
     text: str = frame.write_csv()
-    return text if frame.height > 10 and frame.height * frame.width <= _CSV_CELLS else None
+    return text

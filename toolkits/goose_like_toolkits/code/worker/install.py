@@ -49,10 +49,15 @@ def find_install(line: str) -> list[str] | None:
         del words[:1]
     if len(words) < 2 or not _PIP.fullmatch(words[0]) or words[1] != "install":
         return None
-    end = next((index for index, word in enumerate(words) if _DISPLAY_ONLY.match(word)), len(words))
     if any(map(_OPERATOR.fullmatch, words)):
         raise InstallFailed("write `%pip install ...` as a line of its own, without other commands")
-    return [word for word in words[2:end] if word not in _WITHOUT_EFFECT]
+    kept = []
+    for word in words[2:]:
+        if _DISPLAY_ONLY.match(word):
+            break
+        if word not in _WITHOUT_EFFECT:
+            kept.append(word)
+    return kept
 
 
 def quote_install_line(magic: str, line: str) -> str | None:
@@ -61,14 +66,18 @@ def quote_install_line(magic: str, line: str) -> str | None:
         words = shlex.split(line, comments=True)
     except ValueError:
         return None
-    is_install = magic == "pip" and words[:1] == ["install"]
-    if not is_install or not all(word in _PIP_FLAGS or _is_package(word) for word in words[1:]):
+    if magic != "pip" or words[:1] != ["install"]:
         return None
+    for word in words[1:]:
+        if word not in _PIP_FLAGS and not _is_package(word):
+            return None
     return shlex.join(words)
 
 
 def _is_package(word: str) -> bool:
-    return _PACKAGE.fullmatch(word) is not None and not word.lower().endswith(_ARCHIVES)
+    if word.lower().endswith(_ARCHIVES):
+        return False
+    return _PACKAGE.fullmatch(word) is not None
 
 
 class Installer:
@@ -93,9 +102,18 @@ class Installer:
         if answer["folder"]:
             add_packages(answer["folder"])
         print(answer["text"])
-        names = (name.rpartition("-")[0].replace("-", "_").lower() for name in answer["text"].split())
-        if loaded := sorted(set(names) & sys.modules.keys()):
+        loaded = _find_loaded(answer["text"])
+        if loaded:
             print(f"{', '.join(loaded)}: already imported in another version; reset the kernel to use the new one")
+
+
+def _find_loaded(text: str) -> list[str]:
+    """Find the modules that are imported already among the installed packages, such as `pandas-2.2.0`."""
+    modules = set()
+    for package in text.split():
+        name, _, _ = package.rpartition("-")
+        modules.add(name.replace("-", "_").lower())
+    return sorted(modules & sys.modules.keys())
 
 
 def add_packages(folder: str) -> None:
@@ -103,6 +121,8 @@ def add_packages(folder: str) -> None:
     before = list(sys.path)
     site.addsitedir(folder)
     new = [path for path in sys.path if path not in before]
-    place = next((index for index, path in enumerate(before) if "-packages" in path), len(before))
+    place = 0
+    while place < len(before) and "-packages" not in before[place]:
+        place += 1
     sys.path[:] = [*before[:place], *new, *before[place:]]
     invalidate_caches()

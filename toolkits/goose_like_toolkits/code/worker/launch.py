@@ -52,8 +52,10 @@ class Shell(ZMQInteractiveShell):
     def system_piped(self, cmd: str) -> None:
         """Run a shell line. The host runs `pip install`, because the interpreter's packages are read-only here."""
         line = self.var_expand(cmd, depth=1)
-        if self.installer is not None and (words := find_install(line)) is not None:
-            self.installer.install(words)
+        installer = self.installer
+        packages = find_install(line) if installer else None
+        if installer and packages is not None:
+            installer.install(packages)
         elif line.rstrip().endswith("&"):
             raise OSError("a shell line can't run in the background here; use subprocess.Popen")
         else:
@@ -92,7 +94,10 @@ class Shell(ZMQInteractiveShell):
         kind, error, _traceback = self._get_exc_info(exc_tuple)
         if isinstance(error, SystemExit) and not error.code:
             return
-        text = str(error) if isinstance(error, InputRejected) else format_error(error)
+        if isinstance(error, InputRejected):
+            text = str(error)
+        else:
+            text = format_error(error)
         self._showtraceback(kind, error, text.splitlines())
 
     def showsyntaxerror(self, *_: Any, **__: Any) -> None:
@@ -117,7 +122,8 @@ class Kernel(IPythonKernel):
     def _cancel_on_sigint(self, future: Any) -> Iterator[None]:
         # Wake the loop after an interrupt, or a cell that awaits would see it only at the next event.
         with super()._cancel_on_sigint(future):
-            cancel, loop = signal.getsignal(signal.SIGINT), asyncio.get_running_loop()
+            cancel = signal.getsignal(signal.SIGINT)
+            loop = asyncio.get_running_loop()
 
             def cancel_now(*arguments: Any) -> None:
                 if callable(cancel):
@@ -129,7 +135,10 @@ class Kernel(IPythonKernel):
 
     def raw_input(self, prompt: str = "") -> str:
         """Refuse `input`."""
-        asked = f" (asked: {prompt.strip()!r})" if prompt.strip() else ""
+        asked = ""
+        question = prompt.strip()
+        if question:
+            asked = f" (asked: {question!r})"
         raise StdinNotImplementedError(f"nobody can type here{asked}; put the value into the code")
 
     def getpass(self, prompt: str = "", *_: Any, **__: Any) -> str:
@@ -189,7 +198,8 @@ class App(IPKernelApp):
     def init_iopub(self, context: Any) -> None:
         """Never drop a message, because it may mark the end of a cell. Wait for a slow host instead."""
         vars(kernelapp)["IOPubThread"] = OutputThread  # ipykernel has no setting for it
-        context.sndhwm, context.xpub_nodrop = MAX_WAITING, 1
+        context.sndhwm = MAX_WAITING
+        context.xpub_nodrop = 1
         super().init_iopub(context)
         context.sndhwm = 0  # of the pipes inside this process
 
@@ -254,7 +264,11 @@ def main(connection_file: str) -> None:
     shell.set_hook("show_in_pager", _print_page)
     # IPython's own `%pip` advises to restart the kernel.
     python = shlex.quote(sys.executable)
-    shell.magics_manager.register_function(lambda line: shell.system(f"{python} -m pip {line}"), magic_name="pip")
+
+    def run_pip(line: str) -> None:
+        shell.system(f"{python} -m pip {line}")
+
+    shell.magics_manager.register_function(run_pip, magic_name="pip")
 
     def open_comm(comm: Any, message: dict[str, Any]) -> None:
         setup = message["content"]["data"]

@@ -76,7 +76,9 @@ class PluginContext:
         """Write a value into a new file; return the artifact's id. Raise ValueError or TypeError for wrong values."""
         id, path = self._allocate(file_name, type)
         write_artifact(path, type, val)
-        self._announce(id, name, path, type, describe_artifact(type, val) if desc is None else desc)
+        if desc is None:
+            desc = describe_artifact(type, val)
+        self._announce(id, name, path, type, desc)
         return id
 
     def create_artifact_path(self, name: str, file_name: str, type: ArtifactType, desc: str = "") -> tuple[str, str]:
@@ -91,7 +93,8 @@ class PluginContext:
 
     def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
         """Show a message to the user."""
-        self._send({"type": "log", "level": str(level), "tag": str(tag), "text": str(message)})
+        log = {"type": "log", "level": str(level), "tag": str(tag), "text": str(message)}
+        self._send(log)
 
     def get_env(self, plugin_name: str, variable_name: str) -> str:
         """Return the variable `PLUGIN_<plugin>_<variable>`. Raise LookupError if it is not set."""
@@ -111,7 +114,8 @@ class PluginContext:
 
     def begin_session(self, session_id: str, folder: str) -> None:
         """Set the session and the folder for artifacts."""
-        self._session_id, self._folder = session_id, folder
+        self._session_id = session_id
+        self._folder = folder
         os.makedirs(folder, exist_ok=True)
 
     def begin_execution(self) -> None:
@@ -138,15 +142,23 @@ class PluginContext:
             raise ValueError(f"no artifact is of type {kind!r}")
         with self._lock:
             while True:
-                id = f"obj_{self._execution_idx}_{kind}_{self._artifact_count:04x}"
+                number = f"{self._artifact_count:04x}"
+                id = f"obj_{self._execution_idx}_{kind}_{number}"
                 self._artifact_count += 1
                 path = os.path.join(self._folder, f"{id}_{name}")
                 if not os.path.lexists(path):  # an earlier kernel started at the same number
                     return id, path
 
     def _announce(self, id: str, name: str, path: str, kind: str, description: str) -> None:
-        artifact = {"id": id, "name": str(name), "file": path, "kind": kind, "description": str(description)}
-        self._send({"type": "artifact", **artifact})
+        artifact = {
+            "type": "artifact",
+            "id": id,
+            "name": str(name),
+            "file": path,
+            "kind": kind,
+            "description": str(description),
+        }
+        self._send(artifact)
 
 
 class TestPluginContext(PluginContext):
@@ -173,16 +185,24 @@ class TestPluginContext(PluginContext):
         if message["type"] == "log":
             self._logs.append((message["level"], message["tag"], message["text"]))
         else:
-            keys = {"id": "id", "name": "name", "type": "kind", "desc": "description"}
-            file_name = os.path.basename(message["file"])
-            self._artifacts.append({"file_name": file_name, **{key: message[source] for key, source in keys.items()}})
+            artifact = {
+                "file_name": os.path.basename(message["file"]),
+                "id": message["id"],
+                "name": message["name"],
+                "type": message["kind"],
+                "desc": message["description"],
+            }
+            self._artifacts.append(artifact)
 
 
 @contextlib.contextmanager
 def temp_context(workspace_dir: str | None = None) -> Iterator[TestPluginContext]:
     """Provide a context for tests, with a temporary folder."""
-    folder = os.path.join(workspace_dir, str(uuid.uuid4())) if workspace_dir else tempfile.mkdtemp()
-    os.makedirs(folder, exist_ok=True)
+    if workspace_dir:
+        folder = os.path.join(workspace_dir, str(uuid.uuid4()))
+        os.makedirs(folder)
+    else:
+        folder = tempfile.mkdtemp()
     try:
         yield TestPluginContext(folder)
     finally:

@@ -13,6 +13,7 @@ from importlib.util import module_from_spec
 from types import ModuleType
 from typing import Any
 
+from .code_names import list_parents
 from .plugin_context import PluginContext
 from .taskweaver import TaskWeaverFinder
 
@@ -34,8 +35,9 @@ class PluginSource:
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> "PluginSource":
         """Read a plugin from a message of the host."""
-        config, env = message.get("config") or {}, message.get("env") or {}
         text = message["source"].removeprefix("\ufeff")  # a byte order mark of some editors
+        config = message.get("config") or {}
+        env = message.get("env") or {}
         return cls(message["name"], text, message["file"], config, env)
 
     def list_variables(self) -> dict[str, str]:
@@ -70,7 +72,9 @@ class PluginLoader:
     """A loader that runs each source in its own module, so that pickles and dataclasses find their classes."""
 
     def __init__(self, context: PluginContext) -> None:
-        top, package = ModuleType(_PACKAGE.partition(".")[0]), ModuleType(_PACKAGE)
+        top_name, _, _ = _PACKAGE.partition(".")
+        top = ModuleType(top_name)
+        package = ModuleType(_PACKAGE)
         for module in (top, package):
             module.__path__ = []
             sys.modules[module.__name__] = module
@@ -126,7 +130,8 @@ def _run_source(source: PluginSource, module: ModuleType) -> tuple[Callable[...,
     hooks = vars(import_module("taskweaver.plugin.register"))
     hooks.update(register_plugin_inner=register, register_plugin_test_inner=register_test)
     try:
-        exec(compile(source.text, source.file, "exec", dont_inherit=True), vars(module))
+        code = compile(source.text, source.file, "exec", dont_inherit=True)
+        exec(code, vars(module))
     finally:
         hooks.update(register_plugin_inner=None, register_plugin_test_inner=None)
     if not factories:
@@ -136,10 +141,13 @@ def _run_source(source: PluginSource, module: ModuleType) -> tuple[Callable[...,
 
 def format_plugin_error(error: BaseException, file: str) -> str:
     """Format an error with at most four frames, from the plugin's file on."""
-    frames = traceback.extract_tb(error.__traceback__)
-    first = next((number for number, frame in enumerate(frames) if frame.filename == file), len(frames))
-    own = frames[first : first + 1] + frames[first + 1 :][-_FRAMES + 1 :]
-    text = "".join([*traceback.format_list(own), *traceback.format_exception_only(error)])
+    frames: list[traceback.FrameSummary] = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frames or frame.filename == file:
+            frames.append(frame)
+    del frames[1 : 1 - _FRAMES]  # the middle
+    lines = [*traceback.format_list(frames), *traceback.format_exception_only(error)]
+    text = "".join(lines)
     return text[:_ERROR_CHARS].rstrip()
 
 
@@ -157,10 +165,10 @@ class _SiblingFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find a module in the folders of the plugins."""
-        if fullname.rpartition(".")[0] not in ("", _PACKAGE):
+        parent, _, _ = fullname.rpartition(".")
+        if parent not in ("", _PACKAGE):
             return None
-        folders = dict.fromkeys(os.path.dirname(file) for file in reversed(self.plugin_files.values()))
-        spec = PathFinder.find_spec(fullname, [folder for folder in folders if os.path.isabs(folder)])
+        spec = PathFinder.find_spec(fullname, self._list_folders())
         if spec is None or spec.origin is None or self._is_plugin(spec.origin):
             return None
         if isinstance(spec.loader, SourceFileLoader):
@@ -171,14 +179,21 @@ class _SiblingFinder(MetaPathFinder):
     def forget(self) -> None:
         """Remove the modules that this finder found, so that their next import reads the files again."""
         for name in list(sys.modules):
-            if any(f"{name}.".startswith(f"{found}.") for found in self._found):
+            if not self._found.isdisjoint(list_parents(name)):
                 _remove_module(name)
         self._found.clear()
         invalidate_caches()
 
+    def _list_folders(self) -> list[str]:
+        """List the folders of the plugins, that of the newest one first."""
+        folders = map(os.path.dirname, reversed(self.plugin_files.values()))
+        return [folder for folder in dict.fromkeys(folders) if os.path.isabs(folder)]
+
     def _is_plugin(self, file: str) -> bool:
-        stem = os.path.splitext(file)[0]
-        return file in self.plugin_files.values() or any(os.path.exists(stem + suffix) for suffix in (".yaml", ".yml"))
+        if file in self.plugin_files.values():
+            return True
+        stem, _ = os.path.splitext(file)
+        return os.path.exists(f"{stem}.yaml") or os.path.exists(f"{stem}.yml")
 
 
 class _UncachedLoader(SourceFileLoader):

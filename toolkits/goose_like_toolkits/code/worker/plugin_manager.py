@@ -78,7 +78,8 @@ class PluginManager:
         """Load the plugins that the code names, and the changed ones, which functions of earlier cells may call."""
         self._context.begin_execution()
         changed = {name for name, placed in self._placements.items() if placed.source is not self._sources[name]}
-        for name in sorted(changed | find_names(code, self._sources)[0]):
+        read, _ = find_names(code, self._sources)
+        for name in sorted(changed | read):
             self._place(name)
 
     def after_cell(self) -> None:
@@ -99,15 +100,17 @@ class PluginManager:
             self._loader.unload(name)
         for source in map(PluginSource.from_message, plugins):
             self._sources[source.name] = source
-        self._context.set_env(
-            {name: value for source in self._sources.values() for name, value in source.list_variables().items()}
-        )
+        env: dict[str, str] = {}
+        for source in self._sources.values():
+            env |= source.list_variables()
+        self._context.set_env(env)
 
     def _place(self, name: str) -> None:
         initial = self._initial.get(name, self)  # IPython's own `open` may be replaced
         if self._namespace.get(name, initial) is not initial and not self._is_placed(name):
             return  # the user's code has a value of this name
-        former, source = self._placements.get(name), self._sources[name]
+        former = self._placements.get(name)
+        source = self._sources[name]
         if former is None or former.source is not source or former.is_import_error:
             self._placements[name] = self._load(source, former)
         self._namespace[name] = self._placements[name].value
@@ -119,7 +122,8 @@ class PluginManager:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # foreign code may even call `sys.exit`
-            text, is_import_error = format_plugin_error(error, source.file), isinstance(error, ImportError)
+            text = format_plugin_error(error, source.file)
+            is_import_error = isinstance(error, ImportError)
             if former is None or former.error != text:
                 self._send({"type": "failed", "plugin": source.name, "error": text})
             stand_in = FailedPlugin(source.name, text, is_import_error)
@@ -139,18 +143,22 @@ class PluginManager:
 
     def _test(self, name: str) -> None:
         """Run the tests of a plugin and send their results."""
-        source, placed = self._sources[name], self._placements.get(name)
+        source = self._sources[name]
+        placed = self._placements.get(name)
         try:
-            plugin = (placed and placed.plugin) or self._loader.load(source)
+            if placed and placed.plugin:
+                plugin = placed.plugin
+            else:
+                plugin = self._loader.load(source)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             self._send({"type": "failed", "plugin": name, "error": format_plugin_error(error, source.file)})
             return
-        results = [
-            {"name": test.name, "description": test.description, "error": self._run_test(test, plugin)}
-            for test in plugin.tests
-        ]
+        results = []
+        for test in plugin.tests:
+            error_text = self._run_test(test, plugin)
+            results.append({"name": test.name, "description": test.description, "error": error_text})
         self._send({"type": "tested", "plugin": name, "tests": results})
 
     def _run_test(self, test: PluginTest, plugin: LoadedPlugin) -> str | None:

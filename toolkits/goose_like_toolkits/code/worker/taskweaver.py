@@ -32,7 +32,8 @@ class TaskWeaverFinder(MetaPathFinder, Loader):
         names = vars(module)
         match module.__name__.rpartition(".")[2]:
             case "plugin":
-                base, _, register = (import_module(f"taskweaver.plugin.{name}") for name in _MODULES[:3])
+                base = import_module("taskweaver.plugin.base")
+                register = import_module("taskweaver.plugin.register")
                 names["__all__"] = ["Plugin", "register_plugin", "test_plugin"]
                 names["Plugin"] = base.Plugin
                 names.update(register_plugin=register.register_plugin, test_plugin=register.test_plugin)
@@ -67,8 +68,11 @@ def _define_decorators(names: dict[str, Any]) -> None:
             hook = names["register_plugin_test_inner"]
             if hook is None:
                 print("no registry for loading plugin")
-            else:
-                hook(name or func.__name__, description if description is not None else func.__doc__ or "", func)
+                return func
+            text = description
+            if text is None:
+                text = func.__doc__ or ""
+            hook(name or func.__name__, text, func)
             return func
 
         return register
@@ -80,6 +84,11 @@ def _define_decorators(names: dict[str, Any]) -> None:
 def _wrap_function(function: Callable[..., Any]) -> type[Plugin]:
     """Return a plugin class with this function as its `__call__`."""
     name = getattr(function, "__name__", type(function).__name__)
-    call = staticmethod(function)  # `__wrapped__` makes `inspect.signature` show the function's signature
-    namespace = {"__call__": call, "__wrapped__": call, "__doc__": function.__doc__, "__module__": function.__module__}
+    call = staticmethod(function)
+    namespace = {
+        "__call__": call,
+        "__wrapped__": call,  # makes `inspect.signature` show the function's signature
+        "__doc__": function.__doc__,
+        "__module__": function.__module__,
+    }
     return type(f"FuncPlugin_{name}", (Plugin,), namespace)

@@ -17,7 +17,7 @@ from IPython.core.error import InputRejected
 from IPython.core.inputtransformer2 import leading_empty_lines, leading_indent
 from IPython.core.interactiveshell import InteractiveShell
 
-from .code_names import list_bound_names, list_imports
+from .code_names import list_bound_names, list_imports, list_parents
 from .install import quote_install_line
 
 # Builtins that reach objects by a name in text, run text or wait for a person, with what to write instead.
@@ -84,7 +84,7 @@ class Rules:
     def check_module(self, dotted: str) -> str | None:
         """Check a module, or something in a module, by its full name."""
         module = _find_module_name(dotted)
-        names = _list_parents(dotted)
+        names = list_parents(dotted)
         if names & self._blocked_modules:
             return f"module {module!r} is blocked: avoid it"
         if names & (_HARMLESS_MODULES | (self._allowed_modules or frozenset())):
@@ -109,10 +109,10 @@ class Rules:
         if self.is_blocked(name) or self.is_blocked(dotted):
             return f"function {name!r} is blocked: avoid it"
         allowed = self._allowed_functions
-        names = _list_parents(dotted).union(dotted.split("."))  # an allowed class allows its methods
+        names = list_parents(dotted).union(dotted.split("."))  # an allowed class allows its methods
         if allowed is None or names & allowed:
             return None
-        home = dotted.rpartition(".")[0]
+        home, _, _ = dotted.rpartition(".")
         if _find_module_name(dotted) not in (dotted, home):
             return None  # a method of a value
         if is_called or callable(_find_value(dotted)):
@@ -147,9 +147,10 @@ class _CellChecker(ast.NodeVisitor):
         self._rules = rules
         self._namespace = namespace
         self._bound = set(list_bound_names(tree))
-        self._modules = {name: value.__name__ for name, value in namespace.items() if isinstance(value, ModuleType)}
-        for name in self._bound:
-            self._modules.pop(name, None)
+        self._modules: dict[str, str] = {}  # full names by the names that the cell can use
+        for name, value in namespace.items():
+            if isinstance(value, ModuleType) and name not in self._bound:
+                self._modules[name] = value.__name__
         self._modules.update(list_imports(tree))
         self._called: set[ast.expr] = set()
         self._class_depth = 0
@@ -168,8 +169,9 @@ class _CellChecker(ast.NodeVisitor):
             if variables is not None and not self._is_nested and name not in variables:
                 allowed = ", ".join(sorted(variables)) or "none"
                 self._refuse(node, f"variable {name!r} is not allowed; allowed: {allowed}")
-        elif _is_dunder(name) and name not in _READABLE_DUNDERS:
-            self._refuse(node, self._rules.check_builtin(name) or f"{name!r} bypasses the rules: avoid it")
+        elif _is_hidden_name(name):
+            reason = self._rules.check_builtin(name) or f"{name!r} bypasses the rules: avoid it"
+            self._refuse(node, reason)
         elif name not in self._bound and name not in self._namespace:
             self._refuse(node, self._rules.check_builtin(name))
 
@@ -198,7 +200,7 @@ class _CellChecker(ast.NodeVisitor):
                 if self._rules.names_functions:
                     self._refuse(node, f"`*` hides what is imported: name it, as in `from {node.module} import x`")
                 continue
-            if _is_dunder(alias.name) and alias.name not in _READABLE_DUNDERS:
+            if _is_hidden_name(alias.name):
                 self._refuse(node, f"{alias.name!r} bypasses the rules: avoid it")
             self._check_binding(node, alias.asname or alias.name)
             self._refuse(node, self._rules.check_module(dotted))
@@ -206,14 +208,15 @@ class _CellChecker(ast.NodeVisitor):
 
     def _check_import(self, node: ast.AST, name: str) -> None:
         self._refuse(node, self._rules.check_module(name))
-        root = name.partition(".")[0]
-        if os.path.isfile(f"{root}.py") or os.path.isfile(os.path.join(root, "__init__.py")):
+        root, _, _ = name.partition(".")
+        package = os.path.join(root, "__init__.py")
+        if os.path.isfile(f"{root}.py") or os.path.isfile(package):
             self._refuse(node, f"{root!r} is in the current folder and is not checked: put its code into a cell")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Check an attribute by its name, and by its full name if a module has it."""
         name = node.attr
-        if _is_dunder(name) and name not in _READABLE_DUNDERS and not self._is_inherited(node):
+        if _is_hidden_name(name) and not self._is_inherited(node):
             instead = "type(x) is its class" if name == "__class__" else "avoid it"
             self._refuse(node, f"attribute {name!r} bypasses the rules: {instead}")
         dotted = self._find_full_name(node)
@@ -283,9 +286,13 @@ class Verifier(ast.NodeTransformer):
 
     def _keep_empty_lines(self, lines: list[str]) -> list[str]:
         self._lines = lines
-        blank = next((index for index, line in enumerate(lines) if line.strip()), 0)
-        rest: list[str] = leading_indent(lines[blank:])
-        return ["\n"] * blank + rest
+        blank_count = 0
+        for index, line in enumerate(lines):
+            if line.strip():
+                blank_count = index
+                break
+        rest: list[str] = leading_indent(lines[blank_count:])
+        return ["\n"] * blank_count + rest
 
     def visit(self, tree: ast.AST) -> ast.AST:
         """Return the tree, or raise Refused. After any other exception IPython would drop this transformer."""
@@ -294,11 +301,14 @@ class Verifier(ast.NodeTransformer):
         except Exception as error:
             raise Refused(f"the code can't be checked ({type(error).__name__}: {error}): write it simpler") from None
         if faults:
-            raise Refused("\n".join(self._format_fault(line, reason) for line, reason in faults))
+            texts = [self._format_fault(line, reason) for line, reason in faults]
+            raise Refused("\n".join(texts))
         return tree
 
     def _format_fault(self, line: int, reason: str) -> str:
-        text = self._lines[line - 1].strip() if line <= len(self._lines) else ""
+        text = ""
+        if line <= len(self._lines):
+            text = self._lines[line - 1].strip()
         return f"Error on line {line}: {text} => {reason}"
 
 
@@ -319,19 +329,16 @@ def _read_names(names: Iterable[str] | None) -> frozenset[str] | None:
     """Read a list of dotted names. A short name such as `pd` becomes the name of its module."""
     if names is None:
         return None
-    parts = (name.partition(".") for name in names)
-    return frozenset(_SHORT_NAMES.get(root, root) + dot + rest for root, dot, rest in parts)
-
-
-def _list_parents(dotted: str) -> set[str]:
-    """Return a dotted name and the names around it: `a.b.c`, `a.b` and `a`."""
-    parts = dotted.split(".")
-    return {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
+    full_names = set()
+    for name in names:
+        root, dot, rest = name.partition(".")
+        full_names.add(_SHORT_NAMES.get(root, root) + dot + rest)
+    return frozenset(full_names)
 
 
 def _find_module_name(dotted: str) -> str:
     """Return the longest beginning that is the name of an imported module, else the whole name."""
-    imported = [name for name in _list_parents(dotted) if name in sys.modules]
+    imported = [name for name in list_parents(dotted) if name in sys.modules]
     return max(imported, key=len, default=dotted)
 
 
@@ -350,16 +357,28 @@ def _resolve(dotted: str) -> str:
 def _find_value(dotted: str) -> object:
     """Return the value with a full name, without importing anything; None if there is none yet."""
     module = _find_module_name(dotted)
+    if module not in sys.modules:
+        return None
     name = dotted.removeprefix(f"{module}.")
-    return vars(sys.modules[module]).get(name) if module in sys.modules else None
+    return vars(sys.modules[module]).get(name)
 
 
 def _format_choice(names: frozenset[str]) -> str:
-    return f"use one of {', '.join(sorted(names))}" if names else "none is allowed"
+    if not names:
+        return "none is allowed"
+    return f"use one of {', '.join(sorted(names))}"
 
 
 def _is_call_of(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+    match node:
+        case ast.Call(func=ast.Name(called)):
+            return called == name
+    return False
+
+
+def _is_hidden_name(name: str) -> bool:
+    """Check whether a name belongs to Python and may not be read."""
+    return _is_dunder(name) and name not in _READABLE_DUNDERS
 
 
 def _is_dunder(name: str) -> bool:
