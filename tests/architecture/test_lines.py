@@ -14,7 +14,20 @@ MAX_COMPREHENSIONS = 25
 MAX_TUPLE_ASSIGNMENTS = 1
 """Per 1,000 code lines."""
 
-PACKAGES = ["agent", "config", "core", "delegate", "github", "jira", "providers", "screen", "sdk", "serve", "sessions"]
+PACKAGES = [
+    "agent",
+    "code",
+    "config",
+    "core",
+    "delegate",
+    "github",
+    "jira",
+    "providers",
+    "screen",
+    "sdk",
+    "serve",
+    "sessions",
+]
 """The packages that keep the limits already, in `goose_like/` or `toolkits/goose_like_toolkits/`."""
 
 
