@@ -5,6 +5,7 @@ import os
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
+from goose_like.workspace.processes.process import Process
 from goose_like.workspace.programs import build_safe_path, find_program
 from goose_like.workspace.workspace import Workspace
 
@@ -26,25 +27,27 @@ _PROGRAMS = {
 }
 """Programs with the variable that each needs and the command that writes the image to its output."""
 
+_VARIABLES = ("XAUTHORITY",)
+"""Variables that these programs need, and that are hidden from other commands."""
+
 
 async def read_clipboard_image(workspace: Workspace) -> bytes:
     """Return the bytes of the image. The workspace runs the program with the person's own rights."""
     program, line = _find_program(workspace)
+    variables = {"PATH": build_safe_path(workspace.root)}
+    for name in _VARIABLES:
+        if name in os.environ:
+            variables[name] = os.environ[name]
     process = await workspace.spawn(
         ["sh", "-c", f"exec 2>/dev/null; {line}"],
         access="full",
         writes=False,
-        env={
-            "PATH": build_safe_path(workspace.root),
-            **{name: os.environ[name] for name in ("XAUTHORITY",) if name in os.environ},  # hidden from other commands
-        },
+        env=variables,
         is_own=True,
     )
     try:
         async with asyncio.timeout(LIMIT_S):
-            data = b""
-            while len(data) <= MAX_IMAGE_BYTES and (chunk := await process.read()):
-                data += chunk
+            data = await _read_image(process)
     except TimeoutError as error:
         raise GooseLikeError(f"{program} did not return the clipboard within {LIMIT_S:g} s; try again") from error
     finally:
@@ -56,9 +59,23 @@ async def read_clipboard_image(workspace: Workspace) -> bytes:
     return data
 
 
+async def _read_image(process: Process) -> bytes:
+    """Return the output of a process, or the beginning of one that is too long."""
+    data = b""
+    while len(data) <= MAX_IMAGE_BYTES:
+        chunk = await process.read()
+        if not chunk:
+            break
+        data += chunk
+    return data
+
+
 def _find_program(workspace: Workspace) -> tuple[str, str]:
+    """Return the first program that is installed and has what it needs, and its command."""
     for program, (variable, line) in _PROGRAMS.items():
-        if (variable is None or os.environ.get(variable)) and find_program(program, workspace.root):
+        if variable and not os.environ.get(variable):
+            continue
+        if find_program(program, workspace.root):
             return program, line
     raise GooseLikeError(
         "cannot paste an image: no clipboard, or neither wl-paste (Wayland) nor xclip (X) is installed; "

@@ -1,8 +1,7 @@
 """Completion in a session's input: slash commands, their arguments, and files after `@`."""
 
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -31,45 +30,74 @@ class SessionCompleter(Completer):
 
     @override
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        text, commands = document.text_before_cursor, self._context.commands
-        if match := _MENTION.search(text):
-            letters = match["bare"] or match["quoted"] or ""
-            for path in self._files.find_paths(letters):
-                yield Completion(_end_word(format_mention(path)), match.start() - len(text), path)
+        text = document.text_before_cursor
+        mention = _MENTION.search(text)
+        if mention:
+            yield from self._complete_mention(mention)
         elif text.startswith("/") and "\n" not in text:
-            name, *rest = re.split("[: ]", text[1:], maxsplit=1)
-            for command in commands.values():
-                if command.name.startswith(text[1:]):  # a name may contain a colon
-                    yield Completion(f"{command.name} ", 1 - len(text), f"/{command.name}", command.summary)
-            if rest and name in commands:
-                for choice, meta in self._list_choices(commands[name], rest[0]):
-                    yield Completion(_end_word(choice), -len(rest[0]), choice, escape_controls(meta))
+            yield from self._complete_command(text[1:])
+
+    def _complete_mention(self, mention: re.Match[str]) -> Iterator[Completion]:
+        letters = mention["bare"] or mention["quoted"] or ""
+        for path in self._files.find_paths(letters):
+            word = _end_word(format_mention(path))
+            yield Completion(word, -len(mention[0]), path)
+
+    def _complete_command(self, line: str) -> Iterator[Completion]:
+        """Yield completions of a line that follows the slash: commands, and arguments of the command in it."""
+        for command in self._context.commands.values():
+            if command.name.startswith(line):  # a name may contain a colon
+                yield Completion(f"{command.name} ", -len(line), f"/{command.name}", command.summary)
+        name, *arguments = re.split("[: ]", line, maxsplit=1)
+        if not arguments or name not in self._context.commands:
+            return
+        words = arguments[0]
+        for choice, meta in self._list_choices(self._context.commands[name], words):
+            yield Completion(_end_word(choice), -len(words), choice, escape_controls(meta))
 
     def _list_choices(self, command: SlashCommand, words: str) -> Iterable[tuple[str, str]]:
         """Return choices and their descriptions: those that begin with the typed text, then those that contain it."""
         if command.choices == "files":
             return [(path, "") for path in self._files.find_paths(words)]
-        choices = [(one, "") if isinstance(one, str) else one for one in command.choices(self._context)]
-        matching = [each for each in choices if words.casefold() in " ".join(each).casefold()]
-        return sorted(matching, key=lambda each: not each[0].startswith(words))
+        matching = []
+        for choice in command.choices(self._context):
+            text, meta = (choice, "") if isinstance(choice, str) else choice
+            if words.casefold() in f"{text} {meta}".casefold():
+                matching.append((text, meta))
+        matching.sort(key=lambda choice: not choice[0].startswith(words))
+        return matching
 
 
 def _end_word(text: str) -> str:
     """Return a completion with a blank behind it, unless the word goes on: a folder, or a provider."""
-    return text if text.endswith(("/", '/"', ":")) else f"{text} "
+    if text.endswith(("/", '/"', ":")):
+        return text
+    return f"{text} "
 
 
 def list_session_choices(context: SlashContext) -> list[tuple[str, str]]:
     """Return the names and titles of the other sessions."""
-    own = context.exchange.session.name
-    return [(info.name, to_one_line(info.summary, 60)) for info in list_sessions() if info.name != own]
+    choices = []
+    for info in list_sessions():
+        if info.name != context.exchange.session.name:
+            title = to_one_line(info.summary, 60)
+            choices.append((info.name, title))
+    return choices
 
 
 def list_model_choices(context: SlashContext) -> list[tuple[str, str]]:
     """Return the models that can be used, with window and price, and the providers of models by file."""
-    with suppress(GooseLikeError):  # /model says what is wrong
-        offers = [(offer.label, offer.describe()) for offer in list_offers()]
-        listed = {label.partition(":")[0] for label, _ in offers}
-        others = {*list_usable_providers(), "local", "scripted"} - listed | {"local"}
-        return [*offers, *((f"{name}:", find_provider_class(name).info.summary) for name in sorted(others))]
-    return []
+    choices = []
+    listed = set()
+    try:
+        for offer in list_offers():
+            provider, _, _ = offer.label.partition(":")
+            listed.add(provider)
+            choices.append((offer.label, offer.describe()))
+        others = {*list_usable_providers(), "scripted"} - listed
+        for name in sorted({*others, "local"}):
+            info = find_provider_class(name).info
+            choices.append((f"{name}:", info.summary))
+    except GooseLikeError:  # /model says what is wrong
+        return []
+    return choices

@@ -21,7 +21,9 @@ def list_efforts(context: SlashContext) -> Sequence[Effort]:
     """List the levels that the model of the session knows. An unknown model may know all."""
     processor, _ = choose_models(context.profile)
     known = find_known_model(processor.provider, context.exchange.models.processor.name).efforts
-    return _LEVELS if known is None else [level for level in _LEVELS if level in known]
+    if known is None:
+        return _LEVELS
+    return [level for level in _LEVELS if level in known]
 
 
 @command(usage="[LEVEL]", choices=list_efforts)
@@ -40,9 +42,9 @@ async def effort(context: SlashContext, words: str) -> None:
         if not words:
             return
     if not words:
-        context.show(f"effort  {processor.effort or 'the default of the vendor'}\nknown   {', '.join(levels)}")
+        present = processor.effort or "the default of the vendor"
+        context.show(f"effort  {present}\nknown   {', '.join(levels)}")
         return
-    level = next((known for known in _LEVELS if known == words), None)
-    if level is None:
+    if words not in _LEVELS:
         raise UsageError(f"no effort {words!r}; {did_you_mean(words, levels)}")
-    context.switch_session(profile=set_effort(context.profile, level))
+    context.switch_session(profile=set_effort(context.profile, words))

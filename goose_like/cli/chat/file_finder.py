@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from itertools import chain, islice
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
@@ -28,19 +27,15 @@ class PathIndex:
         # Shortest first: the first matches are the best, so a search can stop early.
         self._paths = sorted(paths, key=lambda path: (len(path), path))
         self._whole = _LineIndex(self._paths)
-        self._last = _LineIndex([path[path.rfind("/", 0, -1) + 1 :] for path in self._paths])
+        self._last = _LineIndex(list(map(_get_last_name, self._paths)))
         self._top = sorted(path for path in self._paths if "/" not in path[:-1])
 
     @classmethod
     def from_listing(cls, listing: bytes) -> "PathIndex":
         """Create an index from NUL-terminated file names; skip names that are not printable or contain quotes."""
         files = listing.decode(errors="replace").split("\0")[:-1]
-        folders = {f"{folder}/" for file in files if (folder := file.rpartition("/")[0])}
-        for folder in list(folders):
-            while (folder := folder[:-1].rpartition("/")[0] + "/") != "/" and folder not in folders:
-                folders.add(folder)
-        paths = chain(files, folders)
-        return cls(path for path in paths if path.isprintable() and "\ufffd" not in path and '"' not in path)
+        paths = [*files, *_list_folders(files)]
+        return cls(filter(_can_be_typed, paths))
 
     def find_paths(self, letters: str) -> list[str]:
         """Return the best paths that contain these letters in this order, ignoring case.
@@ -50,13 +45,40 @@ class PathIndex:
         """
         if not letters:
             return self._top[:MAX_PATHS]
-        query = letters.lower()
-        matches: dict[int, None] = {}
+        numbers: dict[int, None] = {}  # in this order
+        for number in self._iterate_matches(letters.lower()):
+            numbers[number] = None
+            if len(numbers) == MAX_PATHS:
+                break
+        return [self._paths[number] for number in numbers]
+
+    def _iterate_matches(self, letters: str) -> Iterator[int]:
+        """Yield the numbers of the paths that contain the letters, the best first. A path may come again."""
         for lines in (self._last, self._whole):
-            for numbers in (lines.find_adjacent(query), lines.find_scattered(query)):
-                new = (number for number in numbers if number not in matches)
-                matches.update(dict.fromkeys(islice(new, MAX_PATHS - len(matches))))
-        return [self._paths[number] for number in matches]
+            yield from lines.find_adjacent(letters)
+            yield from lines.find_scattered(letters)
+
+
+def _get_last_name(path: str) -> str:
+    """Return the name of a file, or that of a folder with its slash."""
+    start = path.rfind("/", 0, -1) + 1
+    return path[start:]
+
+
+def _list_folders(files: Iterable[str]) -> set[str]:
+    """Return the folders of files, with a slash at their ends."""
+    folders: set[str] = set()
+    for file in files:
+        folder, _, _ = file.rpartition("/")
+        while folder and f"{folder}/" not in folders:  # with a folder, those above it are there too
+            folders.add(f"{folder}/")
+            folder, _, _ = folder.rpartition("/")
+    return folders
+
+
+def _can_be_typed(path: str) -> bool:
+    """Return whether a mention in a message can name a path."""
+    return path.isprintable() and "\ufffd" not in path and '"' not in path
 
 
 class _LineIndex:
@@ -79,10 +101,13 @@ class _LineIndex:
             at = self._text.find(letters, self._ends[number])
 
     def find_scattered(self, letters: str) -> Iterator[int]:
-        """Return the numbers of the lines that contain the letters in this order."""
+        """Yield the numbers of the lines that contain the letters in this order."""
         # Anchored at the start of a line and possessive: a line without a letter fails at once.
-        pattern = "\\n" + "".join(rf"[^{letter}\n]*+{letter}" for letter in map(re.escape, letters))
-        return (bisect_right(self._ends, match.start()) for match in re.finditer(pattern, self._text))
+        pattern = r"\n"
+        for letter in map(re.escape, letters):
+            pattern += rf"[^{letter}\n]*+{letter}"
+        for match in re.finditer(pattern, self._text):
+            yield bisect_right(self._ends, match.start())
 
 
 class FileFinder:
@@ -103,14 +128,17 @@ class FileFinder:
 
         The first call waits for the list of files. A call without letters refreshes the list in the background.
         """
+        needs_listing = self._index is None or not letters
+        if self._listing is None and needs_listing:
+            self._listing = asyncio.run_coroutine_threadsafe(self._list(), self._loop)
         listing = self._listing
-        if listing is None and (self._index is None or not letters):
-            listing = self._listing = asyncio.run_coroutine_threadsafe(self._list(), self._loop)
         if listing and (self._index is None or listing.done()):
             with suppress(GooseLikeError, TimeoutError, CancelledError):
                 self._index = listing.result(LISTING_TIMEOUT_S)
             self._listing = None
-        return self._index.find_paths(letters) if self._index else []
+        if self._index is None:
+            return []
+        return self._index.find_paths(letters)
 
     async def _list(self) -> PathIndex:
         _, listing = await self._run(["sh", "-c", _LIST, "sh", str(self._root)])

@@ -78,15 +78,14 @@ async def review(context: SlashContext, words: str) -> TurnRequest:
 async def _find_changes(repository: "_Repository", words: str) -> tuple[str, str]:
     """Return the name and the diff of the changes that the words mean."""
     if not words:
-        diff = await repository.diff_working_tree()
-        new = (await repository.run("ls-files", "--others", "--exclude-standard", *repository.visible)).splitlines()
-        listed = "\n".join(["New files, which git does not know yet; read them:", *new, ""]) if new else ""
-        return "the uncommitted changes of the working tree", f"{listed}{diff}"
+        return "the uncommitted changes of the working tree", await _find_uncommitted(repository)
     if ".." in words:
         first, _, last = words.replace("...", "..").partition("..")
-        first, last = first.strip() or "HEAD", last.strip() or "HEAD"
+        first = first.strip() or "HEAD"
+        last = last.strip() or "HEAD"
     elif await repository.is_branch(words):
-        first, last = words, "HEAD"
+        first = words
+        last = "HEAD"
     else:
         await repository.require_commit(words)
         return f"commit {words}", await repository.diff("show", "--format=medium", words)
@@ -95,51 +94,81 @@ async def _find_changes(repository: "_Repository", words: str) -> tuple[str, str
     return f"the changes of {last} since it left {first}", await repository.diff("diff", f"{first}...{last}")
 
 
+async def _find_uncommitted(repository: "_Repository") -> str:
+    """Return the diff of the working tree, below the names of new files, which a diff does not have."""
+    diff = await repository.diff_working_tree()
+    listed = await repository.run("ls-files", "--others", "--exclude-standard", *repository.visible)
+    new = listed.splitlines()
+    if not new:
+        return diff
+    return "\n".join(["New files, which git does not know yet; read them:", *new, diff])
+
+
 @command(usage="[--all] [MESSAGE]")
 async def commit(context: SlashContext, words: str) -> None:
     """Commit with a drafted message that you confirm or edit, or with MESSAGE. Your own git runs hooks and signs."""
     repository = await _open_repository(context)
     first, _, rest = words.partition(" ")
     takes_all = first == "--all"
-    words = rest if takes_all else words
-    add, diff = "", await repository.diff("diff", "--cached")
+    message = rest if takes_all else words
+    diff = await repository.diff("diff", "--cached")
     if takes_all or not diff.strip():
-        changed = (await repository.run("status", "--short", *repository.visible)).rstrip("\n")
-        if not changed:
-            raise UsageError("there is nothing to commit")
-        if not takes_all:
-            context.show(escape_controls(changed))
-            typed = await context.ask("  nothing is staged; commit all of this? [y]es  [N]o: ")
-            if typed.strip().lower() not in ("y", "yes"):
-                context.show("nothing was committed; stage files with !git add FILE")
-                return
-        add = f"{shlex.join(('git', 'add', '--all', *repository.visible))} && "
+        changed = await repository.list_changes()
+        if not takes_all and not await _confirm_all(context, changed):
+            return
+        takes_all = True
         diff = f"{changed}\n{await repository.diff_working_tree()}"
-    message = words or await _draft_message(context, repository, diff)
-    if not words:
-        context.show(StyledText(escape_controls(message), "bold"))
-        typed = (await context.ask("  commit with this message? [y]es  [e]dit  [N]o: ")).strip().lower()
-        if typed in ("e", "edit"):
-            context.set_input(f"/commit {'--all ' if add else ''}{message}")
+    if not message:
+        message = await _draft_message(context, repository, diff)
+        if not await _confirm_message(context, message, takes_all=takes_all):
             return
-        if typed not in ("y", "yes"):
+    line = f"git commit -m {shlex.quote(message)}"
+    if takes_all:
+        add = shlex.join(["git", "add", "--all", *repository.visible])
+        line = f"{add} && {line}"
+    await run_shell_escape(context, line)
+
+
+async def _confirm_all(context: SlashContext, changed: str) -> bool:
+    """Ask whether to commit all changed files, because none is staged."""
+    context.show(escape_controls(changed))
+    typed = await context.ask("  nothing is staged; commit all of this? [y]es  [N]o: ")
+    if typed.strip().lower() in ("y", "yes"):
+        return True
+    context.show("nothing was committed; stage files with !git add FILE")
+    return False
+
+
+async def _confirm_message(context: SlashContext, message: str, *, takes_all: bool) -> bool:
+    """Ask whether to commit with a drafted message. A message to edit becomes a command in the input line."""
+    context.show(StyledText(escape_controls(message), "bold"))
+    typed = await context.ask("  commit with this message? [y]es  [e]dit  [N]o: ")
+    match typed.strip().lower():
+        case "y" | "yes":
+            return True
+        case "e" | "edit":
+            option = "--all " if takes_all else ""
+            context.set_input(f"/commit {option}{message}")
+        case _:
             context.show("nothing was committed")
-            return
-    await run_shell_escape(context, f"{add}git commit -m {shlex.quote(message)}")
+    return False
 
 
 @command(usage="[NAME]")
 async def worktree(context: SlashContext, words: str) -> None:
     """Continue in a new session and a new git worktree, on the new branch worktree-NAME from HEAD."""
-    left, session = context.exchange.session, Session.create()
+    root = context.exchange.workspace.root
+    left = context.exchange.session
+    session = Session.create()
     try:
-        folder, notes = await run_in_thread(create_worktree, words or session.name, context.exchange.workspace.root)
+        folder, notes = await run_in_thread(create_worktree, words or session.name, root)
     except BaseException:
         session.close()
         raise
-    back = [f"back to this session: /resume {left.name}"] if left.history.messages else []
-    for note in (*notes, *back):
+    for note in notes:
         context.show(escape_controls(note))
+    if left.history.messages:
+        context.show(escape_controls(f"back to this session: /resume {left.name}"))
     context.switch_session(session=session, folder=folder)
 
 
@@ -151,13 +180,20 @@ async def _draft_message(context: SlashContext, repository: "_Repository", diff:
     context.show(f"{exchange.models.accelerator.label} drafts the message")
     file = exchange.session.outputs / f"commit-{len(exchange.history.messages)}.diff"
     shown = limit_text(mask_text(diff), file, _DRAFT_BYTES)
-    answer = await exchange.view.accelerator.ask(_DRAFT.format(subjects=subjects, diff=shown), purpose="commit message")
+    prompt = _DRAFT.format(subjects=subjects, diff=shown)
+    answer = await exchange.view.accelerator.ask(prompt, purpose="commit message")
+    message = _clean_message(answer)
+    if not message:
+        raise GooseLikeError("the model wrote no message; give one: /commit MESSAGE")
+    return message
+
+
+def _clean_message(answer: str) -> str:
+    """Return a message without the code fences and quotes around it, and without blanks at the ends of lines."""
     lines = [line.rstrip() for line in answer.strip().splitlines() if not line.startswith("```")]
     message = "\n".join(lines).strip()
     if message.startswith('"') and message.endswith('"'):
         message = message[1:-1].strip()
-    if not message:
-        raise GooseLikeError("the model wrote no message; give one: /commit MESSAGE")
     return message
 
 
@@ -168,18 +204,28 @@ async def _open_repository(context: SlashContext) -> "_Repository":
     if code:
         raise UsageError("this folder is in no git repository")
     root = Path(os.fsdecode(output.removesuffix(b"\n")))
-    places = await run_in_thread(workspace.find_ignored_paths)
-    hidden = sorted(str(place.relative_to(root)) for place in places if place.is_relative_to(root))
-    notes = [f"Paths start at {root}."] if root != workspace.root else []
-    visible = ["--", ":/", *(f":(exclude,top,literal){name}" for name in hidden)] if hidden else []
-    if hidden:
-        literal = [f":(top,literal){name}" for name in hidden]
-        tracked = (await _Repository(workspace, root).run("ls-files", "-z", "--", *literal)).split("\0")
-        named = [name for name in hidden if any(file == name or file.startswith(f"{name}/") for file in tracked)]
-        if named:
-            notes.append(f"Left out, since .gooseignore or the profile hides them: {', '.join(named)}.")
-            context.show(escape_controls(notes[-1]))
-    return _Repository(workspace, root, visible, "".join(f"{note}\n" for note in notes))
+    note = ""
+    if root != workspace.root:
+        note = f"Paths start at {root}.\n"
+    hidden = await _list_hidden(workspace, root)
+    if not hidden:
+        return _Repository(workspace, root, note=note)
+    tracked = await _Repository(workspace, root).list_tracked(hidden)
+    if tracked:
+        left_out = f"Left out, since .gooseignore or the profile hides them: {', '.join(tracked)}."
+        context.show(escape_controls(left_out))
+        note += f"{left_out}\n"
+    excluded = [f":(exclude,top,literal){name}" for name in hidden]
+    return _Repository(workspace, root, ["--", ":/", *excluded], note)
+
+
+async def _list_hidden(workspace: Workspace, root: Path) -> list[str]:
+    """List the paths below the root that are hidden from commands, sorted."""
+    hidden = []
+    for place in await run_in_thread(workspace.find_ignored_paths):
+        if place.is_relative_to(root):
+            hidden.append(str(place.relative_to(root)))
+    return sorted(hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +253,34 @@ class _Repository:
 
     async def diff_working_tree(self) -> str:
         """Return the difference to the last commit, or to nothing if there is none."""
-        has_commit = await self.is_commit("HEAD")
-        base = "HEAD" if has_commit else (await self.run("hash-object", "-t", "tree", "/dev/null")).strip()
-        return await self.diff("diff", base)
+        if await self.is_commit("HEAD"):
+            return await self.diff("diff", "HEAD")
+        empty_tree = await self.run("hash-object", "-t", "tree", "/dev/null")
+        return await self.diff("diff", empty_tree.strip())
+
+    async def list_changes(self) -> str:
+        """Return the changed files with their states, one a line.
+
+        Raises:
+            UsageError: there are none.
+        """
+        status = await self.run("status", "--short", *self.visible)
+        changed = status.rstrip("\n")
+        if not changed:
+            raise UsageError("there is nothing to commit")
+        return changed
+
+    async def list_tracked(self, names: Sequence[str]) -> list[str]:
+        """Return those files and folders that git tracks, or that hold a file that it tracks."""
+        literal = [f":(top,literal){name}" for name in names]
+        output = await self.run("ls-files", "-z", "--", *literal)
+        files = output.split("\0")
+        tracked = []
+        for name in names:
+            start = f"{name}/"
+            if any(f"{file}/".startswith(start) for file in files):
+                tracked.append(name)
+        return tracked
 
     async def is_commit(self, name: str) -> bool:
         """Check whether git knows a commit, branch or tag."""
@@ -217,8 +288,10 @@ class _Repository:
 
     async def is_branch(self, name: str) -> bool:
         """Check whether a name is a branch, here or of a remote."""
-        places = [f"refs/heads/{name}", f"refs/remotes/{name}"]
-        return any([await self._succeeds("show-ref", "--verify", "--quiet", place) for place in places])
+        for place in (f"refs/heads/{name}", f"refs/remotes/{name}"):
+            if await self._succeeds("show-ref", "--verify", "--quiet", place):
+                return True
+        return False
 
     async def require_commit(self, name: str) -> None:
         """Raise UsageError if git knows no such commit."""
@@ -226,15 +299,17 @@ class _Repository:
             raise UsageError(f"git knows no commit or branch {name!r}; see git log and git branch -a")
 
     async def _succeeds(self, *arguments: str) -> bool:
-        return (await _run_git(self.workspace, self.root, *arguments))[0] == 0
+        code, _ = await _run_git(self.workspace, self.root, *arguments)
+        return code == 0
 
     async def run(self, *arguments: str, limit_bytes: int = MAX_OUTPUT_BYTES) -> str:
         """Run git, and return its output, or a part beyond `limit_bytes`. Raise GooseLikeError if git fails."""
         code, output = await _run_git(self.workspace, self.root, *arguments, limit_bytes=limit_bytes)
+        text = output.decode(errors="replace")
         if code:
-            lines = output.decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
+            lines = text.strip().splitlines() or [f"exit code {code}"]
             raise GooseLikeError(f"git {arguments[0]}: {lines[0]}")
-        return output.decode(errors="replace")
+        return text
 
 
 async def _run_git(

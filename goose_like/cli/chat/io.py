@@ -67,8 +67,11 @@ class PipeIO:
     def __init__(self) -> None:
         has_terminal = is_terminal(sys.stdout)
         self._screen = open_screen(shows_answer=has_terminal)
-        self._answers = None if has_terminal else AnswerWriter(self.close)
-        self.notifier: Notifier = Tee(self._screen, self._answers) if self._answers else self._screen
+        self._answers: AnswerWriter | None = None
+        self.notifier: Notifier = self._screen
+        if not has_terminal:
+            self._answers = AnswerWriter(self.close)
+            self.notifier = Tee(self._screen, self._answers)
         self.show: Callable[[object], None] = self._screen.log
         self._lines = LineReader()
         self._closed = asyncio.Event()
@@ -80,7 +83,8 @@ class PipeIO:
     async def ask(self, label: str) -> str:
         """Return a line in answer to a question."""
         print(label, end="", file=sys.stderr, flush=True)
-        line, closed = asyncio.ensure_future(self._lines.read_line()), asyncio.ensure_future(self._closed.wait())
+        line = asyncio.ensure_future(self._lines.read_line())
+        closed = asyncio.ensure_future(self._closed.wait())
         try:
             await asyncio.wait({line, closed}, return_when=asyncio.FIRST_COMPLETED)
             return line.result() if line.done() else ""
@@ -111,9 +115,12 @@ class PipeIO:
 
     def show_session(self, context: SlashContext, stop: Stop, steer: Steer, is_working: Callable[[], bool]) -> None:
         """Show the end of a resumed session."""
-        if messages := context.exchange.history.messages:
-            last = messages[-1].text[:200] or messages[-1].role
-            self.show(f"resumed: {len(messages)} messages; the last: {last}")
+        messages = context.exchange.history.messages
+        if not messages:
+            return
+        last = messages[-1]
+        shown = last.text[:200] or last.role
+        self.show(f"resumed: {len(messages)} messages; the last: {shown}")
 
 
 class TerminalIO:
@@ -122,13 +129,15 @@ class TerminalIO:
     waits_for_work = False
 
     def __init__(self, prompt: Prompt, choice: SessionChoice) -> None:
+        screen = SessionScreen(prompt, choice.notify)
         self._prompt = prompt
-        self._screen = screen = SessionScreen(prompt, choice.notify)
+        self._screen = screen
         self.notifier: Notifier = screen
         self.finished: Sequence[tuple[ToolCall, ToolResult]] = screen.finished
         self.show = screen.show
         self.close = prompt.close
-        self.prepend_text, self.copy_text = prompt.prepend_text, prompt.copy_text
+        self.prepend_text = prompt.prepend_text
+        self.copy_text = prompt.copy_text
         self._session: Session | None = None
         self._pasting: asyncio.Task[None] | None = None
         if choice.keys == "vi":
@@ -152,30 +161,46 @@ class TerminalIO:
 
     def show_startup(self, stop: Stop) -> None:
         """Let Ctrl-C and Ctrl-D stop a session that is still starting."""
-        self._prompt.on_interrupt = self._prompt.on_leave = stop
+        self._prompt.on_interrupt = stop
+        self._prompt.on_leave = stop
         self._screen.show_startup()
 
     def show_session(self, context: SlashContext, stop: Stop, steer: Steer, is_working: Callable[[], bool]) -> None:
         """Draw a session above the prompt, with its earlier events, and connect the prompt's keys to it."""
-        prompt, screen = self._prompt, self._screen
-        inbox, session = context.exchange.inbox, context.exchange.session
-        prompt.on_leave = lambda: None  # `read_line` reports it
-        prompt.on_interrupt, prompt.on_steer, prompt.is_working = stop, steer, is_working
-        prompt.take_waiting = lambda: self._take_waiting(inbox)
-        prompt.on_mode = lambda: self._choose_mode(context)
-        prompt.on_unfold, prompt.on_help = screen.toggle_output, screen.toggle_keys
-        prompt.on_paste = lambda: self._start_paste(context)
-        prompt.status = partial(format_status, context)
-        screen.get_queue, screen.add_to_queue = lambda: inbox.pending, inbox.put
-        screen.describe_wait = lambda: "waits for the next mode" if inbox.is_held else "waits; Ctrl-S sends it now"
-        screen.is_command = is_command_line
-        history = context.exchange.history
-        screen.find_result, screen.get_plan = history.find_result, lambda: history.plan
-        prompt.completer = SessionCompleter(context)
-        prompt.refresh_completions()
-        screen.show_session(session.recent, is_new=session is not self._session)
+        self._prompt.on_interrupt = stop
+        self._prompt.on_steer = steer
+        self._prompt.is_working = is_working
+        self._connect_screen(context)
+        self._connect_prompt(context)
+        session = context.exchange.session
+        self._screen.show_session(session.recent, is_new=session is not self._session)
         self._session = session
         session.recent.clear()  # earlier events are drawn once
+
+    def _connect_screen(self, context: SlashContext) -> None:
+        """Let the screen read the queue, the plan and the results of a session."""
+        screen = self._screen
+        inbox = context.exchange.inbox
+        history = context.exchange.history
+        screen.get_queue = lambda: inbox.pending
+        screen.add_to_queue = inbox.put
+        screen.describe_wait = lambda: "waits for the next mode" if inbox.is_held else "waits; Ctrl-S sends it now"
+        screen.is_command = is_command_line
+        screen.find_result = history.find_result
+        screen.get_plan = lambda: history.plan
+
+    def _connect_prompt(self, context: SlashContext) -> None:
+        """Connect the keys, the status line and the completions of the prompt to a session."""
+        prompt = self._prompt
+        prompt.on_leave = lambda: None  # `read_line` reports it
+        prompt.take_waiting = lambda: self._take_waiting(context.exchange.inbox)
+        prompt.on_mode = lambda: self._choose_mode(context)
+        prompt.on_unfold = self._screen.toggle_output
+        prompt.on_help = self._screen.toggle_keys
+        prompt.on_paste = lambda: self._start_paste(context)
+        prompt.status = partial(format_status, context)
+        prompt.completer = SessionCompleter(context)
+        prompt.refresh_completions()
 
     def _take_waiting(self, inbox: Inbox) -> str:
         text = inbox.take_newest()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from goose_like.agent.slash_context import SlashContext, SwitchSession
 from goose_like.agent.turn_request import TurnRequest
@@ -61,11 +62,13 @@ async def run_chat(
     start = start or Path.cwd()
     io = TerminalIO(prompt, opened.profile.session) if prompt else PipeIO()
     chat = ChatLoop(io, opened.choice.project, notes)
+    target = SwitchSession(opened.profile, opened.session, opened.folder)
     try:
         with handle_signals(chat.on_signal) as chat.signals:
-            last = await chat.run(SwitchSession(opened.profile, opened.session, opened.folder), plan, first)
+            last = await chat.run(target, plan, first)
     except StartStoppedError:
-        return 128 + (chat.signals or [signal.SIGINT])[0]
+        number = chat.signals[0] if chat.signals else signal.SIGINT
+        return 128 + number
     finally:
         await io.shut_down()
         opened.session.close()
@@ -76,8 +79,10 @@ async def run_chat(
         is_left = is_person and set(chat.signals) <= {signal.SIGINT}
         await leave_worktrees(worktrees, _print_line, _ask_line if is_left else None)
     _print_summary(last)
-    if ends := [number for number in chat.signals if number != signal.SIGINT or not is_person]:
-        return 128 + ends[0]
+    for number in chat.signals:
+        # A person's Ctrl-C stops work; the end of the session is then their own choice.
+        if number != signal.SIGINT or not is_person:
+            return 128 + number
     return 0 if is_person else chat.scheduler.exit_code
 
 
@@ -124,6 +129,7 @@ class ChatLoop:
         self._io = io
         self._notes = notes
         self._problems: set[str] = set()
+        self._reading: asyncio.Task[str] | None = None
         self._next_line = ""
         self._is_plan_open = False
         self._wanted_approval: ApprovalMode | None = None
@@ -157,34 +163,48 @@ class ChatLoop:
         if plan:
             context.exchange.journal.emit(PlanUpdated(tasks=plan))
         scheduler.send_waiting()
-        line: asyncio.Task[str] | None = None
         try:
             while not context.is_ending and (scheduler.work or not context.next_session):
-                # Lines typed during a turn are handled at once, lines typed during a command after its end.
-                reads_lines = scheduler.work is None or (scheduler.is_in_turn and not self._io.waits_for_work)
-                if reads_lines and line is None:  # not earlier: a question can read the same terminal
-                    line = asyncio.create_task(self._io.read_line())
-                awaited = [task for task in (scheduler.work, line if reads_lines else None) if task]
-                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(self._list_awaited(), return_when=asyncio.FIRST_COMPLETED)
                 if scheduler.work and scheduler.work.done():
                     self._finish_work(context, scheduler.work)
-                    if self._next_line:
-                        text = self._next_line
-                        self._next_line = ""
+                    text = self._next_line
+                    self._next_line = ""
+                    if text:
                         await self._handle_line(text, context)
-                elif line and line.done():
-                    text = line.result()
-                    line = None
+                elif self._reading and self._reading.done():
+                    text = self._reading.result()
+                    self._reading = None
                     if not text:
                         break
                     await self._handle_line(text.rstrip(), context)
         finally:
-            if line:
-                line.cancel()
-                await asyncio.wait([line])
+            await self._stop_reading()
             await scheduler.end_work()
         self._keep_wanted_approval(context)
         return context.next_session
+
+    def _list_awaited(self) -> list[asyncio.Task[Any]]:
+        """Return the tasks that can end next: the running work, and the next line, if it may come now.
+
+        Lines typed during a turn are handled at once, lines typed during a command after its end.
+        """
+        awaited: list[asyncio.Task[Any]] = []
+        work = self.scheduler.work
+        if work:
+            awaited.append(work)
+        takes_lines = self.scheduler.is_in_turn and not self._io.waits_for_work
+        if work is None or takes_lines:
+            if self._reading is None:  # not earlier: a question can read the same terminal
+                self._reading = asyncio.create_task(self._io.read_line())
+            awaited.append(self._reading)
+        return awaited
+
+    async def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+            self._reading = None
 
     def _keep_wanted_approval(self, context: SlashContext) -> None:
         """Keep the mode that a key has chosen for the next exchange of this session, or save a stricter one."""
@@ -244,19 +264,27 @@ class ChatLoop:
     def _offers_plan(self, context: SlashContext, end: TurnFinished | None) -> bool:
         """Return whether the last turn planned, the session stays in mode `plan`, and the question is still open."""
         if end:
-            last = self.scheduler.last_request
-            is_review = last is not None and last.is_read_only
-            is_plan = not is_review and _looks_like_plan(context.exchange.history.messages[-1].text)
-            self._is_plan_open = end.reason == "stop" and is_plan and not self._io.waits_for_work
+            has_person = not self._io.waits_for_work
+            self._is_plan_open = has_person and end.reason == "stop" and self._has_planned(context)
         is_leaving = context.next_session or context.is_ending or context.wanted_approval
-        return self._is_plan_open and context.exchange.workspace.approval == "plan" and not is_leaving
+        if is_leaving or context.exchange.workspace.approval != "plan":
+            return False
+        return self._is_plan_open
+
+    def _has_planned(self, context: SlashContext) -> bool:
+        """Return whether the last answer looks like a plan, and not like that of a review."""
+        last = self.scheduler.last_request
+        if last is not None and last.is_read_only:
+            return False
+        return _looks_like_plan(context.exchange.history.messages[-1].text)
 
     async def _ask(self, label: str) -> str:
         """Return a line in answer to a question. A slash command is no answer: it runs after the work that asks."""
         answer = await self._io.ask(label)
-        if is_command_line(answer.strip()):
-            self._next_line, answer = answer.strip(), "\n"
-        return answer
+        if not is_command_line(answer.strip()):
+            return answer
+        self._next_line = answer.strip()
+        return "\n"
 
     async def _offer_plan(self, context: SlashContext) -> None:
         """Ask whether to carry out the plan of the last turn. Other words are a message about the plan.
@@ -279,16 +307,17 @@ class ChatLoop:
     # --- lines
 
     async def _handle_line(self, line: str, context: SlashContext) -> None:
-        if line.strip() in EXIT_WORDS:
+        typed = line.strip()
+        if typed in EXIT_WORDS:
             context.end_session()
-        elif line.strip() in ("/", "!"):
+        elif typed in ("/", "!"):
             context.show("type a command behind it; /help lists the commands, !COMMAND runs one of the shell")
-        elif line.startswith("!") and line[1:].strip():
+        elif line.startswith("!"):
             if self.scheduler.work:
                 context.show("!COMMAND waits for the end of the turn; Ctrl-C stops the turn")
             else:
-                self.scheduler.start(run_shell_escape(context, line[1:].strip()))
-        elif line.strip():
+                self.scheduler.start(run_shell_escape(context, typed[1:].strip()))
+        elif typed:
             await self._submit(line, context)
 
     async def _submit(self, line: str, context: SlashContext) -> None:
@@ -306,6 +335,8 @@ class ChatLoop:
 
 def _looks_like_plan(answer: str) -> bool:
     """Return whether an answer may be a plan: it has steps in a list, or its first line or a heading calls it one."""
-    first_line = answer.strip().partition("\n")[0]
+    if len(_LIST_ITEM.findall(answer)) > 1:
+        return True
+    first_line, _, _ = answer.strip().partition("\n")
     headings = " ".join([first_line, *_HEADING.findall(answer)])
-    return len(_LIST_ITEM.findall(answer)) > 1 or _PLAN_WORD.search(headings) is not None
+    return _PLAN_WORD.search(headings) is not None

@@ -22,9 +22,12 @@ async def mode(context: SlashContext, words: str) -> None:
         words = await pick_mode(before) or ""
     changes: dict[str, str] = {}
     for word in words.split():
-        if word not in (*APPROVALS, *MODES):
+        if word in APPROVALS:
+            changes["approval"] = word
+        elif word in MODES:
+            changes["sandbox"] = word
+        else:
             raise UsageError(f"no mode {word!r}; {did_you_mean(word, (*APPROVALS, *MODES))}")
-        changes["approval" if word in APPROVALS else "sandbox"] = word
     is_in_turn = context.is_in_turn()
     after = await change_mode(context, before, changes)
     if is_in_turn and after != before:

@@ -33,38 +33,60 @@ class _Permission:
     remove: Callable[[], None] | None = None
 
     def __str__(self) -> str:
-        return f"{self.verdict} {to_one_line(escape_invisible(self.text), _SHOWN_CHARS)}"
+        text = to_one_line(escape_invisible(self.text), _SHOWN_CHARS)
+        return f"{self.verdict} {text}"
+
+    def describe(self) -> str:
+        """Return the whole text, the details, and how to remove it."""
+        lines = [self.text, self.detail]
+        if self.remove:
+            lines.append("Enter removes it")
+        return "\n".join(escape_invisible(line) for line in lines if line)
 
 
 def _list_permissions(context: SlashContext) -> list[_Permission]:
     """List the answers of this session, what holds in this folder for good, and the rules of the profile."""
-    root, grants = context.exchange.workspace.root, context.exchange.session.grants
-    found = []
+    return [*_iterate_answers(context), *_iterate_stored(context), *_iterate_profile_rules(context)]
+
+
+def _iterate_answers(context: SlashContext) -> Iterator[_Permission]:
+    grants = context.exchange.session.grants
     for grant in sorted(grants):
-        mode = f"until the session ends, in mode {grant.approval} · {grant.sandbox}\n{grant.state}".rstrip()
+        mode = f"until the session ends, in mode {grant.approval} · {grant.sandbox}\n{grant.state}"
         remove = partial(grants.discard, grant)
-        found.append(_Permission("allow", grant.scope, f"session, {grant.kind}", mode, remove))
+        yield _Permission("allow", grant.scope, f"session, {grant.kind}", mode.rstrip(), remove)
+
+
+def _iterate_stored(context: SlashContext) -> Iterator[_Permission]:
+    root = context.exchange.workspace.root
     stored = load_folder_trust(root)
     for answer in stored.approvals:
         text, _, state = answer.subject.partition("\n")
-        remove = partial(revoke, root, answer)
-        found.append(_Permission("allow", text, f"folder, {answer.kind}", f"exactly this\n{state}".rstrip(), remove))
+        detail = f"exactly this\n{state}".rstrip()
+        yield _Permission("allow", text, f"folder, {answer.kind}", detail, partial(revoke, root, answer))
     for verdict, rule in _iterate_rules(stored.permissions):
         remove = partial(_store_rule, context, rule, None)
-        found.append(_Permission(verdict, rule, "folder, rule", "a rule for this folder", remove))
+        yield _Permission(verdict, rule, "folder, rule", "a rule for this folder", remove)
+
+
+def _iterate_profile_rules(context: SlashContext) -> Iterator[_Permission]:
     hint = f"change it with: goose-like profile edit {context.profile.name}"
-    return found + [_Permission(*one, "profile, rule", hint) for one in _iterate_rules(context.profile.permissions)]
+    for verdict, rule in _iterate_rules(context.profile.permissions):
+        yield _Permission(verdict, rule, "profile, rule", hint)
 
 
 def _iterate_rules(lists: PermissionLists) -> Iterator[tuple[str, str]]:
-    return ((verdict, rule) for verdict in _VERDICTS for rule in getattr(lists, verdict))
+    for verdict in _VERDICTS:
+        for rule in getattr(lists, verdict):
+            yield verdict, rule
 
 
 def _list_choices(context: SlashContext) -> Iterable[tuple[str, str]]:
-    yield from ((verdict, f"add a rule: such commands are {_EFFECTS[verdict]}") for verdict in _VERDICTS)
-    for number, one in enumerate(_list_permissions(context), 1):
-        if one.remove:
-            yield f"remove {number}", str(one)
+    for verdict in _VERDICTS:
+        yield verdict, f"add a rule: such commands are {_EFFECTS[verdict]}"
+    for number, permission in enumerate(_list_permissions(context), 1):
+        if permission.remove:
+            yield f"remove {number}", str(permission)
 
 
 @command(usage="[allow|ask|deny RULE | remove NUMBER]", anytime=True, choices=_list_choices)
@@ -82,8 +104,14 @@ async def permissions(context: SlashContext, words: str) -> None:
         await _choose_changes(context)
     else:
         context.show(f"mode: {_describe_mode(context)}")
-        numbered = enumerate(_list_permissions(context), 1)
-        show_rows(context, ((str(number), one.place, str(one)) for number, one in numbered), "no rules and no answers")
+        _show_permissions(context)
+
+
+def _show_permissions(context: SlashContext) -> None:
+    rows = []
+    for number, permission in enumerate(_list_permissions(context), 1):
+        rows.append((str(number), permission.place, str(permission)))
+    show_rows(context, rows, "no rules and no answers")
 
 
 def _describe_mode(context: SlashContext) -> str:
@@ -96,18 +124,17 @@ async def _choose_changes(context: SlashContext) -> None:
     from goose_like.terminal.picker import Choice, pick  # imported here, like all lists: few sessions use them
 
     async def describe(chosen: _Permission | str) -> str:
-        if isinstance(chosen, str):
-            effect = f"from now on, such commands, files or hosts are {_EFFECTS[chosen]} in this folder"
-            return f"{effect}\nthe same: /permissions {chosen} RULE"
-        lines = (chosen.text, chosen.detail, "Enter removes it" if chosen.remove else "")
-        return "\n".join(map(escape_invisible, filter(None, lines)))
+        if isinstance(chosen, _Permission):
+            return chosen.describe()
+        effect = f"from now on, such commands, files or hosts are {_EFFECTS[chosen]} in this folder"
+        return f"{effect}\nthe same: /permissions {chosen} RULE"
 
     while True:
-        rows: list[_Permission | str] = [*_list_permissions(context), *_VERDICTS]
-        choices: list[Choice[_Permission | str]] = [
-            Choice(one, f"{one} …", ("add a rule",)) if isinstance(one, str) else Choice(one, str(one), (one.place,))
-            for one in rows
-        ]
+        choices: list[Choice[_Permission | str]] = []
+        for permission in _list_permissions(context):
+            choices.append(Choice(permission, str(permission), (permission.place,)))
+        for verdict in _VERDICTS:
+            choices.append(Choice(verdict, f"{verdict} …", ("add a rule",)))
         title = f"Permissions · {_describe_mode(context)} (/mode changes it)"
         chosen = await pick(title, choices, preview=describe)
         if chosen is None:
@@ -130,16 +157,22 @@ async def _change(context: SlashContext, chosen: _Permission | str) -> None:
 
 
 async def _confirm(context: SlashContext, question: str) -> bool:
-    return (await context.ask(f"  {question} [y]es  [N]o: ")).strip().lower() in ("y", "yes")
+    typed = await context.ask(f"  {question} [y]es  [N]o: ")
+    return typed.strip().lower() in ("y", "yes")
 
 
 def _add_rule(context: SlashContext, verdict: str, rule: str) -> None:
-    rule = rule[1:-1].strip() if rule[:1] in ("'", '"') and rule[-1:] == rule[:1] else rule
+    is_quoted = rule.startswith(("'", '"')) and rule.endswith(rule[0])
+    if is_quoted:
+        rule = rule[1:-1].strip()
     if not rule:
         raise UsageError(f"which rule? /permissions {verdict} git push, or tool:NAME, path:GLOB, domain:GLOB")
     _store_rule(context, rule, verdict)
-    limit = ", inside the sandbox" if verdict == "allow" and split_rule(rule)[0] is COMMAND else ""
-    context.show(f"from now on in this folder, {_EFFECTS[verdict]}{limit}: {escape_invisible(rule)}")
+    effect = _EFFECTS[verdict]
+    topic, _ = split_rule(rule)
+    if verdict == "allow" and topic is COMMAND:
+        effect += ", inside the sandbox"
+    context.show(f"from now on in this folder, {effect}: {escape_invisible(rule)}")
 
 
 def _store_rule(context: SlashContext, rule: str, verdict: str | None) -> None:
@@ -149,16 +182,19 @@ def _store_rule(context: SlashContext, rule: str, verdict: str | None) -> None:
 
 
 def _find_permission(context: SlashContext, which: str) -> _Permission:
-    """Find a permission by its number or its text."""
-    found = _list_permissions(context)
-    if which.isdecimal() and 0 < int(which) <= len(found):
-        return found[int(which) - 1]
+    """Find a permission by its number or its text. Among several of one text, those that can be removed come first."""
+    permissions = _list_permissions(context)
+    if which.isdecimal() and 0 < int(which) <= len(permissions):
+        return permissions[int(which) - 1]
     texts = (which, which.strip("\"'"))
-    named = [one for one in found if one.text in texts or f"{one.verdict} {one.text}" in texts]
-    named = [one for one in named if one.remove] or named
-    if len(named) != 1:
-        raise UsageError(f"{len(named) or 'no'} permissions are {which!r}; /permissions lists them with numbers")
-    return named[0]
+    found = []
+    for permission in permissions:
+        if permission.text in texts or f"{permission.verdict} {permission.text}" in texts:
+            found.append(permission)
+    found = [permission for permission in found if permission.remove] or found
+    if len(found) != 1:
+        raise UsageError(f"{len(found) or 'no'} permissions are {which!r}; /permissions lists them with numbers")
+    return found[0]
 
 
 def _remove(context: SlashContext, permission: _Permission) -> None:

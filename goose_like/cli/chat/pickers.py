@@ -45,8 +45,10 @@ def pick_session_alone() -> str | None:
 
 async def pick_session(context: SlashContext) -> str | None:
     """Let the person choose another session. Those of the current folder come first."""
-    cwd, own = str(context.exchange.workspace.root), context.exchange.session.name
-    choices = [one for one in await run_in_thread(_list_session_choices, cwd) if one.value.name != own]
+    cwd = str(context.exchange.workspace.root)
+    own = context.exchange.session.name
+    listed = await run_in_thread(_list_session_choices, cwd)
+    choices = [choice for choice in listed if choice.value.name != own]
     if not choices:
         raise UsageError("there is no other session")
     chosen = await pick("Resume a session", choices, preview=_describe_session)
@@ -55,14 +57,12 @@ async def pick_session(context: SlashContext) -> str | None:
 
 def _list_session_choices(cwd: str) -> list[Choice[SessionInfo]]:
     sessions = sorted(list_sessions(), key=lambda info: info.cwd != cwd)  # stable: the newest first
-    return [
-        Choice(info, info.summary, (format_age(info.changed_at), _shorten(info.cwd)), _list_keywords(info))
-        for info in sessions
-    ]
-
-
-def _list_keywords(info: SessionInfo) -> str:
-    return f"{info.name} {info.cwd} {info.first_words}"
+    choices = []
+    for info in sessions:
+        cells = (format_age(info.changed_at), _shorten(info.cwd))
+        keywords = f"{info.name} {info.cwd} {info.first_words}"
+        choices.append(Choice(info, info.summary, cells, keywords))
+    return choices
 
 
 async def _describe_session(info: SessionInfo) -> str:
@@ -72,10 +72,15 @@ async def _describe_session(info: SessionInfo) -> str:
 def _format_session(info: SessionInfo) -> str:
     turns, usage = count_totals(info)
     tokens = sum(used.total_tokens for used in usage.values())
-    counts = f"{format_count(turns, 'turn')} · {tokens:,} tokens · {format_money(compute_cost_usd(usage))}"
-    asked, answered = (to_one_line(words, _MAX_WORDS) for words in read_last_words(info))
-    facts = f"{info.name} · {format_time(info.changed_at)} · {_shorten(info.cwd)}"
-    return "\n".join((facts, counts, f"> {asked}", answered))
+    money = format_money(compute_cost_usd(usage))
+    asked, answered = read_last_words(info)
+    lines = [
+        f"{info.name} · {format_time(info.changed_at)} · {_shorten(info.cwd)}",
+        f"{format_count(turns, 'turn')} · {tokens:,} tokens · {money}",
+        f"> {to_one_line(asked, _MAX_WORDS)}",
+        to_one_line(answered, _MAX_WORDS),
+    ]
+    return "\n".join(lines)
 
 
 # --- models
@@ -91,14 +96,18 @@ async def pick_model(context: SlashContext) -> str | None:
 
     choices = _make_model_choices(await run_in_thread(list_offers), own)
     title = "Choose a model (window, $ per million tokens in / out)"
-    if all(choice.value in ("local", own.label) for choice in choices):
+    labels = {choice.value for choice in choices}
+    if labels <= {"local", own.label}:
         title = "Choose a model (others need a key: goose-like setup)"
     return await pick(title, choices, current=own.label, reload=reload)
 
 
 def _make_model_choices(offers: Sequence[ModelOffer], own: ModelOffer) -> list[Choice[str]]:
-    more = [] if own.label in {offer.label for offer in offers} else [own]
-    return [Choice(one.label, one.label, (format_window(one.window), one.price)) for one in [*more, *offers]]
+    """Return a row for each model that is offered. That of the session comes first if nobody offers it."""
+    labels = {offer.label for offer in offers}
+    if own.label not in labels:
+        offers = [own, *offers]
+    return [Choice(offer.label, offer.label, (format_window(offer.window), offer.price)) for offer in offers]
 
 
 # --- profiles
@@ -106,23 +115,29 @@ def _make_model_choices(offers: Sequence[ModelOffer], own: ModelOffer) -> list[C
 
 async def pick_profile(context: SlashContext) -> str | None:
     """Let the person choose a profile."""
-    choices = await run_in_thread(lambda: [_make_profile_choice(name) for name in list_profile_names()])
+    choices = await run_in_thread(_list_profile_choices)
     return await pick("Choose a profile", choices, preview=_describe_profile, current=context.profile.name)
+
+
+def _list_profile_choices() -> list[Choice[str]]:
+    return list(map(_make_profile_choice, list_profile_names()))
 
 
 def _make_profile_choice(name: str) -> Choice[str]:
     try:
-        profile = load_profile(name)[0]
+        profile, _ = load_profile(name)
     except GooseLikeError as error:
         return Choice(name, name, (str(error),))
     model = profile.processor.model if profile.processor else "any model"
-    return Choice(name, name, (model, f"{profile.approval} · {effective_sandbox(profile.sandbox, profile.approval)}"))
+    sandbox = effective_sandbox(profile.sandbox, profile.approval)
+    return Choice(name, name, (model, f"{profile.approval} · {sandbox}"))
 
 
 async def _describe_profile(name: str) -> str:
     profile, source = load_profile(name)
-    toolkits = ", ".join(choice.name for choice in profile.toolkits)
-    return f"toolkits  {toolkits or 'none'}\nfile      {_shorten(str(source.file))}"
+    toolkits = ", ".join(choice.name for choice in profile.toolkits) or "none"
+    file = _shorten(str(source.file))
+    return f"toolkits  {toolkits}\nfile      {file}"
 
 
 # --- modes
@@ -140,8 +155,8 @@ async def pick_mode(profile: Profile) -> str | None:
 async def pick_effort(levels: Sequence[str], current: str | None) -> str | None:
     """Let the person choose a level of effort."""
     choices = [Choice(level, level) for level in levels]
-    title = f"Choose how long the model reasons (now {current or 'the default of the vendor'})"
-    return await pick(title, choices, current=current)
+    present = current or "the default of the vendor"
+    return await pick(f"Choose how long the model reasons (now {present})", choices, current=current)
 
 
 # --- messages
@@ -149,38 +164,55 @@ async def pick_effort(levels: Sequence[str], current: str | None) -> str | None:
 
 async def pick_turn(context: SlashContext) -> int | None:
     """Let the person choose the number of a turn by its message. The list begins at the newest."""
-    exchange = context.exchange
-    changes = await exchange.undo.list_turn_changes() if exchange.undo else {}
-    changed = {number: [path for path in paths if not is_of_git(path)] for number, paths in changes.items()}
+    changed = await _list_changed_files(context)
     texts = list_messages(context)
 
     async def describe(number: int) -> str:
-        paths = [_shorten(str(path), exchange.workspace.root) for path in changed.get(number, ())]
-        more = [f"and {len(paths) - _MAX_FILES:,} more"] if len(paths) > _MAX_FILES else []
-        files = ", ".join([*paths[:_MAX_FILES], *more]) or "none"
-        return "\n".join([f"changed files: {files}", *(f"> {to_one_line(one, _MAX_WORDS)}" for one in texts[number])])
+        lines = [f"changed files: {_format_files(changed.get(number, []))}"]
+        for text in texts[number]:
+            lines.append(f"> {to_one_line(text, _MAX_WORDS)}")
+        return "\n".join(lines)
 
-    choices = [
-        Choice(number, " ⏎ ".join(words), (_count_files(len(changed.get(number, ()))),))
-        for number, words in texts.items()
-    ]
+    choices = []
+    for number, words in texts.items():
+        files = changed.get(number)
+        count = format_count(len(files), "file") if files else ""
+        choices.append(Choice(number, " ⏎ ".join(words), (count,)))
     return await pick("Go back to before a message", choices, preview=describe, current=max(texts))
+
+
+async def _list_changed_files(context: SlashContext) -> dict[int, list[str]]:
+    """Return the files that each turn changed, by the number of the turn, without those of git itself."""
+    exchange = context.exchange
+    if exchange.undo is None:
+        return {}
+    changed = {}
+    for number, paths in (await exchange.undo.list_turn_changes()).items():
+        changed[number] = [_shorten(str(path), exchange.workspace.root) for path in paths if not is_of_git(path)]
+    return changed
+
+
+def _format_files(files: list[str]) -> str:
+    if not files:
+        return "none"
+    shown = files[:_MAX_FILES]
+    hidden_count = len(files) - len(shown)
+    if hidden_count:
+        shown.append(f"and {hidden_count:,} more")
+    return ", ".join(shown)
 
 
 def list_messages(context: SlashContext) -> dict[int, list[str]]:
     """Return the messages of the person by the number of the turn; those sent while it ran follow its first."""
     exchange = context.exchange
     saved = read_messages(exchange.session.folder)
-    return {
-        turn.number: saved[turn.number - 1]
-        if turn.number <= len(saved)
-        else [exchange.history.messages[turn.start].first_text]
-        for turn in exchange.history.turns
-    }
-
-
-def _count_files(count: int) -> str:
-    return format_count(count, "file") if count else ""
+    messages = {}
+    for turn in exchange.history.turns:
+        if turn.number <= len(saved):
+            messages[turn.number] = saved[turn.number - 1]
+        else:
+            messages[turn.number] = [exchange.history.messages[turn.start].first_text]
+    return messages
 
 
 def _shorten(path: str, root: Path | None = None) -> str:

@@ -18,7 +18,8 @@ async def run_shell_escape(context: SlashContext, command: str) -> None:
     exchange = context.exchange
     context.show(f"! {command}")
     number = len(exchange.history.messages)
-    output = LimitedOutput(exchange.session.outputs / f"own-{number}.txt", exchange.limits.values.output_bytes)
+    file = exchange.session.outputs / f"own-{number}.txt"
+    output = LimitedOutput(file, exchange.limits.values.output_bytes)
     end = "interrupted"
     try:
         process = await exchange.workspace.spawn(["bash", "-c", command], access="full", is_own=True)

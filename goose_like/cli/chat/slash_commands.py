@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
+from goose_like.agent.exchange import Exchange
 from goose_like.agent.mentions import format_mention
 from goose_like.agent.profile_choice import keep_modes, restrict_profile
 from goose_like.agent.slash_command import SlashCommand, command
@@ -21,6 +21,7 @@ from goose_like.config.profile_loader import load_profile
 from goose_like.core.context import estimate_tokens
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
+from goose_like.core.history import History
 from goose_like.core.message import Usage, join_answers
 from goose_like.launch.command_line import list_profile_names
 from goose_like.launch.modes import choose_model, confirm_mode, describe_mode
@@ -36,6 +37,13 @@ from goose_like.terminal.renderer import format_usage
 from .completer import list_model_choices, list_session_choices
 from .startup import has_prompt
 
+_CHARACTERS_PER_TOKEN = 4
+_MESSAGE_KINDS = {
+    "user": "your messages",
+    "assistant": "answers and calls",
+    "tool": "tool results",
+    "system": "reminders",
+}
 _PATH_AND_REST = re.compile(r'(?:"(?P<quoted>[^"\n]+)"|(?P<bare>\S+))\s*(?P<rest>.*)', re.DOTALL)
 
 
@@ -43,13 +51,18 @@ _PATH_AND_REST = re.compile(r'(?:"(?P<quoted>[^"\n]+)"|(?P<bare>\S+))\s*(?P<rest
 def show_help(context: SlashContext, words: str) -> None:
     """Show the keys and commands."""
     show_rows(context, KEY_HELP)
-    commands = [command for _, command in sorted(context.commands.items())]
-    show_rows(context, ((f"/{each.name} {each.usage}".rstrip(), _describe_command(each)) for each in commands))
+    rows = []
+    for _, listed in sorted(context.commands.items()):
+        usage = f"/{listed.name} {listed.usage}".rstrip()
+        rows.append((usage, _describe_command(listed)))
+    show_rows(context, rows)
 
 
-def _describe_command(each: SlashCommand) -> Text:
-    source = escape_controls(shorten_home(each.source))
-    return Text.assemble(escape_controls(each.summary), (f"  {source}" if source else "", "dim"), overflow="fold")
+def _describe_command(listed: SlashCommand) -> Text:
+    text = Text(escape_controls(listed.summary), overflow="fold")
+    if listed.source:
+        text.append(f"  {escape_controls(shorten_home(listed.source))}", "dim")
+    return text
 
 
 def show_rows(context: SlashContext, rows: Iterable[Sequence[str | Text]], otherwise: str = "") -> None:
@@ -63,7 +76,9 @@ def show_rows(context: SlashContext, rows: Iterable[Sequence[str | Text]], other
 @command(anytime=True)
 def plan(context: SlashContext, words: str) -> None:
     """Show the plan."""
-    lines = [f"{task.mark} {escape_controls(task.description)}" for task in context.exchange.history.plan]
+    lines = []
+    for task in context.exchange.history.plan:
+        lines.append(f"{task.mark} {escape_controls(task.description)}")
     context.show("\n".join(lines) or "there is no plan; /mode plan starts with one")
 
 
@@ -95,21 +110,27 @@ async def profile(context: SlashContext, words: str) -> None:
         if words in ("", current):
             return
     if words:
-        chosen = load_profile(words)[0]
+        chosen, _ = load_profile(words)
         kept = restrict_profile(chosen, context.profile)
-        if (kept.approval, kept.sandbox) != (chosen.approval, chosen.sandbox):
+        if kept.approval != chosen.approval or kept.sandbox != chosen.sandbox:
             context.show(f"the stricter mode stays: {describe_mode(kept)}; /mode changes it")
         context.switch_session(profile=kept)
     else:
-        context.show("\n".join(f"{'>' if name == current else ' '} {name}" for name in list_profile_names()))
+        lines = []
+        for name in list_profile_names():
+            mark = ">" if name == current else " "
+            lines.append(f"{mark} {name}")
+        context.show("\n".join(lines))
 
 
 @command(anytime=True)
 def toolkits(context: SlashContext, words: str) -> None:
     """Show the toolkits and the tools of the model."""
     context.show(", ".join(choice.name for choice in context.profile.toolkits) or "no toolkits")
-    tools = context.exchange.tools.values()
-    show_rows(context, ((tool.name, to_one_line(tool.spec.description, 200)) for tool in tools))
+    rows = []
+    for tool in context.exchange.tools.values():
+        rows.append((tool.name, to_one_line(tool.spec.description, 200)))
+    show_rows(context, rows)
     for name, needs in context.exchange.hooks.list_missing_tools().items():
         context.show(f"{name} is off: it needs {needs}")
 
@@ -117,29 +138,42 @@ def toolkits(context: SlashContext, words: str) -> None:
 @command(anytime=True)
 def draw_context(context: SlashContext, words: str) -> None:
     """Draw what fills the model's context window."""
-    exchange = context.exchange
-    sent = exchange.history.context
-    model = exchange.models.processor
+    model = context.exchange.models.processor
     window = model.window or find_context_window(model.label)
+    counts = _estimate_context(context.exchange)
+    total = sum(counts.values())
+    whole = window or max(total, 1)
+    rows = []
+    for kind, tokens in [*counts.items(), ("all", total)]:
+        share = tokens / whole
+        rows.append((kind, _draw_bar(share), f"{tokens:,}", f"{share:.0%}"))
+    show_rows(context, rows)
+    note = "the size of the window is unknown"
+    if window:
+        note = f"the window has {window:,}"
+    context.show(f"estimated tokens; {note}")
+
+
+def _estimate_context(exchange: Exchange) -> dict[str, int]:
+    """Estimate the tokens of the next request by the kind of text."""
+    sent = exchange.history.context
     system = exchange.system
     tools = [tool.spec for tool in exchange.tools.values()]
     if sent.prompt:
         # Each request begins with the recorded prompt, whatever holds now.
         system = sent.prompt.system
-        tools = [*sent.prompt.tools]
-    tool_texts = [f"{tool.schema}{tool.description}" for tool in tools]
-    kinds = {"system prompt": len(system.encode()) // 4, "tools": sum(map(len, tool_texts)) // 4}
-    names = {"user": "your messages", "assistant": "answers and calls", "tool": "tool results", "system": "reminders"}
+        tools = list(sent.prompt.tools)
+    tool_characters = 0
+    for tool in tools:
+        tool_characters += len(f"{tool.schema}{tool.description}")
+    counts = {
+        "system prompt": len(system.encode()) // _CHARACTERS_PER_TOKEN,
+        "tools": tool_characters // _CHARACTERS_PER_TOKEN,
+    }
     for message in sent.messages:
-        kind = "summary" if message is sent.summary else names[message.role]
-        kinds[kind] = kinds.get(kind, 0) + estimate_tokens(message)
-    whole = window or max(sum(kinds.values()), 1)
-    counts = [*kinds.items(), ("all", sum(kinds.values()))]
-    show_rows(
-        context, ((kind, _draw_bar(tokens / whole), f"{tokens:,}", f"{tokens / whole:.0%}") for kind, tokens in counts)
-    )
-    note = f"the window has {window:,}" if window else "the size of the window is unknown"
-    context.show(f"estimated tokens; {note}")
+        kind = "summary" if message is sent.summary else _MESSAGE_KINDS[message.role]
+        counts[kind] = counts.get(kind, 0) + estimate_tokens(message)
+    return counts
 
 
 def _draw_bar(share: float, width: int = 30) -> Text:
@@ -151,7 +185,9 @@ def _describe_cache(usage: Usage) -> str:
     """Describe how much of the input the server's cache held, and how much was written into it."""
     if not usage.cache_read_tokens and not usage.cache_write_tokens:
         return ""
-    share = usage.cache_read_tokens / usage.input_tokens if usage.input_tokens else 0
+    share = 0.0
+    if usage.input_tokens:
+        share = usage.cache_read_tokens / usage.input_tokens
     return f" · cache: {share:.0%} of the input read, {usage.cache_write_tokens:,} tokens written"
 
 
@@ -159,32 +195,45 @@ def _describe_cache(usage: Usage) -> str:
 def cost(context: SlashContext, words: str) -> None:
     """Show tokens and cost by model for the last turn and the session."""
     usage = context.exchange.history.usage
-    for title, by_model in (("last turn", usage.turn_by_model), ("session", usage.by_model)):
-        for name, used in by_model.items():
-            price = compute_cost_usd({name: used})
-            money = "cost unknown" if price is None else f"${price:.4f}"
-            context.show(f"{title}  {name}: {format_usage(used, None)} · {money}{_describe_cache(used)}")
+    _show_costs(context, "last turn", usage.turn_by_model)
+    _show_costs(context, "session", usage.by_model)
     if not usage.by_model:
         context.show("no tokens were used yet")
 
 
-@command(
-    usage="[N]",
-    anytime=True,
-    choices=lambda context: (str(number + 1) for number in range(len(context.finished_calls))),
-)
+def _show_costs(context: SlashContext, title: str, by_model: Mapping[str, Usage]) -> None:
+    for name, used in by_model.items():
+        price = compute_cost_usd({name: used})
+        money = "cost unknown"
+        if price is not None:
+            money = f"${price:.4f}"
+        facts = f"{format_usage(used, None)} · {money}{_describe_cache(used)}"
+        context.show(f"{title}  {name}: {facts}")
+
+
+def _list_call_numbers(context: SlashContext) -> Iterable[str]:
+    return map(str, range(1, len(context.finished_calls) + 1))
+
+
+@command(usage="[N]", anytime=True, choices=_list_call_numbers)
 def show(context: SlashContext, words: str) -> None:
     """Show the whole output of a tool call by its number [the last call]."""
     calls = context.finished_calls
     if not calls:
         raise UsageError("no tool was called yet")
-    number = int(words) if words.isdecimal() else 0 if words else len(calls)
+    number = len(calls)
+    if words:
+        number = int(words) if words.isdecimal() else 0
     if not 1 <= number <= len(calls):
         raise UsageError(f"no call {words!r}; choose a number from 1 to {len(calls)}")
     call, result = calls[number - 1]
     file = context.exchange.session.output_path(call.id)
-    saved = [path for path in (file, file.with_name(f"{file.stem}-shell.txt")) if path.is_file()]
-    text = saved[-1].read_text(errors="replace") if saved else result.output
+    shell_file = file.with_name(f"{file.stem}-shell.txt")
+    text = result.output
+    if shell_file.is_file():
+        text = shell_file.read_text(errors="replace")
+    elif file.is_file():
+        text = file.read_text(errors="replace")
     context.show(Text(escape_controls(text)))
 
 
@@ -194,26 +243,37 @@ def file(context: SlashContext, words: str) -> str | None:
     match = _PATH_AND_REST.fullmatch(words)
     if not match:
         raise UsageError("which file? /file PATH")
-    if match["rest"] and not (context.exchange.workspace.root / words).exists():
-        return f"{format_mention(match['quoted'] or match['bare'])} {match['rest']}"
-    context.set_input(f"{format_mention(match['quoted'] or words)} ")
+    message = match["rest"]
+    is_path = (context.exchange.workspace.root / words).exists()
+    if message and not is_path:
+        mention = format_mention(match["quoted"] or match["bare"])
+        return f"{mention} {message}"
+    mention = format_mention(match["quoted"] or words)
+    context.set_input(f"{mention} ")
     return None
 
 
 @command(anytime=True)
 def copy(context: SlashContext, words: str) -> None:
     """Copy the last answer to the clipboard."""
-    history = context.exchange.history
-    starts = [*(turn.start for turn in history.turns), None]
-    answers = [join_answers(history.messages[start:end]) for start, end in pairwise(starts)]
-    text = next(filter(None, reversed(answers)), "")
-    last = context.exchange.history.last_turn
-    if last and last.answer:
-        text = last.answer
+    text = _find_last_answer(context.exchange.history)
     if not text:
         raise UsageError("there is no answer yet")
     context.copy_to_clipboard(text)
     context.show(f"copied {len(text):,} characters, if your terminal allows it")
+
+
+def _find_last_answer(history: History) -> str:
+    """Return the last answer of the model, or an empty text."""
+    if history.last_turn and history.last_turn.answer:
+        return history.last_turn.answer
+    end = None
+    for turn in reversed(history.turns):
+        answer = join_answers(history.messages[turn.start : end])
+        if answer:
+            return answer
+        end = turn.start
+    return ""
 
 
 @command
@@ -228,15 +288,17 @@ def clear(context: SlashContext, words: str) -> None:
 @command
 def retry(context: SlashContext, words: str) -> TurnRequest:
     """Undo the last turn and send its message again."""
-    history, last = context.exchange.history, context.last_request
+    history = context.exchange.history
+    last = context.last_request
     if not history.turns:
         raise UsageError("there is no turn to retry")
     turn = history.turns[-1]
     message = history.messages[turn.start]
     context.exchange.rewind(turn.start)
+    if last and last.text == message.first_text:
+        return last
     # The message of a former process is sent as it is: output of a command in it must not name files.
-    is_same = last and last.text == message.first_text
-    return last if last and is_same else TurnRequest(message, is_read_only=turn.is_read_only, is_fresh=turn.is_fresh)
+    return TurnRequest(message, is_read_only=turn.is_read_only, is_fresh=turn.is_fresh)
 
 
 @command(usage="[FOCUS]")
@@ -284,18 +346,26 @@ async def resume(context: SlashContext, words: str) -> None:
         if not words:
             return
     if words:
-        session = Session.resume(words)
-        try:
-            folder = find_session_folder(session, find_main_folder(Path.cwd()))
-            changed = keep_modes(context.profile, session)
-            if await confirm_mode(context, changed):
-                context.switch_session(changed, session, folder)
-        finally:
-            if not (context.next_session and context.next_session.session is session):
-                session.close()
-    else:
-        newest = list_sessions()[:MAX_LISTED]
-        show_rows(context, ((each.name, format_age(each.changed_at), to_one_line(each.summary, 60)) for each in newest))
+        await _resume_session(context, words)
+        return
+    rows = []
+    for info in list_sessions()[:MAX_LISTED]:
+        rows.append((info.name, format_age(info.changed_at), to_one_line(info.summary, 60)))
+    show_rows(context, rows)
+
+
+async def _resume_session(context: SlashContext, name: str) -> None:
+    """Switch to a session, unless the person refuses its mode."""
+    session = Session.resume(name)
+    try:
+        folder = find_session_folder(session, find_main_folder(Path.cwd()))
+        changed = keep_modes(context.profile, session)
+        if await confirm_mode(context, changed):
+            context.switch_session(changed, session, folder)
+    finally:
+        is_next = context.next_session and context.next_session.session is session
+        if not is_next:
+            session.close()
 
 
 @command

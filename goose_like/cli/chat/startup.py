@@ -19,12 +19,18 @@ from goose_like.launch.exit import keep_stdout
 
 if TYPE_CHECKING:
     from goose_like.launch.start import OpenedSession
+    from goose_like.terminal.input import Prompt
+
+_START = ("session", "start")
+_RESUME = ("session", "resume")
 
 
 def has_prompt() -> bool:
     """Return whether a person sits at a terminal that can show a permanent prompt."""
-    is_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-    return is_terminal and os.environ.get("TERM", "dumb") not in ("dumb", "")
+    for stream in (sys.stdin, sys.stderr):
+        if stream is None or not stream.isatty():
+            return False
+    return os.environ.get("TERM", "dumb") not in ("dumb", "")
 
 
 def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
@@ -33,36 +39,65 @@ def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
     This knows `session start`, `session resume` and no command. Without a command, words with a blank are the first
     message.
     """
-    command = list(words[:2])
-    if command not in (["session", "start"], ["session", "resume"]):
-        command = []
+    command = tuple(words[:2])
+    if command not in (_START, _RESUME):
+        command = ()
     read = read_options(words[len(command) :], ProfileOptions, SessionOptions)
     if read is None:
         return None
     values, names = read
-    fields = {field.name for field in dataclasses.fields(SessionOptions)}
-    chosen = SessionOptions(**{name: values.pop(name) for name in fields & values.keys()})
-    name = names[0] if names else None
-    is_wrong_name = name is not None and (not name or (not command and len(name.split()) < 2))
-    if is_wrong_name or len(names) > 1 or _has_wrong_options(command[1:], chosen):
+    if len(names) > 1 or "" in names:
         return None
-    arguments: dict[str, Any] = {"options": ProfileOptions(**values), "is_forked": chosen.is_forked}
-    arguments["worktree"] = chosen.worktree
-    if command == ["session", "resume"]:
-        return {**arguments, "session": name, "is_resumed": True, "picks": name is None}
-    if command:
-        return {**arguments, "session": name}
-    picks = chosen.resume == "" and not chosen.is_continued
-    session = chosen.resume or None
-    return {**arguments, "session": session, "is_resumed": chosen.is_resumed, "picks": picks, "first": name or ""}
+    name = names[0] if names else None
+    chosen = _take_session_options(values)
+    if command == _START:
+        arguments = _read_start(chosen, name)
+    elif command == _RESUME:
+        arguments = _read_resumption(chosen, name)
+    else:
+        arguments = _read_options_only(chosen, name)
+    if arguments is None:
+        return None
+    return {**arguments, "options": ProfileOptions(**values)}
 
 
-def _has_wrong_options(command: Sequence[str], chosen: SessionOptions) -> bool:
-    """Return whether options about sessions do not fit a command or each other."""
-    if command and (chosen.is_continued or chosen.resume is not None):
-        return True
-    is_resumed = chosen.is_resumed or "resume" in command
-    return (chosen.is_forked and not is_resumed) or (chosen.worktree is not None and is_resumed)
+def _take_session_options(values: dict[str, Any]) -> SessionOptions:
+    """Move the values that choose a session out of those of all options."""
+    taken = {}
+    for field in dataclasses.fields(SessionOptions):
+        if field.name in values:
+            taken[field.name] = values.pop(field.name)
+    return SessionOptions(**taken)
+
+
+def _read_start(chosen: SessionOptions, name: str | None) -> dict[str, Any] | None:
+    if chosen.is_resumed or chosen.is_forked:
+        return None
+    return {"session": name, "worktree": chosen.worktree}
+
+
+def _read_resumption(chosen: SessionOptions, name: str | None) -> dict[str, Any] | None:
+    if chosen.is_resumed or chosen.worktree is not None:
+        return None
+    return {"session": name, "is_resumed": True, "is_forked": chosen.is_forked, "picks": name is None}
+
+
+def _read_options_only(chosen: SessionOptions, message: str | None) -> dict[str, Any] | None:
+    """Return the arguments of a command line without a command. A message of one word may be a misspelt command."""
+    if message is not None and len(message.split()) < 2:
+        return None
+    if chosen.is_forked and not chosen.is_resumed:
+        return None
+    if chosen.worktree is not None and chosen.is_resumed:
+        return None
+    return {
+        "session": chosen.resume or None,
+        "is_resumed": chosen.is_resumed,
+        "is_forked": chosen.is_forked,
+        "picks": chosen.resume == "" and not chosen.is_continued,
+        "worktree": chosen.worktree,
+        "first": message or "",
+    }
 
 
 def start_session(
@@ -77,16 +112,16 @@ def start_session(
 ) -> int:
     """Start or resume a session, run it to its end, and return the exit code.
 
-    With `picks` the person chooses the session to resume from a
-    list. `worktree` names a new one for the session; empty for the session's name. `work` goes to `run_chat`: a plan
-    and a first message.
+    With `picks` the person chooses the session to resume from a list. `worktree` names a new one for the session; empty
+    for the session's name. `work` goes to `run_chat`: a plan and a first message.
     """
     import asyncio
 
     if picks and has_prompt():
         from .pickers import pick_session_alone
 
-        if (session := pick_session_alone()) is None:
+        session = pick_session_alone()
+        if session is None:
             return 0
     wanted = {
         "name": session,
@@ -100,8 +135,6 @@ def start_session(
 
 async def _run(options: ProfileOptions, wanted: dict[str, Any], work: dict[str, Any]) -> int:
     """Open the session that `wanted` describes, as in `SessionRequest`, and run it."""
-    import asyncio
-
     from goose_like.core.threads import run_in_thread
 
     start = Path.cwd()
@@ -111,16 +144,11 @@ async def _run(options: ProfileOptions, wanted: dict[str, Any], work: dict[str, 
         if has_project_files(start) or not has_prompt():
             # Files of a project can cause a question, which needs the terminal for itself.
             opened = await _open(options, wanted, start, notes, stack)
-        prompt, history = None, state_folder() / "history"
+        history = state_folder() / "history"
         is_first = not history.exists()
+        prompt = None
         if has_prompt():
-            from goose_like.terminal.input import Prompt
-
-            with suppress(OSError):  # the session says what is wrong with the folder
-                create_private_folder(state_folder())
-            prompt = await stack.enter_async_context(Prompt(history))
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                asyncio.get_running_loop().add_signal_handler(number, prompt.close)
+            prompt = await _open_prompt(history, stack)
         run_chat = await run_in_thread(_import_chat)
         if prompt:
             from goose_like.core.masking import mask_text
@@ -135,6 +163,20 @@ async def _run(options: ProfileOptions, wanted: dict[str, Any], work: dict[str, 
             with suppress(OSError):
                 history.touch(0o600)
         return int(await run_chat(opened, prompt=prompt, notes=notes, start=start, **work))
+
+
+async def _open_prompt(history: Path, stack: AsyncExitStack) -> "Prompt":
+    """Open the prompt. From then on, a signal closes it."""
+    import asyncio
+
+    from goose_like.terminal.input import Prompt
+
+    with suppress(OSError):  # the session says what is wrong with the folder
+        create_private_folder(state_folder())
+    prompt = await stack.enter_async_context(Prompt(history))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, prompt.close)
+    return prompt
 
 
 async def _open(

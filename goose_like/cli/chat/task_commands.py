@@ -21,7 +21,8 @@ _MAX_CHARS = 200
 def _list_choices(context: SlashContext) -> Iterable[tuple[str, str]]:
     tasks = context.exchange.hooks.list_running_tasks()
     for start in ("", "stop "):
-        yield from ((f"{start}{task.name}", to_one_line(task.title, 60)) for task in tasks)
+        for task in tasks:
+            yield f"{start}{task.name}", to_one_line(task.title, 60)
 
 
 @command(usage="[NAME | stop NAME]", anytime=True, choices=_list_choices)
@@ -46,13 +47,21 @@ async def tasks(context: SlashContext, words: str) -> None:
 
 
 def _show_task(context: SlashContext, task: RunningTask, line_count: int) -> None:
-    seconds = asyncio.get_running_loop().time() - task.started_at
-    age = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    now = asyncio.get_running_loop().time()
+    age = _format_age(now - task.started_at)
     title = to_one_line(task.title, _MAX_CHARS)
     rows = Table.grid()
     rows.add_column(no_wrap=True, overflow="ellipsis")
-    rows.add_row(Text.assemble((task.name, "bold"), (f" · {age}", "dim"), f"  {title}"))
-    lines = escape_controls(task.get_tail()).rstrip("\n").split("\n")[-line_count:]
-    for line in filter(None, lines):
-        rows.add_row(Text(f"  │ {to_one_line(line, _MAX_CHARS)}", "dim"))
+    head = Text.assemble((task.name, "bold"), (f" · {age}", "dim"))
+    rows.add_row(head.append(f"  {title}"))
+    lines = escape_controls(task.get_tail()).rstrip("\n").split("\n")
+    for line in lines[-line_count:]:
+        if line:
+            rows.add_row(Text(f"  │ {to_one_line(line, _MAX_CHARS)}", "dim"))
     context.show(rows)
+
+
+def _format_age(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
@@ -66,7 +65,9 @@ async def rewind(context: SlashContext, words: str) -> None:
         if not number:
             return
     if not number:
-        rows = [(number, to_one_line(_get_message(context, turn), 80)) for number, turn in turns.items()]
+        rows = []
+        for number, turn in turns.items():
+            rows.append((number, to_one_line(_get_message(context, turn), 80)))
         show_rows(context, rows, "there are no messages yet")
     elif number in turns:
         await _go_back(context, turns[number], scope.strip())
@@ -77,7 +78,8 @@ async def rewind(context: SlashContext, words: str) -> None:
 @command(usage="[N]", choices=_list_turn_numbers)
 async def diff(context: SlashContext, words: str) -> None:
     """Show file changes of this session since message N [since its start]."""
-    plan = await _plan_restore(context, int(words) if words.isdecimal() else 1)
+    number = int(words) if words.isdecimal() else 1
+    plan = await _plan_restore(context, number)
     if plan is None:
         context.show(_NO_RECORD)
         return
@@ -95,7 +97,9 @@ async def _go_back(context: SlashContext, turn: Turn, scope: str) -> None:
     if scope and scope not in _SCOPES.values():
         raise UsageError(f"unknown scope {scope!r}; choose one of: {', '.join(_SCOPES.values())}")
     plan = await _plan_restore(context, turn.number)
-    redo = await _plan_redo(context) if plan and not plan.changes else None
+    redo = None
+    if plan and not plan.changes:
+        redo = await _plan_redo(context)
     message = _get_message(context, turn)
     context.show(f"back to before: {to_one_line(message, 80)}")
     if scope != "conversation":
@@ -108,14 +112,31 @@ async def _go_back(context: SlashContext, turn: Turn, scope: str) -> None:
     if scope not in _SCOPES.values():
         context.show("nothing was changed")
         return
-    if scope != "conversation" and plan is not None:
+    await _apply_scope(context, scope, turn, plan)
+
+
+async def _apply_scope(context: SlashContext, scope: str, turn: Turn, plan: RestorePlan | None) -> None:
+    """Take back the files, the conversation, or both."""
+    takes_files = scope != "conversation"
+    if takes_files and plan is not None:
         await _restore(context, plan)
     if scope != "files":
-        context.exchange.rewind(turn.start)
-        last = context.last_request
-        context.set_input(last.line if last and last.line and last.text == message else message)
-    hint = "; /redo undoes the undo" if scope != "conversation" and await _plan_redo(context) else ""
-    context.show(f"back to before message {turn.number}: {scope}{hint}")
+        _rewind_conversation(context, turn)
+    done = f"back to before message {turn.number}: {scope}"
+    if takes_files and await _plan_redo(context):
+        done += "; /redo undoes the undo"
+    context.show(done)
+
+
+def _rewind_conversation(context: SlashContext, turn: Turn) -> None:
+    """Take back the conversation from a turn on, and put its message into the input line, as the person typed it."""
+    message = _get_message(context, turn)
+    context.exchange.rewind(turn.start)
+    last = context.last_request
+    if last and last.line and last.text == message:
+        context.set_input(last.line)
+    else:
+        context.set_input(message)
 
 
 async def _choose_scope(context: SlashContext, scope: str, plan: RestorePlan | None, redo: RestorePlan | None) -> str:
@@ -128,14 +149,19 @@ async def _choose_scope(context: SlashContext, scope: str, plan: RestorePlan | N
     if not scope:
         keys.append("[c]onversation")
     label = "  ".join([*keys, "[N]o"])
-    typed = (await context.ask(f"  {label}: ")).strip().lower()
+    answer = await context.ask(f"  {label}: ")
+    typed = answer.strip().lower()
     return _ANSWERS.get(typed, typed)
 
 
 async def _plan_redo(context: SlashContext) -> RestorePlan | None:
     """Plan to undo the last undo; None if there is nothing to bring back."""
-    plan = await context.exchange.undo.plan_redo() if context.exchange.undo else None
-    return plan if plan and plan.changes else None
+    if context.exchange.undo is None:
+        return None
+    plan = await context.exchange.undo.plan_redo()
+    if plan is None or not plan.changes:
+        return None
+    return plan
 
 
 async def _undo_the_undo(context: SlashContext, plan: RestorePlan) -> None:
@@ -151,39 +177,60 @@ def _show_effects(context: SlashContext, plan: RestorePlan | None) -> None:
     if not plan.changes:
         context.show("no file would change")
     for change in plan.changes[:_MAX_LISTED]:
-        edited = "  (also changed by someone else)" if change.is_edited else ""
-        effect = f"  {_format_path(context, change)} {_EFFECTS[change.kind]}{edited}"
-        context.show(Text(effect, "yellow" if edited else ""))
+        effect = f"  {_format_path(context, change)} {_EFFECTS[change.kind]}"
+        if change.is_edited:
+            context.show(Text(f"{effect}  (also changed by someone else)", "yellow"))
+        else:
+            context.show(Text(effect))
     _show_rest(context, plan.changes)
 
 
 async def _restore(context: SlashContext, plan: RestorePlan) -> None:
-    """Restore the files; ask about each file that someone else changed too, with a diff, or about many at once."""
-    overwrite = set[Path]()
+    """Restore the files, also those that someone else changed too if the person says so."""
     edited = [change for change in plan.changes if change.is_edited]
-    for group in [edited] if len(edited) > _MAX_ASKED else [[change] for change in edited]:
-        first, *more = group
-        title = f"{_format_path(context, first)} was also changed by someone else:"
-        if more:
-            context.show(Text(f"{len(group):,} files were also changed by someone else:", "bold yellow"))
-            for change in group[:_MAX_LISTED]:
-                context.show(f"  {_format_path(context, change)}")
-            _show_rest(context, group)
-        else:
-            await _show_change(context, plan, first, Text(title, "bold yellow"))
-        typed = await context.ask(f"  overwrite {'them all' if more else 'it'} anyway? [y]es  [N]o: ")
-        if typed.strip().lower() in ("y", "yes"):
-            overwrite.update(change.path for change in group)
+    if len(edited) > _MAX_ASKED:
+        overwritten = await _ask_about_all(context, edited)
+    else:
+        overwritten = await _ask_about_each(context, plan, edited)
     assert context.exchange.undo
-    problems = await context.exchange.undo.restore(plan, frozenset(overwrite))
+    paths = frozenset(change.path for change in overwritten)
+    problems = await context.exchange.undo.restore(plan, paths)
     for problem in problems[:_MAX_LISTED]:
         context.show(problem)
     _show_rest(context, problems)
 
 
+async def _ask_about_all(context: SlashContext, changes: list[FileChange]) -> list[FileChange]:
+    """Return the changes, if the person allows to overwrite all of these files."""
+    context.show(Text(f"{len(changes):,} files were also changed by someone else:", "bold yellow"))
+    for change in changes[:_MAX_LISTED]:
+        context.show(f"  {_format_path(context, change)}")
+    _show_rest(context, changes)
+    if not await _may_overwrite(context, "them all"):
+        return []
+    return changes
+
+
+async def _ask_about_each(context: SlashContext, plan: RestorePlan, changes: list[FileChange]) -> list[FileChange]:
+    """Show the diff of each file, and return the changes whose files the person allows to overwrite."""
+    allowed = []
+    for change in changes:
+        title = f"{_format_path(context, change)} was also changed by someone else:"
+        await _show_change(context, plan, change, Text(title, "bold yellow"))
+        if await _may_overwrite(context, "it"):
+            allowed.append(change)
+    return allowed
+
+
+async def _may_overwrite(context: SlashContext, what: str) -> bool:
+    typed = await context.ask(f"  overwrite {what} anyway? [y]es  [N]o: ")
+    return typed.strip().lower() in ("y", "yes")
+
+
 def _show_rest(context: SlashContext, listed: Sequence[object]) -> None:
-    if len(listed) > _MAX_LISTED:
-        context.show(f"  and {len(listed) - _MAX_LISTED:,} more")
+    hidden_count = len(listed) - _MAX_LISTED
+    if hidden_count > 0:
+        context.show(f"  and {hidden_count:,} more")
 
 
 @dataclass(frozen=True)
@@ -193,21 +240,29 @@ class _NumberedDiff:
     text: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        return (Text.assemble(*line) for line in number_diff_lines(self.text, ConsoleLines(console)))
+        for line in number_diff_lines(self.text, ConsoleLines(console)):
+            yield Text.assemble(*line)
 
 
 async def _show_change(context: SlashContext, plan: RestorePlan, change: FileChange, title: Text) -> None:
     context.show(title)
-    context.show(_NumberedDiff(escape_controls(await plan.format_diff(change))))
+    text = await plan.format_diff(change)
+    context.show(_NumberedDiff(escape_controls(text)))
 
 
 async def _plan_restore(context: SlashContext, number: int) -> RestorePlan | None:
-    return await context.exchange.undo.plan_restore(number) if context.exchange.undo else None
+    if context.exchange.undo is None:
+        return None
+    return await context.exchange.undo.plan_restore(number)
 
 
 def _format_path(context: SlashContext, change: FileChange) -> str:
+    """Return the path of a file, relative to the workspace if the file is in it."""
+    path = change.path
     root = context.exchange.workspace.root
-    return escape_controls(str(change.path.relative_to(root) if change.path.is_relative_to(root) else change.path))
+    if path.is_relative_to(root):
+        path = path.relative_to(root)
+    return escape_controls(str(path))
 
 
 def _get_message(context: SlashContext, turn: Turn) -> str:

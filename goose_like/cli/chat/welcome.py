@@ -1,6 +1,7 @@
 """What a person's first session says before the first message."""
 
 from goose_like.agent.profile_choice import ProfileChoice
+from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.secrets import find_key_location
 from goose_like.providers.registry import choose_models, find_provider_class, format_model_label
 from goose_like.workspace.permissions.policy import effective_sandbox
@@ -8,25 +9,34 @@ from goose_like.workspace.permissions.policy import effective_sandbox
 
 def describe_start(choice: ProfileChoice) -> list[str]:
     """Describe the model and why it is used, the limits, and what to type, for a person's first session."""
-    profile = choice.profile
-    processor, _ = choose_models(profile)
-    variable = find_provider_class(processor.provider).info.key_variable
-    if choice.model:
-        reason = "from --model"
-    elif processor.provider == "local" and (profile.name == "local" or not profile.processor):
-        reason = "small; no API key is set: goose-like setup"
-    elif profile.processor:
-        reason = f"from the profile {profile.name!r}"
-    else:
-        reason = f"{variable} from {find_key_location(variable)}"
-    is_asking = profile.approval != "yolo"
-    further = "goose-like asks before it goes further" if is_asking else "goose-like goes further without asking"
-    limits = {"full": "none; commands have all your rights", "read-only": "nothing can be changed"}.get(
-        effective_sandbox(profile.sandbox, profile.approval),
-        f"this folder and a private /tmp; {further}",
-    )
+    processor, _ = choose_models(choice.profile)
     return [
-        f"model    {format_model_label(processor)} ({reason})",
-        f"sandbox  {limits}",
+        f"model    {format_model_label(processor)} ({_explain_model(choice, processor)})",
+        f"sandbox  {_describe_limits(choice.profile)}",
         "type a task and press Enter; / lists commands, @ files; Ctrl-D leaves",
     ]
+
+
+def _explain_model(choice: ProfileChoice, processor: ModelChoice) -> str:
+    """Return the reason why the model is used."""
+    profile = choice.profile
+    if choice.model:
+        return "from --model"
+    if processor.provider == "local" and (profile.name == "local" or not profile.processor):
+        return "small; no API key is set: goose-like setup"
+    if profile.processor:
+        return f"from the profile {profile.name!r}"
+    variable = find_provider_class(processor.provider).info.key_variable
+    return f"{variable} from {find_key_location(variable)}"
+
+
+def _describe_limits(profile: Profile) -> str:
+    """Return what commands can reach."""
+    match effective_sandbox(profile.sandbox, profile.approval):
+        case "full":
+            return "none; commands have all your rights"
+        case "read-only":
+            return "nothing can be changed"
+    if profile.approval == "yolo":
+        return "this folder and a private /tmp; goose-like goes further without asking"
+    return "this folder and a private /tmp; goose-like asks before it goes further"
