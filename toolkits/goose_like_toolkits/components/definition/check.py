@@ -21,12 +21,33 @@ _RECOMMENDED = {
     "licenses": "under which terms: a list of mappings with `name` and `url`",
 }
 _KEYS = {
-    *("group_id", "artifact_id", "version", "type", "as_plugin", "resource_type", "info", "commands", "setup"),
-    *("config", "name", "id", *_RECOMMENDED),
+    "group_id",
+    "artifact_id",
+    "version",
+    "type",
+    "as_plugin",
+    "resource_type",
+    "info",
+    "commands",
+    "setup",
+    "config",
+    "name",
+    "id",
+    *_RECOMMENDED,
 }
 _TYPES = {
-    *("plugin", "resource", "storage", "cerebrum", "interactor", "copilot", "agent", "user_interface"),
-    *("message_manager", "plugin_manager", "resource_manager", "plugin_prompt_generator"),
+    "plugin",
+    "resource",
+    "storage",
+    "cerebrum",
+    "interactor",
+    "copilot",
+    "agent",
+    "user_interface",
+    "message_manager",
+    "plugin_manager",
+    "resource_manager",
+    "plugin_prompt_generator",
 }
 _MAX_COMPARED = 50
 _FRAMEWORK = ("concopilot", "goose_like_worker")
@@ -40,8 +61,10 @@ def check_file(file: Path) -> tuple[Diagnostic, ...]:
         return result.diagnostics
     parsed = parse_definition(document)
     found = [*parsed.diagnostics, *_check_included(document), *_check_keys(document)]
-    if definition := parsed.value:
-        found += [*_check_prompt(document, definition), *_check_code(document, definition)]
+    definition = parsed.value
+    if definition:
+        found += _check_prompt(document, definition)
+        found += _check_code(document, definition)
     return tuple(sorted(dict.fromkeys(found), key=lambda each: each.sort_key))
 
 
@@ -60,9 +83,14 @@ def list_included(value: Any, place: Place = ()) -> Iterator[tuple[Place, Mappin
 
 def provides_code(definition: Definition) -> bool:
     """Check whether someone who only has the config.yaml can install the code."""
-    names = {line[0].strip().lower() for line in definition.setup.pip}
     own = definition.setup.package.partition(".")[0]
-    return own in _FRAMEWORK or any(not name.startswith("concopilot>") and name != "concopilot" for name in names)
+    if own in _FRAMEWORK:
+        return True
+    for line in definition.setup.pip:
+        name = line[0].strip().lower()
+        if name != "concopilot" and not name.startswith("concopilot>"):
+            return True
+    return False
 
 
 def _check_included(document: Document) -> Iterator[Diagnostic]:
@@ -78,8 +106,10 @@ def _check_included(document: Document) -> Iterator[Diagnostic]:
 
 def _check_keys(document: Document) -> Iterator[Diagnostic]:
     """Warn about misspelt and missing keys."""
-    for key in [key for key in document.data if key not in _KEYS][:_MAX_COMPARED]:
-        if near := find_nearest_name(key, _KEYS - set(document.data)):
+    unknown = [key for key in document.data if key not in _KEYS]
+    for key in unknown[:_MAX_COMPARED]:
+        near = find_nearest_name(key, _KEYS - set(document.data))
+        if near:
             text = f"{key}: only the component knows this key; did you mean {near!r}?"
             yield document.diagnose((key,), text, is_warning=True)
     kind = str(document.data.get("type")).lower()
@@ -120,7 +150,8 @@ def _check_code(document: Document, definition: Definition) -> Iterator[Diagnost
         return
     try:
         source = code.read_bytes()
-        ast.parse(source if len(source) <= MAX_FILE_BYTES else b"")
+        if len(source) <= MAX_FILE_BYTES:
+            ast.parse(source)
         if not re.search(rb"\bconstructor\b|import \*|__getattr__|globals", source):
             yield Diagnostic(file=code, text="there is no function `constructor`; add one that takes `config`")
     except SyntaxError as error:

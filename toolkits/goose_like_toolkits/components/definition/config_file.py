@@ -22,12 +22,22 @@ def _to_text(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
+def _to_words(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _to_list(value: Any) -> Any:
+    return () if value is None else value
+
+
+def _to_mapping(value: Any) -> Any:
+    return {} if value is None else value
+
+
 _Text = Annotated[str, BeforeValidator(_to_text)]
-_Words = Annotated[
-    tuple[Annotated[str, Field(pattern=r"\S")], ...],
-    BeforeValidator(lambda line: (line,) if isinstance(line, str) else line),
-    Field(min_length=1),
-]
+_Word = Annotated[str, Field(pattern=r"\S")]
+_Words = Annotated[tuple[_Word, ...], BeforeValidator(_to_words), Field(min_length=1)]
+_Values = Annotated[dict[str, Any], BeforeValidator(_to_mapping)]
 
 
 class Command(FrozenModel):
@@ -60,7 +70,7 @@ class Setup(FrozenModel):
     model_config = ConfigDict(extra="ignore")
 
     package: Annotated[str, Field(pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*$")]
-    pip: Annotated[tuple[_Words, ...], BeforeValidator(lambda lines: () if lines is None else lines)] = ()
+    pip: Annotated[tuple[_Words, ...], BeforeValidator(_to_list)] = ()
 
 
 class Definition(FrozenModel):
@@ -73,10 +83,10 @@ class Definition(FrozenModel):
     version: Version
     type: Annotated[str, Field(pattern=r"\S")]
     as_plugin: Annotated[bool, Field(strict=True)]
-    info: Annotated[Info, BeforeValidator(lambda info: {} if info is None else info)] = Info()
+    info: Annotated[Info, BeforeValidator(_to_mapping)] = Info()
     setup: Setup
     resource_type: _Text = ""
-    config: Annotated[dict[str, Any], BeforeValidator(lambda config: {} if config is None else config)] = {}
+    config: _Values = {}
     commands: tuple[Command, ...] = ()
     data: dict[str, Any]
 
@@ -98,12 +108,14 @@ class Definition(FrozenModel):
     @property
     def prompt(self) -> Prompt:
         """The source of the prompt."""
-        return Prompt(self.info.prompt, self.info.prompt_file_name, self.info.prompt_file_path)
+        info = self.info
+        return Prompt(info.prompt, info.prompt_file_name, info.prompt_file_path)
 
     def get_name(self, config: Mapping[str, Any] | None = None) -> str:
         """Return the name: `name` of the effective configuration, `name` beside it, or the title."""
         effective = self.config if config is None else config
-        return next((str(name) for name in (effective.get("name"), self.data.get("name")) if name), self.info.title)
+        name = effective.get("name") or self.data.get("name")
+        return str(name) if name else self.info.title
 
 
 def merge_config(own: Mapping[str, Any], outer: Mapping[str, Any]) -> dict[str, Any]:

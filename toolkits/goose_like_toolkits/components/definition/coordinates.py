@@ -75,12 +75,15 @@ def parse(text: str) -> Coordinates:
 def require(part: str, value: Any) -> None:
     """Raise UsageError if a value cannot be this part of coordinates, or an `instance_id`."""
     form, such_as = _FORMS[part]
-    if part == "instance_id" and isinstance(value, int) and not isinstance(value, bool):
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if part == "instance_id" and is_number:
         value = str(value)
     if isinstance(value, float):
         raise UsageError(f'{part}: YAML reads {value} as a number; write it in quotes: {part}: "{value}"')
-    if not isinstance(value, str) or len(value) > _LIMIT or not form.fullmatch(value):
-        raise UsageError(f"{part}: {str(value)[:80]!r} can't be one; write {such_as}, at most {_LIMIT} characters")
+    fits = isinstance(value, str) and len(value) <= _LIMIT and form.fullmatch(value)
+    if not fits:
+        shown = str(value)[:80]
+        raise UsageError(f"{part}: {shown!r} can't be one; write {such_as}, at most {_LIMIT} characters")
 
 
 def check_part(part: str, value: Any) -> Any:

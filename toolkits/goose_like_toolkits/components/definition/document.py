@@ -28,13 +28,15 @@ class Document:
 
     def diagnose(self, place: Sequence[str | int], text: str, *, is_warning: bool = False) -> Diagnostic:
         """Build a diagnostic for the value at a place, or for the nearest value around it."""
-        return Diagnostic(file=self.file, line=find_line(self.node, place), text=text, is_warning=is_warning)
+        line = find_line(self.node, place)
+        return Diagnostic(file=self.file, line=line, text=text, is_warning=is_warning)
 
     def get_text(self, place: Place, value: Any) -> str:
         """Return a single value as it is written: `yes` and `1.10` too."""
         nodes = [node for _, node in follow_path(self.node, place)]
-        is_there = len(nodes) == len(place) + 1 and isinstance(nodes[-1], yaml.ScalarNode)
-        return str(nodes[-1].value if is_there else value)
+        if len(nodes) == len(place) + 1 and isinstance(nodes[-1], yaml.ScalarNode):
+            return str(nodes[-1].value)
+        return str(value)
 
 
 def read_document(file: Path) -> ParseResult[Document]:
@@ -51,7 +53,13 @@ def read_document(file: Path) -> ParseResult[Document]:
 
 def format_place(place: Sequence[str | int]) -> str:
     """Format a place for a message: `commands[0].parameter`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+    text = ""
+    for step in place:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}"
+    return text.removeprefix(".")
 
 
 def _to_json(value: Any) -> Any:
@@ -62,6 +70,7 @@ def _to_json(value: Any) -> Any:
         return [_to_json(each) for each in value]
     if isinstance(value, datetime.date):
         return value.isoformat()
-    if not isinstance(value, str | int | float | None) or (isinstance(value, int) and value.bit_length() > _MAX_BITS):
+    is_too_large = isinstance(value, int) and value.bit_length() > _MAX_BITS
+    if is_too_large or not isinstance(value, str | int | float | None):
         raise ValueError(f"a value of type {type(value).__name__} can't be used; write text, a list or a mapping")
     return value

@@ -35,14 +35,16 @@ class CommandReader:
         commands: dict[str, Command] = {}
         if not isinstance(value, list | None):
             self._report(place, f"expected a list, not {str(value)[:60]!r}")
-        for at, item in enumerate(value if isinstance(value, list) else ()):
-            name = item.get("command_name") if isinstance(item, Mapping) else None
-            if not isinstance(name, str) or not name.strip():
+            return ()
+        for at, item in enumerate(value or ()):
+            given = item.get("command_name") if isinstance(item, Mapping) else None
+            name = given.strip() if isinstance(given, str) else ""
+            if not name:
                 self._report((*place, at), "it has no text as `command_name`")
-            elif name.strip() in commands:
-                self._report((*place, at, "command_name"), f"there are two commands {name!r}; rename one")
+            elif name in commands:
+                self._report((*place, at, "command_name"), f"there are two commands {given!r}; rename one")
             else:
-                commands[name.strip()] = self._read_command(name.strip(), item, (*place, at))
+                commands[name] = self._read_command(name, item, (*place, at))
         return tuple(commands.values())
 
     def _read_command(self, name: str, item: Mapping[str, Any], place: Place) -> Command:
@@ -78,7 +80,8 @@ class CommandReader:
     def _read_field(self, entries: Mapping[str, Any], place: Place) -> tuple[Schema, bool]:
         """Read what is said of a value: its schema, and whether it is required."""
         for key in entries.keys() - {*_KEYS, "name", _REFERENCE}:
-            if near := find_nearest_name(key, _KEYS):
+            near = find_nearest_name(key, _KEYS)
+            if near:
                 self._report((*place, key), f"this key is ignored; did you mean {near!r}?", is_warning=True)
         name = self._begin_type(entries, place)
         schema = self._read_type(entries.get("type"), (*place, "type"))
@@ -94,9 +97,12 @@ class CommandReader:
             schema = {**schema, ASSET: True}
             if schema.get("type") == "array":  # its items may be references, too
                 schema["items"] = {**schema["items"], ASSET: True}
-        if description := self._read_text(entries.get("description"), (*place, "description")):
+        description = self._read_text(entries.get("description"), (*place, "description"))
+        if description:
             schema = {**schema, "description": description}
-        return schema, is_required if is_required is not None else not is_optional
+        if is_required is None:
+            is_required = not is_optional
+        return schema, is_required
 
     def _read_type(self, value: Any, place: Place) -> Schema:
         if isinstance(value, Mapping):
@@ -119,17 +125,16 @@ class CommandReader:
 
     def _read_record(self, entries: Mapping[str, Any], place: Place) -> Schema:
         name = self._begin_type(entries, place)
-        fields = {
-            key: self._read_field(_to_entries(field), (*place, key))
-            for key, field in entries.items()
-            if key != _REFERENCE
-        }
+        fields = {}
+        for key, field in entries.items():
+            if key != _REFERENCE:
+                fields[key] = self._read_field(_to_entries(field), (*place, key))
         return self._end_type(name, build_record(fields))
 
     def _read_list(self, items: list[Any], place: Place) -> Schema:
         """Read a list of records whose fields are the items; names of types alone are alternatives."""
         if items and all(isinstance(item, str | None) for item in items):
-            return join_schemas([self._read_type(item, place) if item else {"type": "null"} for item in items])
+            return self._read_alternatives(items, place)
         name = ""
         fields: dict[str, tuple[Schema, bool]] = {}
         for at, item in enumerate(items):
@@ -141,7 +146,17 @@ class CommandReader:
                 self._report((*place, at), "expected a mapping with `type` and a `name` of its own")
             else:
                 fields[field] = self._read_field(entries, (*place, at))
-        return self._end_type(name, {"type": "array", "items": build_record(fields) if fields else {}})
+        record = build_record(fields) if fields else {}
+        return self._end_type(name, {"type": "array", "items": record})
+
+    def _read_alternatives(self, names: list[str | None], place: Place) -> Schema:
+        schemas: list[Schema] = []
+        for name in names:
+            if name:
+                schemas.append(self._read_type(name, place))
+            else:
+                schemas.append({"type": "null"})
+        return join_schemas(schemas)
 
     def _begin_type(self, entries: Mapping[str, Any], place: Place) -> str:
         """Begin the definition of a type. Within it any value is taken in its place."""
@@ -163,7 +178,8 @@ class CommandReader:
             self._report(place, "expected a list of possible values")
             return schema
         # The values are those of a list's items, unless lists are named.
-        if schema.get("type") == "array" and not any(isinstance(value, list) for value in values):
+        names_lists = any(isinstance(value, list) for value in values)
+        if schema.get("type") == "array" and not names_lists:
             return {**schema, "items": self._read_enum(schema["items"], values, place)}
         known = [self._convert(schema, value, (*place, at)) for at, value in enumerate(values)]
         for at, value in enumerate(known):
@@ -173,9 +189,11 @@ class CommandReader:
 
     def _add_example(self, schema: Schema, value: Any, place: Place) -> Schema:
         value = self._convert(schema, value, place)
-        if value is None or (isinstance(value, str) and value.strip().lower().startswith("asset://")):
+        is_reference = isinstance(value, str) and value.strip().lower().startswith("asset://")
+        if value is None or is_reference:
             return schema
-        if problems := find_problems(schema, value):
+        problems = find_problems(schema, value)
+        if problems:
             self._report(place, problems[0], is_warning=True)
             return schema
         return {**schema, "examples": [value]}
@@ -183,12 +201,17 @@ class CommandReader:
     def _convert(self, schema: Schema, value: Any, place: Place) -> Any:
         """Convert a value to that of a schema: where text is wanted, `yes` and `1.10` are as written."""
         if isinstance(value, list):
-            return [self._convert(schema.get("items", {}), each, (*place, at)) for at, each in enumerate(value)]
+            inner = schema.get("items", {})
+            return [self._convert(inner, each, (*place, at)) for at, each in enumerate(value)]
         if isinstance(value, Mapping):
             fields = schema.get("properties", {})
-            return {key: self._convert(fields.get(key, {}), each, (*place, key)) for key, each in value.items()}
-        is_text = schema.get("type") == "string" and not isinstance(value, str | None)
-        return self._get_text(place, value) if is_text else value
+            converted = {}
+            for key, each in value.items():
+                converted[key] = self._convert(fields.get(key, {}), each, (*place, key))
+            return converted
+        if schema.get("type") == "string" and not isinstance(value, str | None):
+            return self._get_text(place, value)
+        return value
 
     def _read_bool(self, entries: Mapping[str, Any], key: str, place: Place) -> bool | None:
         value = entries.get(key)
@@ -216,4 +239,6 @@ def build_record(fields: Mapping[str, tuple[Schema, bool]]) -> Schema:
 
 def _to_entries(field: Any) -> Mapping[str, Any]:
     """Return the keys of a field; a lone type is the same as a field with this `type`."""
-    return field if isinstance(field, Mapping) else {} if field is None else {"type": field}
+    if field is None:
+        return {}
+    return field if isinstance(field, Mapping) else {"type": field}

@@ -24,10 +24,12 @@ def parse_definition(document: Document) -> ParseResult[Definition]:
         definition = Definition.model_validate(data)
     except ValidationError as error:
         for field in error.errors(include_url=False):
-            problems.append(document.diagnose(field["loc"], describe_field_error(field, "the component")))
+            text = describe_field_error(field, "the component")
+            problems.append(document.diagnose(field["loc"], text))
     if definition and definition.as_plugin:
-        for key, text in (("title", definition.info.title), ("description", definition.description)):
-            if not text:
+        names = {"title": definition.info.title, "description": definition.description}
+        for key, name in names.items():
+            if not name:
                 report(("info", key), "this is missing, and a plugin is known by it")
     is_wrong = any(not each.is_warning for each in problems)
     found = tuple(sorted(dict.fromkeys(problems), key=lambda each: each.sort_key))

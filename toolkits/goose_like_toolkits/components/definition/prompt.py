@@ -29,9 +29,11 @@ class Prompt:
         if self.text or not name:
             return self.text
         try:
-            stored = folder / name
-            stored = stored.with_name(f"{prefix}{stored.name}")
-            file = (stored if prefix and stored.is_file() else folder / name).resolve()
+            file = folder / name
+            stored = file.with_name(f"{prefix}{file.name}")
+            if prefix and stored.is_file():
+                file = stored
+            file = file.resolve()
             if not any(_is_open(file, root.resolve()) for root in (folder, *roots)):
                 raise GooseLikeError(f"its prompt file {name!r} is outside of {folder}; put it there")
             if not file.is_file():
@@ -40,11 +42,13 @@ class Prompt:
                 raise GooseLikeError(f"{file}: a prompt has {_MAX_BYTES:,} bytes at most; shorten it")
             return file.read_bytes().decode("utf-8-sig").strip()
         except (OSError, ValueError, RuntimeError) as error:
-            raise GooseLikeError(f"its prompt file {name!r} can't be read: {' '.join(str(error).split())}") from error
+            reason = " ".join(str(error).split())
+            raise GooseLikeError(f"its prompt file {name!r} can't be read: {reason}") from error
 
 
 def _is_open(file: Path, root: Path) -> bool:
     """Check whether a file is below a folder, and below no dot folder but `.runtime`."""
     if not file.is_relative_to(root):
         return False
-    return all(not part.startswith(".") or part == ".runtime" for part in file.relative_to(root).parts)
+    parts = file.relative_to(root).parts
+    return all(part == ".runtime" or not part.startswith(".") for part in parts)

@@ -17,7 +17,8 @@ class Reference:
     field_path: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return _SCHEME + "/".join(quote(part, safe="") for part in (self.asset_id, *self.field_path))
+        parts = (self.asset_id, *self.field_path)
+        return _SCHEME + "/".join(quote(part, safe="") for part in parts)
 
 
 def read_reference(value: Any) -> Reference | None:
@@ -27,13 +28,15 @@ def read_reference(value: Any) -> Reference | None:
     """
     if isinstance(value, str):
         return _read_text(value)
-    if not isinstance(value, Mapping) or "asset_id" not in value or not set(value) <= {"asset_id", "field_path"}:
+    if not isinstance(value, Mapping) or not set(value) <= {"asset_id", "field_path"}:
         return None
-    asset_id, path = value["asset_id"], value.get("field_path") or ()
+    asset_id = value.get("asset_id")
+    path = value.get("field_path") or ()
     if not isinstance(asset_id, str) or not isinstance(path, list | tuple):
         return None
-    if any(isinstance(step, bool) or not isinstance(step, str | int) for step in path):
-        return None
+    for step in path:
+        if isinstance(step, bool) or not isinstance(step, str | int):
+            return None
     return Reference(asset_id, tuple(map(str, path)))
 
 
@@ -48,7 +51,8 @@ def _read_text(text: str) -> Reference | None:
                 return None
     if not text.lower().startswith(_SCHEME):
         return None
-    asset_id, *path = text[len(_SCHEME) :].rstrip("/").split("/")
+    address = text[len(_SCHEME) :].rstrip("/")
+    asset_id, *path = address.split("/")
     if not asset_id or asset_id[0].isspace():
         return None
     return Reference(unquote_plus(asset_id), tuple(map(unquote_plus, path)))

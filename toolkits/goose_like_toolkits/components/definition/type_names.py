@@ -27,8 +27,21 @@ _MAPS = {"dict", "mapping", "mutablemapping", "map", "object"}
 _WRAPPERS = {"optional", "union", "literal"}
 _MODULES = ("typing.", "collections.abc.", "builtins.")
 _PYTHON = {
-    *("bytes", "ndarray", "image", "dataframe", "series", "tensor", "date", "datetime", "path", "uuid"),
-    *("message", "asset", "assetref", "classdict", "identity"),
+    "bytes",
+    "ndarray",
+    "image",
+    "dataframe",
+    "series",
+    "tensor",
+    "date",
+    "datetime",
+    "path",
+    "uuid",
+    "message",
+    "asset",
+    "assetref",
+    "classdict",
+    "identity",
 }
 _SUGGESTED = ("string", "int", "float", "bool", "Any", "List", "Dict", "Optional", "Union", "Literal")
 _MAX_DEPTH = 20
@@ -59,13 +72,16 @@ class TypeNames:
         text = text.strip().strip("\"'").strip()
         if text in self.defined:
             return self.defined[text]
-        if len(alternatives := _split(text, "|")) > 1:
+        alternatives = _split(text, "|")
+        if len(alternatives) > 1:
             return join_schemas([self.read(each, depth + 1) for each in alternatives])
         match = _GENERIC.fullmatch(text)
         if match is None:
             raise UnknownTypeError(f"{text[:60]!r} is no name of a type; write one such as List[string]")
         head, inner = match.groups()
-        return self._read_simple(head) if inner is None else self._read_generic(head.strip(), inner, depth + 1)
+        if inner is None:
+            return self._read_simple(head)
+        return self._read_generic(head.strip(), inner, depth + 1)
 
     def _read_simple(self, name: str) -> Schema:
         bare = _strip_module(name)
@@ -78,8 +94,10 @@ class TypeNames:
         if bare in _MAPS:
             return {"type": "object", "properties": {}, "additionalProperties": {}}
         known = {*self.defined, *_SUGGESTED}
-        is_class = bare in _PYTHON or _DOTTED.fullmatch(name) or _CLASS.fullmatch(name)
-        if is_class and (bare in _PYTHON or "." in name or not find_nearest_name(name, known)):
+        is_class = bare in _PYTHON or _DOTTED.fullmatch(name)
+        if not is_class and _CLASS.fullmatch(name):
+            is_class = not find_nearest_name(name, known)
+        if is_class:
             return {FOREIGN: name, "not": {"type": "null"}}
         raise UnknownTypeError(f"there is no type {name[:60]!r}; {did_you_mean(name, known)}")
 
@@ -91,24 +109,35 @@ class TypeNames:
             return {"type": "array", "items": self.read(head, depth)}
         if bare not in {*_LISTS, *_MAPS, *_WRAPPERS}:
             return self._read_simple(head)
-        schemas = [self.read(each, depth) for each in _split(inner, ",") if each.strip() != "..."]
+        names = [each for each in _split(inner, ",") if each.strip() != "..."]
+        schemas = [self.read(name, depth) for name in names]
         if bare in _MAPS:
             return {"type": "object", "properties": {}, "additionalProperties": schemas[-1]}
         if bare == "optional":
             schemas.append({"type": "null"})
-        return join_schemas(schemas) if bare in _WRAPPERS else {"type": "array", "items": join_schemas(schemas)}
+        joined = join_schemas(schemas)
+        return joined if bare in _WRAPPERS else {"type": "array", "items": joined}
 
 
 def join_schemas(schemas: list[Schema]) -> Schema:
     """Return a schema that accepts what any of these accepts."""
-    flat = [each for schema in schemas for each in (schema["anyOf"] if set(schema) == {"anyOf"} else [schema])]
-    different = [each for at, each in enumerate(flat) if each not in flat[:at]]
-    return different[0] if len(different) == 1 else {"anyOf": different} if different and {} not in different else {}
+    different: list[Schema] = []
+    for schema in schemas:
+        alternatives = schema["anyOf"] if set(schema) == {"anyOf"} else [schema]
+        for each in alternatives:
+            if each not in different:
+                different.append(each)
+    if len(different) == 1:
+        return different[0]
+    accepts_all = {} in different
+    return {"anyOf": different} if different and not accepts_all else {}
 
 
 def list_parts(schema: Schema) -> Iterator[Schema]:
     """Yield the schemas within a schema, one step down."""
-    yield from (schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict))
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield schema[key]
     yield from schema.get("properties", {}).values()
     yield from schema.get("anyOf", ())
 
@@ -125,9 +154,14 @@ def _read_literal(inner: str) -> Schema:
 
 def _split(text: str, mark: str) -> list[str]:
     """Split a text at marks outside of brackets."""
-    found, depth, start = [], 0, 0
+    found = []
+    depth = 0
+    start = 0
     for at, character in enumerate(text):
-        depth += (character == "[") - (character == "]")
+        if character == "[":
+            depth += 1
+        elif character == "]":
+            depth -= 1
         if character == mark and depth == 0:
             found.append(text[start:at])
             start = at + 1

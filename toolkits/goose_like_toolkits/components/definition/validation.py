@@ -1,6 +1,6 @@
 """Parameters and responses of commands: their schemas for a model, and checks of values by jsonschema."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -75,10 +75,20 @@ def to_standard(schema: Schema, is_item: bool = False) -> Schema:
         made["anyOf"] = [to_standard(inner) for inner in made["anyOf"]]
     if ASSET not in schema:
         return made
-    about = {"description": made.pop("description")} if "description" in made else {}
-    is_short = is_item or "asset_id" in schema.get("properties", {})
-    references = [{**_REFERENCE_URL}] if is_short else [{**_REFERENCE_URL}, {**_REFERENCE_OBJECT}]
-    return {**about, "anyOf": [*(made["anyOf"] if set(made) == {"anyOf"} else [made]), *references]}
+    return _add_references(made, is_item)
+
+
+def _add_references(schema: Schema, is_item: bool) -> Schema:
+    """Add references as alternatives; as an object only where this is no item, and has no own `asset_id`."""
+    references = [{**_REFERENCE_URL}]
+    if not is_item and "asset_id" not in schema.get("properties", {}):
+        references.append({**_REFERENCE_OBJECT})
+    joined: Schema = {}
+    if "description" in schema:
+        joined["description"] = schema.pop("description")
+    alternatives = schema["anyOf"] if set(schema) == {"anyOf"} else [schema]
+    joined["anyOf"] = [*alternatives, *references]
+    return joined
 
 
 # --- values
@@ -89,9 +99,14 @@ def get_parameter(schema: Schema | None, is_required: bool, arguments: Mapping[s
 
     A wrapped parameter that is a mapping may also be given without `param`.
     """
-    if schema is not None and is_wrapped(schema, is_required):
-        return arguments[WRAPPED] if set(arguments) == {WRAPPED} else dict(arguments) or None
-    return dict(arguments) or (None if schema is None else {})
+    given = dict(arguments)
+    if schema is None:
+        return given or None
+    if not is_wrapped(schema, is_required):
+        return given
+    if set(given) == {WRAPPED}:
+        return given[WRAPPED]
+    return given or None
 
 
 def check_parameter(schema: Schema | None, is_required: bool, value: Any) -> CheckedValue:
@@ -100,15 +115,17 @@ def check_parameter(schema: Schema | None, is_required: bool, value: Any) -> Che
     Null for an optional value is dropped, and 1.0 becomes 1 where a whole number is wanted.
     """
     if schema is None:
-        problem = "the command takes no parameter; leave it out"
-        return CheckedValue(None, () if value is None or value == {} else (problem,))
+        if value is None or value == {}:
+            return CheckedValue(None)
+        return CheckedValue(None, ("the command takes no parameter; leave it out",))
     if value is None and not is_required:
         return CheckedValue(None)
     if value is None and find_problems(schema, None) and not find_problems(schema, {}):
         value = {}
     walk = _Walk()
     value = walk.clean(schema, value, ())
-    return CheckedValue(value, (*walk.refused, *find_problems(schema, value, walk.accepted)), tuple(walk.accepted))
+    problems = [*walk.refused, *find_problems(schema, value, walk.accepted)]
+    return CheckedValue(value, tuple(problems), tuple(walk.accepted))
 
 
 def check_response(schema: Schema | None, value: Any) -> list[str]:
@@ -117,20 +134,23 @@ def check_response(schema: Schema | None, value: Any) -> list[str]:
         return []
     walk = _Walk(accepts_all=True)
     value = walk.clean(schema, value, ())
-    return [problem.replace("the parameter", "the response") for problem in find_problems(schema, value, walk.accepted)]
+    problems = find_problems(schema, value, walk.accepted)
+    return [problem.replace("the parameter", "the response") for problem in problems]
 
 
-def find_problems(schema: Schema, value: Any, references: list[Place] | None = None) -> list[str]:
+def find_problems(schema: Schema, value: Any, references: Sequence[Place] = ()) -> list[str]:
     """Return what is wrong with a value, each with its place; values at the places of `references` are right."""
     problems = []
     try:
         for error in _load_validator()(schema).iter_errors(value):
             place = tuple(error.absolute_path)
-            if any(place[: len(each)] == each for each in references or ()):
+            if any(place[: len(each)] == each for each in references):
                 continue
             best = _choose_best(error)
             where = format_place(tuple(best.absolute_path)) or "the parameter"
-            text = best.message if len(best.message) <= _MAX_CHARACTERS else f"{best.message[:_MAX_CHARACTERS]}..."
+            text = best.message
+            if len(text) > _MAX_CHARACTERS:
+                text = f"{text[:_MAX_CHARACTERS]}..."
             problems.append(f"{where}: {text}")
             if len(problems) > _MAX_PROBLEMS:
                 return [*problems[:_MAX_PROBLEMS], "and more of that kind"]
@@ -149,32 +169,48 @@ class _Walk:
 
     def clean(self, schema: Schema, value: Any, place: Place) -> Any:
         """Return the value as a command receives it."""
-        if read_reference(value) and not (isinstance(value, Mapping) and "asset_id" in schema.get("properties", {})):
-            if self._accepts_all or ASSET in schema:
-                self.accepted.append(place)
-                return value
-            if {"type", "enum"} & schema.keys():
-                where = format_place(place) or "the parameter"
-                self.refused.append(f"{where}: a reference to an asset is not accepted here; give the value itself")
-                return value
+        if _is_reference(value, schema) and self._note_reference(schema, place):
+            return value
         if "anyOf" in schema:
             fitting = (each for each in schema["anyOf"] if not find_problems(each, value))
             return self.clean(next(fitting, {}), value, place)
-        if schema.get("type") == "array" and isinstance(value, list):
+        kind = schema.get("type")
+        if kind == "array" and isinstance(value, list):
             return [self.clean(schema["items"], each, (*place, at)) for at, each in enumerate(value)]
-        if schema.get("type") == "object" and isinstance(value, Mapping):
+        if kind == "object" and isinstance(value, Mapping):
             return self._clean_mapping(schema, value, place)
-        if schema.get("type") == "integer" and isinstance(value, float) and value.is_integer():
+        if kind == "integer" and isinstance(value, float) and value.is_integer():
             return int(value)
         return value
 
+    def _note_reference(self, schema: Schema, place: Place) -> bool:
+        """Accept or refuse a reference. Return False if the schema says nothing of the value."""
+        if self._accepts_all or ASSET in schema:
+            self.accepted.append(place)
+            return True
+        if {"type", "enum"}.isdisjoint(schema):
+            return False
+        where = format_place(place) or "the parameter"
+        self.refused.append(f"{where}: a reference to an asset is not accepted here; give the value itself")
+        return True
+
     def _clean_mapping(self, schema: Schema, value: Mapping[str, Any], place: Place) -> dict[str, Any]:
-        fields, rest, required = schema["properties"], schema["additionalProperties"] or {}, schema.get("required", ())
-        return {
-            key: self.clean(fields.get(key, rest), each, (*place, key))
-            for key, each in value.items()
-            if each is not None or key not in fields or key in required or not find_problems(fields[key], None)
-        }
+        fields = schema["properties"]
+        rest = schema["additionalProperties"] or {}
+        optional = fields.keys() - schema.get("required", ())
+        cleaned = {}
+        for key, each in value.items():
+            if each is None and key in optional and find_problems(fields[key], None):
+                continue
+            cleaned[key] = self.clean(fields.get(key, rest), each, (*place, key))
+        return cleaned
+
+
+def _is_reference(value: Any, schema: Schema) -> bool:
+    """Check for a reference to an asset. A mapping is none where the value itself has an `asset_id`."""
+    if isinstance(value, Mapping) and "asset_id" in schema.get("properties", {}):
+        return False
+    return read_reference(value) is not None
 
 
 @cache
