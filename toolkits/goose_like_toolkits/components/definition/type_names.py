@@ -94,10 +94,9 @@ class TypeNames:
         if bare in _MAPS:
             return {"type": "object", "properties": {}, "additionalProperties": {}}
         known = {*self.defined, *_SUGGESTED}
-        is_class = bare in _PYTHON or _DOTTED.fullmatch(name)
-        if not is_class and _CLASS.fullmatch(name):
-            is_class = not find_nearest_name(name, known)
-        if is_class:
+        is_known_class = bare in _PYTHON or _DOTTED.fullmatch(name)
+        looks_like_class = _CLASS.fullmatch(name) and not find_nearest_name(name, known)
+        if is_known_class or looks_like_class:
             return {FOREIGN: name, "not": {"type": "null"}}
         raise UnknownTypeError(f"there is no type {name[:60]!r}; {did_you_mean(name, known)}")
 

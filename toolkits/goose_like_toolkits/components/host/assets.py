@@ -6,6 +6,7 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -58,10 +59,14 @@ class AssetStore:
     def add(self, content: Any, asset_type: str, description: str) -> str:
         """Save a new asset and return its id."""
         asset_id = str(uuid4())
-        kind = "application/octet-stream" if _is_bytes(content) else "text/plain"
-        kind = kind if _is_bytes(content) or isinstance(content, str) else str(type(content))
-        fields = {"asset_type": asset_type, "asset_id": asset_id, "description": description, "content_type": kind}
-        self._save(asset_id, {**fields, "content": content})
+        fields = {
+            "asset_type": asset_type,
+            "asset_id": asset_id,
+            "description": description,
+            "content_type": _name_content_type(content),
+            "content": content,
+        }
+        self._save(asset_id, fields)
         self._unsent.add(asset_id)
         return asset_id
 
@@ -72,8 +77,10 @@ class AssetStore:
             shape = describe_shape(fields.get("content"))
             if asset_id in self._live:
                 shape = f"{fields.get('content_type')}, in the components' process"
-            about = f"; {fields['description']}" if fields.get("description") else ""
-            lines.append(f"{asset_id}: {fields.get('asset_type')}, {shape}{about}")
+            line = f"{asset_id}: {fields.get('asset_type')}, {shape}"
+            if fields.get("description"):
+                line += f"; {fields['description']}"
+            lines.append(line)
         return lines
 
     def is_live(self, reference: Reference) -> bool:
@@ -82,13 +89,15 @@ class AssetStore:
 
     def retrieve(self, reference: Reference) -> Any:
         """Return the value of a reference. Raise ToolError if there is none, with what there is."""
-        asset_id, path = reference.asset_id, reference.field_path
+        asset_id = reference.asset_id
+        path = reference.field_path
         if asset_id in self._lost:
             raise ToolError(f"{reference} was held by the components' process, which has ended; create it again")
         if asset_id in self._live:
             raise ToolError(f"{reference} is in the components' process alone; give the reference to a command")
         if asset_id not in self._assets:
-            raise ToolError(f"no asset {asset_id!r}; {did_you_mean(asset_id, [*self._assets, *self._live])}")
+            hint = did_you_mean(asset_id, [*self._assets, *self._live])
+            raise ToolError(f"no asset {asset_id!r}; {hint}")
         value: Any = self._assets[asset_id]
         for level, key in enumerate(path or ("content",)):
             value = _step(value, key, Reference(asset_id, path[:level]))
@@ -100,9 +109,13 @@ class AssetStore:
         text = format_text(value)
         if len(text) <= limit:
             return text
-        content = _parse(value) if isinstance(value, str) else value
+        content = value
+        if isinstance(value, str):
+            content = _parse(value)
         asset_id = self.add(content, "response", description)
-        key = str(next(iter(content), "0")) if isinstance(content, Mapping) else "0"
+        key = "0"
+        if isinstance(content, Mapping):
+            key = str(next(iter(content), "0"))
         return (
             f"[too long to show: kept as the asset {asset_id} of type 'response', {describe_shape(content)}. It "
             f"begins:]\n{text[:_MAX_BEGINNING_CHARACTERS]}…\n[to read it: `get_asset` with {Reference(asset_id)}, or "
@@ -113,7 +126,8 @@ class AssetStore:
 
     def take_unsent(self) -> dict[str, Any]:
         """Return the assets that the worker does not have."""
-        unsent = {asset_id: self._assets[asset_id] for asset_id in self._unsent & self._assets.keys()}
+        ids = self._unsent & self._assets.keys()
+        unsent = {asset_id: self._assets[asset_id] for asset_id in ids}
         self._unsent.clear()
         return unsent
 
@@ -143,8 +157,9 @@ class AssetStore:
         self._unsent = {*self._assets}
 
     def _find_file(self, asset_id: str) -> Path:
-        is_name = re.fullmatch(r"[\w-]{1,80}", asset_id, re.ASCII)
-        name = asset_id if is_name else sha256(asset_id.encode("utf-8", "surrogatepass")).hexdigest()
+        name = asset_id
+        if not re.fullmatch(r"[\w-]{1,80}", asset_id, re.ASCII):
+            name = sha256(asset_id.encode("utf-8", "surrogatepass")).hexdigest()
         return self._folder / f"{name}.json"
 
     def _save(self, asset_id: str, fields: dict[str, Any]) -> None:
@@ -184,18 +199,22 @@ def format_text(value: Any) -> str:
     """Format a value for a model: text as it is, bytes as base64, anything else as JSON."""
     if isinstance(value, str):
         return value
-    return str(value["$base64"]) if _is_bytes(value) else json.dumps(value, ensure_ascii=False, default=str)
+    if _is_bytes(value):
+        return str(value["$base64"])
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def format_part(value: Any, start: int = 0) -> str:
     """Format the characters of a value from `start` on, with a note of what follows."""
     text = format_text(value)
-    part = text[max(start, 0) :][:_MAX_PART_CHARACTERS]
+    first = max(start, 0)
+    part = text[first : first + _MAX_PART_CHARACTERS]
     if len(part) == len(text):
         return text
-    end = max(start, 0) + len(part)
+    end = first + len(part)
     more = f"; go on with start={end}" if end < len(text) else ""
-    return f"{part}\n[characters {start:,} to {end:,} of {len(text):,}{more}]"
+    span = f"{start:,} to {end:,} of {len(text):,}"
+    return f"{part}\n[characters {span}{more}]"
 
 
 def describe_shape(value: Any) -> str:
@@ -206,13 +225,23 @@ def describe_shape(value: Any) -> str:
         case str():
             return f"text of {len(value):,} characters"
         case Mapping():
-            names = ", ".join(map(str, [*value][:_MAX_KEYS]))
-            return f"mapping with {names}{' and more' * (len(value) > _MAX_KEYS)}" if value else "empty mapping"
+            return _describe_mapping(value)
         case list():
-            are_mappings = bool(value) and all(isinstance(each, Mapping) for each in value)
-            kind = describe_shape(value[0]).replace("mapping", "mappings") if are_mappings else "values"
+            kind = "values"
+            if value and all(isinstance(each, Mapping) for each in value):
+                kind = describe_shape(value[0]).replace("mapping", "mappings")
             return f"list of {len(value):,} {kind}"
     return f"the value {json.dumps(value)}"
+
+
+def _describe_mapping(value: Mapping[str, Any]) -> str:
+    if not value:
+        return "empty mapping"
+    names = map(str, islice(value, _MAX_KEYS))
+    text = f"mapping with {', '.join(names)}"
+    if len(value) > _MAX_KEYS:
+        text += " and more"
+    return text
 
 
 def to_content(value: Any) -> Any:
@@ -221,17 +250,30 @@ def to_content(value: Any) -> Any:
         return b64decode(value["$base64"]).decode("latin-1")
     if isinstance(value, list):
         return [to_content(each) for each in value]
-    return {key: to_content(each) for key, each in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {key: to_content(each) for key, each in value.items()}
+    return value
 
 
 def _is_bytes(value: Any) -> bool:
-    return isinstance(value, dict) and value.keys() == {"$base64"} and isinstance(value["$base64"], str)
+    if not isinstance(value, dict) or value.keys() != {"$base64"}:
+        return False
+    return isinstance(value["$base64"], str)
+
+
+def _name_content_type(content: Any) -> str:
+    if _is_bytes(content):
+        return "application/octet-stream"
+    if isinstance(content, str):
+        return "text/plain"
+    return str(type(content))
 
 
 def _load(folder: Path) -> dict[str, dict[str, Any]]:
     """Return all assets that can be read, the oldest first."""
     found = {}
-    for file in sorted(folder.glob("[!.]*.json"), key=lambda each: each.stat().st_mtime_ns):
+    files = sorted(folder.glob("[!.]*.json"), key=lambda each: each.stat().st_mtime_ns)
+    for file in files:
         try:
             fields = dict(json.loads(file.read_bytes()))
             found[str(fields["asset_id"])] = fields
@@ -242,8 +284,10 @@ def _load(folder: Path) -> dict[str, dict[str, Any]]:
 
 def _parse(text: str) -> Any:
     """Return the list or mapping that a text is as JSON, else the text."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
     try:
-        return json.loads(text) if text.lstrip()[:1] in ("{", "[") else text
+        return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
@@ -253,7 +297,8 @@ def _step(value: Any, key: str, place: Reference) -> Any:
     if isinstance(value, Mapping):
         if key in value:
             return value[key]
-        raise ToolError(f"{place} has no key {key!r}; {did_you_mean(key, map(str, value))}")
+        hint = did_you_mean(key, map(str, value))
+        raise ToolError(f"{place} has no key {key!r}; {hint}")
     if not isinstance(value, list):
         raise ToolError(f"{place} is {describe_shape(value)} and has no parts; leave {key!r} and what follows it out")
     try:

@@ -1,8 +1,9 @@
 """Tool calls: from the arguments of a model to what it reads of a command's response."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from goose_like.toolkit import ToolError
@@ -43,20 +44,26 @@ class ComponentCalls:
         given = get_parameter(command.parameter, command.is_required, arguments)
         checked = check_parameter(command.parameter, command.is_required, given)
         if checked.problems:
-            raise ToolError(f"wrong arguments for {member.name}'s {command.name}: {'; '.join(checked.problems)}")
+            problems = "; ".join(checked.problems)
+            raise ToolError(f"wrong arguments for {member.name}'s {command.name}: {problems}")
         line = json.dumps(checked.value, ensure_ascii=False)
-        shown = line if len(line) <= _MAX_SHOWN_CHARACTERS else f"{line[:_MAX_SHOWN_CHARACTERS]}..."
+        shown = line
+        if len(line) > _MAX_SHOWN_CHARACTERS:
+            shown = f"{line[:_MAX_SHOWN_CHARACTERS]}..."
         subject = f"{member.key} {command.name} {line}"
         await workspace.require_permission("command", subject, f"{member.name} {command.name}: {shown}")
         if workspace.mode != "read-only":
             await workspace.announce_change(None, [member.name, command.name, line])
         self._has_printed = False
+        resolve = partial(self._resolve, command, checked)
         try:
-            response, notes = await self._runtime.run_command(member, command.name, self._resolve(command, checked))
+            response, notes = await self._runtime.run_command(member, command.name, resolve)
         except ToolError as error:
-            raise ToolError(_add_notes(str(error), await workspace.inspect_changes())) from error
-        if problems := check_response(command.response, response):
-            notes = [*notes, f"the answer is not as {member.name} describes it: {'; '.join(problems)}"]
+            changes = await workspace.inspect_changes()
+            raise ToolError(_add_notes(str(error), changes)) from error
+        differences = "; ".join(check_response(command.response, response))
+        if differences:
+            notes = [*notes, f"the answer is not as {member.name} describes it: {differences}"]
         changes = await workspace.inspect_changes()
         text = self._assets.shorten(response, f"{member.name} {command.name}", self._config.asset_characters)
         if self._has_printed:  # screens show what a call prints in place of its result
@@ -81,26 +88,23 @@ class ComponentCalls:
         """End everything; return what went wrong."""
         return await self._runtime.close()
 
-    def _resolve(self, command: Command, checked: CheckedValue) -> Callable[[], tuple[Any, list[Any]]]:
-        """Return a function that puts the values of references into a parameter."""
-
-        def resolve() -> tuple[Any, list[Any]]:
-            value, live = checked.value, list[Any]()
-            for path in checked.references:
-                reference = read_reference(_get(value, path))
-                assert reference is not None
-                if self._assets.is_live(reference):
-                    fields = {"asset_id": reference.asset_id, "field_path": list(reference.field_path)}
-                    live.append([path, fields])
-                else:
-                    value = _replace(value, path, self._assets.retrieve(reference))
-            if checked.references:
-                again = check_parameter(command.parameter, command.is_required, to_content(value))
-                if again.problems:
-                    raise ToolError(f"the values of the references do not fit: {'; '.join(again.problems)}")
-            return value, live
-
-        return resolve
+    def _resolve(self, command: Command, checked: CheckedValue) -> tuple[Any, list[Any]]:
+        """Put the values of references into a parameter. List those that only the worker has, with their places."""
+        value = checked.value
+        live: list[Any] = []
+        for path in checked.references:
+            reference = read_reference(_get(value, path))
+            assert reference is not None
+            if self._assets.is_live(reference):
+                fields = {"asset_id": reference.asset_id, "field_path": list(reference.field_path)}
+                live.append([path, fields])
+            else:
+                value = _replace(value, path, self._assets.retrieve(reference))
+        if checked.references:
+            again = check_parameter(command.parameter, command.is_required, to_content(value))
+            if again.problems:
+                raise ToolError(f"the values of the references do not fit: {'; '.join(again.problems)}")
+        return value, live
 
 
 def _get(value: Any, path: Iterable[str | int]) -> Any:

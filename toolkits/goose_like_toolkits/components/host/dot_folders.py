@@ -20,10 +20,14 @@ def find_own_dot_folders(root: Path, configs: Iterable[Mapping[str, object]], re
     for config in configs:
         for text in _iterate_texts(config):
             folder = _find_dot_folder(text)
-            if folder and (str(folder) in known or not os.path.lexists(root / folder)):
+            if folder is None:
+                continue
+            is_new = not os.path.lexists(root / folder)
+            if is_new or str(folder) in known:
                 own.add(str(folder))
     if not own <= known:
-        replace_private_file(record, "".join(f"{folder}\n" for folder in sorted(known | own)))
+        lines = "".join(f"{folder}\n" for folder in sorted(known | own))
+        replace_private_file(record, lines)
     return sorted({PurePath(folder).name for folder in own})
 
 

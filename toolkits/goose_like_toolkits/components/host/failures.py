@@ -46,10 +46,13 @@ class FailureWatch:
         now_s = time.monotonic()
         if len(self._counts) > _MAX_WAYS:
             self._counts.clear()
-        seen = self._counts.get(way)
         count = 1
-        if seen and now_s - seen.at_s < _PAUSE_S and self._answer_count - seen.answer_count < 2:
-            count += seen.count
+        seen = self._counts.get(way)
+        if seen:
+            is_recent = now_s - seen.at_s < _PAUSE_S
+            answers_since = self._answer_count - seen.answer_count
+            if is_recent and answers_since < 2:
+                count += seen.count
         self._counts[way] = _Count(count, now_s, self._answer_count)
         return count >= MAX_EQUAL_FAILURES
 

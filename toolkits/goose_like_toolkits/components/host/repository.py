@@ -43,7 +43,13 @@ def read_settings(file: Path | None = None) -> Settings:
         return Settings(home / "repository")
     source = read_yaml(chosen)
     read = validate(_File, source.data, source, "the settings")
-    return Settings(Path(read.local_repo_path or home / "repository").expanduser(), chosen)
+    local = Path(read.local_repo_path or home / "repository")
+    return Settings(local.expanduser(), chosen)
+
+
+def list_file_names(config_file: str = "") -> tuple[str, ...]:
+    """List the names that a config file may have; a given one comes first."""
+    return (config_file, *CONFIG_FILES) if config_file else CONFIG_FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +70,25 @@ class Repositories:
 
     def find(self, coordinates: Coordinates, config_file: str = "") -> Path:
         """Return the config file of a component. Raise GooseLikeError if there is none."""
-        names = (*((config_file,) if config_file else ()), *CONFIG_FILES)
         for repository in self.folders:
             folder = repository / coordinates.folder
-            if (folder / COMPLETED).exists():
-                for name in names:
-                    if (file := folder / f"{coordinates.prefix}{name}").is_file():
-                        return file
-        near = find_nearest_name(str(coordinates), [str(each) for each, _ in self.list_all()])
-        check = f"did you mean {near}? If not," if near else "check its coordinates, or"
-        raise GooseLikeError(
-            f"there is no component {coordinates} in {', '.join(map(str, self.folders[:-1]))}; {check} run: "
+            if not (folder / COMPLETED).exists():
+                continue
+            for name in list_file_names(config_file):
+                file = folder / f"{coordinates.prefix}{name}"
+                if file.is_file():
+                    return file
+        raise GooseLikeError(self._explain_missing(coordinates))
+
+    def _explain_missing(self, coordinates: Coordinates) -> str:
+        known = [str(each) for each, _ in self.list_all()]
+        near = find_nearest_name(str(coordinates), known)
+        check = "check its coordinates, or"
+        if near:
+            check = f"did you mean {near}? If not,"
+        folders = ", ".join(map(str, self.folders[:-1]))
+        return (
+            f"there is no component {coordinates} in {folders}; {check} run: "
             f"goose-like component install {coordinates}, or with the folder of its source"
         )
 
@@ -86,13 +100,19 @@ class Repositories:
                 raise UsageError(f"{repository} is no folder; name another in settings.yaml: local_repo_path")
             for folder, names, files in os.walk(repository):
                 names[:] = [name for name in names if not name.startswith(".")]
-                if COMPLETED in files and (each := _parse(Path(folder).relative_to(repository).parts)):
-                    found.setdefault(each, repository)
+                if COMPLETED not in files:
+                    continue
+                coordinates = _parse(Path(folder).relative_to(repository).parts)
+                if coordinates:
+                    found.setdefault(coordinates, repository)
         return sorted(found.items(), key=lambda item: str(item[0]))
 
 
 def _parse(parts: tuple[str, ...]) -> Coordinates | None:
+    if len(parts) < 3:
+        return None
+    *group, artifact, version = parts
     try:
-        return Coordinates(".".join(parts[:-2]), *parts[-2:]) if len(parts) > 2 else None
+        return Coordinates(".".join(group), artifact, version)
     except UsageError:
         return None

@@ -28,7 +28,8 @@ class RequestHandler:
             case "llm", {"model": "processor" | "accelerator" as model, "param": dict(asked)}:
                 return await infer(self._around, asked, model)
             case "interact", {"param": dict(asked), "plugins": list(plugins)}:
-                return await interact(self._around, asked, [Plugin.read(each) for each in plugins], self._model)
+                known = [Plugin.read(each) for each in plugins]
+                return await interact(self._around, asked, known, self._model)
             case "ask", {"text": str(text)}:
                 return await self._ask(text)
             case "tell", {"text": str(text)}:
@@ -38,6 +39,6 @@ class RequestHandler:
 
     async def _ask(self, text: str) -> str | None:
         """Ask the person; return None if nobody is there."""
-        about = text[:_MAX_QUESTION_CHARACTERS]
-        answer = await self._around.notifier.ask(Question(kind="text", subject="a component", text=about))
+        question = Question(kind="text", subject="a component", text=text[:_MAX_QUESTION_CHARACTERS])
+        answer = await self._around.notifier.ask(question)
         return answer.text if answer.is_allowed else None

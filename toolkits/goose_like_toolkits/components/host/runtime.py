@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,10 +27,40 @@ from .worker_process import WORKER_FOLDER, Message, WorkerError, WorkerProcess, 
 _FINALIZE_S = 10.0
 # Options of pip that a component may use; others read or write what a person does not see in the question.
 _PIP_OPTIONS = {
-    *("pre", "upgrade", "U", "no-deps", "no-index", "prefer-binary", "no-build-isolation", "use-pep517"),
-    *("index-url", "i", "extra-index-url", "find-links", "f", "trusted-host", "only-binary", "no-binary"),
-    *("force-reinstall", "quiet", "q", "timeout", "retries", "upgrade-strategy"),
+    "pre",
+    "upgrade",
+    "U",
+    "no-deps",
+    "no-index",
+    "prefer-binary",
+    "no-build-isolation",
+    "use-pep517",
+    "index-url",
+    "i",
+    "extra-index-url",
+    "find-links",
+    "f",
+    "trusted-host",
+    "only-binary",
+    "no-binary",
+    "force-reinstall",
+    "quiet",
+    "q",
+    "timeout",
+    "retries",
+    "upgrade-strategy",
 }
+
+_Words = tuple[str, ...]
+"""A requirement as the words of a command line of pip."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Requirements:
+    """The requirements of a component, with its name."""
+
+    name: str
+    lines: Sequence[_Words]
 
 
 class SessionRuntime:
@@ -50,7 +81,8 @@ class SessionRuntime:
         self._assets = assets
         self._answer = answer
         identity = f"{os.path.realpath(around.workspace.root)} {config.pip_params}"
-        folder = state_folder() / "environments" / hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]
+        digest = hashlib.sha256(os.fsencode(identity)).hexdigest()
+        folder = state_folder() / "environments" / digest[:16]
         self._dot_folder_record = folder.with_name(f"{folder.name}-dot-folders")
         self._environment = VirtualEnvironment(around.workspace, folder, sees_packages=True, notifier=around.notifier)
         self._worker: WorkerProcess | None = None
@@ -58,7 +90,7 @@ class SessionRuntime:
         self._prepared: set[str] = set()
         self._loaded: list[str] = []
         self._lost: list[str] | None = None
-        self._denied: dict[tuple[tuple[str, ...], ...], DeniedError] = {}
+        self._denied: dict[tuple[_Words, ...], DeniedError] = {}
         self._is_closed = False
         self._one_at_a_time = asyncio.Lock()
 
@@ -79,9 +111,14 @@ class SessionRuntime:
         async with self._one_at_a_time:
             await self._load(member)
             param, live = resolve()
-            asked = {"key": member.key, "command": command, "param": param, "live": live}
-            assets = self._assets.take_unsent()
-            answer = await self._call("command", {**asked, "assets": assets}, self._config.timeout_s)
+            asked = {
+                "key": member.key,
+                "command": command,
+                "param": param,
+                "live": live,
+                "assets": self._assets.take_unsent(),
+            }
+            answer = await self._call("command", asked, self._config.timeout_s)
             if not isinstance(answer, dict) or not {"assets", "response"} <= answer.keys():
                 raise ToolError(f"{member.name} {command}: the components' process gave no answer that can be read")
             problems = self._assets.apply(read_changes(answer["assets"]))
@@ -100,8 +137,9 @@ class SessionRuntime:
             await self._worker.interrupt()
         async with self._one_at_a_time:
             problems = await self._finalize()
-            if worker := self._worker:
-                self._worker = None
+            worker = self._worker
+            self._worker = None
+            if worker:
                 await worker.close()
             return problems
 
@@ -128,28 +166,36 @@ class SessionRuntime:
         wanted = [*(self.registry.members[need.key] for need in member.needs), member]
         await self._prepare(wanted)
         for each in wanted:
-            if each.key not in self._loaded:
-                needs = [{"key": need.key, "asked": need.asked} for need in each.needs]
-                params: Message = {"key": each.key, "named": dict(each.named), "resources": needs}
-                try:
-                    await self._call("load", params, self._config.timeout_s)
-                except WorkerError as error:
-                    raise WorkerError(f"{each.name} can't be constructed: {error}") from error
-                except GooseLikeError as error:
-                    raise ToolError(f"{each.name} can't be constructed: {error}") from error
-                self._loaded.append(each.key)
+            if each.key in self._loaded:
+                continue
+            needs = [{"key": need.key, "asked": need.asked} for need in each.needs]
+            params: Message = {"key": each.key, "named": dict(each.named), "resources": needs}
+            try:
+                await self._call("load", params, self._config.timeout_s)
+            except WorkerError as error:
+                raise WorkerError(f"{each.name} can't be constructed: {error}") from error
+            except GooseLikeError as error:
+                raise ToolError(f"{each.name} can't be constructed: {error}") from error
+            self._loaded.append(each.key)
 
     async def _prepare(self, members: Sequence[Member]) -> None:
         """Install the requirements of components and of all that they include, and have a worker that sees them."""
         if self._is_closed:
             raise ToolError("the session is at its end; no component is called any more")
         known = load_known_code()
-        every = {each.key: each for member in members for each in self.registry.list_included(member)}
-        code = {key: _find_code(each, known) for key, each in every.items()}
-        await self._install([(each.name, list_requirements(each.definition, code[key])) for key, each in every.items()])
-        self._prepared |= {str(each.definition.coordinates) for each in every.values()}
+        included = self._list_included(members)
+        wanted: list[_Requirements] = []
+        seen: set[str] = set()
+        for member in included:
+            package = _find_code(member, known)
+            wanted.append(_Requirements(member.name, list_requirements(member.definition, package)))
+            if package:
+                seen.add(str(package.folder))
+        await self._install(wanted)
+        self._prepared |= {str(member.definition.coordinates) for member in included}
         site = self._environment.site_packages
-        seen = {str(package.folder) for package in code.values() if package} | ({str(site)} if site else set())
+        if site:
+            seen.add(str(site))
         if self._worker and not self._worker.end and not seen <= self._visible:
             for problem in await self._finalize():
                 self._around.notifier.log(f"components: {problem}")
@@ -160,43 +206,60 @@ class SessionRuntime:
             self._visible = seen
             self._worker = await self._start(known)
 
-    async def _install(self, wanted: Sequence[tuple[str, Sequence[tuple[str, ...]]]]) -> None:
+    def _list_included(self, members: Iterable[Member]) -> list[Member]:
+        """List components and all that their configurations include, each once."""
+        included: dict[str, Member] = {}
+        for member in members:
+            for each in self.registry.list_included(member):
+                included[each.key] = each
+        return list(included.values())
+
+    async def _install(self, wanted: Iterable[_Requirements]) -> None:
         """Install requirements with one question. A refusal holds for the rest of the session."""
         if not self._config.setup:
             return
-        lines: dict[tuple[str, ...], str] = {}
-        for name, requirements in wanted:
-            for words in requirements:
-                for word in words:
-                    if word.startswith("-") and word.partition("=")[0].lstrip("-") not in _PIP_OPTIONS:
-                        raise ToolError(f"{name}: setup.pip: {word} is not taken from a component; leave it out")
-                if self._environment.find_missing([word for word in words if not word.startswith("-")]):
-                    lines.setdefault(words, name)
-        missing = tuple(lines)
+        names = self._find_missing(wanted)
+        missing = tuple(names)
         if not missing:
             return
         if missing in self._denied:
             raise self._denied[missing]
+        about = ", ".join(dict.fromkeys(names.values()))
         try:
-            names = ", ".join(dict.fromkeys(lines.values()))
-            for text in await self._environment.install(missing, f"the components {names}", self._config.pip_params):
-                self._around.notifier.log(f"components: {text[0].lower()}{text[1:]}")
+            notes = await self._environment.install(missing, f"the components {about}", self._config.pip_params)
         except DeniedError as error:
             self._denied[missing] = error
             raise
+        for text in notes:
+            self._around.notifier.log(f"components: {text[0].lower()}{text[1:]}")
+
+    def _find_missing(self, wanted: Iterable[_Requirements]) -> dict[_Words, str]:
+        """Find the requirements that are not installed, each with the first component that has it."""
+        missing: dict[_Words, str] = {}
+        for requirements in wanted:
+            for words in requirements.lines:
+                _check_options(requirements.name, words)
+                packages = [word for word in words if not word.startswith("-")]
+                if self._environment.find_missing(packages):
+                    missing.setdefault(words, requirements.name)
+        return missing
 
     def _take_loss(self) -> list[str]:
         """Return a note about what was lost with a worker since the last note."""
-        lost, self._lost = self._lost, None
+        lost = self._lost
+        self._lost = None
         if lost is None:
             return []
-        held = f"; what these held is gone: {', '.join(dict.fromkeys(lost))}" if lost else ""
-        return [f"the components' process is a new one{held}"]
+        note = "the components' process is a new one"
+        if lost:
+            note += f"; what these held is gone: {', '.join(dict.fromkeys(lost))}"
+        return [note]
 
     # --- the worker
 
     async def _start(self, known: Mapping[str, CodePackage]) -> WorkerProcess:
-        workspace, has_network = self._around.workspace, self._config.network or self._around.workspace.has_network
+        workspace = self._around.workspace
+        has_network = self._config.network or workspace.has_network
         scope, settings = self._describe_worker(known, has_network)
 
         async def spawn(argv: Sequence[str], stdin: int) -> Process:
@@ -216,7 +279,8 @@ class SessionRuntime:
         """Return the variables that the profile gives to components: of the environment, or keys that setup stored."""
         found = {}
         for name in self._config.variables:
-            if value := find_key(name):
+            value = find_key(name)
+            if value:
                 found[name] = value
             else:
                 self._around.notifier.log(f"components: {name} is not set; export it, or store it: goose-like setup")
@@ -225,51 +289,71 @@ class SessionRuntime:
     def _describe_worker(self, known: Mapping[str, CodePackage], has_network: bool) -> tuple[SandboxScope, Message]:
         """Return what the worker sees, and its settings."""
         workspace = self._around.workspace
-        more = [workspace.root / os.path.expanduser(each) for each in self._config.path]
-        more = [folder.resolve() for folder in more if folder.is_dir()]
-        members = [each for member in self.registry.members.values() for each in self.registry.list_included(member)]
-        dot_folders = [RUNTIME, *self._config.dot_folders]
-        dot_folders += find_own_dot_folders(
-            workspace.root, [member.config for member in members], self._dot_folder_record
-        )
-        packages = list(dict.fromkeys(filter(None, (_find_code(each, known) for each in members))))
+        members: list[Member] = []
+        for member in self.registry.members.values():
+            members += self.registry.list_included(member)
+        packages = _list_packages(members, known)
         self._visible |= {str(package.folder) for package in packages}
-        folders: dict[str, list[str]] = {}
+        package_roots: dict[str, list[str]] = {}
+        listed: list[Path] = []
         for package in packages:
-            folders.setdefault(package.name, []).append(str(package.root))
-        framework, site = find_framework(), self._environment.site_packages
+            package_roots.setdefault(package.name, []).append(str(package.root))
+            listed += package.parents
+        package_roots["concopilot"] = [str(find_framework())]
+        more = self._list_more_folders()
+        repositories = [folder for folder in self.registry.repositories.folders if folder.is_dir()]
+        site = self._environment.site_packages
+        sites = [site] if site else []
+        readable = [*more, *repositories]
+        readable += [member.file.parent for member in members if "file" in member.named]
+        readable += [package.folder for package in packages]
+        readable += sites
+        dot_folders = self._list_dot_folders(members)
         tmp = workspace.tmp / "components"
         tmp.mkdir(exist_ok=True)
-        repositories = [each for each in self.registry.repositories.folders if each.is_dir()]
-        configs = [each.file.parent for each in members if "file" in each.named]
-        own = [*more, *repositories, *configs, *(package.folder for package in packages), *([site] if site else ())]
-        is_read_only = workspace.mode == "read-only"
+        tmp_in_sandbox = workspace.path_in_sandbox(tmp)
+        runtime_root = str(workspace.root)
+        if workspace.mode == "read-only":
+            runtime_root = tmp_in_sandbox
         settings: Message = {
             "root": str(workspace.root),
-            "runtime_root": workspace.path_in_sandbox(tmp) if is_read_only else str(workspace.root),
-            "folders": {**folders, "concopilot": [str(framework)]},
-            "site_folders": [str(site)] if site else [],
-            "more_folders": [str(folder) for folder in more],
-            "repositories": [str(folder) for folder in repositories],
-            "readable": [str(folder) for folder in own],
-            "listed": [str(parent) for package in packages for parent in package.parents],
+            "runtime_root": runtime_root,
+            "folders": package_roots,
+            "site_folders": _to_texts(sites),
+            "more_folders": _to_texts(more),
+            "repositories": _to_texts(repositories),
+            "readable": _to_texts(readable),
+            "listed": _to_texts(listed),
             "dot_folders": dot_folders,
-            "tmp": workspace.path_in_sandbox(tmp),
+            "tmp": tmp_in_sandbox,
             "has_network": has_network,
         }
-        return SandboxScope(readable=(WORKER_FOLDER, *own), dot_folders=tuple(dot_folders)), settings
+        return SandboxScope(readable=(WORKER_FOLDER, *readable), dot_folders=tuple(dot_folders)), settings
+
+    def _list_more_folders(self) -> list[Path]:
+        """List the folders of `path` in the profile that are there."""
+        root = self._around.workspace.root
+        folders = [root / os.path.expanduser(each) for each in self._config.path]
+        return [folder.resolve() for folder in folders if folder.is_dir()]
+
+    def _list_dot_folders(self, members: Iterable[Member]) -> list[str]:
+        configs = [member.config for member in members]
+        own = find_own_dot_folders(self._around.workspace.root, configs, self._dot_folder_record)
+        return [RUNTIME, *self._config.dot_folders, *own]
 
     async def _answer_request(self, method: str, params: Mapping[str, Any]) -> Any:
         """Answer a request; `install` comes for each component that the framework constructs."""
         if method != "install":
             return await self._answer(method, params)
-        name, lines = str(params["name"]), params["pip"] if isinstance(params["pip"], list) else []
-        if name not in self._prepared:  # made by code, not named in a config.yaml
-            before = self._environment.site_packages
-            wanted = [(line,) if isinstance(line, str) else tuple(map(str, line)) for line in lines]
-            await self._install([(name, [line for line in wanted if not line[0].startswith("concopilot")])])
-            if before != self._environment.site_packages:
-                raise ToolError(f"{name} was installed, and the process must start again for it; call this again")
+        name = str(params["name"])
+        pip = params["pip"]
+        if name in self._prepared:
+            return None
+        # It was made by code, and no config.yaml names it.
+        before = self._environment.site_packages
+        await self._install([_Requirements(name, _read_pip_lines(pip))])
+        if before != self._environment.site_packages:
+            raise ToolError(f"{name} was installed, and the process must start again for it; call this again")
         return None
 
     async def _call(self, method: str, params: Message, limit_s: float | None) -> Any:
@@ -287,10 +371,12 @@ class SessionRuntime:
 
     async def _drop(self) -> None:
         """Forget a worker that has ended, and note what is lost with it."""
-        worker, self._worker = self._worker, None
-        gone, self._loaded = self._loaded, []
+        worker = self._worker
+        self._worker = None
+        lost = self._lost or []
+        self._lost = lost + [self.registry.members[key].name for key in self._loaded]
+        self._loaded = []
         self._assets.lose_worker()
-        self._lost = [*(self._lost or ()), *(self.registry.members[key].name for key in gone)]
         if worker:
             await worker.close()
 
@@ -307,6 +393,42 @@ def find_framework() -> Path:
 
 def _find_code(member: Member, known: Mapping[str, CodePackage]) -> CodePackage | None:
     """Return the package with a component's code, if it is in a folder and not in an environment."""
-    own = find_code(member.file, member.definition.setup.package) if "file" in member.named else None
-    package = own or known.get(str(member.definition.coordinates))
-    return package if package and package.folder.is_dir() and package.name != "concopilot" else None
+    definition = member.definition
+    package = None
+    if "file" in member.named:
+        package = find_code(member.file, definition.setup.package)
+    package = package or known.get(str(definition.coordinates))
+    if package is None or package.name == "concopilot":
+        return None
+    return package if package.folder.is_dir() else None
+
+
+def _list_packages(members: Iterable[Member], known: Mapping[str, CodePackage]) -> list[CodePackage]:
+    """List the packages with the code of components, each once."""
+    packages = []
+    for member in members:
+        package = _find_code(member, known)
+        if package and package not in packages:
+            packages.append(package)
+    return packages
+
+
+def _check_options(name: str, words: _Words) -> None:
+    for word in words:
+        option = word.partition("=")[0].lstrip("-")
+        if word.startswith("-") and option not in _PIP_OPTIONS:
+            raise ToolError(f"{name}: setup.pip: {word} is not taken from a component; leave it out")
+
+
+def _read_pip_lines(value: Any) -> list[_Words]:
+    """Read a `setup.pip` that the worker sends, without ConCopilot itself, which is always there."""
+    lines: list[_Words] = []
+    for line in value if isinstance(value, list) else ():
+        words = (line,) if isinstance(line, str) else tuple(map(str, line))
+        if not words[0].startswith("concopilot"):
+            lines.append(words)
+    return lines
+
+
+def _to_texts(paths: Iterable[Path]) -> list[str]:
+    return list(map(str, paths))

@@ -3,9 +3,8 @@
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +23,24 @@ _FRAMEWORK = ("concopilot", "goose_like_worker")
 
 def find_config_file(path: Path) -> Path | None:
     """Return the config file of the component at a path: the path itself, or the one in it or in its `.config`."""
-    places = [folder / name for folder in (path / CONFIG_FOLDER, path) for name in CONFIG_FILES]
-    return next((place for place in (path, *places) if os.path.isfile(place)), None)
+    if os.path.isfile(path):
+        return path
+    for folder in (path / CONFIG_FOLDER, path):
+        for name in CONFIG_FILES:
+            if os.path.isfile(folder / name):
+                return folder / name
+    return None
 
 
 def require_config_file(path: Path) -> Path:
     """Return the config file of the component at a path. Raise UsageError if there is none."""
-    if file := find_config_file(path):
+    file = find_config_file(path)
+    if file:
         return file
+    more = ""
     below = next(_find_below(path), None)
-    more = f"; there is one in {below.parent}, give its folder" if below else ""
+    if below:
+        more = f"; there is one in {below.parent}, give its folder"
     raise _no_component(path, more)
 
 
@@ -43,11 +50,14 @@ def list_config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
     Skip folders in components, hidden folders, virtual environments, and links.
     """
     own = find_config_file(path)
-    is_tree = is_recursive and path.is_dir() and (own is None or own.parent == path)  # config.yaml may be another's
-    if found := [require_config_file(folder) for folder in _find_below(path)] if is_tree else []:
-        return found
+    may_be_tree = own is None or own.parent == path  # config.yaml may be another's
+    if is_recursive and path.is_dir() and may_be_tree:
+        found = [require_config_file(folder) for folder in _find_below(path)]
+        if found:
+            return found
     if own is None:
-        raise _no_component(path, "" if is_recursive else "; --recursive looks in the folders below, too")
+        more = "" if is_recursive else "; --recursive looks in the folders below, too"
+        raise _no_component(path, more)
     return [own]
 
 
@@ -73,7 +83,8 @@ def _find_below(root: Path) -> Iterator[Path]:
             yield Path(folder, CONFIG_FOLDER)
         elif "pyvenv.cfg" in files:
             names.clear()
-        names[:] = sorted(name for name in names if not name.startswith(".") and name != "__pycache__")
+        visible = [name for name in names if not name.startswith(".")]
+        names[:] = sorted(set(visible) - {"__pycache__"})
 
 
 # --- code
@@ -104,20 +115,33 @@ def find_code(config_file: Path, package: str, roots: Iterable[Path] = ()) -> Co
     """Return the package that holds `setup.package`: around the component's folder, else in one of `roots`."""
     names = package.split(".")
     folder = config_file.absolute().parent.parent
-    own = [folder.parents[len(names) - 1]] if folder.parts[-len(names) :] == tuple(names) else []
-    for root in (*own, *roots):
+    candidates = [root.absolute() for root in roots]
+    if folder.parts[-len(names) :] == tuple(names):
+        candidates.insert(0, folder.parents[len(names) - 1])
+    for root in candidates:
         if package and root.joinpath(*names, "__init__.py").is_file():
-            way = list(accumulate(names, Path.joinpath, initial=root.absolute()))[1:]
-            return CodePackage(next(each for each in way if (each / "__init__.py").is_file()), root.absolute())
+            return CodePackage(_find_topmost_package(root, names), root)
     return None
+
+
+def _find_topmost_package(root: Path, names: Sequence[str]) -> Path:
+    """Find the first package on the way to a package. Folders above it are namespaces."""
+    folder = root
+    for name in names:
+        folder = folder / name
+        if (folder / "__init__.py").is_file():
+            break
+    return folder
 
 
 def load_known_code() -> dict[str, CodePackage]:
     """Return the packages of components that were installed from folders, by their coordinates."""
     file = state_folder() / _PACKAGES
     try:
-        packages = json.loads(file.read_bytes())
-        return {str(name): CodePackage(Path(one["folder"]), Path(one["root"])) for name, one in packages.items()}
+        known = {}
+        for name, entry in json.loads(file.read_bytes()).items():
+            known[str(name)] = CodePackage(Path(entry["folder"]), Path(entry["root"]))
+        return known
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
@@ -130,11 +154,10 @@ def save_known_code(packages: Mapping[str, CodePackage | None]) -> None:
     try:
         with lock_folder(state_folder()):
             known = {**load_known_code(), **packages}
-            data = {
-                name: {"folder": str(package.folder), "root": str(package.root)}
-                for name, package in known.items()
-                if package
-            }
+            data = {}
+            for name, package in known.items():
+                if package:
+                    data[name] = {"folder": str(package.folder), "root": str(package.root)}
             replace_private_file(file, json.dumps(data, indent=1, sort_keys=True))
     except OSError as error:
         raise GooseLikeError(f"{file} can't be written: {error.strerror}; is the folder yours?") from error
@@ -147,17 +170,25 @@ def list_requirements(definition: Definition, code: CodePackage | None) -> list[
     """
     from packaging.utils import canonicalize_name
 
-    own, dependencies = (canonicalize_name(code.name), []) if code else ("", [])
+    own = canonicalize_name(code.name) if code else ""
     project = _read_project(code) if code else {}
     names = {"concopilot", own, canonicalize_name(str(project.get("name", own)))}
-    dependencies = [str(each) for each in project.get("dependencies", ())]
     wanted: list[tuple[str, ...]] = []
-    for line in definition.setup.pip:
-        name = canonicalize_name(line[0].partition(";")[0].split("[")[0].rstrip("0123456789.*<>=!~, "))
-        if len(line) > 1 or name not in names:
-            wanted.append(line)
-    wanted += [(each,) for each in dependencies if not canonicalize_name(each).startswith("concopilot")]
+    for words in definition.setup.pip:
+        name = canonicalize_name(_remove_version(words[0]))
+        if len(words) > 1 or name not in names:
+            wanted.append(words)
+    for dependency in map(str, project.get("dependencies", ())):
+        if not canonicalize_name(dependency).startswith("concopilot"):
+            wanted.append((dependency,))
     return list(dict.fromkeys(wanted))
+
+
+def _remove_version(requirement: str) -> str:
+    """Return what is before the extras, the version and the marker of a requirement."""
+    before_marker = requirement.partition(";")[0]
+    before_extras = before_marker.partition("[")[0]
+    return before_extras.rstrip("0123456789.*<>=!~, ")
 
 
 def _read_project(code: CodePackage) -> dict[str, Any]:

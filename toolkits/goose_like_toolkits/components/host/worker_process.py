@@ -196,8 +196,11 @@ class WorkerProcess:
     @property
     def last_words(self) -> str:
         """The last lines that the process printed, such as the place of a crash."""
-        lines = self._printed.decode(errors="replace").splitlines()
-        kept = [text for text in lines if text.strip() and str(WORKER_FOLDER) not in text and '"<string>"' not in text]
+        kept = []
+        for text in self._printed.decode(errors="replace").splitlines():
+            is_our_own = str(WORKER_FOLDER) in text or '"<string>"' in text
+            if text.strip() and not is_our_own:
+                kept.append(text)
         return "\n".join(kept[-_SHOWN_LINES:])
 
     async def close(self) -> None:
@@ -226,7 +229,8 @@ class WorkerProcess:
             done.exception()
             return True
         self._set_end("it had to be ended")
-        done.exception() if done.done() else None
+        if done.done():
+            done.exception()
         await self._process.stop(0)
         return False
 
@@ -246,7 +250,9 @@ class WorkerProcess:
                     await self._slots.acquire()  # a worker that asks too fast waits
                     await writer.drain()
                     self._accept(message["id"], str(message["method"]), dict(message["params"]))
-                elif (done := self._calls.get(message["id"])) and not done.done():
+                    continue
+                done = self._calls.get(message["id"])
+                if done and not done.done():
                     _settle(done, message)
             await asyncio.sleep(_EXIT_WAIT_S)  # `_watch` knows more about a process that died
             reason = "it closed its connection"
@@ -333,9 +339,12 @@ class WorkerProcess:
                 done.set_exception(WorkerError(self._describe_end()))
 
     def _describe_end(self) -> str:
-        words = self.last_words
         hint = ", perhaps for want of memory" if "SIGKILL" in self.end else ""
-        return f"the components' process died ({self.end}{hint})" + (f"; it said last:\n{words}" if words else "")
+        text = f"the components' process died ({self.end}{hint})"
+        words = self.last_words
+        if words:
+            text += f"; it said last:\n{words}"
+        return text
 
     def _begin(self, work: Coroutine[Any, Any, None], context: Context) -> asyncio.Task[None]:
         task = asyncio.create_task(work, context=context.copy())
@@ -357,10 +366,15 @@ def _settle(done: "asyncio.Future[Any]", message: Message) -> None:
         done.set_result(message.get("result"))
         return
     error = dict(message["error"])
+    kind = error["type"]
+    text = _clip(str(error["message"]))
+    if kind != "HostError":  # the text of a HostError is our own
+        text = f"{kind}: {text}"
     frames = "".join(f"\n  {frame}" for frame in list(error.get("frames", ())))
-    kind = "" if error["type"] == "HostError" else f"{error['type']}: "  # the text of a HostError is our own
-    done.set_exception(ComponentError(f"{kind}{_clip(str(error['message']))}{_clip(frames)}"))
+    done.set_exception(ComponentError(text + _clip(frames)))
 
 
 def _clip(text: str) -> str:
-    return text if len(text) <= _MAX_ERROR_CHARACTERS else f"{text[:_MAX_ERROR_CHARACTERS]}..."
+    if len(text) <= _MAX_ERROR_CHARACTERS:
+        return text
+    return f"{text[:_MAX_ERROR_CHARACTERS]}..."
