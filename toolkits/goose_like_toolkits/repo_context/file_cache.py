@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import PurePath
 from typing import TypeVar
@@ -28,7 +28,12 @@ class FileCache:
         self._workspace = workspace
         self.cache = cache
 
-    def load(self, kind: type[V], paths: Sequence[str], compute: Callable[[str, bytes], V]) -> dict[str, V]:
+    def load(
+        self,
+        kind: type[V],
+        paths: Sequence[str],
+        compute: Callable[[str, bytes], V],
+    ) -> dict[str, V]:
         """Return the value of each file that is readable text, by path.
 
         `compute` gets a path and the file's bytes. Values are stored by content and by the path's suffix, which may
@@ -37,20 +42,35 @@ class FileCache:
         values: dict[str, V] = {}
         new_entries: dict[str, str] = {}
         fingerprints = {path: self.fingerprint(path) for path in paths}
-        digests = self.cache.get(filter(None, fingerprints.values()))
-        known = {path: digests[mark] for path, mark in fingerprints.items() if mark in digests}
-        stored = self.cache.get({_build_key(kind, path, content) for path, content in known.items()})
+        keys = self._find_keys(kind, fingerprints)
+        stored = self.cache.get(set(keys.values()))
         for path, mark in fingerprints.items():
-            if path in known and (value := _parse(kind, stored.get(_build_key(kind, path, known[path])))):
+            text = stored.get(keys.get(path, ""), "")
+            value = _parse(kind, text)
+            if value is not None:
                 values[path] = value
-            elif (data := self._read_text(path)) is not None:
-                content = sha256(data).hexdigest()
-                values[path] = compute(path, data)
-                new_entries[_build_key(kind, path, content)] = values[path].model_dump_json()
-                if mark and mark == self.fingerprint(path):
-                    new_entries[mark] = content
+                continue
+            data = self._read_text(path)
+            if data is None:
+                continue
+            value = compute(path, data)
+            values[path] = value
+            content = sha256(data).hexdigest()
+            new_entries[_build_key(kind, path, content)] = value.model_dump_json()
+            if mark and mark == self.fingerprint(path):
+                new_entries[mark] = content
         self.cache.put(new_entries)
         return values
+
+    def _find_keys(self, kind: type[V], fingerprints: Mapping[str, str]) -> dict[str, str]:
+        """Return the keys of the values by path, for files whose content is known by their fingerprint."""
+        marks = filter(None, fingerprints.values())
+        contents = self.cache.get(marks)
+        keys = {}
+        for path, mark in fingerprints.items():
+            if mark in contents:
+                keys[path] = _build_key(kind, path, contents[mark])
+        return keys
 
     def fingerprint(self, path: str) -> str:
         """Return a text that changes with the file; empty if the file is missing or changed just now.
@@ -62,7 +82,8 @@ class FileCache:
             status = os.lstat(file)
         except OSError:
             return ""
-        if time.time_ns() - max(status.st_ctime_ns, status.st_mtime_ns) < _CLOCK_TICK_NS:
+        age_ns = time.time_ns() - max(status.st_ctime_ns, status.st_mtime_ns)
+        if age_ns < _CLOCK_TICK_NS:
             return ""
         facts = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
         return f"{file!a} {self._workspace.mode} {facts}"
@@ -79,13 +100,16 @@ def _build_key(kind: type[FrozenModel], path: str, content: str) -> str:
     return f"{kind.__name__}{PurePath(path).suffix} {content}"
 
 
-def _parse(kind: type[V], text: str | None) -> V | None:
+def _parse(kind: type[V], text: str) -> V | None:
+    if not text:
+        return None
     try:
-        return kind.model_validate_json(text) if text else None
+        return kind.model_validate_json(text)
     except ValidationError:
         return None  # damaged, or written by another version
 
 
 def digest(parts: Iterable[object]) -> str:
     """Compute a key from some values."""
-    return sha256(repr(list(parts)).encode(errors="surrogateescape")).hexdigest()
+    text = repr(list(parts))
+    return sha256(text.encode(errors="surrogateescape")).hexdigest()

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import filterfalse, groupby
 
 _MAX_FILES = 2_000
 _MIN_FILES = 60
@@ -19,7 +19,9 @@ def max_files(count: int) -> int:
 
     Up to 2,000 files, all of them. Beyond that, the number falls, because each file says less about the whole.
     """
-    return count if count <= _MAX_FILES else max(_MIN_FILES, _MAX_FILES * _MAX_FILES // count)
+    if count <= _MAX_FILES:
+        return count
+    return max(_MIN_FILES, _MAX_FILES * _MAX_FILES // count)
 
 
 def group_by_words(paths: Sequence[str], words: Sequence[str]) -> list[Container[str]]:
@@ -27,7 +29,8 @@ def group_by_words(paths: Sequence[str], words: Sequence[str]) -> list[Container
     groups: dict[int, set[str]] = defaultdict(set)
     for path in paths:
         lowered = path.lower()
-        groups[sum(word in lowered for word in words)].add(path)
+        word_count = sum(word in lowered for word in words)
+        groups[word_count].add(path)
     return [groups[count] for count in sorted(groups, reverse=True) if count]
 
 
@@ -37,15 +40,21 @@ def choose_files(paths: Sequence[str], wanted: Sequence[Container[str]] = ()) ->
     Within a group, short paths come first: they are near the top and have general names. Tests and generated files
     come last.
     """
-    groups = (filter(group.__contains__, _sort_by_length(paths)) for group in wanted)
-    primary = (path for path in _sort_by_length(paths) if not is_secondary(path))
     chosen: dict[str, None] = {}
     limit = max_files(len(paths))
-    for path in chain(*groups, primary, _sort_by_length(paths)):
+    for path in _iterate_candidates(paths, wanted):
         if len(chosen) == limit:
             break
         chosen[path] = None
     return list(chosen)
+
+
+def _iterate_candidates(paths: Sequence[str], wanted: Sequence[Container[str]]) -> Iterator[str]:
+    """Yield the paths, best first; those of a group come again later."""
+    for group in wanted:
+        yield from filter(group.__contains__, _sort_by_length(paths))
+    yield from filterfalse(is_secondary, _sort_by_length(paths))
+    yield from _sort_by_length(paths)
 
 
 def _sort_by_length(paths: Sequence[str]) -> Iterator[str]:

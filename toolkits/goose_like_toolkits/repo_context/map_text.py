@@ -10,6 +10,10 @@ from .ranking import Ranking
 
 _NOTES_CHARACTERS = 500
 """Characters reserved for the notes at the beginning."""
+_UNREAD = "could not be read, are too large, or no text"
+
+_Place = tuple[str, int]
+"""A definition: the path of its file, and its index there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +31,12 @@ class MapText:
 
     def measure(self, outlines: Mapping[str, Outline]) -> int:
         """Count the characters that all these outlines would take."""
-        return sum(
-            len(path) + sum(len(_format_line(definition)) for definition in outline.definitions)
-            for path, outline in outlines.items()
-        )
+        count = 0
+        for path, outline in outlines.items():
+            count += len(path)
+            for definition in outline.definitions:
+                count += _measure_line(_format_line(definition))
+        return count
 
     def render(self, outlines: Mapping[str, Outline], ranking: Ranking, unread: int) -> str:
         """Render the map: the file with the best definition first, and the lines of a file in their order.
@@ -38,58 +44,88 @@ class MapText:
         Raises:
             ToolError: the files define nothing.
         """
-        ranked = sorted(
-            (-score, path, number)
-            for path, outline in outlines.items()
-            for number, score in enumerate(ranking.score_definitions(path, outline))
-        )
+        ranked = _rank_definitions(outlines, ranking)
         if not ranked:
-            note = f", of which {unread:,} could not be read, are too large, or no text" if unread else ""
-            raise ToolError(
-                f"{self.searched:,} files in {self.path!r} define nothing{note}; read what you need of them"
-            )
-        shown: dict[str, dict[int, str]] = {}
-        room = self.max_characters - _NOTES_CHARACTERS
-        for _, path, number in ranked:
-            with_parents = _format_with_parents(outlines[path], number)
-            lines = {line: text for line, text in with_parents.items() if line not in shown.get(path, {})}
-            room -= sum(map(len, lines.values())) + (len(_format_heading(path, 0, 1_000)) if path not in shown else 0)
-            if room < 0 and shown:
-                break
-            shown.setdefault(path, {}).update(lines)
+            files = f"{self.searched:,} files in {self.path!r}"
+            note = f", of which {unread:,} {_UNREAD}" if unread else ""
+            raise ToolError(f"{files} define nothing{note}; read what you need of them")
+        shown = self._choose_lines(outlines, ranked)
         parts = self._list_notes(len(shown), unread, ranking)
         for path, lines in shown.items():
-            line_count = len({definition.line for definition in outlines[path].definitions})
-            parts += [_format_heading(path, len(lines), line_count), *(lines[line] for line in sorted(lines))]
-        return "\n".join(part.rstrip("\n") for part in parts)
+            defining_lines = {definition.line for definition in outlines[path].definitions}
+            parts.append(_format_heading(path, len(lines), len(defining_lines)))
+            for line in sorted(lines):
+                parts.append(lines[line])
+        return "\n".join(parts)
+
+    def _choose_lines(
+        self,
+        outlines: Mapping[str, Outline],
+        ranked: Sequence[_Place],
+    ) -> dict[str, dict[int, str]]:
+        """Return as many lines as there is room for, by path and number."""
+        shown: dict[str, dict[int, str]] = {}
+        room = self.max_characters - _NOTES_CHARACTERS
+        for path, index in ranked:
+            known = shown.get(path, {})
+            added = {}
+            for line, text in _format_with_parents(outlines[path], index).items():
+                if line not in known:
+                    added[line] = text
+                    room -= _measure_line(text)
+            if path not in shown:
+                room -= _measure_line(_format_heading(path, 0, 1_000))
+            if room < 0 and shown:
+                break
+            shown[path] = known | added
+        return shown
 
     def _list_notes(self, files: int, unread: int, ranking: Ranking) -> list[str]:
-        notes = [f"{self.path}: definitions of {files:,} of {self.total:,} files, most used first"]
+        notes = [f"[{self.path}: definitions of {files:,} of {self.total:,} files, most used first]"]
         if self.searched < self.total:
-            narrow = "a folder as `path`" if self.words else "a folder as `path`, or words of your task as `about`"
-            notes.append(f"only {self.searched:,} files were looked at, short paths first; name {narrow} for others")
+            narrow = "a folder as `path`"
+            if not self.words:
+                narrow += ", or words of your task as `about`"
+            searched = f"only {self.searched:,} files were looked at, short paths first"
+            notes.append(f"[{searched}; name {narrow} for others]")
         if unread:
-            notes.append(f"{unread:,} files could not be read, are too large, or no text")
+            notes.append(f"[{unread:,} files {_UNREAD}]")
         if ranking.unmatched_words:
             words = " or ".join(map(repr, ranking.unmatched_words[:5]))
-            notes.append(f"no name that was looked at has {words}")
-        return [f"[{note}]" for note in notes]
+            notes.append(f"[no name that was looked at has {words}]")
+        return notes
+
+
+def _rank_definitions(outlines: Mapping[str, Outline], ranking: Ranking) -> list[_Place]:
+    """Return the places of all definitions, best first."""
+    ranked = []
+    for path, outline in outlines.items():
+        for index, score in enumerate(ranking.score_definitions(path, outline)):
+            ranked.append((-score, path, index))
+    return [(path, index) for _, path, index in sorted(ranked)]
 
 
 def _format_line(definition: Definition) -> str:
-    return f"{definition.line:5} {definition.text}\n"
+    return f"{definition.line:5} {definition.text}"
 
 
 def _format_heading(path: str, shown: int, total: int) -> str:
     name = path if path.isprintable() else ascii(path)
-    return f"{name}\n" if shown == total else f"{name} ({shown} of {total} lines)\n"
+    if shown == total:
+        return name
+    return f"{name} ({shown} of {total} lines)"
 
 
-def _format_with_parents(outline: Outline, number: int | None) -> dict[int, str]:
+def _measure_line(text: str) -> int:
+    """Return the characters of a line with its end."""
+    return len(text) + 1
+
+
+def _format_with_parents(outline: Outline, index: int | None) -> dict[int, str]:
     """Format a definition and the definitions around it, by line number."""
     lines: dict[int, str] = {}
-    while number is not None:
-        definition = outline.definitions[number]
+    while index is not None:
+        definition = outline.definitions[index]
         lines[definition.line] = _format_line(definition)
-        number = definition.parent
+        index = definition.parent
     return lines

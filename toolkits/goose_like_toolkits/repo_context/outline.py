@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -24,7 +25,7 @@ _MORE_TYPESCRIPT = """
 (type_alias_declaration name: (type_identifier) @name) @definition.type
 """
 
-_GRAMMARS = {
+_GRAMMARS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     ".py .pyi": ("tree_sitter_python", "language", (), ""),
     ".js .jsx .mjs .cjs": (*_JAVASCRIPT, "language", (), ""),
     ".ts .mts .cts": ("tree_sitter_typescript", "language_typescript", _JAVASCRIPT, _MORE_TYPESCRIPT),
@@ -56,6 +57,23 @@ class Outline(FrozenModel):
     definitions: tuple[Definition, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A definition that a grammar found: the nodes of its name and of the whole."""
+
+    name: Any
+    node: Any
+    is_function: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """A definition that may contain others: its end, and its index, which is None for a function and what is in it."""
+
+    end: int
+    index: int | None
+
+
 class Grammars:
     """Parsers by file suffix, which are loaded on first use. Not thread-safe."""
 
@@ -72,16 +90,16 @@ class Grammars:
         if suffix not in self._loaded:
             self._loaded[suffix] = _load_grammar(suffix)
         parser, cursor = self._loaded[suffix]
-        names: dict[int, tuple[Any, Any, bool]] = {}
         root = parser.parse(data).root_node
         if any(map(_has_too_many_brackets, (root, *root.children))):
             return Outline()
+        found: dict[int, _Match] = {}  # by the place of the name
         for _, nodes in cursor.matches(root):
-            kind = next((kind for kind in nodes if kind.startswith("definition.")), "")
-            if kind and "name" in nodes:
-                name = nodes["name"][0]
-                names.setdefault(name.start_byte, (name, nodes[kind][0], kind in _FUNCTION_KINDS))
-        return Outline(definitions=_build_definitions([names[start] for start in sorted(names)], data.split(b"\n")))
+            match = _read_match(nodes)
+            if match:
+                found.setdefault(match.name.start_byte, match)
+        matches = [found[start] for start in sorted(found)]
+        return Outline(definitions=_build_definitions(matches, data.split(b"\n")))
 
 
 def _has_too_many_brackets(node: Any) -> bool:
@@ -89,35 +107,65 @@ def _has_too_many_brackets(node: Any) -> bool:
     return int(node.child_count) - 2 * int(node.named_child_count) > _MAX_OPEN_BRACKETS
 
 
-def _build_definitions(names: list[tuple[Any, Any, bool]], lines: list[bytes]) -> tuple[Definition, ...]:
-    """Build definitions from triples: the node of a name, the node of its definition, and whether it is a function."""
+def _read_match(nodes: dict[str, list[Any]]) -> _Match | None:
+    """Return the match of a query, from its nodes by their tags; None if it is no definition with a name."""
+    if "name" not in nodes:
+        return None
+    for tag, tagged in nodes.items():
+        if tag.startswith("definition."):
+            return _Match(nodes["name"][0], tagged[0], tag in _FUNCTION_KINDS)
+    return None
+
+
+def _build_definitions(matches: list[_Match], lines: list[bytes]) -> tuple[Definition, ...]:
+    """Build definitions from matches in their order, without those inside functions."""
     definitions: list[Definition] = []
-    open_parents: list[tuple[int, int | None]] = []  # the end and index of each; no index for those left out
-    for name, node, is_function in names:
-        while open_parents and open_parents[-1][0] <= name.start_byte:
-            open_parents.pop()
-        parent = open_parents[-1][1] if open_parents else None
-        is_local = bool(open_parents) and parent is None
-        open_parents.append((node.end_byte, None if is_local or is_function else len(definitions)))
+    scopes: list[_Scope] = []
+    for match in matches:
+        while scopes and scopes[-1].end <= match.name.start_byte:
+            scopes.pop()
+        parent = scopes[-1].index if scopes else None
+        is_local = bool(scopes) and parent is None
+        index = None
+        if not is_local and not match.is_function:
+            index = len(definitions)
+        scopes.append(_Scope(match.node.end_byte, index))
         if not is_local:
-            row = name.start_point[0]
-            # A single line may be a whole file, so it is cut before it is decoded.
-            start = lines[row][: 4 * (_MAX_LINE_CHARACTERS + 1)].decode(errors="replace")
-            text = start.expandtabs(4).rstrip()[:_MAX_LINE_CHARACTERS]
-            definitions.append(Definition(name=_simplify_name(name.text), line=row + 1, text=text, parent=parent))
+            definitions.append(_build_definition(match.name, lines, parent))
     return tuple(definitions)
+
+
+def _build_definition(name: Any, lines: list[bytes], parent: int | None) -> Definition:
+    row = name.start_point[0]
+    # A single line may be a whole file, so it is cut before it is decoded.
+    start = lines[row][: 4 * (_MAX_LINE_CHARACTERS + 1)]
+    text = start.decode(errors="replace").expandtabs(4).rstrip()
+    return Definition(
+        name=_simplify_name(name.text),
+        line=row + 1,
+        text=text[:_MAX_LINE_CHARACTERS],
+        parent=parent,
+    )
 
 
 def _simplify_name(name: bytes) -> str:
     """Remove type parameters and modules from a name such as `Tree<T>` or `Net::Http`."""
     text = name.decode(errors="replace")
-    parts: list[str] = re.findall(r"\w+", text.partition("<")[0])
+    path, _, _ = text.partition("<")
+    parts: list[str] = re.findall(r"\w+", path)
     return parts[-1] if parts else text
+
+
+def _find_grammar(suffix: str) -> tuple[str, str, tuple[str, ...], str]:
+    for suffixes, row in _GRAMMARS.items():
+        if suffix in suffixes.split():
+            return row
+    raise AssertionError(suffix)  # `parse` gets the `SUFFIXES` only
 
 
 def _load_grammar(suffix: str) -> tuple[Any, Any]:
     """Load a parser, and a query cursor that finds definitions."""
-    package, function, others, more = next(row for suffixes, row in _GRAMMARS.items() if suffix in suffixes.split())
+    package, function, others, more = _find_grammar(suffix)
     try:
         sitter, *grammars = map(importlib.import_module, ("tree_sitter", package, *others))
     except ImportError as error:
@@ -125,11 +173,15 @@ def _load_grammar(suffix: str) -> tuple[Any, Any]:
             f"maps need {error.name!r}, which is not installed; tell the person to install the extra `map` "
             "(pip install 'goose-like[map]'), and look with rg in the shell until then"
         ) from error
-    tags = "\n".join([*(grammar.TAGS_QUERY for grammar in grammars), more])
-    language = sitter.Language(getattr(grammars[0], function)())
+    queries = [grammar.TAGS_QUERY for grammar in grammars]
+    tags = "\n".join([*queries, more])
+    load_language = getattr(grammars[0], function)
+    language = sitter.Language(load_language())
     query = sitter.Query(language, tags)
     for number in range(query.pattern_count):
-        pattern = tags.encode()[query.start_byte_for_pattern(number) : query.end_byte_for_pattern(number)]
+        start = query.start_byte_for_pattern(number)
+        end = query.end_byte_for_pattern(number)
+        pattern = tags.encode()[start:end]
         if b"@definition." not in pattern:
             query.disable_pattern(number)
     return sitter.Parser(language), sitter.QueryCursor(query)

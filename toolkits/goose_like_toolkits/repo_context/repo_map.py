@@ -62,23 +62,29 @@ class RepoMap:
         Raises:
             ToolError: there is nothing to map.
         """
-        folder, words = self._to_relative(path), split_words(about)
+        folder = self._to_relative(path)
+        words = split_words(about)
         self._notifier.status("listing files")
         listed, checksum = await self._run_rg("--files")
         files = await self._run(self._open_cache)
-        # A map with words is never reused: a change in any file may add one of the words.
-        key = "" if words else digest((self._workspace.root, folder, max_characters, len(listed), checksum))
-        if key and (text := await self._run(_get_cached_map, files, key)):
-            return text
+        key = ""
+        if not words:  # a map with words is never reused: a change in any file may add one of the words
+            key = digest((self._workspace.root, folder, max_characters, len(listed), checksum))
+            text = await self._run(_get_cached_map, files, key)
+            if text:
+                return text
         paths = await self._run(_filter_paths, listed, folder)
         if not paths:
             raise ToolError(
                 f"nothing in {path!r} can be mapped: it is empty, hidden, ignored by git, or in languages without a "
                 "grammar here; look with rg in the shell"
             )
-        wanted = await self._find_wanted(words, paths) if words else ()
+        wanted: Sequence[Container[str]] = ()
+        if words:
+            wanted = await self._find_wanted(words, paths)
         chosen = await self._run(choose_files, paths, wanted)
-        text = await self._render(files, chosen, MapText(path, len(paths), len(chosen), words, max_characters))
+        map_text = MapText(path, len(paths), len(chosen), words, max_characters)
+        text = await self._render(files, chosen, map_text)
         if key:
             await self._run(_cache_map, files, key, chosen, text)
         return text
@@ -104,7 +110,9 @@ class RepoMap:
             raise ToolError(f"{path} is outside of the workspace {self._workspace.root}; map a folder within it")
         if not real.exists():
             raise ToolError(f"there is no {path!r}; leave `path` out to map all of the workspace")
-        return os.path.relpath(real, self._workspace.root) if real != self._workspace.root else ""
+        if real == self._workspace.root:
+            return ""
+        return os.path.relpath(real, self._workspace.root)
 
     async def _run_rg(self, *arguments: str) -> tuple[bytes, int]:
         """Run rg and return its paths, each followed by a NUL, and a checksum of them.
@@ -113,7 +121,8 @@ class RepoMap:
         """
         process = await self._workspace.spawn([*_RG, *arguments], writes=False)
         parts: list[bytes] = []
-        checksum, rest = 0, b""
+        checksum = 0
+        rest = b""
         try:
             while part := await process.read():
                 parts.append(part)
@@ -127,36 +136,53 @@ class RepoMap:
     async def _find_wanted(self, words: Sequence[str], paths: Sequence[str]) -> list[Container[str]]:
         """Group files by the words in their paths; the last group has a word in the text, if not all files fit."""
         groups = await self._run(group_by_words, paths, words)
-        if max_files(len(paths)) < len(paths):
-            self._notifier.status(f"searching for {', '.join(words)}")
-            patterns = [part for word in words for part in ("-e", word)]
-            matching, _ = await self._run_rg("--files-with-matches", "--ignore-case", "--fixed-strings", *patterns)
-            groups.append(frozenset(_split_paths(matching)))
+        if max_files(len(paths)) == len(paths):
+            return groups
+        self._notifier.status(f"searching for {', '.join(words)}")
+        patterns: list[str] = []
+        for word in words:
+            patterns += ["-e", word]
+        matching, _ = await self._run_rg("--files-with-matches", "--ignore-case", "--fixed-strings", *patterns)
+        groups.append(frozenset(_split_paths(matching)))
         return groups
 
     async def _render(self, files: FileCache, chosen: Sequence[str], map_text: MapText) -> str:
         sketches = await self._load(files, Sketch, chosen, sketch_file, _SKETCH_BATCH)
         ranking = await self._run(Ranking, sketches, map_text.words)
-        best, outlines = ranking.rank_files(), dict[str, Outline]()
-        while best and map_text.measure(outlines) < _PARSE_FACTOR * map_text.max_characters:
-            batch, best = best[:_PARSE_BATCH], best[_PARSE_BATCH:]
+        best = ranking.rank_files()
+        outlines: dict[str, Outline] = {}
+        for start in range(0, len(best), _PARSE_BATCH):
+            if map_text.measure(outlines) >= _PARSE_FACTOR * map_text.max_characters:
+                break
+            batch = best[start : start + _PARSE_BATCH]
             outlines |= await self._load(files, Outline, batch, self._grammars.parse, _PARSE_BATCH)
         return map_text.render(outlines, ranking, unread=len(chosen) - len(sketches))
 
     async def _load(
-        self, files: FileCache, kind: type[V], paths: Sequence[str], compute: Callable[[str, bytes], V], batch_size: int
+        self,
+        files: FileCache,
+        kind: type[V],
+        paths: Sequence[str],
+        compute: Callable[[str, bytes], V],
+        batch_size: int,
     ) -> Mapping[str, V]:
         """Load values in batches, so that the work can be cancelled and the user sees progress."""
         values: dict[str, V] = {}
         for start in range(0, len(paths), batch_size):
             self._notifier.status(f"reading {paths[start]}")
-            values |= await self._run(files.load, kind, paths[start : start + batch_size], compute)
+            batch = paths[start : start + batch_size]
+            values |= await self._run(files.load, kind, batch, compute)
         return values
 
 
 def _filter_paths(listed: bytes, folder: str) -> list[str]:
-    paths = [path for path in _split_paths(listed) if path.endswith(SUFFIXES)]
-    return [path for path in paths if path == folder or path.startswith(f"{folder}/")] if folder else paths
+    """Return the paths of a folder, or the path of a file, in languages that have a grammar."""
+    paths = []
+    for path in _split_paths(listed):
+        is_within = not folder or path == folder or path.startswith(f"{folder}/")
+        if is_within and path.endswith(SUFFIXES):
+            paths.append(path)
+    return paths
 
 
 def _split_paths(listed: bytes) -> list[str]:
@@ -165,16 +191,20 @@ def _split_paths(listed: bytes) -> list[str]:
 
 def _get_cached_map(files: FileCache, key: str) -> str:
     """Return the cached map if none of its files has changed, else an empty text."""
+    stored = files.cache.get([key])
     try:
-        cached = CachedMap.model_validate_json(files.cache.get([key]).get(key, "{}"))
+        cached = CachedMap.model_validate_json(stored.get(key, "{}"))
     except ValidationError:
         return ""
-    is_valid = all(files.fingerprint(path) == mark for path, mark in cached.fingerprints.items())
-    return cached.text if is_valid else ""
+    for path, mark in cached.fingerprints.items():
+        if files.fingerprint(path) != mark:
+            return ""
+    return cached.text
 
 
 def _cache_map(files: FileCache, key: str, paths: Sequence[str], text: str) -> None:
     """Cache a map, unless a file changed just now: the next change might leave the same fingerprint."""
     fingerprints = {path: files.fingerprint(path) for path in paths}
     if all(fingerprints.values()):
-        files.cache.put({key: CachedMap(fingerprints=fingerprints, text=text).model_dump_json()})
+        cached = CachedMap(fingerprints=fingerprints, text=text)
+        files.cache.put({key: cached.model_dump_json()})

@@ -26,4 +26,6 @@ class Sketch(FrozenModel):
 def sketch_file(_path: str, data: bytes) -> Sketch:
     """Sketch a file in any language."""
     text = data.decode(errors="replace")
-    return Sketch(defined=frozenset(_DEFINITION.findall(text)), names=frozenset(_NAME.findall(text)))
+    defined = frozenset(_DEFINITION.findall(text))
+    names = frozenset(_NAME.findall(text))
+    return Sketch(defined=defined, names=names)

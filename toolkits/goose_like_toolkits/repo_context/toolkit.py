@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -45,7 +46,10 @@ class RepoContextToolkit(Toolkit):
 
     @tool(parallel=True, kind="search", title="Map {path} {about}", paths=("path",))
     async def map_repository(
-        self, path: str = ".", about: str = "", budget: Annotated[int, Field(ge=1_000)] = 8_000
+        self,
+        path: str = ".",
+        about: str = "",
+        budget: Annotated[int, Field(ge=1_000)] = 8_000,
     ) -> str:
         """List the classes and functions of a folder or file with their lines, most used ones first.
 
@@ -69,8 +73,7 @@ class RepoContextToolkit(Toolkit):
             raise ToolError("there are no files here to sum up; look with the shell")
         listed = "\n".join(paths)[:_MAX_LISTED_CHARACTERS]
         answer = await self._ask(_CHOICE_PROMPT.format(count=_MAX_SUMMARIES, paths=listed))
-        lines = [line.strip("-*` ") for line in answer.splitlines()]
-        chosen = [path for path in dict.fromkeys(lines) if path in set(paths)][:_MAX_SUMMARIES]
+        chosen = _find_paths(answer, paths)[:_MAX_SUMMARIES]
         if not chosen:
             raise ToolError(f"the fast model named no file that there is; it said: {answer[:200]!r}; use the shell")
         slots = asyncio.Semaphore(_MAX_PARALLEL_REQUESTS)
@@ -93,7 +96,8 @@ class RepoContextToolkit(Toolkit):
     async def _summarize(self, path: str, slots: asyncio.Semaphore) -> str:
         async with slots:
             try:
-                text = self.workspace.read_bytes(path, _MAX_FILE_BYTES).decode()
+                data = self.workspace.read_bytes(path, _MAX_FILE_BYTES)
+                text = data.decode()
             except (GooseLikeError, OSError, UnicodeDecodeError):
                 return "(no text, or too long to be summed up)"
             self.notifier.status(f"summing up {path}")
@@ -102,7 +106,8 @@ class RepoContextToolkit(Toolkit):
     async def _ask(self, question: str) -> str:
         """Return the accelerator's answer, from the cache if the same model was asked the same question before."""
         model = self.exchange_view.accelerator
-        key = hashlib.sha256(f"{model.model.label}\n{question}".encode()).hexdigest()
+        identity = f"{model.model.label}\n{question}"
+        key = hashlib.sha256(identity.encode()).hexdigest()
         file = cache_folder() / "repo_context" / f"{key}.txt"
         if file.is_file():
             return file.read_text(encoding="utf-8")
@@ -112,3 +117,14 @@ class RepoContextToolkit(Toolkit):
         unfinished.write_text(answer, encoding="utf-8")
         unfinished.replace(file)
         return answer
+
+
+def _find_paths(answer: str, paths: Iterable[str]) -> list[str]:
+    """Return the paths that a model names, one a line, without those that do not exist."""
+    known = set(paths)
+    found: dict[str, None] = {}
+    for line in answer.splitlines():
+        path = line.strip("-*` ")
+        if path in known:
+            found[path] = None
+    return list(found)
