@@ -23,6 +23,7 @@ PACKAGES = [
     "github",
     "jira",
     "providers",
+    "repo_context",
     "screen",
     "sdk",
     "serve",
