@@ -243,13 +243,20 @@ class _CellChecker(ast.NodeVisitor):
         function = node.func
         self._called.add(function)
         if isinstance(function, ast.Attribute) and _is_call_of(function.value, "get_ipython"):
-            self._check_magic(node, function.attr)
+            self._check_magic(node)
         else:
             self.generic_visit(node)
 
-    def _check_magic(self, node: ast.Call, method: str) -> None:
-        texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-        line = quote_install_line(*texts) if method == "run_line_magic" and len(texts) == 2 else None
+    def _check_magic(self, node: ast.Call) -> None:
+        line = None
+        match node:
+            # Only what IPython makes of `%pip install NAME`: any other argument may hold code.
+            case ast.Call(
+                func=ast.Attribute(value=ast.Call(args=[], keywords=[]), attr="run_line_magic"),
+                args=[ast.Constant(str(magic)), ast.Constant(str(text))],
+                keywords=[],
+            ):
+                line = quote_install_line(magic, text)
         if line is None:
             self._refuse(node, "magics and shell commands are refused, except `%pip install NAME`: use Python")
         else:
