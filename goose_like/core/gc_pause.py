@@ -17,13 +17,19 @@ def delay_gc() -> None:
 def end_gc_delay() -> None:
     """Freeze the objects of the start, and let the collector look at new ones. Does nothing after the first call."""
     if gc.get_threshold()[0] == _START_THRESHOLD:
-        gc.freeze()
+        _freeze_once()
         gc.set_threshold(_THRESHOLD)
+
+
+def _freeze_once() -> None:
+    """Freeze all objects, unless some are frozen. A later freeze would keep the garbage of a long process."""
+    if not gc.get_freeze_count():
+        gc.freeze()
 
 
 @contextmanager
 def pause_gc() -> Iterator[None]:
-    """Pause the garbage collector while building long-lived objects, then freeze them.
+    """Pause the garbage collector while building long-lived objects. The first pause of a process freezes them.
 
     Importing the Anthropic SDK (2,600 modules) takes a fifth less processor time in a short run, and reading a long
     session file takes half of the time.
@@ -33,6 +39,6 @@ def pause_gc() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()
+        _freeze_once()
         if was_enabled:
             gc.enable()
