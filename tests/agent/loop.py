@@ -48,20 +48,20 @@ async def wait_for_text(b: ExchangeHarness) -> None:
     raise AssertionError("nothing came")
 
 
-def create_asking_tool(b):
+def create_asking_tool(harness):
     async def reach() -> str:
-        answer = await b.journal.ask(Question(kind="network", subject="example.org", text="Allow it?"))
+        answer = await harness.journal.ask(Question(kind="network", subject="example.org", text="Allow it?"))
         return answer.choice
 
     return make_tool(reach)
 
 
-async def cancel_after(b, kind, count=1):
+async def cancel_after(harness, kind, count=1):
     """Run a turn and cancel it after `count` events of this kind."""
-    task = asyncio.create_task(b.exchange.reply("Hi."))
-    while len(b.events_of(kind)) < count:  # noqa: ASYNC110
+    task = asyncio.create_task(harness.exchange.reply("Hi."))
+    while len(harness.events_of(kind)) < count:  # noqa: ASYNC110
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert b.recorder.events[-1] == TurnFinished(reason="cancelled", exit_code=130)
+    assert harness.recorder.events[-1] == TurnFinished(reason="cancelled", exit_code=130)

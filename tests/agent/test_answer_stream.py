@@ -29,12 +29,14 @@ ESTIMATED = "cut answer (estimated)"
 
 
 async def test_cancelling_keeps_the_streamed_text(create_harness):
-    b = create_harness([[TextDelta(text="Once "), TextDelta(text="upon"), PAUSE], "Hello again."])
-    await cancel_after(b, TextDelta, 2)
-    assert b.events_of(MessageCompleted) == [MessageCompleted(message=Message.assistant("Once upon"), is_cut=True)]
-    assert b.provider.streams_closed == 1
-    await b.exchange.reply("Go on.")
-    assert [message.text for message in b.provider.requests[1].messages] == [
+    harness = create_harness([[TextDelta(text="Once "), TextDelta(text="upon"), PAUSE], "Hello again."])
+    await cancel_after(harness, TextDelta, 2)
+    assert harness.events_of(MessageCompleted) == [
+        MessageCompleted(message=Message.assistant("Once upon"), is_cut=True)
+    ]
+    assert harness.provider.streams_closed == 1
+    await harness.exchange.reply("Go on.")
+    assert [message.text for message in harness.provider.requests[1].messages] == [
         "Hi.",
         "Once upon",
         "Go on.\n\n[Your previous answer was cut off before its end.]",
@@ -42,50 +44,50 @@ async def test_cancelling_keeps_the_streamed_text(create_harness):
 
 
 async def test_an_error_keeps_the_partial_text(create_harness):
-    b = create_harness([[TextDelta(text="ab"), CredentialError("set X")], "ok"])
-    end = await b.exchange.reply("Hi.")
+    harness = create_harness([[TextDelta(text="ab"), CredentialError("set X")], "ok"])
+    end = await harness.exchange.reply("Hi.")
     assert end == TurnFinished(reason="error", detail="set X", exit_code=76)
-    assert [(m.role, m.text) for m in b.messages] == [("user", "Hi."), ("assistant", "ab")]
-    assert (await b.exchange.reply("Again.")).reason == "stop"
+    assert [(m.role, m.text) for m in harness.messages] == [("user", "Hi."), ("assistant", "ab")]
+    assert (await harness.exchange.reply("Again.")).reason == "stop"
 
 
 async def test_a_retry_discards_the_streamed_text(create_harness):
     broken = ModelUnavailableError("gone", is_retryable=True)
-    b = create_harness([[TextDelta(text="void"), broken], [TextDelta(text="kept"), CredentialError("refused")]])
-    await b.exchange.reply("Hi.")
-    assert list_types(b.recorder.events)[4:7] == ["text_delta", "retrying", "text_delta"]
-    assert [message.text for message in b.messages] == ["Hi.", "kept"]
+    harness = create_harness([[TextDelta(text="void"), broken], [TextDelta(text="kept"), CredentialError("refused")]])
+    await harness.exchange.reply("Hi.")
+    assert list_types(harness.recorder.events)[4:7] == ["text_delta", "retrying", "text_delta"]
+    assert [message.text for message in harness.messages] == ["Hi.", "kept"]
 
 
 async def test_retries_end(create_harness):
-    b = create_harness([ModelUnavailableError("gone", is_retryable=True)] * 5)
-    end = await b.exchange.reply("Hi.")
+    harness = create_harness([ModelUnavailableError("gone", is_retryable=True)] * 5)
+    end = await harness.exchange.reply("Hi.")
     assert (end.reason, end.detail, end.exit_code) == ("error", "gone", 77)
-    assert (len(b.provider.requests), len(b.events_of(Retrying))) == (3, 2)
+    assert (len(harness.provider.requests), len(harness.events_of(Retrying))) == (3, 2)
 
 
 async def test_a_stream_without_a_message_is_no_answer(create_harness):
-    b = create_harness([[TextDelta(text="so")]] * 3)
-    end = await b.exchange.reply("Hi.")
+    harness = create_harness([[TextDelta(text="so")]] * 3)
+    end = await harness.exchange.reply("Hi.")
     assert (end.reason, end.exit_code) == ("error", 77)
     assert "ended its stream without a message" in end.detail
 
 
 async def test_nothing_after_the_message_counts(create_harness):
-    b = create_harness([["Hello.", ModelUnavailableError("gone", is_retryable=True)]])
-    assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert len(b.provider.requests) == 1
+    harness = create_harness([["Hello.", ModelUnavailableError("gone", is_retryable=True)]])
+    assert (await harness.exchange.reply("Hi.")).reason == "stop"
+    assert len(harness.provider.requests) == 1
 
 
 async def test_an_unexpected_error_of_a_provider_ends_the_turn(create_harness):
-    b = create_harness([[TextDelta(text="so"), KeyError("choices")], "ok"])
-    end = await b.exchange.reply("Hi.")
+    harness = create_harness([[TextDelta(text="so"), KeyError("choices")], "ok"])
+    end = await harness.exchange.reply("Hi.")
     assert (end.reason, end.exit_code) == ("error", 1)
     assert end.detail.startswith(
         "the provider tests.fakes.FakeProvider failed in `stream`: KeyError: 'choices'; at tests."
     )
-    assert b.messages[-1].text == "so"
-    assert (await b.exchange.reply("Again.")).reason == "stop"
+    assert harness.messages[-1].text == "so"
+    assert (await harness.exchange.reply("Again.")).reason == "stop"
 
 
 class _Telling(FakeProvider):
@@ -105,11 +107,11 @@ GONE = ModelUnavailableError("gone", is_retryable=True)
 ANSWER = MessageCompleted(message=Message.assistant("ok"), usage=Usage(input_tokens=100, output_tokens=20))
 
 
-def tell_usage(b, script):
+def tell_usage(harness, script):
     """Let the exchange use a provider that tells the tokens of its attempts."""
     model = Model(_Telling(script), "x", "scripted:x")
-    b.exchange = dataclasses.replace(b.exchange, models=ModelPair(model, model))
-    return b
+    harness.exchange = dataclasses.replace(harness.exchange, models=ModelPair(model, model))
+    return harness
 
 
 @pytest.mark.parametrize(
@@ -124,37 +126,37 @@ def tell_usage(b, script):
     ],
 )
 async def test_the_tokens_of_failed_attempts_count(create_harness, script, purposes):
-    b = tell_usage(create_harness([]), script)
-    end = await b.exchange.reply("Hi.")
+    harness = tell_usage(create_harness([]), script)
+    end = await harness.exchange.reply("Hi.")
     recorded = [UsageRecorded(model="scripted:x", usage=FAILED, purpose=purpose) for purpose in purposes]
-    assert b.events_of(UsageRecorded) == recorded
+    assert harness.events_of(UsageRecorded) == recorded
     answered = 120 if end.reason == "stop" else 0
-    assert b.exchange.history.usage.total.total_tokens == answered + 53 * len(purposes)
+    assert harness.exchange.history.usage.total.total_tokens == answered + 53 * len(purposes)
 
 
 @pytest.mark.parametrize(("told", "purposes"), [([], ["failed attempt"]), ([FAILED], ["failed attempt", "cut answer"])])
 async def test_the_tokens_of_a_failed_attempt_count_when_the_person_cuts_the_next_one(create_harness, told, purposes):
-    b = tell_usage(create_harness([]), [[FAILED, GONE], [*told, TextDelta(text="more"), PAUSE]])
-    await cancel_after(b, TextDelta)
-    assert [(event.usage, event.purpose) for event in b.events_of(UsageRecorded)] == [
+    harness = tell_usage(create_harness([]), [[FAILED, GONE], [*told, TextDelta(text="more"), PAUSE]])
+    await cancel_after(harness, TextDelta)
+    assert [(event.usage, event.purpose) for event in harness.events_of(UsageRecorded)] == [
         (FAILED, each) for each in purposes
     ]
 
 
 async def test_a_person_who_cuts_the_pause_after_a_failed_attempt_pays_it_once(create_harness):
-    b = tell_usage(create_harness([]), [[FAILED, GONE], "ok"])
-    b.exchange = dataclasses.replace(b.exchange, retry_policy=RetryPolicy(first_wait_s=60))
-    await cancel_after(b, Retrying)
-    assert [event.usage for event in b.events_of(UsageRecorded)] == [FAILED]
+    harness = tell_usage(create_harness([]), [[FAILED, GONE], "ok"])
+    harness.exchange = dataclasses.replace(harness.exchange, retry_policy=RetryPolicy(first_wait_s=60))
+    await cancel_after(harness, Retrying)
+    assert [event.usage for event in harness.events_of(UsageRecorded)] == [FAILED]
 
 
 async def test_the_tokens_of_failed_attempts_of_side_questions_count(create_harness):
     slow = RateLimitError("slow", retry_after_s=0)
-    b = tell_usage(create_harness([]), [[FAILED, slow], [ANSWER], [FAILED, CredentialError("no")]])
-    assert await b.exchange.view.accelerator.ask("Why?") == "ok"
+    harness = tell_usage(create_harness([]), [[FAILED, slow], [ANSWER], [FAILED, CredentialError("no")]])
+    assert await harness.exchange.view.accelerator.ask("Why?") == "ok"
     with pytest.raises(CredentialError):
-        await b.exchange.view.accelerator.ask("Why?")
-    assert [event.usage for event in b.events_of(UsageRecorded)] == [FAILED, ANSWER.usage, FAILED]
+        await harness.exchange.view.accelerator.ask("Why?")
+    assert [event.usage for event in harness.events_of(UsageRecorded)] == [FAILED, ANSWER.usage, FAILED]
 
 
 async def test_a_stream_that_is_a_coroutine_is_explained(create_harness):
@@ -162,10 +164,10 @@ async def test_a_stream_that_is_a_coroutine_is_explained(create_harness):
         async def stream(self, request):
             return "hello"
 
-    b = create_harness([])
+    harness = create_harness([])
     model = Model(Coroutine(), "x", "scripted:x")
-    b.exchange = dataclasses.replace(b.exchange, models=ModelPair(model, model))
-    end = await b.exchange.reply("Hi.")
+    harness.exchange = dataclasses.replace(harness.exchange, models=ModelPair(model, model))
+    end = await harness.exchange.reply("Hi.")
     assert (end.reason, end.exit_code) == ("error", 1)
     assert "failed in `stream`: it is no async generator, but a coroutine; `async def` with `yield`" in end.detail
 
@@ -174,22 +176,22 @@ async def test_ids_are_made_unique(create_harness):
     twice = calls(
         *(call("echo", json.dumps({"text": text}), id=id) for text, id in [("1", "a"), ("2", "a"), ("3", "")])
     )
-    b = create_harness([twice, calls(call("echo", '{"text": "4"}', id="a")), "Done."], echo)
-    await b.exchange.reply("Hi.")
-    ids = [call.id for message in b.messages for call in message.tool_calls]
+    harness = create_harness([twice, calls(call("echo", '{"text": "4"}', id="a")), "Done."], echo)
+    await harness.exchange.reply("Hi.")
+    ids = [call.id for message in harness.messages for call in message.tool_calls]
     assert (ids[0], len(set(ids)), "" in ids) == ("a", 4, False)
-    assert b.outputs == ["1", "2", "3", "4"]
+    assert harness.outputs == ["1", "2", "3", "4"]
 
 
 async def test_cut_by_length(create_harness):
     cut = [TextDelta(text="Once"), MessageCompleted(message=Message.assistant("Once"), is_cut=True)]
-    b = create_harness([cut])
-    assert await b.exchange.reply("Hi.") == TurnFinished(reason="error", detail=CUT_ANSWER_ERROR, exit_code=1)
-    assert [message.text for message in b.messages] == ["Hi.", "Once"]
+    harness = create_harness([cut])
+    assert await harness.exchange.reply("Hi.") == TurnFinished(reason="error", detail=CUT_ANSWER_ERROR, exit_code=1)
+    assert [message.text for message in harness.messages] == ["Hi.", "Once"]
     with_call = [MessageCompleted(message=calls(call("echo", '{"text": "a')), is_cut=True)]
-    b = create_harness([with_call, "Done."], echo)
-    assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert "invalid JSON" in b.outputs[0]
+    harness = create_harness([with_call, "Done."], echo)
+    assert (await harness.exchange.reply("Hi.")).reason == "stop"
+    assert "invalid JSON" in harness.outputs[0]
 
 
 @pytest.mark.parametrize(
@@ -203,35 +205,35 @@ async def test_cut_by_length(create_harness):
 )
 async def test_the_tokens_of_a_cancelled_answer_count(create_harness, monkeypatch, vendor, usage):
     set_keys_only(monkeypatch)
-    b = create_harness([], label=f"{vendor.name}:m1")
+    harness = create_harness([], label=f"{vendor.name}:m1")
     async with Loopback([raw(vendor.stream(*vendor.said("x" * 40)[:2]), hang_s=60)]) as server:
         base_url = server.base_url.removesuffix("/v1") if vendor is ANTHROPIC else server.base_url
         provider = vendor.provider(vendor.choice(base_url))
         model = Model(provider, "m1", f"{vendor.name}:m1")
-        b.exchange = dataclasses.replace(b.exchange, models=ModelPair(model, model))
-        await cancel_after(b, TextDelta)
+        harness.exchange = dataclasses.replace(harness.exchange, models=ModelPair(model, model))
+        await cancel_after(harness, TextDelta)
         await provider.close()
-    assert b.events_of(UsageRecorded) == [usage]
-    assert b.exchange.history.usage.turn_by_model[model.label] == usage.usage
+    assert harness.events_of(UsageRecorded) == [usage]
+    assert harness.exchange.history.usage.turn_by_model[model.label] == usage.usage
 
 
 async def test_a_refused_request_costs_nothing(create_harness, monkeypatch):
     set_keys_only(monkeypatch)
-    b = create_harness([])
+    harness = create_harness([])
     async with Loopback([refusal(400)]) as server:
         provider = OPENAI.provider(OPENAI.choice(server.base_url))
         model = Model(provider, "m1", "openai:m1")
-        await dataclasses.replace(b.exchange, models=ModelPair(model, model)).reply("Hi.")
+        await dataclasses.replace(harness.exchange, models=ModelPair(model, model)).reply("Hi.")
         await provider.close()
-    assert b.events_of(UsageRecorded) == []
+    assert harness.events_of(UsageRecorded) == []
 
 
 async def test_withheld_reasoning_is_told_once(create_harness):
     answers = [MessageCompleted(message=Message.assistant(text), withheld=("prefix_mismatch",)) for text in "ab"]
-    b = create_harness([[answer] for answer in answers])
-    await b.exchange.reply("Hi.")
-    await b.exchange.reply("Go on.")
-    told = [event.text for event in b.events_of(Logged)]
+    harness = create_harness([[answer] for answer in answers])
+    await harness.exchange.reply("Hi.")
+    await harness.exchange.reply("Go on.")
+    told = [event.text for event in harness.events_of(Logged)]
     assert told == ["the server withheld earlier reasoning from the model (prefix_mismatch)"]
 
 
@@ -253,13 +255,13 @@ class _Faulty(FakeProvider, TellsFacts):
 
 
 async def test_faults_in_optional_methods_are_explained(create_harness):
-    b = create_harness([])
+    harness = create_harness([])
     model = Model(_Faulty(), "x", "scripted:x")
-    b.exchange = dataclasses.replace(b.exchange, models=ModelPair(model, model))
-    end = await b.exchange.reply("Hi.")
+    harness.exchange = dataclasses.replace(harness.exchange, models=ModelPair(model, model))
+    end = await harness.exchange.reply("Hi.")
     assert (end.reason, end.exit_code) == ("error", 1)
     assert "_Faulty failed in `fetch_facts`: KeyError: 'facts'; at tests." in end.detail
-    view = b.exchange.view.accelerator
+    view = harness.exchange.view.accelerator
     with pytest.raises(ProviderError, match="_Faulty failed in `embed`: KeyError: 'vectors'; at tests"):
         await view.embed(["a"], purpose="test")
     with pytest.raises(ProviderError, match="_Faulty failed in `search_web`: KeyError: 'pages'; at tests"):

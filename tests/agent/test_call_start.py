@@ -24,11 +24,11 @@ def note(text: str) -> str:
 
 
 async def start(create_harness, *wanted, tools=(copy, note)) -> tuple[ExchangeHarness, list[ToolStarted]]:
-    b = create_harness([calls(*wanted), "Done."])
+    harness = create_harness([calls(*wanted), "Done."])
     for function in tools:
-        b.exchange.tools[function.__name__] = make_tool(function)
-    await b.exchange.reply("Hi.")
-    return b, b.events_of(ToolStarted)
+        harness.exchange.tools[function.__name__] = make_tool(function)
+    await harness.exchange.reply("Hi.")
+    return harness, harness.events_of(ToolStarted)
 
 
 async def test_a_call_starts_with_its_kind_title_and_paths(create_harness):

@@ -35,10 +35,10 @@ from tests.fakes import HEADER, ExchangeHarness, FakeToolkit, call, calls, is_we
 
 
 async def test_stop(create_harness):
-    b = create_harness(["Hello."], echo)
-    end = await b.exchange.reply("Hi.")
+    harness = create_harness(["Hello."], echo)
+    end = await harness.exchange.reply("Hi.")
     assert end == TurnFinished(reason="stop")
-    assert list_types(b.recorder.events) == [
+    assert list_types(harness.recorder.events) == [
         "session_started",
         "turn_started",
         "state_saved",
@@ -47,19 +47,19 @@ async def test_stop(create_harness):
         "message_completed",
         "turn_finished",
     ]
-    (request,) = b.provider.requests
+    (request,) = harness.provider.requests
     assert (request.model, request.system, [m.text for m in request.messages]) == ("x", "system", ["Hi."])
     assert [type(spec) for spec in request.tools] == [ToolSpec]
-    assert b.provider.streams_closed == 1
+    assert harness.provider.streams_closed == 1
 
 
 async def test_a_tool_call(create_harness):
-    b = create_harness([calls(call("echo", '{"text": "one"}'), text="Let me see."), "Done."], echo)
-    assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
-    assert b.outputs == ["one"]
-    assert list_types(b.recorder.events)[5:7] == ["tool_started", "tool_finished"]
-    assert b.provider.requests[1].messages == tuple(b.messages[:3])
+    harness = create_harness([calls(call("echo", '{"text": "one"}'), text="Let me see."), "Done."], echo)
+    assert (await harness.exchange.reply("Hi.")).reason == "stop"
+    assert [message.role for message in harness.messages] == ["user", "assistant", "tool", "assistant"]
+    assert harness.outputs == ["one"]
+    assert list_types(harness.recorder.events)[5:7] == ["tool_started", "tool_finished"]
+    assert harness.provider.requests[1].messages == tuple(harness.messages[:3])
 
 
 async def test_cancelling_keeps_finished_results(create_harness):
@@ -73,47 +73,47 @@ async def test_cancelling_keeps_finished_results(create_harness):
             undone.append("stand")
 
     look = tool(parallel=True)(echo)
-    b = create_harness([calls(call("stand", id="a"), call("echo", '{"text": "x"}', id="b"))], stand, look)
-    await cancel_after(b, ToolFinished)
+    harness = create_harness([calls(call("stand", id="a"), call("echo", '{"text": "x"}', id="b"))], stand, look)
+    await cancel_after(harness, ToolFinished)
     assert undone == ["stand"]
-    assert b.outputs == [INTERRUPTED, "x"]
+    assert harness.outputs == [INTERRUPTED, "x"]
 
 
 async def test_compaction_is_recorded_and_sent(create_harness):
-    b = create_harness(["word " * 200, "word " * 200, "short", "end"], moderator=Truncate({"limit_tokens": 400}))
+    harness = create_harness(["word " * 200, "word " * 200, "short", "end"], moderator=Truncate({"limit_tokens": 400}))
     for number in range(4):
-        assert (await b.exchange.reply(f"turn {number}")).reason == "stop"
-    assert b.events_of(Compacted)
-    sent = b.provider.requests[2].messages
+        assert (await harness.exchange.reply(f"turn {number}")).reason == "stop"
+    assert harness.events_of(Compacted)
+    sent = harness.provider.requests[2].messages
     assert sent[0].text.startswith("[The oldest ")
     assert "It began with this request:\nturn 0" in sent[0].text
     assert sent[-1].text == "turn 2"
-    assert list(b.provider.requests[3].messages)[: len(sent)] == list(sent)
-    assert len(b.messages) == 8  # the history itself is never cut
+    assert list(harness.provider.requests[3].messages)[: len(sent)] == list(sent)
+    assert len(harness.messages) == 8  # the history itself is never cut
 
 
 async def test_compact_replaces_the_conversation_with_notes(create_harness):
-    b = create_harness(["word " * 400, "All is done.", "And more."])
-    await b.exchange.reply("Hi.")
-    await b.exchange.compact("the ports")
-    (event,) = b.events_of(Compacted)
+    harness = create_harness(["word " * 400, "All is done.", "And more."])
+    await harness.exchange.reply("Hi.")
+    await harness.exchange.compact("the ports")
+    (event,) = harness.events_of(Compacted)
     assert "All is done." in event.summary
     assert event.kept_count == 0
-    (asked,) = b.provider.requests[1].messages
+    (asked,) = harness.provider.requests[1].messages
     assert asked.text.endswith("\n\nWrite the notes. Above all keep this: the ports")
-    await b.exchange.reply("Go on.")
-    assert [message.text for message in b.provider.requests[2].messages] == [event.summary, "Go on."]
+    await harness.exchange.reply("Go on.")
+    assert [message.text for message in harness.provider.requests[2].messages] == [event.summary, "Go on."]
 
 
 async def test_compact_refuses_notes_that_save_too_little(create_harness):
-    b = create_harness(["Hello.", "long notes " * 50, "Hello."])
+    harness = create_harness(["Hello.", "long notes " * 50, "Hello."])
     with pytest.raises(GooseLikeError, match=r"^nothing was said yet$"):
-        await b.exchange.compact()
-    await b.exchange.reply("Hi.")
+        await harness.exchange.compact()
+    await harness.exchange.reply("Hi.")
     with pytest.raises(GooseLikeError, match=r"^a summary would save too little; continue without one$"):
-        await b.exchange.compact()
-    assert b.provider.requests[1].messages[0].text.endswith("\n\nWrite the notes.")
-    assert b.events_of(Compacted) == []
+        await harness.exchange.compact()
+    assert harness.provider.requests[1].messages[0].text.endswith("\n\nWrite the notes.")
+    assert harness.events_of(Compacted) == []
 
 
 ARGUMENTS = st.sampled_from(['{"text": "x"}', "{", "null", "{}", ""])
@@ -149,37 +149,37 @@ def test_any_script(script):
     def afar(text: str = ""): ...
 
     async def run(folder):
-        b = ExchangeHarness([*script, *["End."] * 4], echo, fail, afar, folder=folder, limits=Limits(steps=4))
-        b.journal.emit(PlanUpdated(tasks=(Task(description="dig"),)))
-        while len(b.provider.script) > 3:
-            end = await b.exchange.reply("Hi.")
+        harness = ExchangeHarness([*script, *["End."] * 4], echo, fail, afar, folder=folder, limits=Limits(steps=4))
+        harness.journal.emit(PlanUpdated(tasks=(Task(description="dig"),)))
+        while len(harness.provider.script) > 3:
+            end = await harness.exchange.reply("Hi.")
             assert end.exit_code in (0, 1, 3, 76, 77)
-        assert_append_only(b.provider.requests)
-        for request in b.provider.requests:
+        assert_append_only(harness.provider.requests)
+        for request in harness.provider.requests:
             assert is_well_formed(request.messages)
-        assert b.provider.opened == b.provider.streams_closed
-        lines = list(b.session.read_events())
+        assert harness.provider.opened == harness.provider.streams_closed
+        lines = list(harness.session.read_events())
         for end in range(len(lines) + 1):
             history = History.replay(lines[:end])
             assert is_well_formed(history.messages[:-1] if history.open_calls else history.messages)
-        assert History.replay(lines) == b.exchange.history
-        b.session.close()
+        assert History.replay(lines) == harness.exchange.history
+        harness.session.close()
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder) / "s"))
 
 
 async def test_what_nobody_could_allow_is_the_detail_of_the_end(create_harness):
-    b = create_harness([calls(call("reach"), call("reach", id="c2")), "Done."])
-    b.exchange.tools["reach"] = create_asking_tool(b)
+    harness = create_harness([calls(call("reach"), call("reach", id="c2")), "Done."])
+    harness.exchange.tools["reach"] = create_asking_tool(harness)
     detail = "denied, as nobody could be asked: network: example.org, network: example.org"
-    assert await b.exchange.reply("Hi.") == TurnFinished(reason="stop", detail=detail, exit_code=6)
+    assert await harness.exchange.reply("Hi.") == TurnFinished(reason="stop", detail=detail, exit_code=6)
 
 
 async def test_usage_is_counted_by_model(create_harness):
-    b = create_harness([calls(call("echo", '{"text": "x"}')), "Done."], echo)
-    await b.exchange.reply("Hi.")
-    assert b.exchange.history.usage.by_model == {"scripted:x": Usage(input_tokens=10, output_tokens=5)}
+    harness = create_harness([calls(call("echo", '{"text": "x"}')), "Done."], echo)
+    await harness.exchange.reply("Hi.")
+    assert harness.exchange.history.usage.by_model == {"scripted:x": Usage(input_tokens=10, output_tokens=5)}
 
 
 async def test_a_killed_turn_resumes_in_the_same_step(create_harness, tmp_path):
@@ -201,50 +201,52 @@ async def test_a_killed_turn_resumes_in_the_same_step(create_harness, tmp_path):
         call("run_subtask", '{"goal": "g"}', id="c2"),
         call("once", '{"word": "b"}', id="c3"),
     )
-    b = create_harness(["done"], run_subtask, once, limits=Limits(steps=2))
+    harness = create_harness(["done"], run_subtask, once, limits=Limits(steps=2))
     for event in (
         TurnStarted(message=Message.user("go")),
         MessageCompleted(message=wanted),
         ToolFinished(result=ToolResult(call_id="c1", output="a")),
     ):
-        b.session.append(event)
+        harness.session.append(event)
     cut = History()
-    assert [event.type for event in cut.restore(b.session.read_events(), is_resumed=True)][-1] == "tool_finished"
+    assert [event.type for event in cut.restore(harness.session.read_events(), is_resumed=True)][-1] == "tool_finished"
     assert cut.is_in_turn
     assert list(cut.open_calls) == ["c1", "c2", "c3"]
-    b.session.history = cut
-    b.journal.emit(HEADER.model_copy(update={"is_resumed": True}))
-    end = await b.exchange.resume_turn()
+    harness.session.history = cut
+    harness.journal.emit(HEADER.model_copy(update={"is_resumed": True}))
+    end = await harness.exchange.resume_turn()
     assert (end.reason, ran) == ("stop", ["g as c2"])
-    assert [event.result.call_id for event in b.events_of(ToolFinished)] == ["c3", "c2"]
-    outputs = {result.call_id: result.output for result in b.messages[2].tool_results}
+    assert [event.result.call_id for event in harness.events_of(ToolFinished)] == ["c3", "c2"]
+    outputs = {result.call_id: result.output for result in harness.messages[2].tool_results}
     assert outputs == {"c1": "a", "c2": "nested done", "c3": INTERRUPTED}
-    assert History.replay(b.session.read_events()) == b.exchange.history
-    assert b.exchange.history.turn_count == 1
+    assert History.replay(harness.session.read_events()) == harness.exchange.history
+    assert harness.exchange.history.turn_count == 1
     with pytest.raises(GooseLikeError, match=r"^no turn was cut off here; say what to do next$"):
-        await b.exchange.resume_turn()
+        await harness.exchange.resume_turn()
 
 
 async def test_a_fresh_turn_sees_nothing_from_before_and_the_next_one_all(create_harness):
     thought = Message(role="assistant", parts=(Thinking(text="hm", signature="s"), Text(text="My work is right.")))
-    b = create_harness([thought, calls(call("echo", '{"text": "x"}'), text="I look."), "A finding.", "Fixed."], echo)
-    b.add_toolkits(FakeToolkit(context_updates=lambda: {"folder": "/x"}))
-    await b.exchange.reply("Write it.")
-    await b.exchange.reply("Review it.", is_fresh=True)
-    await b.exchange.reply("Fix that.")
-    sent = [[message.text for message in request.messages] for request in b.provider.requests]
+    harness = create_harness(
+        [thought, calls(call("echo", '{"text": "x"}'), text="I look."), "A finding.", "Fixed."], echo
+    )
+    harness.add_toolkits(FakeToolkit(context_updates=lambda: {"folder": "/x"}))
+    await harness.exchange.reply("Write it.")
+    await harness.exchange.reply("Review it.", is_fresh=True)
+    await harness.exchange.reply("Fix that.")
+    sent = [[message.text for message in request.messages] for request in harness.provider.requests]
     assert sent[1] == ["Review it.", "folder: /x"]
     assert sent[2] == ["Review it.", "folder: /x", "I look.", ""]
     before = ["folder: /x", "Write it.", "My work is right."]
     assert sent[3] == [*before, "Review it.", "folder: /x", "I look.", "", "A finding.", "Fix that."]
-    replayed = History.replay(b.session.read_events())
-    assert replayed.context.messages == b.exchange.history.context.messages
+    replayed = History.replay(harness.session.read_events())
+    assert replayed.context.messages == harness.exchange.history.context.messages
 
 
 async def test_a_fresh_turn_that_was_cut_off_goes_on_alone(create_harness):
-    b = create_harness(["My work is right.", "A finding."])
-    await b.exchange.reply("Write it.")
-    b.journal.emit(TurnStarted(message=Message.user("Review it."), is_fresh=True))
-    await b.exchange.resume_turn()
-    assert [message.text for message in b.provider.requests[-1].messages] == ["Review it."]
-    assert b.exchange.history.context.messages[0].text == "Write it."
+    harness = create_harness(["My work is right.", "A finding."])
+    await harness.exchange.reply("Write it.")
+    harness.journal.emit(TurnStarted(message=Message.user("Review it."), is_fresh=True))
+    await harness.exchange.resume_turn()
+    assert [message.text for message in harness.provider.requests[-1].messages] == ["Review it."]
+    assert harness.exchange.history.context.messages[0].text == "Write it."

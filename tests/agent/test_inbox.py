@@ -37,20 +37,20 @@ async def test_a_message_is_taken_back_unless_a_step_was_cut_short_for_it():
 async def test_waiting_messages_come_before_the_next_step(create_harness):
     def look() -> str:
         """Looks."""
-        b.exchange.inbox.put("and mind the cat")
+        harness.exchange.inbox.put("and mind the cat")
         return "seen"
 
-    b = create_harness([calls(call("look")), "done"], look)
-    await b.exchange.reply("go")
-    assert [message.text or message.role for message in b.messages] == [
+    harness = create_harness([calls(call("look")), "done"], look)
+    await harness.exchange.reply("go")
+    assert [message.text or message.role for message in harness.messages] == [
         "go",
         "assistant",
         "tool",
         "and mind the cat",
         "done",
     ]
-    assert len(b.provider.requests) == 2
-    assert [event.message.text for event in b.events_of(Interjected)] == ["and mind the cat"]
+    assert len(harness.provider.requests) == 2
+    assert [event.message.text for event in harness.events_of(Interjected)] == ["and mind the cat"]
 
 
 async def test_a_message_at_the_end_continues_the_turn(create_harness):
@@ -58,32 +58,32 @@ async def test_a_message_at_the_end_continues_the_turn(create_harness):
         def notify(self, event):
             super().notify(event)
             if isinstance(event, TextDelta) and event.text == "first":
-                b.exchange.inbox.put("one thing more")
+                harness.exchange.inbox.put("one thing more")
 
-    b = create_harness(["first", "second"], front=Late())
-    assert await b.exchange.reply("go") == TurnFinished(reason="stop")
-    assert [message.text for message in b.messages] == ["go", "first", "one thing more", "second"]
-    assert b.exchange.history.turn_count == 1
+    harness = create_harness(["first", "second"], front=Late())
+    assert await harness.exchange.reply("go") == TurnFinished(reason="stop")
+    assert [message.text for message in harness.messages] == ["go", "first", "one thing more", "second"]
+    assert harness.exchange.history.turn_count == 1
 
 
 async def test_steering_cuts_a_stream(create_harness):
-    b = create_harness([[TextDelta(text="so I will"), PAUSE], "as you wish"])
-    assert not b.exchange.inbox.steer()
-    turn = asyncio.create_task(b.exchange.reply("go"))
-    await wait_for_text(b)
-    assert not b.exchange.inbox.steer()  # there is nothing to say
-    b.exchange.inbox.put("stop that")
-    assert b.exchange.inbox.steer()
-    assert not b.exchange.inbox.steer()
+    harness = create_harness([[TextDelta(text="so I will"), PAUSE], "as you wish"])
+    assert not harness.exchange.inbox.steer()
+    turn = asyncio.create_task(harness.exchange.reply("go"))
+    await wait_for_text(harness)
+    assert not harness.exchange.inbox.steer()  # there is nothing to say
+    harness.exchange.inbox.put("stop that")
+    assert harness.exchange.inbox.steer()
+    assert not harness.exchange.inbox.steer()
     assert await turn == TurnFinished(reason="stop")
-    assert [message.text for message in b.messages] == [
+    assert [message.text for message in harness.messages] == [
         "go",
         "so I will",
         "stop that\n\n[Your previous answer was cut off before its end.]",
         "as you wish",
     ]
-    assert [event.is_cut for event in b.events_of(MessageCompleted)] == [True, False]
-    assert b.provider.streams_closed == 2
+    assert [event.is_cut for event in harness.events_of(MessageCompleted)] == [True, False]
+    assert harness.provider.streams_closed == 2
 
 
 async def test_steering_ends_running_tools_and_answers_their_calls(create_harness):
@@ -98,25 +98,31 @@ async def test_steering_ends_running_tools_and_answers_their_calls(create_harnes
             is_cancelled.set()
             raise
 
-    b = create_harness([calls(call("wait"), call("echo", '{"text": "x"}', id="c2")), "as you wish"], wait, echo)
-    turn = asyncio.create_task(b.exchange.reply("go"))
+    harness = create_harness([calls(call("wait"), call("echo", '{"text": "x"}', id="c2")), "as you wish"], wait, echo)
+    turn = asyncio.create_task(harness.exchange.reply("go"))
     await is_running.wait()
-    b.exchange.inbox.put("no")
-    assert b.exchange.inbox.steer()
+    harness.exchange.inbox.put("no")
+    assert harness.exchange.inbox.steer()
     assert await turn == TurnFinished(reason="stop")
     assert is_cancelled.is_set()
-    assert INTERRUPTED in b.outputs
-    assert [message.text or message.role for message in b.messages] == ["go", "assistant", "tool", "no", "as you wish"]
+    assert INTERRUPTED in harness.outputs
+    assert [message.text or message.role for message in harness.messages] == [
+        "go",
+        "assistant",
+        "tool",
+        "no",
+        "as you wish",
+    ]
 
 
 async def test_cancelling_a_steered_turn(create_harness):
-    b = create_harness([[TextDelta(text="so"), PAUSE]])
-    turn = asyncio.create_task(b.exchange.reply("go"))
-    await wait_for_text(b)
-    b.exchange.inbox.put("no")
-    b.exchange.inbox.steer()
+    harness = create_harness([[TextDelta(text="so"), PAUSE]])
+    turn = asyncio.create_task(harness.exchange.reply("go"))
+    await wait_for_text(harness)
+    harness.exchange.inbox.put("no")
+    harness.exchange.inbox.steer()
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    assert b.events_of(TurnFinished)[-1].reason == "cancelled"
-    assert b.exchange.inbox.take() == ["no"]
+    assert harness.events_of(TurnFinished)[-1].reason == "cancelled"
+    assert harness.exchange.inbox.take() == ["no"]

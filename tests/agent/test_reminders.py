@@ -29,32 +29,32 @@ class SummarizeEachSecondStep(Moderator):
 
 
 async def test_a_stale_plan_is_repeated(create_harness):
-    b = create_harness([*create_echo_steps(62), "Done."], echo)
-    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="in-progress"), Task(description="plant"))))
-    await b.exchange.reply("Hi.")
+    harness = create_harness([*create_echo_steps(62), "Done."], echo)
+    harness.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="in-progress"), Task(description="plant"))))
+    await harness.exchange.reply("Hi.")
     tasks = "- [in-progress] dig\n- [planned] plant"
     reminder = f"Your plan, 0 of 2 tasks complete (update it if it has changed):\n{tasks}"
-    assert b.events_of(Reminded) == [Reminded(text=reminder, reason="plan")] * 2
-    last_words = [request.messages[-1].text for request in b.provider.requests]
+    assert harness.events_of(Reminded) == [Reminded(text=reminder, reason="plan")] * 2
+    last_words = [request.messages[-1].text for request in harness.provider.requests]
     assert [index for index, text in enumerate(last_words) if text == reminder] == [30, 60]
-    assert_append_only(b.provider.requests)
+    assert_append_only(harness.provider.requests)
 
 
 async def test_a_summary_with_the_plan_needs_no_repetition(create_harness):
-    b = create_harness([*create_echo_steps(34), "Done."], echo, moderator=SummarizeEachSecondStep({}))
-    b.journal.emit(PlanUpdated(tasks=OPEN_TASKS))
-    await b.exchange.reply("Hi.")
-    assert b.events_of(Reminded) == []
+    harness = create_harness([*create_echo_steps(34), "Done."], echo, moderator=SummarizeEachSecondStep({}))
+    harness.journal.emit(PlanUpdated(tasks=OPEN_TASKS))
+    await harness.exchange.reply("Hi.")
+    assert harness.events_of(Reminded) == []
 
 
 async def test_open_tasks_cost_no_request_after_the_answer(create_harness):
     """The model often answers without a last look at the plan, and a later message may be about something else."""
-    b = create_harness([*create_echo_steps(3), "All of it is done.", "Noon."], echo)
-    b.journal.emit(PlanUpdated(tasks=(*OPEN_TASKS, Task(description="harvest"))))
-    await b.exchange.reply("Do it.")
-    await b.exchange.reply("When is lunch?")
-    assert b.events_of(Reminded) == []
-    assert len(b.provider.requests) == 5
+    harness = create_harness([*create_echo_steps(3), "All of it is done.", "Noon."], echo)
+    harness.journal.emit(PlanUpdated(tasks=(*OPEN_TASKS, Task(description="harvest"))))
+    await harness.exchange.reply("Do it.")
+    await harness.exchange.reply("When is lunch?")
+    assert harness.events_of(Reminded) == []
+    assert len(harness.provider.requests) == 5
 
 
 @tool(accompanies_answer=True)
@@ -69,13 +69,13 @@ SHOW = call("show", '{"what": "all"}', "s")
 
 
 async def test_an_answer_beside_the_last_look_at_the_plan_ends_the_turn(create_harness):
-    b = create_harness([*create_echo_steps(2), calls(SHOW, text="All of it is done.")], echo, show)
-    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
-    end = await b.exchange.reply("Do it.")
+    harness = create_harness([*create_echo_steps(2), calls(SHOW, text="All of it is done.")], echo, show)
+    harness.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
+    end = await harness.exchange.reply("Do it.")
     assert (end.reason, end.answer) == ("stop", "All of it is done.")
-    assert len(b.provider.requests) == 3
-    b.provider.script += ["Noon."]
-    assert (await b.exchange.reply("When is lunch?")).answer == ""
+    assert len(harness.provider.requests) == 3
+    harness.provider.script += ["Noon."]
+    assert (await harness.exchange.reply("When is lunch?")).answer == ""
 
 
 @pytest.mark.parametrize(
@@ -90,37 +90,37 @@ async def test_an_answer_beside_the_last_look_at_the_plan_ends_the_turn(create_h
     ],
 )
 async def test_other_texts_beside_calls_do_not_end_the_turn(create_harness, step, is_open):
-    b = create_harness([step, "Done."], echo, show)
-    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="planned" if is_open else "complete"),)))
-    assert (await b.exchange.reply("Do it.")).answer == ""
-    assert len(b.provider.requests) == 2
+    harness = create_harness([step, "Done."], echo, show)
+    harness.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="planned" if is_open else "complete"),)))
+    assert (await harness.exchange.reply("Do it.")).answer == ""
+    assert len(harness.provider.requests) == 2
 
 
 async def test_a_toolkit_may_object_to_an_answer_beside_calls(create_harness):
-    b = create_harness([calls(SHOW, text="Done."), "And a.py parses."], show)
-    b.add_toolkits(FakeToolkit(before_finish=lambda: "a.py does not parse"))
-    assert (await b.exchange.reply("Do it.")).answer == "Done."
-    assert b.messages[-1].text == "And a.py parses."
+    harness = create_harness([calls(SHOW, text="Done."), "And a.py parses."], show)
+    harness.add_toolkits(FakeToolkit(before_finish=lambda: "a.py does not parse"))
+    assert (await harness.exchange.reply("Do it.")).answer == "Done."
+    assert harness.messages[-1].text == "And a.py parses."
 
 
 async def test_a_finished_plan_is_not_repeated(create_harness):
-    b = create_harness([*create_echo_steps(32), "Done."], echo)
-    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
-    await b.exchange.reply("Hi.")
-    assert b.events_of(Reminded) == []
+    harness = create_harness([*create_echo_steps(32), "Done."], echo)
+    harness.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
+    await harness.exchange.reply("Hi.")
+    assert harness.events_of(Reminded) == []
 
 
 async def test_nothing_reminds_of_a_plan_in_plan_mode(create_harness, tmp_path):
     planning = Workspace(tmp_path, mode="full", approval="plan", notifier=Recorder())
-    b = create_harness([*create_echo_steps(32), "The plan."], echo, workspace=planning)
-    b.journal.emit(PlanUpdated(tasks=OPEN_TASKS))
-    await b.exchange.reply("Hi.")
-    assert b.events_of(Reminded) == []
+    harness = create_harness([*create_echo_steps(32), "The plan."], echo, workspace=planning)
+    harness.journal.emit(PlanUpdated(tasks=OPEN_TASKS))
+    await harness.exchange.reply("Hi.")
+    assert harness.events_of(Reminded) == []
 
 
 async def test_context_updates_are_added_once(create_harness):
     true = {"a": {"notes: of two": "one\ntwo: three", "same": "1"}, "b": {"same": "2", "none": ""}}
-    b = create_harness([*create_echo_steps(3), "Done.", "Done."], echo)
+    harness = create_harness([*create_echo_steps(3), "Done.", "Done."], echo)
 
     def source(name):
         async def news():
@@ -128,29 +128,29 @@ async def test_context_updates_are_added_once(create_harness):
 
         return news
 
-    b.add_toolkits(*(FakeToolkit(context_updates=source(name)) for name in true))
-    await b.exchange.reply("Hi.")
-    (report,) = b.events_of(Reminded)
+    harness.add_toolkits(*(FakeToolkit(context_updates=source(name)) for name in true))
+    await harness.exchange.reply("Hi.")
+    (report,) = harness.events_of(Reminded)
     assert report.text == "notes: of two: one\ntwo: three\nsame: 1\nsame: 2"
-    assert [message.text for message in b.messages[:2]] == [report.text, "Hi."]
+    assert [message.text for message in harness.messages[:2]] == [report.text, "Hi."]
     true["b"]["same"] = "3"
-    await b.exchange.reply("Hi.")
-    assert [event.text for event in b.events_of(Reminded)][1:] == ["same: 3"]
-    assert_append_only(b.provider.requests)
+    await harness.exchange.reply("Hi.")
+    assert [event.text for event in harness.events_of(Reminded)][1:] == ["same: 3"]
+    assert_append_only(harness.provider.requests)
 
 
 async def test_repetition_is_reminded(create_harness):
     same = calls(call("echo", '{"text": "one"}'))
-    b = create_harness([*[same] * 7, "Done."], echo)
-    assert (await b.exchange.reply("Hi.")).reason == "stop"
-    said = [event.text for event in b.events_of(Reminded)]
+    harness = create_harness([*[same] * 7, "Done."], echo)
+    assert (await harness.exchange.reply("Hi.")).reason == "stop"
+    said = [event.text for event in harness.events_of(Reminded)]
     assert [text.partition(" made")[0] for text in said] == ["Your last 3 steps", "Your last 6 steps"]
     assert "Do something else, or end." in said[0]
-    assert b.outputs == ["one"] * 7
-    assert_append_only(b.provider.requests)
-    b.provider.script += [same, "Done."]
-    await b.exchange.reply("Again.")
-    assert len(b.events_of(Reminded)) == 2
+    assert harness.outputs == ["one"] * 7
+    assert_append_only(harness.provider.requests)
+    harness.provider.script += [same, "Done."]
+    await harness.exchange.reply("Again.")
+    assert len(harness.events_of(Reminded)) == 2
 
 
 async def test_a_changed_step_is_no_repetition(create_harness):
@@ -161,52 +161,54 @@ async def test_a_changed_step_is_no_repetition(create_harness):
         return str(next(counter) // 2)
 
     other = [calls(call("echo", '{"text": "one"}')), calls(call("echo", '{"text": "two"}'))]
-    b = create_harness([*[calls(call("look"))] * 8, *other * 4, "Done."], echo, look)
-    assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert b.events_of(Reminded) == []
+    harness = create_harness([*[calls(call("look"))] * 8, *other * 4, "Done."], echo, look)
+    assert (await harness.exchange.reply("Hi.")).reason == "stop"
+    assert harness.events_of(Reminded) == []
 
 
 async def test_a_string_from_before_finish_counts_once_a_turn(create_harness):
-    b = create_harness(
+    harness = create_harness(
         ["Done.", "Really.", "Done again.", "Yes."],
         toolkits=[FakeToolkit(), FakeToolkit(before_finish=lambda: "run it")],
     )
     for _ in range(2):
-        assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert b.events_of(Reminded) == [Reminded(text="run it")] * 2
-    said = [message.text for message in b.messages]
+        assert (await harness.exchange.reply("Hi.")).reason == "stop"
+    assert harness.events_of(Reminded) == [Reminded(text="run it")] * 2
+    said = [message.text for message in harness.messages]
     assert said == ["Hi.", "Done.", "run it", "Really.", "Hi.", "Done again.", "run it", "Yes."]
-    assert_append_only(b.provider.requests)
+    assert_append_only(harness.provider.requests)
 
 
 async def test_a_repeated_follow_up_counts_each_time(create_harness):
     demands = iter(["call one", "call two", None])
-    b = create_harness(["a", "b", "c"])
-    b.add_toolkits(FakeToolkit(before_finish=lambda: (text := next(demands)) and FollowUp(text, is_repeated=True)))
-    end = await b.exchange.reply("go")
+    harness = create_harness(["a", "b", "c"])
+    harness.add_toolkits(
+        FakeToolkit(before_finish=lambda: (text := next(demands)) and FollowUp(text, is_repeated=True))
+    )
+    end = await harness.exchange.reply("go")
     assert end.reason == "stop"
-    assert [message.text for message in b.messages] == ["go", "a", "call one", "b", "call two", "c"]
+    assert [message.text for message in harness.messages] == ["go", "a", "call one", "b", "call two", "c"]
 
 
 async def test_on_turn_start_runs_first_and_its_error_ends_the_turn(create_harness):
     async def begin() -> None:
-        b.journal.log("planned")
-        if len(b.messages) > 2:
+        harness.journal.log("planned")
+        if len(harness.messages) > 2:
             raise GooseLikeError("no plan")
 
-    b = create_harness(["a"])
-    b.add_toolkits(FakeToolkit(on_turn_start=begin))
-    assert (await b.exchange.reply("go")).reason == "stop"
-    kinds = [event.type for event in b.recorder.events]
+    harness = create_harness(["a"])
+    harness.add_toolkits(FakeToolkit(on_turn_start=begin))
+    assert (await harness.exchange.reply("go")).reason == "stop"
+    kinds = [event.type for event in harness.recorder.events]
     assert kinds.index("turn_started") < kinds.index("logged") < kinds.index("message_completed")
-    end = await b.exchange.reply("again")
+    end = await harness.exchange.reply("again")
     assert (end.reason, end.detail) == ("error", "no plan")
 
 
 async def test_facts_are_repeated_in_the_first_request_after_a_summary(create_harness):
-    b = create_harness([*create_echo_steps(6), "Done."], echo, moderator=SummarizeEachSecondStep({}))
-    b.add_toolkits(FakeToolkit(context_updates=lambda: {"git branch": "main"}))
-    await b.exchange.reply("Hi.")
-    assert len(b.events_of(Compacted)) == 3
-    for request in b.provider.requests:
+    harness = create_harness([*create_echo_steps(6), "Done."], echo, moderator=SummarizeEachSecondStep({}))
+    harness.add_toolkits(FakeToolkit(context_updates=lambda: {"git branch": "main"}))
+    await harness.exchange.reply("Hi.")
+    assert len(harness.events_of(Compacted)) == 3
+    for request in harness.provider.requests:
         assert "git branch: main" in [message.text for message in request.messages]

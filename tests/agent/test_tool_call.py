@@ -385,10 +385,10 @@ async def test_parallel_calls_with_results_in_order(create_harness):
         first_may_end.set()
         return "second"
 
-    b = create_harness([calls(call("first", id="a"), call("second", id="b")), "Done."], first, second)
-    await b.exchange.reply("Hi.")
-    assert b.outputs == ["first", "second"]
-    assert [event.result.call_id for event in b.events_of(ToolFinished)] == ["b", "a"]
+    harness = create_harness([calls(call("first", id="a"), call("second", id="b")), "Done."], first, second)
+    await harness.exchange.reply("Hi.")
+    assert harness.outputs == ["first", "second"]
+    assert [event.result.call_id for event in harness.events_of(ToolFinished)] == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -408,8 +408,8 @@ async def test_parallel_calls_with_results_in_order(create_harness):
 async def test_only_adjacent_parallel_calls_overlap(create_harness, wanted, expected):
     trace = []
     message = calls(*(trace_call(*names) for names in wanted))
-    b = create_harness([message, "Done."], *create_tracing_tools(trace))
-    await b.exchange.reply("Hi.")
+    harness = create_harness([message, "Done."], *create_tracing_tools(trace))
+    await harness.exchange.reply("Hi.")
     assert " ".join(trace) == expected
 
 
@@ -422,10 +422,10 @@ def test_a_call_sees_the_end_of_all_before_it_unless_both_are_parallel(kinds):
     wanted = [trace_call(kind, f"{index}") for index, kind in enumerate(kinds)]
 
     async def run_calls(folder):
-        b = ExchangeHarness([calls(*wanted), "Done."], *create_tracing_tools(trace), folder=folder)
-        await b.exchange.reply("Hi.")
-        b.session.close()
-        return b.messages[2].tool_results if wanted else ()
+        harness = ExchangeHarness([calls(*wanted), "Done."], *create_tracing_tools(trace), folder=folder)
+        await harness.exchange.reply("Hi.")
+        harness.session.close()
+        return harness.messages[2].tool_results if wanted else ()
 
     with tempfile.TemporaryDirectory() as folder:
         results = asyncio.run(run_calls(Path(folder) / "s"))
@@ -450,7 +450,7 @@ async def test_a_stop_between_calls_gives_each_a_result(create_harness, stop):
     async def wait():
         started.set()
         if stop == "disk":
-            b.session.close()  # no result can be written any more
+            harness.session.close()  # no result can be written any more
         else:
             await asyncio.Event().wait()
 
@@ -459,22 +459,22 @@ async def test_a_stop_between_calls_gives_each_a_result(create_harness, stop):
         ran.append("change")
 
     wanted = calls(trace_call("look", "a"), trace_call("look", "b"), call("wait", id="c"), call("change", id="d"))
-    b = create_harness([wanted], look, wait, change, limits=Limits(time_s=0.05 if stop == "time limit" else None))
-    turn = asyncio.create_task(b.exchange.reply("Hi."))
+    harness = create_harness([wanted], look, wait, change, limits=Limits(time_s=0.05 if stop == "time limit" else None))
+    turn = asyncio.create_task(harness.exchange.reply("Hi."))
     await started.wait()
     if stop == "cancel":
         turn.cancel()
     await asyncio.gather(turn, return_exceptions=True)
     assert ran == []
-    assert [result.call_id for result in b.messages[2].tool_results] == ["a", "b", "c", "d"]
-    assert b.outputs[:2] == ["a", "b"]
-    assert all(result.is_error for result in b.messages[2].tool_results[2:]) or stop == "disk"
+    assert [result.call_id for result in harness.messages[2].tool_results] == ["a", "b", "c", "d"]
+    assert harness.outputs[:2] == ["a", "b"]
+    assert all(result.is_error for result in harness.messages[2].tool_results[2:]) or stop == "disk"
 
 
 async def test_an_error_does_not_stop_the_calls_after_it(create_harness):
-    b = create_harness([calls(call("fail", id="a"), call("echo", '{"text": "x"}', id="b")), "Done."], fail, echo)
-    await b.exchange.reply("Hi.")
-    assert [result.is_error for result in b.messages[2].tool_results] == [True, False]
+    harness = create_harness([calls(call("fail", id="a"), call("echo", '{"text": "x"}', id="b")), "Done."], fail, echo)
+    await harness.exchange.reply("Hi.")
+    assert [result.is_error for result in harness.messages[2].tool_results] == [True, False]
 
 
 SKIPPED = "not run: edit failed earlier in this message, and this call may write or commit"
@@ -521,12 +521,12 @@ async def test_after_a_failed_edit_only_calls_that_change_nothing_run(create_har
         call(name, arguments, id="c"),
     ]
     script = [calls(*wanted), calls(call(name, arguments, id="d")), "Done."]
-    b = create_harness(script, edit, look, plan, command, write)
-    await b.exchange.reply("Hi.")
-    first, failed, later = b.messages[2].tool_results
+    harness = create_harness(script, edit, look, plan, command, write)
+    await harness.exchange.reply("Hi.")
+    first, failed, later = harness.messages[2].tool_results
     assert (first.is_error, failed.is_error, later.is_error) == (False, True, not runs)
     assert later.output.startswith(SKIPPED) == (not runs and name != "unknown")
-    assert not b.messages[4].tool_results[0].output.startswith(SKIPPED), "the next message begins anew"
+    assert not harness.messages[4].tool_results[0].output.startswith(SKIPPED), "the next message begins anew"
 
 
 async def test_remote_calls_are_handed_off_and_continued(create_harness):
@@ -534,15 +534,17 @@ async def test_remote_calls_are_handed_off_and_continued(create_harness):
     def afar():
         return "not what the client gives"
 
-    b = create_harness([calls(call("afar", id="r"), call("echo", '{"text": "here"}', id="l")), "Done."], echo, afar)
-    assert (await b.exchange.reply("Hi.")).reason == "handed_off"
-    assert list(b.exchange.history.open_calls) == ["r", "l"]
-    assert [event.call.id for event in b.events_of(ToolStarted)] == ["l"]
-    end = await b.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="r", output="there"),)))
+    harness = create_harness(
+        [calls(call("afar", id="r"), call("echo", '{"text": "here"}', id="l")), "Done."], echo, afar
+    )
+    assert (await harness.exchange.reply("Hi.")).reason == "handed_off"
+    assert list(harness.exchange.history.open_calls) == ["r", "l"]
+    assert [event.call.id for event in harness.events_of(ToolStarted)] == ["l"]
+    end = await harness.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="r", output="there"),)))
     assert end.reason == "stop"
-    assert b.outputs == ["there", "here"]
-    assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
-    assert b.events_of(Reminded) == []
+    assert harness.outputs == ["there", "here"]
+    assert [message.role for message in harness.messages] == ["user", "assistant", "tool", "assistant"]
+    assert harness.events_of(Reminded) == []
 
 
 @pytest.mark.parametrize(
@@ -561,22 +563,30 @@ async def test_a_remote_call_is_checked_before_it_is_handed_off(create_harness, 
             raise ToolError(f"no place {place!r}; there are Kiel and Bonn")
 
     local, good = call("echo", '{"text": "here"}', id="l"), call("afar", '{"place": "Kiel"}', id="g")
-    b = create_harness([calls(bad, local), calls(bad.model_copy(update={"id": "again"}), good, local)], echo, afar)
-    assert (await b.exchange.reply("Hi.")).reason == "handed_off"
-    assert (len(b.provider.requests), b.outputs[0][: len(report)], b.outputs[1]) == (2, report, "here")
-    assert [call_id for call_id in b.exchange.history.open_calls if b.exchange.history.is_open(call_id)] == ["g"]
-    finished = [event.result.call_id for event in b.events_of(ToolFinished)]
-    assert sorted(finished) == sorted(event.call.id for event in b.events_of(ToolStarted))
-    assert b.replay() == b.exchange.history
-    b.provider.script.append("Done.")
-    end = await b.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="g", output="there"),)))
-    assert (end.reason, b.outputs[3]) == ("stop", "there")
+    harness = create_harness(
+        [calls(bad, local), calls(bad.model_copy(update={"id": "again"}), good, local)], echo, afar
+    )
+    assert (await harness.exchange.reply("Hi.")).reason == "handed_off"
+    assert (len(harness.provider.requests), harness.outputs[0][: len(report)], harness.outputs[1]) == (
+        2,
+        report,
+        "here",
+    )
+    assert [
+        call_id for call_id in harness.exchange.history.open_calls if harness.exchange.history.is_open(call_id)
+    ] == ["g"]
+    finished = [event.result.call_id for event in harness.events_of(ToolFinished)]
+    assert sorted(finished) == sorted(event.call.id for event in harness.events_of(ToolStarted))
+    assert harness.replay() == harness.exchange.history
+    harness.provider.script.append("Done.")
+    end = await harness.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="g", output="there"),)))
+    assert (end.reason, harness.outputs[3]) == ("stop", "there")
 
 
 async def test_broken_arguments_and_unknown_tools_go_back_to_the_model(create_harness):
-    b = create_harness([calls(call("echo", '{"text": ', id="a"), call("ech", id="b")), "Done."], echo)
-    assert (await b.exchange.reply("Hi.")).reason == "stop"
-    results = b.messages[2].tool_results
+    harness = create_harness([calls(call("echo", '{"text": ', id="a"), call("ech", id="b")), "Done."], echo)
+    assert (await harness.exchange.reply("Hi.")).reason == "stop"
+    results = harness.messages[2].tool_results
     assert all(result.is_error for result in results)
     assert "invalid JSON" in results[0].output
     assert "did you mean 'echo'?" in results[1].output
@@ -584,14 +594,14 @@ async def test_broken_arguments_and_unknown_tools_go_back_to_the_model(create_ha
 
 async def test_long_output_goes_to_a_file(create_harness):
     text = "".join(f"{number}\n" for number in range(1000))
-    b = create_harness(
+    harness = create_harness(
         [calls(call("echo", json.dumps({"text": text}), id="../up/c")), "Done."], echo, limits=Limits(output_bytes=400)
     )
-    await b.exchange.reply("Hi.")
-    (file,) = b.session.outputs.iterdir()
+    await harness.exchange.reply("Hi.")
+    (file,) = harness.session.outputs.iterdir()
     assert file.read_text() == text
-    assert str(file) in b.outputs[0]
-    assert len(b.outputs[0]) < 700
+    assert str(file) in harness.outputs[0]
+    assert len(harness.outputs[0]) < 700
 
 
 async def test_a_final_result_ends_the_turn_and_no_model_reads_it(create_harness):
@@ -599,15 +609,17 @@ async def test_a_final_result_ends_the_turn_and_no_model_reads_it(create_harness
         """Finish."""
         return FinalResult(words, replacement="in short")
 
-    b = create_harness([calls(call("finish", '{"words": "all done"}'), call("finish", "{}", id="c2")), "never"], finish)
-    end = await b.exchange.reply("go")
-    assert (end.reason, end.exit_code, b.provider.requests) == ("stop", 0, b.provider.requests[:1])
-    first, second = b.exchange.history.messages[-1].tool_results
+    harness = create_harness(
+        [calls(call("finish", '{"words": "all done"}'), call("finish", "{}", id="c2")), "never"], finish
+    )
+    end = await harness.exchange.reply("go")
+    assert (end.reason, end.exit_code, harness.provider.requests) == ("stop", 0, harness.provider.requests[:1])
+    first, second = harness.exchange.history.messages[-1].tool_results
     assert (first.output, first.replacement, first.is_final) == ("all done", "in short", True)
     assert second.is_error
     assert not second.is_final
-    again = History.replay(b.session.read_events())
+    again = History.replay(harness.session.read_events())
     assert again.has_final_result
-    assert again == b.exchange.history
-    await b.exchange.reply("more")  # a new turn asks the model again
-    assert b.exchange.history.messages[-1].text == "never"
+    assert again == harness.exchange.history
+    await harness.exchange.reply("more")  # a new turn asks the model again
+    assert harness.exchange.history.messages[-1].text == "never"

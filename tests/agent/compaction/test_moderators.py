@@ -260,11 +260,11 @@ async def test_handed_off_calls_prevent_compaction(tmp_path):
     def afar() -> None:
         """Runs at the client's."""
 
-    b = ExchangeHarness([calls(call("afar"))], afar, folder=tmp_path / "s")
-    assert (await b.exchange.reply("go")).reason == "handed_off"
+    harness = ExchangeHarness([calls(call("afar"))], afar, folder=tmp_path / "s")
+    assert (await harness.exchange.reply("go")).reason == "handed_off"
     with pytest.raises(GooseLikeError, match="calls wait for their results"):
-        await b.exchange.compact()
-    b.session.close()
+        await harness.exchange.compact()
+    harness.session.close()
 
 
 async def test_a_summary_quotes_the_user(session):
@@ -301,30 +301,32 @@ class TestNoLoop:
     @pytest.mark.parametrize("error", [ModelUnavailableError("HTTP 500", is_retryable=False), asyncio.CancelledError()])
     async def test_a_summary_that_fails_changes_nothing(self, tmp_path, error):
         long = "word " * 2_000
-        b = ExchangeHarness([long, [error], "fine"], folder=tmp_path / "s", moderator=Summarize({"limit_tokens": 500}))
-        await b.exchange.reply("first")
-        before = b.exchange.history.context.messages
+        harness = ExchangeHarness(
+            [long, [error], "fine"], folder=tmp_path / "s", moderator=Summarize({"limit_tokens": 500})
+        )
+        await harness.exchange.reply("first")
+        before = harness.exchange.history.context.messages
         if isinstance(error, asyncio.CancelledError):
             with pytest.raises(asyncio.CancelledError):
-                await b.exchange.reply("second")
+                await harness.exchange.reply("second")
         else:
-            await b.exchange.reply("second")
-            assert "the conversation stays as it is: HTTP 500" in [event.text for event in b.events_of(Logged)]
-        assert b.exchange.history.context.messages[:2] == before
-        assert not b.events_of(Compacted)
-        b.session.close()
+            await harness.exchange.reply("second")
+            assert "the conversation stays as it is: HTTP 500" in [event.text for event in harness.events_of(Logged)]
+        assert harness.exchange.history.context.messages[:2] == before
+        assert not harness.events_of(Compacted)
+        harness.session.close()
 
     async def test_a_cut_summary_is_none(self, tmp_path):
         cut = [MessageCompleted(message=Message.assistant("Goal: hal"), is_cut=True)]
-        b = ExchangeHarness(
+        harness = ExchangeHarness(
             ["word " * 2_000, cut, "fine"], folder=tmp_path / "s", moderator=Summarize({"limit_tokens": 500})
         )
-        await b.exchange.reply("first")
-        await b.exchange.reply("second")
-        assert "was cut" in b.events_of(Logged)[0].text
-        assert not b.events_of(Compacted)
-        assert b.events_of(UsageRecorded)
-        b.session.close()
+        await harness.exchange.reply("first")
+        await harness.exchange.reply("second")
+        assert "was cut" in harness.events_of(Logged)[0].text
+        assert not harness.events_of(Compacted)
+        assert harness.events_of(UsageRecorded)
+        harness.session.close()
 
     @settings(max_examples=30, deadline=None)
     @given(

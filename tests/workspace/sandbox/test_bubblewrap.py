@@ -88,15 +88,17 @@ async def test_our_own_state_is_hidden_but_for_outputs(root: Path, tmp_path: Pat
     session = tmp_path / "goose/state/sessions/s1"
     (session / "outputs").mkdir(parents=True)
     (session / "events.jsonl").write_text("TOPSECRET")
-    async with Workspace(tmp_path, mode="workspace", approval="auto", notifier=Recorder(), session_folder=session) as w:
+    async with Workspace(
+        tmp_path, mode="workspace", approval="auto", notifier=Recorder(), session_folder=session
+    ) as work:
         (session / "outputs/1.txt").write_text("long output")
         _, output = await run_script(
-            w, f"cat {session}/events.jsonl; cat {session}/outputs/1.txt; echo x > {session}/outputs/1.txt"
+            work, f"cat {session}/events.jsonl; cat {session}/outputs/1.txt; echo x > {session}/outputs/1.txt"
         )
         assert "TOPSECRET" not in output
         assert "long output" in output
         assert "Read-only" in output
-        assert w.read_bytes(session / "outputs/1.txt") == b"long output"
+        assert work.read_bytes(session / "outputs/1.txt") == b"long output"
 
 
 async def test_write_outside_fails(workspace: Workspace, tmp_path: Path) -> None:

@@ -257,10 +257,10 @@ async def test_ignored_files_come_back(tmp_path, line):
     for cache in (".venv", "sub/__pycache__", ".pytest_cache"):  # nobody misses these
         (tmp_path / "work" / cache).mkdir(parents=True)
         (tmp_path / "work" / cache / "x.log").write_text("made again")
-    async with open_undo(tmp_path) as p:
-        await p.run_and_undo(line)
-        assert not p.recorder.questions
-        assert p.logged == ["undo does not cover what commands do to a.log (ignored by git) and 1 more"]
+    async with open_undo(tmp_path) as harness:
+        await harness.run_and_undo(line)
+        assert not harness.recorder.questions
+        assert harness.logged == ["undo does not cover what commands do to a.log (ignored by git) and 1 more"]
 
 
 @pytest.mark.parametrize("line", ["git reset -q --hard", "git clean -qfd", "git checkout -q .", "rm -r sub"])
@@ -269,8 +269,8 @@ async def test_changed_files_come_back_in_a_large_folder(tmp_path, monkeypatch, 
     create_repository(tmp_path / "work")
     (tmp_path / "work/kept.txt").write_text("changed")
     (tmp_path / "work/new.txt").write_text("new")
-    async with open_undo(tmp_path) as p:
-        await p.run_and_undo(line)
+    async with open_undo(tmp_path) as harness:
+        await harness.run_and_undo(line)
 
 
 @pytest.mark.parametrize(
@@ -298,15 +298,15 @@ async def test_what_is_too_large_is_asked_about(tmp_path, monkeypatch, line, rea
     monkeypatch.setattr(snapshot, "LIMIT_FILE_BYTES", 100)
     monkeypatch.setattr("goose_like.workspace.undo.backup.LIMIT_ENTRIES", 5)
 
-    async with open_undo(tmp_path) as p:
-        p.begin()
-        await p.undo.on_change(None, ("true",))
+    async with open_undo(tmp_path) as harness:
+        harness.begin()
+        await harness.undo.on_change(None, ("true",))
         monkeypatch.setattr(snapshot, "LIMIT_ENTRIES", 5)
         with pytest.raises(DeniedError, match="without a way back"):
-            await p.command(line)
-        [question] = p.recorder.questions
+            await harness.command(line)
+        [question] = harness.recorder.questions
         assert question.kind == "deletion"
-        assert f"{p.root}/{reason}" in question.text
+        assert f"{harness.root}/{reason}" in question.text
         assert question.text.endswith(question.subject)
         assert (work / "big.log").stat().st_size == 101
 
@@ -322,10 +322,10 @@ async def test_git_clean_is_not_asked_about_what_it_keeps(tmp_path, monkeypatch,
     for number in range(9):
         (tmp_path / f"work/many/{number}").touch()
     monkeypatch.setattr(snapshot, "LIMIT_ENTRIES", 5)
-    async with open_undo(tmp_path) as p:
-        (p.root / "sub/a.log").write_text("log")
-        await p.run_and_undo(line)
-        assert not p.recorder.questions
+    async with open_undo(tmp_path) as harness:
+        (harness.root / "sub/a.log").write_text("log")
+        await harness.run_and_undo(line)
+        assert not harness.recorder.questions
 
 
 LARGE = "big.dat: over 0 MB"
@@ -363,12 +363,12 @@ async def test_large_files_are_asked_about(tmp_path, monkeypatch, home, line, re
     (work / "tracked.dat").write_bytes(b"y" * 101)
     (work / "big.dat").write_bytes(b"x" * 101)
     monkeypatch.setattr(snapshot, "LIMIT_FILE_BYTES", 100)
-    async with open_undo(tmp_path, mode="workspace") as p:
-        p.begin()
+    async with open_undo(tmp_path, mode="workspace") as harness:
+        harness.begin()
         with pytest.raises(DeniedError, match="without a way back"):
-            await p.command(line)
-        [question] = p.recorder.questions
-        assert f"{p.root}/{reason}" in question.text
+            await harness.command(line)
+        [question] = harness.recorder.questions
+        assert f"{harness.root}/{reason}" in question.text
         assert (work / "big.dat").read_bytes() == b"x" * 101
         assert (work / "tracked.dat").read_bytes() == b"y" * 101
 
@@ -407,13 +407,13 @@ async def test_ignored_files_of_unknown_names_come_back(tmp_path, home, line):
     (work / "data/kept.txt").write_text("old")
     run_git(work, "config", "user.name", "n")
     run_git(work, "config", "user.email", "e")
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        number = await p.turn(line)
-        assert read_tree(p.root) != before
-        assert await p.back(number) == []
-        assert read_tree(p.root) == before
-        assert not p.recorder.questions
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn(line)
+        assert read_tree(harness.root) != before
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
+        assert not harness.recorder.questions
 
 
 @pytest.mark.parametrize(
@@ -441,33 +441,33 @@ async def test_ordinary_work_beside_large_files_asks_nothing(tmp_path, monkeypat
         (work / f"node_modules/a/{number}").write_bytes(b"x" * 200)
     (work / "big.dat").write_bytes(b"x" * 101)
     monkeypatch.setattr(snapshot, "LIMIT_FILE_BYTES", 100)
-    async with open_undo(tmp_path, mode="workspace") as p:
-        await p.turn(line)
-        assert not p.recorder.questions
+    async with open_undo(tmp_path, mode="workspace") as harness:
+        await harness.turn(line)
+        assert not harness.recorder.questions
 
 
 async def test_an_answer_lets_the_command_run(tmp_path, monkeypatch):
     monkeypatch.setattr(snapshot, "LIMIT_FILE_BYTES", 2)
-    async with open_undo(tmp_path, answer=YES) as p:
-        (p.root / "large").write_text("large")
-        await p.turn("rm large")
-        assert not (p.root / "large").exists()
-        assert len(p.recorder.questions) == 1
+    async with open_undo(tmp_path, answer=YES) as harness:
+        (harness.root / "large").write_text("large")
+        await harness.turn("rm large")
+        assert not (harness.root / "large").exists()
+        assert len(harness.recorder.questions) == 1
 
 
 async def test_the_persons_own_commands_are_not_asked_about(tmp_path):
     create_repository(tmp_path / "work")
-    async with open_undo(tmp_path) as p:
-        await p.turn("true")
-        await p.command("rm -rf .git")
-        assert not p.recorder.questions
+    async with open_undo(tmp_path) as harness:
+        await harness.turn("true")
+        await harness.command("rm -rf .git")
+        assert not harness.recorder.questions
 
 
 @pytest.mark.parametrize("mode", ["full", pytest.param("workspace", marks=needs_sandbox)])
 async def test_undo_of_head_and_index(tmp_path, home, mode):
     create_repository(tmp_path / "work")
-    async with open_undo(tmp_path, mode=mode) as p:
-        work = p.root
+    async with open_undo(tmp_path, mode=mode) as harness:
+        work = harness.root
         run_git(work, "config", "user.name", "n")
         run_git(work, "config", "user.email", "e")
         (work / "staged.txt").write_text("staged")
@@ -483,34 +483,36 @@ async def test_undo_of_head_and_index(tmp_path, home, mode):
             return [run_git(work, *words) for words in commands]
 
         before, tree = describe(), read_tree(work)
-        first = await p.turn("git commit -qam one; echo x > kept.txt", "git checkout -qb side; git commit -qam two")
-        await p.undo.plan_restore(first)  # the changes of a turn are recorded in the background
+        first = await harness.turn(
+            "git commit -qam one; echo x > kept.txt", "git checkout -qb side; git commit -qam two"
+        )
+        await harness.undo.plan_restore(first)  # the changes of a turn are recorded in the background
         middle = describe()
-        second = await p.turn("git reset -q --hard HEAD~2", "git branch -f x; git checkout -q --detach")
+        second = await harness.turn("git reset -q --hard HEAD~2", "git branch -f x; git checkout -q --detach")
         assert describe() != middle
-        plan = await p.undo.plan_restore(second)
+        plan = await harness.undo.plan_restore(second)
         assert [change for change in list_changes(plan) if change[0] in ("HEAD", "index")] == [
             ("HEAD", "restore", False),
             ("index", "restore", False),
         ]
-        assert await p.undo.restore(plan) == []
+        assert await harness.undo.restore(plan) == []
         assert describe() == middle
-        assert await p.back(first) == []
+        assert await harness.back(first) == []
         assert (describe(), read_tree(work)) == (before, tree)
 
 
 async def test_git_status_is_no_change_and_a_persons_commit_is_kept(tmp_path):
     create_repository(tmp_path / "work")
-    async with open_undo(tmp_path) as p:
-        number = await p.turn("touch kept.txt; sleep 0.1; git status", "git log -1")
-        assert list_changes(await p.undo.plan_restore(number)) == []
-        number = await p.turn("echo x > kept.txt; git add kept.txt")
-        await p.undo.plan_restore(number)  # the turn's changes are recorded in the background
-        run_git(p.root, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "mine")
-        plan = await p.undo.plan_restore(number)
+    async with open_undo(tmp_path) as harness:
+        number = await harness.turn("touch kept.txt; sleep 0.1; git status", "git log -1")
+        assert list_changes(await harness.undo.plan_restore(number)) == []
+        number = await harness.turn("echo x > kept.txt; git add kept.txt")
+        await harness.undo.plan_restore(number)  # the turn's changes are recorded in the background
+        run_git(harness.root, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "mine")
+        plan = await harness.undo.plan_restore(number)
         assert ("HEAD", "restore", True) not in list_changes(plan)
-        await p.undo.restore(plan)
-        assert run_git(p.root, "log", "-1", "--format=%s") == "mine\n"
+        await harness.undo.restore(plan)
+        assert run_git(harness.root, "log", "-1", "--format=%s") == "mine\n"
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
@@ -519,19 +521,19 @@ async def test_worktrees_and_new_branches(tmp_path, is_packed):
     if is_packed:
         run_git(tmp_path / "main", "pack-refs", "--all")
     run_git(tmp_path / "main", "worktree", "add", "-q", "-b", "side", str(tmp_path / "work"))
-    async with open_undo(tmp_path) as p:
-        before = run_git(p.root, "rev-parse", "HEAD")
-        number = await p.turn("git -c user.name=n -c user.email=e commit -q --allow-empty -m x")
-        assert run_git(p.root, "rev-parse", "HEAD") != before
-        assert await p.back(number) == []
-        assert run_git(p.root, "rev-parse", "HEAD") == before
-        assert run_git(p.root, "symbolic-ref", "HEAD") == "refs/heads/side\n"
+    async with open_undo(tmp_path) as harness:
+        before = run_git(harness.root, "rev-parse", "HEAD")
+        number = await harness.turn("git -c user.name=n -c user.email=e commit -q --allow-empty -m x")
+        assert run_git(harness.root, "rev-parse", "HEAD") != before
+        assert await harness.back(number) == []
+        assert run_git(harness.root, "rev-parse", "HEAD") == before
+        assert run_git(harness.root, "symbolic-ref", "HEAD") == "refs/heads/side\n"
 
 
 async def test_the_first_commit_is_undone(tmp_path):
     (tmp_path / "work").mkdir()
     run_git(tmp_path / "work", "init", "-q")
-    async with open_undo(tmp_path) as p:
-        number = await p.turn("git -c user.name=n -c user.email=e commit -q --allow-empty -m x")
-        assert await p.back(number) == []
-        assert run_git(p.root, "status", "--porcelain", "--branch").startswith("## No commits yet")
+    async with open_undo(tmp_path) as harness:
+        number = await harness.turn("git -c user.name=n -c user.email=e commit -q --allow-empty -m x")
+        assert await harness.back(number) == []
+        assert run_git(harness.root, "status", "--porcelain", "--branch").startswith("## No commits yet")

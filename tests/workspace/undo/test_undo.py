@@ -78,16 +78,16 @@ def test_going_back_gives_the_very_tree(tmp_path_factory, is_repository, turns, 
         folder = tmp_path_factory.mktemp("undo")
         if is_repository:
             create_repository(folder / "work")
-        async with open_undo(folder) as p:
-            trees = await play_turns(p, turns)
+        async with open_undo(folder) as harness:
+            trees = await play_turns(harness, turns)
             back_to = data.draw(st.integers(1, len(turns)))
-            assert await p.back(back_to) == []
-            assert read_tree(p.root) == trees[back_to - 1]
+            assert await harness.back(back_to) == []
+            assert read_tree(harness.root) == trees[back_to - 1]
             further = data.draw(st.integers(1, back_to))
-            assert await p.back(further) == []
-            assert read_tree(p.root) == trees[further - 1]
-            assert (await p.undo.plan_restore(further)).changes == ()
-        assert p.logged == []
+            assert await harness.back(further) == []
+            assert read_tree(harness.root) == trees[further - 1]
+            assert (await harness.undo.plan_restore(further)).changes == ()
+        assert harness.logged == []
 
     asyncio.run(run())
 
@@ -96,25 +96,25 @@ async def test_a_repository(tmp_path):
     create_repository(tmp_path / "work")
     (tmp_path / "work/ignored").mkdir()
     (tmp_path / "work/ignored/mine").write_text("mine")
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        first = await p.turn("sed -i s/one/ONE/ kept.txt", "git mv sub/deep.txt moved.txt", "chmod +x moved.txt")
-        middle = read_tree(p.root)
-        second = await p.turn(
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        first = await harness.turn("sed -i s/one/ONE/ kept.txt", "git mv sub/deep.txt moved.txt", "chmod +x moved.txt")
+        middle = read_tree(harness.root)
+        second = await harness.turn(
             "rm kept.txt; mkdir -p new/er; echo x > new/er/file; ln -s moved.txt link",
             "echo made > ignored/made; echo changed > ignored/mine; echo x > new/a.log",
         )
-        plan = await p.undo.plan_restore(second)
+        plan = await harness.undo.plan_restore(second)
         assert list_changes(plan) == [
             *[("mine", "restore", False), ("kept.txt", "recreate", False), ("link", "remove", False)],
             *[(name, "remove", False) for name in ("new", "er", "file")],
         ]
-        assert await p.undo.restore(plan) == [f"{p.root}/new is left as it is: Directory not empty"]
-        assert read_tree(p.root, without=(".git", "ignored", "new")) == exclude_paths(middle, "ignored")
-        assert sorted(read_tree(p.root / "new")) == ["a.log"]  # what git ignores is nobody's
-        (p.root / "new/a.log").unlink()
-        await p.back(first)
-        assert read_tree(p.root) == before | {
+        assert await harness.undo.restore(plan) == [f"{harness.root}/new is left as it is: Directory not empty"]
+        assert read_tree(harness.root, without=(".git", "ignored", "new")) == exclude_paths(middle, "ignored")
+        assert sorted(read_tree(harness.root / "new")) == ["a.log"]  # what git ignores is nobody's
+        (harness.root / "new/a.log").unlink()
+        await harness.back(first)
+        assert read_tree(harness.root) == before | {
             "ignored/made": (stat.S_IFREG | 0o644, b"made\n"),
         }
 
@@ -123,15 +123,15 @@ async def test_a_plain_folder(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/a.txt").write_text("one\n")
     (tmp_path / "work/a.log").write_text("log\n")
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        number = await p.turn(
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn(
             "sed -i s/one/two/ a.txt; mv a.log b.log; git init -q",
             "mkdir d; cp a.txt d; chmod 700 d; echo > $'not\\xffutf8'",
             **{"a.txt": "by a tool\n", "e/f/new.txt": "new"},
         )
-        assert await p.back(number) == []
-        assert read_tree(p.root) == before
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
 
 
 async def test_in_the_sandbox(tmp_path, monkeypatch):
@@ -142,11 +142,11 @@ async def test_in_the_sandbox(tmp_path, monkeypatch):
     async with where as workspace:
         undo = Undo(tmp_path / "session/undo", workspace.root, history, workspace.run_internal, recorder)
         workspace.add_change_listener(undo.on_change)
-        p = UndoHarness(workspace.root, history, workspace, undo, recorder)
-        before = read_tree(p.root)
-        number = await p.turn("echo x > a.log; sed -i s/one/two/ kept.txt; rm -r sub")
-        assert await p.back(number) == []
-        assert exclude_paths(read_tree(p.root), "a.log") == before
+        harness = UndoHarness(workspace.root, history, workspace, undo, recorder)
+        before = read_tree(harness.root)
+        number = await harness.turn("echo x > a.log; sed -i s/one/two/ kept.txt; rm -r sub")
+        assert await harness.back(number) == []
+        assert exclude_paths(read_tree(harness.root), "a.log") == before
         await undo.close()
 
 
@@ -154,54 +154,54 @@ async def test_rules_of_git_that_a_turn_changes(tmp_path):
     create_repository(tmp_path / "work")
     (tmp_path / "work/old.log").write_text("log")
     (tmp_path / "work/plain.txt").write_text("plain")
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        number = await p.turn("echo plain.txt > .gitignore; echo changed > plain.txt")
-        assert list_changes(await p.undo.plan_restore(number)) == [
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn("echo plain.txt > .gitignore; echo changed > plain.txt")
+        assert list_changes(await harness.undo.plan_restore(number)) == [
             (".gitignore", "restore", False),
             ("plain.txt", "restore", False),
         ]
-        await p.back(number)
-        assert read_tree(p.root) == before
+        await harness.back(number)
+        assert read_tree(harness.root) == before
 
 
 async def test_a_file_tool_after_commands(tmp_path):
     create_repository(tmp_path / "work")
-    async with open_undo(tmp_path) as p:
-        (p.root / "secret.log").write_text("old")
-        before = read_tree(p.root)
-        number = p.begin()
-        await p.command("echo 1 > kept.txt; echo 1 > made.log; echo 1 > made.txt; rm -r sub")
+    async with open_undo(tmp_path) as harness:
+        (harness.root / "secret.log").write_text("old")
+        before = read_tree(harness.root)
+        number = harness.begin()
+        await harness.command("echo 1 > kept.txt; echo 1 > made.log; echo 1 > made.txt; rm -r sub")
         for name in ("kept.txt", "made.log", "made.txt", "sub/deep.txt", "secret.log"):
-            await p.workspace.write_bytes(name, b"2")
-        await p.command("echo 3 > kept.txt; rm secret.log")
-        p.end()
-        assert await p.back(number) == []
-        assert read_tree(p.root) == before
+            await harness.workspace.write_bytes(name, b"2")
+        await harness.command("echo 3 > kept.txt; rm secret.log")
+        harness.end()
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
 
 
 async def test_outside_the_workspace(tmp_path):
     (tmp_path / "other.txt").write_text("old")
-    async with open_undo(tmp_path) as p:
-        number = await p.turn(**{"../other.txt": "new", "../far/new.txt": "new"})
-        assert await p.back(number) == []
+    async with open_undo(tmp_path) as harness:
+        number = await harness.turn(**{"../other.txt": "new", "../far/new.txt": "new"})
+        assert await harness.back(number) == []
         assert (tmp_path / "other.txt").read_text() == "old"
         assert not (tmp_path / "far").exists()
 
 
 async def test_files_that_the_person_edited(tmp_path):
-    async with open_undo(tmp_path) as p:
+    async with open_undo(tmp_path) as harness:
         for name in "abcd":
-            (p.root / name).write_text("old\n")
-        number = await p.turn("echo new | tee a b c d made gone > /dev/null")
-        await p.undo.plan_restore(number)  # the turn's end was seen
-        (p.root / "b").write_text("mine\n")
-        (p.root / "c").unlink()
-        (p.root / "d").write_text("old\n")
-        (p.root / "made").chmod(0o700)
-        (p.root / "gone").unlink()
-        (p.root / "mine").write_text("mine\n")
-        plan = await p.undo.plan_restore(number)
+            (harness.root / name).write_text("old\n")
+        number = await harness.turn("echo new | tee a b c d made gone > /dev/null")
+        await harness.undo.plan_restore(number)  # the turn's end was seen
+        (harness.root / "b").write_text("mine\n")
+        (harness.root / "c").unlink()
+        (harness.root / "d").write_text("old\n")
+        (harness.root / "made").chmod(0o700)
+        (harness.root / "gone").unlink()
+        (harness.root / "mine").write_text("mine\n")
+        plan = await harness.undo.plan_restore(number)
         changes = [("a", "restore", False), ("b", "restore", True), ("c", "recreate", True), ("made", "remove", True)]
         assert list_changes(plan) == changes
         assert [(await plan.format_diff(change)).splitlines()[1:] for change in plan.changes] == [
@@ -210,8 +210,8 @@ async def test_files_that_the_person_edited(tmp_path):
             ["+old"],
             ["-new"],
         ]
-        assert await p.undo.restore(plan, frozenset({p.root / "b"})) == []
-        assert {path.name: path.read_text() for path in p.root.iterdir()} == {
+        assert await harness.undo.restore(plan, frozenset({harness.root / "b"})) == []
+        assert {path.name: path.read_text() for path in harness.root.iterdir()} == {
             **dict.fromkeys("abd", "old\n"),
             "made": "new\n",
             "mine": "mine\n",
@@ -219,96 +219,96 @@ async def test_files_that_the_person_edited(tmp_path):
 
 
 async def test_an_edit_between_two_turns_is_one_too(tmp_path):
-    async with open_undo(tmp_path) as p:
-        first = await p.turn("echo 1 > a")
-        await p.undo.plan_restore(first)
-        (p.root / "a").write_text("mine\n")
-        second = await p.turn("echo 2 >> a")
-        assert list_changes(await p.undo.plan_restore(first)) == [("a", "remove", True)]
-        assert await p.back(second) == []
-        assert (p.root / "a").read_text() == "mine\n"
+    async with open_undo(tmp_path) as harness:
+        first = await harness.turn("echo 1 > a")
+        await harness.undo.plan_restore(first)
+        (harness.root / "a").write_text("mine\n")
+        second = await harness.turn("echo 2 >> a")
+        assert list_changes(await harness.undo.plan_restore(first)) == [("a", "remove", True)]
+        assert await harness.back(second) == []
+        assert (harness.root / "a").read_text() == "mine\n"
 
 
 async def test_the_persons_own_commands_are_not_taken_back(tmp_path):
-    async with open_undo(tmp_path) as p:
-        first = await p.turn("echo 1 > a")
-        await p.command("echo mine > b")
-        assert list_changes(await p.undo.plan_restore(first)) == [("a", "remove", False)]
+    async with open_undo(tmp_path) as harness:
+        first = await harness.turn("echo 1 > a")
+        await harness.command("echo mine > b")
+        assert list_changes(await harness.undo.plan_restore(first)) == [("a", "remove", False)]
 
 
 async def test_a_change_waits_until_the_last_turn_is_compared(tmp_path):
-    async with open_undo(tmp_path) as p:
+    async with open_undo(tmp_path) as harness:
         may_compare = threading.Event()
-        p.begin()
-        await p.workspace.write_bytes("a", b"the turn's")
-        p.undo._worker.submit(may_compare.wait)
-        p.end()
-        own = asyncio.create_task(p.workspace.write_bytes("a", b"mine"))
+        harness.begin()
+        await harness.workspace.write_bytes("a", b"the turn's")
+        harness.undo._worker.submit(may_compare.wait)
+        harness.end()
+        own = asyncio.create_task(harness.workspace.write_bytes("a", b"mine"))
         await asyncio.sleep(0)  # the change has begun, and would be over without waiting
         may_compare.set()
         await own
-        assert list_changes(await p.undo.plan_restore(1)) == [("a", "remove", True)]
+        assert list_changes(await harness.undo.plan_restore(1)) == [("a", "remove", True)]
 
 
 async def test_a_change_between_plan_and_restore(tmp_path):
-    async with open_undo(tmp_path) as p:
-        plan = await p.undo.plan_restore(await p.turn("echo 1 > a; echo 1 > b; ln -s a link"))
-        (p.root / "a").write_text("mine")
-        (p.root / "link").unlink()
-        (p.root / "link").symlink_to(tmp_path)
-        assert await p.undo.restore(plan) == [
-            f"{p.root}/{name} was changed just now: it is left as it is" for name in ("a", "link")
+    async with open_undo(tmp_path) as harness:
+        plan = await harness.undo.plan_restore(await harness.turn("echo 1 > a; echo 1 > b; ln -s a link"))
+        (harness.root / "a").write_text("mine")
+        (harness.root / "link").unlink()
+        (harness.root / "link").symlink_to(tmp_path)
+        assert await harness.undo.restore(plan) == [
+            f"{harness.root}/{name} was changed just now: it is left as it is" for name in ("a", "link")
         ]
-        assert sorted(read_tree(p.root)) == ["a", "link"]
+        assert sorted(read_tree(harness.root)) == ["a", "link"]
 
 
 async def test_a_link_in_the_way_leads_nowhere(tmp_path):
-    async with open_undo(tmp_path) as p:
-        (p.root / "d").mkdir()
-        (p.root / "d/a").write_text("old")
-        number = await p.turn("rm d/a")
-        await p.undo.plan_restore(number)
-        (p.root / "d").rmdir()
+    async with open_undo(tmp_path) as harness:
+        (harness.root / "d").mkdir()
+        (harness.root / "d/a").write_text("old")
+        number = await harness.turn("rm d/a")
+        await harness.undo.plan_restore(number)
+        (harness.root / "d").rmdir()
         (tmp_path / "outside").mkdir()
-        (p.root / "d").symlink_to(tmp_path / "outside")
-        report = await p.back(number)
+        (harness.root / "d").symlink_to(tmp_path / "outside")
+        report = await harness.back(number)
         assert "is no folder" in report[0]
         assert list((tmp_path / "outside").iterdir()) == []
 
 
 async def test_going_back_can_be_gone_back_on(tmp_path):
-    async with open_undo(tmp_path) as p:
-        (p.root / "a").write_text("0")
-        await p.turn("echo 1 > a")
-        second = await p.turn("echo 2 > a")
-        third = await p.turn("true")
-        assert await p.back(second) == []
-        assert (p.root / "a").read_text() == "1\n"
-        assert await p.back(third) == []
-        assert (p.root / "a").read_text() == "2\n"
-        assert await p.back(1) == []
-        assert (p.root / "a").read_text() == "0"
+    async with open_undo(tmp_path) as harness:
+        (harness.root / "a").write_text("0")
+        await harness.turn("echo 1 > a")
+        second = await harness.turn("echo 2 > a")
+        third = await harness.turn("true")
+        assert await harness.back(second) == []
+        assert (harness.root / "a").read_text() == "1\n"
+        assert await harness.back(third) == []
+        assert (harness.root / "a").read_text() == "2\n"
+        assert await harness.back(1) == []
+        assert (harness.root / "a").read_text() == "0"
 
 
 async def test_a_plan_while_a_turn_runs(tmp_path):
-    async with open_undo(tmp_path) as p:
-        number = p.begin()
-        await p.command("echo 1 > a")
-        assert list_changes(await p.undo.plan_restore(number)) == [("a", "remove", False)]
-        await p.command("echo 2 > a; echo 2 > b")
-        p.end()
-        assert list_changes(await p.undo.plan_restore(number)) == [("a", "remove", False), ("b", "remove", False)]
+    async with open_undo(tmp_path) as harness:
+        number = harness.begin()
+        await harness.command("echo 1 > a")
+        assert list_changes(await harness.undo.plan_restore(number)) == [("a", "remove", False)]
+        await harness.command("echo 2 > a; echo 2 > b")
+        harness.end()
+        assert list_changes(await harness.undo.plan_restore(number)) == [("a", "remove", False), ("b", "remove", False)]
 
 
 async def test_what_is_shown_of_a_change(tmp_path):
-    async with open_undo(tmp_path) as p:
+    async with open_undo(tmp_path) as harness:
         for name in ("text", "same", "binary", "kind"):
-            (p.root / name).write_bytes(b"\0\xff" if name == "binary" else b"a\n")
-        number = await p.turn(
+            (harness.root / name).write_bytes(b"\0\xff" if name == "binary" else b"a\n")
+        number = await harness.turn(
             "echo b > text; chmod 600 text; chmod 640 same; echo x > binary",
             "rm kind; mkdir kind; ln -s x link; : > empty",
         )
-        plan = await p.undo.plan_restore(number)
+        plan = await harness.undo.plan_restore(number)
         assert {change.path.name: await plan.format_diff(change) for change in plan.changes} == {
             "text": "mode 600, then 644\n@@ -1 +1 @@\n-b\n+a",
             "same": "mode 640, then 644",

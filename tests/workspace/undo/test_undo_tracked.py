@@ -95,46 +95,46 @@ async def test_what_git_has_is_restored_beyond_the_limits(tmp_path, monkeypatch,
     create_files(tmp_path / "work", 30, large="x" * 5000)
     (tmp_path / "work/link").symlink_to("large")
     commit(tmp_path / "work")
-    async with open_undo(tmp_path, answer=YES) as p:
-        before, status = read_tree(p.root), run_git(p.root, "status", "--porcelain")
-        number = await p.turn(script)
-        assert read_tree(p.root) != before
-        assert await p.back(number) == []
-        assert read_tree(p.root) == before
-        assert run_git(p.root, "status", "--porcelain") == status
-        assert p.logged == []
+    async with open_undo(tmp_path, answer=YES) as harness:
+        before, status = read_tree(harness.root), run_git(harness.root, "status", "--porcelain")
+        number = await harness.turn(script)
+        assert read_tree(harness.root) != before
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
+        assert run_git(harness.root, "status", "--porcelain") == status
+        assert harness.logged == []
 
 
 async def test_nothing_is_copied_that_git_has(tmp_path):
     create_files(tmp_path / "work", 50)
-    async with open_undo(tmp_path) as p:
-        await p.turn("true")
-        assert count_copies(p) == 0
-        first = await p.turn("sed -i s/one/two/ d0/*")
-        await p.undo.plan_restore(first)
-        assert count_copies(p) == 10
-        await p.turn("git checkout -q .")
-        await p.undo.plan_restore(first)
-        assert count_copies(p) == 10
+    async with open_undo(tmp_path) as harness:
+        await harness.turn("true")
+        assert count_copies(harness) == 0
+        first = await harness.turn("sed -i s/one/two/ d0/*")
+        await harness.undo.plan_restore(first)
+        assert count_copies(harness) == 10
+        await harness.turn("git checkout -q .")
+        await harness.undo.plan_restore(first)
+        assert count_copies(harness) == 10
 
 
 async def test_changes_before_the_turn_are_copied(tmp_path):
     create_files(tmp_path / "work", 30)
-    async with open_undo(tmp_path) as p:
-        (p.root / "d0/file1.txt").write_text("dirty")
-        (p.root / "d0/file2.txt").write_text("staged")
-        run_git(p.root, "add", "d0/file2.txt")
-        (p.root / "d0/file3.txt").write_text("staged")
-        run_git(p.root, "add", "d0/file3.txt")
-        (p.root / "d0/file3.txt").write_text("dirty too")
-        (p.root / "new.txt").write_text("untracked")
-        (p.root / "mine.log").write_text("ignored")
-        run_git(p.root, "rm", "-q", "--cached", "d0/file4.txt")
-        before, status = read_tree(p.root), run_git(p.root, "status", "--porcelain")
-        number = await p.turn("for f in d0/* new.txt; do echo two > $f; done", "git add .; git reset -q --hard")
-        assert await p.back(number) == []
-        assert read_tree(p.root) == before
-        assert run_git(p.root, "status", "--porcelain") == status
+    async with open_undo(tmp_path) as harness:
+        (harness.root / "d0/file1.txt").write_text("dirty")
+        (harness.root / "d0/file2.txt").write_text("staged")
+        run_git(harness.root, "add", "d0/file2.txt")
+        (harness.root / "d0/file3.txt").write_text("staged")
+        run_git(harness.root, "add", "d0/file3.txt")
+        (harness.root / "d0/file3.txt").write_text("dirty too")
+        (harness.root / "new.txt").write_text("untracked")
+        (harness.root / "mine.log").write_text("ignored")
+        run_git(harness.root, "rm", "-q", "--cached", "d0/file4.txt")
+        before, status = read_tree(harness.root), run_git(harness.root, "status", "--porcelain")
+        number = await harness.turn("for f in d0/* new.txt; do echo two > $f; done", "git add .; git reset -q --hard")
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
+        assert run_git(harness.root, "status", "--porcelain") == status
 
 
 async def test_a_change_that_git_could_not_see(tmp_path):
@@ -149,9 +149,9 @@ async def test_a_change_that_git_could_not_see(tmp_path):
     index.write_bytes(data)
     os.utime(index, ns=(time_ns, time_ns))
     wait()
-    async with open_undo(tmp_path) as p:
-        number = await p.turn("rm d0/file1.txt")
-        assert await p.back(number) == []
+    async with open_undo(tmp_path) as harness:
+        number = await harness.turn("rm d0/file1.txt")
+        assert await harness.back(number) == []
         assert file.read_text() == "two 1\n"
 
 
@@ -163,20 +163,20 @@ async def test_line_ends_that_git_converts(tmp_path, text):
     (tmp_path / "work/a.txt").write_bytes(text.encode())
     (tmp_path / "work/b.txt").write_bytes(b"other\r\n")
     commit(tmp_path / "work")
-    async with open_undo(tmp_path) as p:
-        number = await p.turn("sed -i 's/^/x/' b.txt; python3 -c 'import os; os.unlink(\"a.txt\")'")
-        notes = await p.back(number)
-        assert (p.root / "b.txt").read_bytes() == b"other\r\n"
+    async with open_undo(tmp_path) as harness:
+        number = await harness.turn("sed -i 's/^/x/' b.txt; python3 -c 'import os; os.unlink(\"a.txt\")'")
+        notes = await harness.back(number)
+        assert (harness.root / "b.txt").read_bytes() == b"other\r\n"
         if text == "a\r\nb\n":  # git does not know which lines ended in which way
-            assert notes == [f"{p.root}/a.txt is left as it is: git has its former content only in another form"]
+            assert notes == [f"{harness.root}/a.txt is left as it is: git has its former content only in another form"]
         else:
             assert notes == []
-            assert (p.root / "a.txt").read_bytes() == text.encode()
-            assert (await p.undo.plan_restore(number)).changes == ()
-            run_git(p.root, "add", ".")  # now the index names these contents
+            assert (harness.root / "a.txt").read_bytes() == text.encode()
+            assert (await harness.undo.plan_restore(number)).changes == ()
+            run_git(harness.root, "add", ".")  # now the index names these contents
             wait()
-            await p.turn("echo x > a.txt")
-            assert list_changes(await p.undo.plan_restore(number)) == [("a.txt", "restore", False)]
+            await harness.turn("echo x > a.txt")
+            assert list_changes(await harness.undo.plan_restore(number)) == [("a.txt", "restore", False)]
 
 
 async def test_filters_that_change_the_content(tmp_path):
@@ -188,11 +188,11 @@ async def test_filters_that_change_the_content(tmp_path):
     for name in ("a.rot", "a.id", "a.wide"):
         (root / name).write_bytes(f"secret $Id$ {name}".encode("utf-16" if "wide" in name else "ascii"))
     commit(root)
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        number = await p.turn("for f in a.*; do echo new > $f; done; echo '*.rot -filter' > .gitattributes")
-        assert await p.back(number) == []
-        assert read_tree(p.root) == before
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn("for f in a.*; do echo new > $f; done; echo '*.rot -filter' > .gitattributes")
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
@@ -212,14 +212,14 @@ async def test_files_of_git_lfs(tmp_path, is_kept):
     if is_kept:
         (root / ".git/lfs/objects" / oid[:2] / oid[2:4]).mkdir(parents=True)
         (root / ".git/lfs/objects" / oid[:2] / oid[2:4] / oid).write_bytes(data)
-    async with open_undo(tmp_path) as p:
-        number = await p.turn("rm a.bin")
-        assert count_copies(p) == 0
-        notes = await p.back(number)
+    async with open_undo(tmp_path) as harness:
+        number = await harness.turn("rm a.bin")
+        assert count_copies(harness) == 0
+        notes = await harness.back(number)
         if is_kept:
             assert notes == []
             assert (root / "a.bin").read_bytes() == data
-            assert (await p.undo.plan_restore(number)).changes == ()
+            assert (await harness.undo.plan_restore(number)).changes == ()
         else:
             assert notes == [f"{root}/a.bin is left as it is: git-lfs does not have its former content here"]
 
@@ -235,39 +235,39 @@ async def test_formats_of_the_index(tmp_path, small_limits, version):
     if version == "3":
         run_git(root, "update-index", "--skip-worktree", "d1/file11.txt")
     run_git(root, "update-index", "--assume-unchanged", "d1/file12.txt")
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        number = await p.turn('for f in d*/* x* ü*; do echo two > "$f"; done')
-        assert await p.back(number) == []
-        assert read_tree(p.root) == before
-        assert p.logged == []
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn('for f in d*/* x* ü*; do echo two > "$f"; done')
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
+        assert harness.logged == []
 
 
 async def test_extensions_of_the_index(tmp_path, small_limits):
     create_files(tmp_path / "work", 30)
     run_git(tmp_path / "work", "update-index", "--untracked-cache", "--fsmonitor")
     run_git(tmp_path / "work", "-c", "core.fsmonitor=true", "status")
-    async with open_undo(tmp_path) as p:
-        await p.run_and_undo("sed -i s/one/two/ d*/*")
+    async with open_undo(tmp_path) as harness:
+        await harness.run_and_undo("sed -i s/one/two/ d*/*")
 
 
 async def test_a_sparse_checkout(tmp_path, small_limits):
     create_files(tmp_path / "work", 30)
     run_git(tmp_path / "work", "sparse-checkout", "set", "--cone", "--sparse-index", "d1")
     wait()
-    async with open_undo(tmp_path) as p:
-        assert not (p.root / "d0").exists()
-        await p.run_and_undo("rm -r d1; mkdir d0; echo new > d0/file1.txt")
+    async with open_undo(tmp_path) as harness:
+        assert not (harness.root / "d0").exists()
+        await harness.run_and_undo("rm -r d1; mkdir d0; echo new > d0/file1.txt")
 
 
 async def test_a_split_index_is_told(tmp_path, small_limits):
     create_files(tmp_path / "work", 30)
     run_git(tmp_path / "work", "update-index", "--split-index")
-    async with open_undo(tmp_path) as p:
-        await p.turn("echo two > d0/file1.txt")
-        assert p.logged == [
-            f"undo does not cover what commands do: {p.root} has over 5 files and folders",
-            f"undo can't use what git has: {p.root} (the index is split)",
+    async with open_undo(tmp_path) as harness:
+        await harness.turn("echo two > d0/file1.txt")
+        assert harness.logged == [
+            f"undo does not cover what commands do: {harness.root} has over 5 files and folders",
+            f"undo can't use what git has: {harness.root} (the index is split)",
         ]
 
 
@@ -275,8 +275,8 @@ async def test_a_worktree(tmp_path, small_limits):
     create_files(tmp_path / "main", 30)
     run_git(tmp_path / "main", "worktree", "add", "-q", "-b", "other", str(tmp_path / "work"))
     wait()
-    async with open_undo(tmp_path) as p:
-        await p.run_and_undo("sed -i s/one/two/ d*/*; git add .; rm d0/*")
+    async with open_undo(tmp_path) as harness:
+        await harness.run_and_undo("sed -i s/one/two/ d*/*; git add .; rm d0/*")
 
 
 async def test_submodules_and_repositories_in_folders(tmp_path, small_limits):
@@ -287,8 +287,8 @@ async def test_submodules_and_repositories_in_folders(tmp_path, small_limits):
     )
     commit(tmp_path / "work")
     create_files(tmp_path / "work/other", 20)
-    async with open_undo(tmp_path) as p:
-        await p.run_and_undo("sed -i s/one/two/ d*/* sub/d*/* other/d*/*; rm sub/d1/file11.txt")
+    async with open_undo(tmp_path) as harness:
+        await harness.run_and_undo("sed -i s/one/two/ d*/* sub/d*/* other/d*/*; rm sub/d1/file11.txt")
 
 
 async def test_a_folder_inside_a_repository(tmp_path, small_limits):
@@ -296,76 +296,75 @@ async def test_a_folder_inside_a_repository(tmp_path, small_limits):
     create_files(tmp_path / "work", 30)
     shutil.rmtree(tmp_path / "work/.git")
     commit(tmp_path)
-    async with open_undo(tmp_path) as p:
-        await p.run_and_undo("sed -i s/one/two/ d*/*")
+    async with open_undo(tmp_path) as harness:
+        await harness.run_and_undo("sed -i s/one/two/ d*/*")
 
 
 async def test_many_untracked_files_are_told_and_left_alone(tmp_path, small_limits):
     create_files(tmp_path / "work", 30)
-    async with open_undo(tmp_path) as p:
+    async with open_undo(tmp_path) as harness:
         for number in range(6):
-            (p.root / f"mine{number}").write_text("mine")
-        before = read_tree(p.root)
-        number = await p.turn("sed -i s/one/two/ d*/*; rm -r d1; echo two > new; git add mine1; chmod 600 mine2")
-        assert p.logged == [
-            f"undo does not cover what commands do to files that git does not track: {p.root} has over 5 of them"
+            (harness.root / f"mine{number}").write_text("mine")
+        before = read_tree(harness.root)
+        number = await harness.turn("sed -i s/one/two/ d*/*; rm -r d1; echo two > new; git add mine1; chmod 600 mine2")
+        assert harness.logged == [
+            f"undo does not cover what commands do to files that git does not track: {harness.root} has over 5 of them"
         ]
-        assert await p.back(number) == []
-        (p.root / "new").unlink()
-        (p.root / "mine2").chmod(before["mine2"][0])
-        assert read_tree(p.root) == before
-        second = await p.turn("git clean -fdq; rm d0/file1.txt")
-        assert await p.back(second) == []
-        assert read_tree(p.root) == before  # a destructive command has copies made
-        assert len(p.logged) == 1
+        assert await harness.back(number) == []
+        (harness.root / "new").unlink()
+        (harness.root / "mine2").chmod(before["mine2"][0])
+        assert read_tree(harness.root) == before
+        second = await harness.turn("git clean -fdq; rm d0/file1.txt")
+        assert await harness.back(second) == []
+        assert read_tree(harness.root) == before  # a destructive command has copies made
+        assert len(harness.logged) == 1
 
 
 async def test_a_turn_that_makes_many_files(tmp_path, small_limits):
     create_files(tmp_path / "work", 30)
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        number = await p.turn("sed -i s/one/two/ d*/*; touch 1 2 3 4 5 6 7")
-        assert await p.back(number) == []
-        assert {name: node for name, node in read_tree(p.root).items() if not name.isdecimal()} == before
-        assert p.logged == [
-            f"undo can't remove the files that commands have made: {p.root} has over 5 files that git does not track"
-        ]
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn("sed -i s/one/two/ d*/*; touch 1 2 3 4 5 6 7")
+        assert await harness.back(number) == []
+        assert {name: node for name, node in read_tree(harness.root).items() if not name.isdecimal()} == before
+        reason = f"{harness.root} has over 5 files that git does not track"
+        assert harness.logged == [f"undo can't remove the files that commands have made: {reason}"]
 
 
 async def test_too_many_changed_files_are_told(tmp_path, small_limits):
     create_files(tmp_path / "work", 50)
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        first = await p.turn("sed -i s/one/two/ d*/*")
-        assert p.logged == []
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        first = await harness.turn("sed -i s/one/two/ d*/*")
+        assert harness.logged == []
         script = "import glob; [open(name, 'w').write('three') for name in glob.glob('d*/*')]"
-        second = await p.turn(f'python3 -c "{script}"')
-        plan = await p.undo.plan_restore(second)
+        second = await harness.turn(f'python3 -c "{script}"')
+        plan = await harness.undo.plan_restore(second)
         assert {change.kind for change in plan.changes} == {"restore", "lost"}
-        assert len(p.logged) == 1
-        assert p.logged[0].startswith("undo does not cover what commands do to d")
-        assert " (beyond 0 MB in all) and " in p.logged[0]
-        plan = await p.undo.plan_restore(first)
+        assert len(harness.logged) == 1
+        assert harness.logged[0].startswith("undo does not cover what commands do to d")
+        assert " (beyond 0 MB in all) and " in harness.logged[0]
+        plan = await harness.undo.plan_restore(first)
         assert {(kind, is_edited) for _, kind, is_edited in list_changes(plan)} == {("restore", False)}
-        assert await p.undo.restore(plan) == []
-        assert read_tree(p.root) == before
+        assert await harness.undo.restore(plan) == []
+        assert read_tree(harness.root) == before
 
 
 async def test_contents_that_git_lost(tmp_path):
     create_files(tmp_path / "work", 3)
-    async with open_undo(tmp_path) as p:
-        (p.root / "d0/file1.txt").write_text("staged\n")
-        run_git(p.root, "add", ".")
-        await p.turn("true")
-        number = await p.turn("git reset -q --hard; echo two > d0/file2.txt")
-        run_git(p.root, "gc", "-q", "--prune=now")
-        plan = await p.undo.plan_restore(number)
+    async with open_undo(tmp_path) as harness:
+        (harness.root / "d0/file1.txt").write_text("staged\n")
+        run_git(harness.root, "add", ".")
+        await harness.turn("true")
+        number = await harness.turn("git reset -q --hard; echo two > d0/file2.txt")
+        run_git(harness.root, "gc", "-q", "--prune=now")
+        plan = await harness.undo.plan_restore(number)
         assert ("file1.txt", "lost", False) in list_changes(plan)
         lost, kept = (change for change in plan.changes if change.path.suffix == ".txt")
         assert await plan.format_diff(lost) == "its content was not kept"
         assert (await plan.format_diff(kept)).splitlines()[1:] == ["-two", "+one 2"]
-        assert len(await p.undo.restore(plan)) == 1
-        assert (p.root / "d0/file2.txt").read_text() == "one 2\n"
+        assert len(await harness.undo.restore(plan)) == 1
+        assert (harness.root / "d0/file2.txt").read_text() == "one 2\n"
 
 
 async def test_a_repository_without_git(tmp_path, monkeypatch):
@@ -374,24 +373,24 @@ async def test_a_repository_without_git(tmp_path, monkeypatch):
     for name in ("bash", "sh", "rm"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        number = await p.turn("echo two > d0/file1.txt; rm d0/file2.txt")
-        assert await p.back(number) == []
-        assert read_tree(p.root) == before
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn("echo two > d0/file1.txt; rm d0/file2.txt")
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
 
 
 async def test_a_session_that_was_killed_or_resumed(tmp_path, small_limits):
     create_files(tmp_path / "work", 30)
-    async with open_undo(tmp_path) as p:
-        before = read_tree(p.root)
-        first = await p.turn("sed -i s/one/two/ d0/*")
-        await p.undo.plan_restore(first)
-        number = p.begin()
-        await p.command("sed -i s/one/three/ d1/*")
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        first = await harness.turn("sed -i s/one/two/ d0/*")
+        await harness.undo.plan_restore(first)
+        number = harness.begin()
+        await harness.command("sed -i s/one/three/ d1/*")
         log = (tmp_path / "session/undo/log").read_bytes()
     (tmp_path / "session/undo/log").write_bytes(log)
-    async with open_undo(tmp_path, p.history) as resumed:
+    async with open_undo(tmp_path, harness.history) as resumed:
         plan = await resumed.undo.plan_restore(number)
         assert {(kind, is_edited) for _, kind, is_edited in list_changes(plan)} == {("restore", True)}
         plan = await resumed.undo.plan_restore(first)
@@ -401,14 +400,14 @@ async def test_a_session_that_was_killed_or_resumed(tmp_path, small_limits):
 
 async def test_going_back_can_be_undone_with_contents_of_git(tmp_path, small_limits):
     create_files(tmp_path / "work", 30)
-    async with open_undo(tmp_path) as p:
-        first = await p.turn("sed -i s/one/two/ d0/*; rm -r d1")
-        after = read_tree(p.root)
-        await p.turn("true")
-        assert await p.back(first) == []
-        last = await p.turn("git checkout -q .")
-        assert await p.back(last - 1) == []
-        assert read_tree(p.root) == after
+    async with open_undo(tmp_path) as harness:
+        first = await harness.turn("sed -i s/one/two/ d0/*; rm -r d1")
+        after = read_tree(harness.root)
+        await harness.turn("true")
+        assert await harness.back(first) == []
+        last = await harness.turn("git checkout -q .")
+        assert await harness.back(last - 1) == []
+        assert read_tree(harness.root) == after
 
 
 async def test_more_files_than_the_limit_and_than_a_batch_of_git(tmp_path, monkeypatch):
@@ -420,23 +419,23 @@ async def test_more_files_than_the_limit_and_than_a_batch_of_git(tmp_path, monke
             (root / f"d{number}/{name}").write_bytes(b"one")
     run_git(root, "init", "-q")
     commit(root)
-    async with open_undo(tmp_path) as p:
-        number = await p.turn("sed -i s/one/two/ d1?/*; rm -r d2*")
-        assert len((await p.undo.plan_restore(number)).changes) == 1000 + 5 * 101
-        assert await p.back(number) == []
+    async with open_undo(tmp_path) as harness:
+        number = await harness.turn("sed -i s/one/two/ d1?/*; rm -r d2*")
+        assert len((await harness.undo.plan_restore(number)).changes) == 1000 + 5 * 101
+        assert await harness.back(number) == []
         assert run_git(root, "diff", "--name-only") == ""
-        assert count_copies(p) == 1
-        assert p.logged == []
+        assert count_copies(harness) == 1
+        assert harness.logged == []
 
 
 async def test_a_link_in_place_of_a_tracked_folder_leads_nowhere(tmp_path, small_limits):
     create_files(tmp_path / "work", 30)
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/file11.txt").write_text("outside")
-    async with open_undo(tmp_path) as p:
+    async with open_undo(tmp_path) as harness:
         for number in range(6):
-            (p.root / f"mine{number}").write_text("mine")
-        number = await p.turn("rm -r d1; ln -s ../outside d1; echo two > d1/file11.txt")
-        assert await p.back(number) == []
-        assert (p.root / "d1/file11.txt").read_text() == "one 11\n"
+            (harness.root / f"mine{number}").write_text("mine")
+        number = await harness.turn("rm -r d1; ln -s ../outside d1; echo two > d1/file11.txt")
+        assert await harness.back(number) == []
+        assert (harness.root / "d1/file11.txt").read_text() == "one 11\n"
         assert (tmp_path / "outside/file11.txt").read_text() == "two\n"
