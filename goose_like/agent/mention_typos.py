@@ -31,7 +31,9 @@ def explain_unknown_mention(word: str, line: str, workspace: Workspace) -> str:
     media_type, _ = guess_type(name)
     has_suffix = media_type is not None
     is_name = _MIN_NAME <= len(name) <= _MAX_NAME and not word.startswith("@")
-    if not is_name or (not has_suffix and _DECORATOR_LINE.fullmatch(line)):
+    if not is_name:
+        return ""
+    if not has_suffix and _DECORATOR_LINE.fullmatch(line):
         return ""
     nearest = _find_nearest(word, name, workspace)
     if nearest:

@@ -28,7 +28,7 @@ def run_guarded(act: Callable[[], int | None]) -> int:
     try:
         try:
             code = _get_exit_code(act)
-        finally:
+        finally:  # not at the exit of the interpreter, where an error would be a traceback
             for stream in (sys.stdout, sys.stderr):
                 _flush(stream)
     except OSError as error:
@@ -72,7 +72,7 @@ def run_async(work: Coroutine[Any, Any, int]) -> int:
 def _replace_closed_streams() -> None:
     """Replace each closed standard stream by /dev/null, so that no other file gets its number and its output.
 
-    Output that is lost with standard output is an error. Nobody would read one about standard error.
+    Output for a closed standard output is an error: the null device is opened for reading, and a write fails.
     """
     if sys.stdin is None:
         sys.stdin = _open_null(os.O_RDONLY, "r")

@@ -64,9 +64,9 @@ async def stream_with_retries(
             wait_s = policy.compute_wait_s(attempt, error.retry_after_s)
             is_late = time.monotonic() - started + wait_s > policy.deadline_s
             max_attempts = min(error.max_attempts or policy.max_attempts, policy.max_attempts)
-            if not error.is_retryable or attempt >= max_attempts or is_late:
-                if error.is_retryable and error.retry_after_s:
-                    error.args = (f"{error}; the server asks to wait {_describe_wait(error.retry_after_s)}",)
+            is_last = attempt >= max_attempts or is_late
+            if is_last or not error.is_retryable:
+                _add_requested_wait(error)
                 raise
             retries = {"retry": attempt, "max_retries": max_attempts - 1}
             yield Retrying(text=str(error), wait_s=round(wait_s, 2), **retries)
@@ -94,6 +94,12 @@ async def complete_answer(
         if told:
             record(told.pop())
     raise AssertionError("stream_with_retries ends with a message or raises")
+
+
+def _add_requested_wait(error: ProviderError) -> None:
+    """Add to the text of an error how long the server asks to wait, for a person who may try again then."""
+    if error.is_retryable and error.retry_after_s:
+        error.args = (f"{error}; the server asks to wait {_describe_wait(error.retry_after_s)}",)
 
 
 def _is_empty(message: Message) -> bool:

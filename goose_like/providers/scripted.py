@@ -179,13 +179,13 @@ class ScriptedProvider:
 
     def _find_first_step(self, request: Request) -> int:
         """Return the index of the first step: the one after the answers that the history already has."""
-        answer_count = sum(message.role == "assistant" for message in request.messages)
-        if answer_count == 0:
-            return 0
-        ends = [at + 1 for at, step in enumerate(self._script) if step.error is None]
-        if answer_count > len(ends):
-            return len(self._script)
-        return ends[answer_count - 1]
+        answers_left = sum(message.role == "assistant" for message in request.messages)
+        for at, step in enumerate(self._script):
+            if answers_left == 0:
+                return at
+            if step.error is None:
+                answers_left -= 1
+        return len(self._script)
 
     def _check_expectation(self, step: ScriptedStep, at: int, request: Request) -> None:
         if step.expect is None:
