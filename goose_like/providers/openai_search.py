@@ -39,7 +39,7 @@ def parse_search(answer: object) -> SearchAnswer:
     for item in expect_objects(whole.get("output"), "output", "an item"):
         match item.get("type"):
             case "web_search_call":
-                texts.clear()
+                texts.clear()  # words before the last search are no answer yet
                 if item.get("status") == "failed" and not problem:
                     problem = "no reason"
                 others += _read_sources(item)
