@@ -20,6 +20,7 @@ PACKAGES = [
     "config",
     "core",
     "delegate",
+    "developer",
     "github",
     "jira",
     "providers",

@@ -75,21 +75,44 @@ def load_hints(
     project = _Source(find_repository_root(cwd), open_file, is_ignored)
     seen: set[Path] = set()
     found: list[_Loaded] = []
-    for source, files in ((user, _find_user_files()), (project, _find_project_files(cwd))):
-        for file in files:
-            found += _load_file(file, source, seen)
-    nearest_first, room, kept = found[::-1], MAX_BYTES, dict[Path, bytes]()
-    for loaded in sorted(nearest_first, key=lambda loaded: loaded.depth):
-        kept[loaded.file] = loaded.data[: min(MAX_FILE_BYTES, room)]
-        room -= len(kept[loaded.file])
+    for file in _find_user_files():
+        found += _load_file(file, user, seen)
+    for file in _find_project_files(cwd):
+        found += _load_file(file, project, seen)
+    kept = _fit(found)
     return [_make_hint(loaded, kept[loaded.file]) for loaded in found]
+
+
+def _fit(found: Sequence[_Loaded]) -> dict[Path, bytes]:
+    """Cut the content of files to the room for all of them. The files that are nearest to the work get it first."""
+    kept: dict[Path, bytes] = {}
+    room = MAX_BYTES
+    nearest_first = reversed(found)
+    for loaded in sorted(nearest_first, key=lambda loaded: loaded.depth):
+        data = loaded.data[: min(MAX_FILE_BYTES, room)]
+        kept[loaded.file] = data
+        room -= len(data)
+    return kept
+
+
+def describe_hints(found: Sequence[HintFile]) -> str:
+    """Describe the files for the person, with what is cut or not filled in."""
+    names = [f"{hint.file} (cut)" if hint.is_cut else str(hint.file) for hint in found]
+    lines = ["hints from " + ", ".join(names)]
+    if any(hint.is_cut for hint in found):
+        lines.append(
+            f"a file is cut at {MAX_FILE_BYTES:,} bytes, all together at {MAX_BYTES:,}; shorten those that are cut"
+        )
+    lines += [hint.problem for hint in found if hint.problem]
+    return "\n".join(lines)
 
 
 def _make_hint(loaded: _Loaded, kept: bytes) -> HintFile:
     is_cut = len(kept) < len(loaded.data)
     text = kept.decode(errors="ignore").strip()
-    shown = f"{text}\n[cut; the rest is in {loaded.file}]".lstrip() if is_cut else text
-    return HintFile(loaded.file, shown, is_cut, loaded.problem)
+    if is_cut:
+        text = f"{text}\n[cut; the rest is in {loaded.file}]".lstrip()
+    return HintFile(loaded.file, text, is_cut, loaded.problem)
 
 
 def _load_file(file: Path, source: _Source, seen: set[Path]) -> Iterator[_Loaded]:
@@ -106,7 +129,8 @@ def _load_file(file: Path, source: _Source, seen: set[Path]) -> Iterator[_Loaded
     seen.add(file.resolve())
     if file.name == _TEMPLATE:
         root = source.root if file.is_relative_to(source.root) else file.parent
-        yield _Loaded(file, *_fill_in(file, data, root, source.open_file))
+        filled, problem = _fill_in(file, data, root, source.open_file)
+        yield _Loaded(file, filled, problem)
         return
     problems: list[str] = []
     imported = list(_load_imports(file, data, source, seen, problems, 1))
@@ -121,18 +145,13 @@ def _load_imports(
     for path in _find_imports(data.decode(errors="replace")):
         try:
             target = (file.parent / os.path.expanduser(path)).resolve()
-            if target in seen or (not target.is_file() and target.suffix != ".md"):  # other words can be names
+            is_name = target.suffix != ".md" and not target.is_file()
+            if target in seen or is_name:
                 continue
-            if not target.is_file():
-                raise GooseLikeError("there is no such file")
-            if not target.is_relative_to(source.root.resolve()):
-                raise GooseLikeError(f"it is not below {source.root}")
+            _check_place(target, source)
             if depth > MAX_IMPORT_DEPTH or len(seen) >= _MAX_IMPORTS:
                 raise GooseLikeError(f"imports go at most {MAX_IMPORT_DEPTH} files deep, {_MAX_IMPORTS} files in all")
-            with source.open_file(target) as stream:
-                text = stream.read(MAX_BYTES + 1)
-            if b"\0" in text:
-                raise GooseLikeError("it is no text")
+            text = _read_text(target, source)
         except (OSError, ValueError, RuntimeError, GooseLikeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error  # the rest of an OSError is a path of ours
             problems.append(f"{file}: @{path} is not imported: {reason}")
@@ -142,9 +161,25 @@ def _load_imports(
         yield from _load_imports(target, text, source, seen, problems, depth + 1)
 
 
+def _check_place(target: Path, source: _Source) -> None:
+    if not target.is_file():
+        raise GooseLikeError("there is no such file")
+    if not target.is_relative_to(source.root.resolve()):
+        raise GooseLikeError(f"it is not below {source.root}")
+
+
+def _read_text(target: Path, source: _Source) -> bytes:
+    with source.open_file(target) as stream:
+        data = stream.read(MAX_BYTES + 1)
+    if b"\0" in data:
+        raise GooseLikeError("it is no text")
+    return data
+
+
 def _find_imports(text: str) -> Sequence[str]:
     words = _IMPORT.findall(_CODE.sub(" ", text))
-    return list(dict.fromkeys(path for word in words if (path := word.rstrip(_SENTENCE_END))))
+    paths = [word.rstrip(_SENTENCE_END) for word in words]
+    return list(dict.fromkeys(filter(None, paths)))
 
 
 def _fill_in(file: Path, data: bytes, root: Path, open_file: OpenFile) -> tuple[bytes, str]:
@@ -163,7 +198,10 @@ def _fill_in(file: Path, data: bytes, root: Path, open_file: OpenFile) -> tuple[
 def _find_user_files() -> Iterator[Path]:
     """Yield the user's files. Links are allowed, since nobody else can write in this folder."""
     yield from _list_files(config_folder())
-    if not (config_folder() / _TEMPLATE).is_file() and (file := home_folder() / _GOOSE09_FILE).is_file():
+    if (config_folder() / _TEMPLATE).is_file():
+        return
+    file = home_folder() / _GOOSE09_FILE
+    if file.is_file():
         yield file
 
 
@@ -171,11 +209,20 @@ def _find_project_files(cwd: Path) -> Iterator[Path]:
     """Yield the project's files. A link out of the repository is skipped: it may lead to a secret."""
     chain = [cwd, *cwd.parents]
     root = find_repository_root(cwd)
-    for folder in reversed(chain[: chain.index(root) + 1]):
-        yield from (file for file in _list_files(folder) if file.resolve().is_relative_to(root))
+    folders = chain[: chain.index(root) + 1]
+    for folder in reversed(folders):
+        for file in _list_files(folder):
+            if file.resolve().is_relative_to(root):
+                yield file
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
     """Yield the first instruction file of a folder, and its .goosehints."""
-    yield from [file for name in _NAMES if (file := folder / name).is_file()][:1]
-    yield from (file for file in (folder / _TEMPLATE,) if file.is_file())
+    for name in _NAMES:
+        file = folder / name
+        if file.is_file():
+            yield file
+            break
+    template = folder / _TEMPLATE
+    if template.is_file():
+        yield template

@@ -27,26 +27,36 @@ def read_part(
     place = _find_line(file, path, start_line)
     file.seek(max(0, place - _AROUND_BYTES))
     before = file.read(min(place, _AROUND_BYTES))
-    data = before[before.find(b"\n") + 1 :] + file.read(limit_bytes + _AROUND_BYTES)
+    whole_lines_before = before[before.find(b"\n") + 1 :]
+    data = whole_lines_before + file.read(limit_bytes + _AROUND_BYTES)
     is_end = not file.read(1)
     text = _decode_part(data, encoding)
-    size = f"{os.fstat(file.fileno()).st_size:,} bytes"
+    size_bytes = os.fstat(file.fileno()).st_size
+    size = f"{size_bytes:,} bytes"
     if text is None:
         raise ToolError(f"{path} is binary, {size}; look at it in the shell (file, strings, xxd)")
-    lines = split_lines(mask_text(text.shown))[before[before.find(b"\n") + 1 :].count(b"\n") :]
+    line_count_before = whole_lines_before.count(b"\n")
+    lines = split_lines(mask_text(text.shown))[line_count_before:]
     is_last_cut = not is_end and not text.shown.endswith("\n")
-    lines = lines[:-1] if is_last_cut and len(lines) > 1 else lines
-    wanted = number_lines(lines if end_line is None else lines[: end_line - start_line + 1], start_line)
+    if is_last_cut and len(lines) > 1:
+        lines.pop()
+    line_count = None
+    if end_line is not None:
+        line_count = end_line - start_line + 1
+    wanted = number_lines(lines[:line_count], start_line)
     shown = take_fitting(wanted, limit_bytes)
     last = start_line + len(shown) - 1
     facts = [size, f"here {start_line} to {last}"]
-    if last != end_line and not (is_end and len(shown) == len(lines)):
+    has_all = is_end and len(shown) == len(lines)
+    if last != end_line and not has_all:
         facts.append(f"go on with start_line={last + 1}")
-    if shown != wanted[: len(shown)] or (is_last_cut and len(lines) == 1):
+    is_line_cut = shown != wanted[: len(shown)]
+    if is_line_cut or (is_last_cut and len(lines) == 1):
         facts.append(f"line {last} is too long and cut")
     if text.encoding_note:
         facts.append(text.encoding_note)
-    return "\n".join([f"[{path}: {', '.join(facts)}]", *shown])
+    head = ", ".join(facts)
+    return "\n".join([f"[{path}: {head}]", *shown])
 
 
 def _decode_part(data: bytes, encoding: str) -> TextFile | None:
@@ -55,7 +65,9 @@ def _decode_part(data: bytes, encoding: str) -> TextFile | None:
         codec = find_codec(encoding)
         return TextFile(data.decode(codec, errors="replace"), codec)
     whole = data.decode(errors="ignore").encode()
-    return TextFile.decode(whole if len(data) - len(whole) <= _MAX_CUT_BYTES else data)
+    if len(data) - len(whole) <= _MAX_CUT_BYTES:
+        return TextFile.decode(whole)
+    return TextFile.decode(data)
 
 
 def _find_line(file: BinaryIO, path: str, line: int) -> int:

@@ -88,18 +88,16 @@ class FileTools:
             return f"[{path}: empty]"
         wanted = number_lines(lines[start_line - 1 : end_line], start_line)
         shown = take_fitting(wanted, self._max_bytes)
-        facts = [f"{len(lines)} lines" if len(lines) > 1 else "1 line"]
-        last = start_line + len(shown) - 1
+        facts = ["1 line" if len(lines) == 1 else f"{len(lines)} lines"]
         if len(shown) < len(lines):
+            last = start_line + len(shown) - 1
             facts.append(f"here {start_line} to {last}")
-        if len(shown) < len(wanted):
-            facts.append(f"go on with start_line={last + 1}")
-        if shown[-1] != wanted[len(shown) - 1]:
-            facts.append(f"line {last} is too long and cut")
+        facts += _describe_cuts(wanted, shown, start_line)
         facts += _describe_form(text)
         if len(shown) == len(lines) and not text.shown.endswith("\n"):
             facts.append("no newline at the end")
-        return "\n".join([f"[{path}: {', '.join(facts)}]", *shown])
+        head = ", ".join(facts)
+        return "\n".join([f"[{path}: {head}]", *shown])
 
     def _read_large(
         self, path: str, real: Path, start_line: int, end_line: int | None, encoding: str
@@ -116,30 +114,47 @@ class FileTools:
         tmp = str(self._workspace.tmp)
         for path in islice(_list_named_paths(command, self._get_cwd()), MAX_PATHS):
             with suppress(GooseLikeError, OSError, ValueError):
-                if not any(map(os.path.isfile, (path, tmp + path.removeprefix("/tmp")))):
+                path_in_tmp = tmp + path.removeprefix("/tmp")
+                if not os.path.isfile(path) and not os.path.isfile(path_in_tmp):
                     continue  # most words: to check the rules for each of them would take long
                 real = self._workspace.resolve(path)
                 data = self._workspace.read_bytes(real, len(answer) * 4)
                 text = self.decode(real, data)
-                if text and text.shown.strip() and text.shown.strip() in answer:
+                if text is None:
+                    continue
+                content = text.shown.strip()
+                if content and content in answer:
                     self.seen.add(real, data)
 
     def find_broken(self) -> Iterator[str]:
         """Find the files that parsed before this turn, or are new, and do not parse now."""
-        root = self._workspace.root
-        for real in [real for real, has_parsed in self.edited.items() if has_parsed]:
+        has_parsed = [real for real, parsed in self.edited.items() if parsed]
+        for real in has_parsed:
             with suppress(GooseLikeError, OSError):
-                text = self.decode(real, self._workspace.read_bytes(real, MAX_FILE_BYTES))
-                if text and (error := self._linters.find_parse_error(real, text.shown)):
-                    name = real.relative_to(root) if real.is_relative_to(root) else real
-                    yield f"{show_name(str(name))} does not parse: line {error[0]}: {error[1]}."
+                data = self._workspace.read_bytes(real, MAX_FILE_BYTES)
+                text = self.decode(real, data)
+                if text is None:
+                    continue
+                error = self._linters.find_parse_error(real, text.shown)
+                if error:
+                    line, reason = error
+                    name = show_name(self._format_path(real))
+                    yield f"{name} does not parse: line {line}: {reason}."
+
+    def _format_path(self, real: Path) -> str:
+        """Return a path relative to the root of the workspace, if it is below."""
+        root = self._workspace.root
+        if real.is_relative_to(root):
+            real = real.relative_to(root)
+        return str(real)
 
     async def write(self, path: str, content: str, encoding: str = "") -> str:
         """Create or replace a file, and describe the change for the model."""
         real = self.resolve(path)
         data = self._read_bytes(path, real)
         if data is None:
-            notes = list(filter(None, [self._find_in_cwd(path)]))
+            note = self._find_in_cwd(path)
+            notes = [note] if note else []
             return await self._save(path, real, None, create_text(content, encoding), notes, encoding)
         old = self.decode(real, data)
         if old is None:
@@ -177,21 +192,24 @@ class FileTools:
         has_seen = self.seen.has_seen(real, data)
         is_outdated = self.seen.find(real) is not None and not has_seen
         patched = apply_patches(old, patches)
-        failures = "\n".join(f"{reason}." for reason in patched.failures.values())
+        reasons = [f"{reason}." for reason in patched.failures.values()]
+        failures = "\n".join(reasons)
         if len(patched.failures) == len(patches):
             end = f"{path} was not changed"
             if is_outdated:
                 end = f"nothing was written: {path} had changed since you read it"
             raise ToolError(f"{failures.removesuffix('.')}. {end}")
-        outdated = ["it had changed since you read it"] if is_outdated else []
-        answer = await self._save(path, real, old, patched.text, [*outdated, *patched.notes], encoding)
+        notes = list(patched.notes)
+        if is_outdated:
+            notes.insert(0, "it had changed since you read it")
+        answer = await self._save(path, real, old, patched.text, notes, encoding)
         if not has_seen:
             self.seen.forget(real)  # the model has not seen the rest
         if not failures:
             return answer
-        numbers = [str(number) for number in range(1, len(patches) + 1)]
-        failed = ", ".join(str(number) for number in patched.failures)
-        applied = ", ".join(number for number in numbers if int(number) not in patched.failures)
+        numbers = range(1, len(patches) + 1)
+        failed = ", ".join(map(str, patched.failures))
+        applied = ", ".join(str(number) for number in numbers if number not in patched.failures)
         raise ToolError(f"{answer}\n{failures}\nApplied: {applied}. Not applied: {failed}. Send only what failed again")
 
     def resolve(self, path: str) -> Path:
@@ -200,21 +218,30 @@ class FileTools:
             raise ToolError("path is empty")
         with _tool_errors(path):
             real = self._workspace.resolve(Path(path).expanduser())
-            return self._find_shown_name(real) if _UNKNOWN_LETTER in path else real
+            if _UNKNOWN_LETTER in path:
+                return self._find_shown_name(real)
+            return real
 
     def _find_shown_name(self, real: Path) -> Path:
         """Find the file whose name is not UTF-8, by the name that commands show."""
         found = Path(real.anchor)
         for name in real.parts[1:]:
-            alike: list[str] = []
             if _UNKNOWN_LETTER in name and not os.path.lexists(found / name):
-                with suppress(GooseLikeError, OSError):
-                    entries = [entry.removesuffix("/") for entry in self._workspace.list_folder(found)]
-                    alike = [entry for entry in entries if show_name(entry) == name]
-            if len(alike) > 1:
-                raise ToolError(f"{name!r} stands for {len(alike)} files here; give one of them another name first")
-            found = found / (alike[0] if alike else name)
+                name = self._find_entry(found, name)
+            found = found / name
         return self._workspace.resolve(found)
+
+    def _find_entry(self, folder: Path, shown_name: str) -> str:
+        """Find the entry of a folder that commands show by this name. Return the name itself if there is none."""
+        alike: list[str] = []
+        with suppress(GooseLikeError, OSError):
+            for entry in self._workspace.list_folder(folder):
+                name = entry.removesuffix("/")
+                if show_name(name) == shown_name:
+                    alike.append(name)
+        if len(alike) > 1:
+            raise ToolError(f"{shown_name!r} stands for {len(alike)} files here; give one of them another name first")
+        return alike[0] if alike else shown_name
 
     def decode(self, real: Path, data: bytes, encoding: str = "") -> TextFile | None:
         """Decode a file with the encoding that the model names, or named before."""
@@ -229,13 +256,13 @@ class FileTools:
 
     def _find_in_cwd(self, path: str) -> str:
         """Describe the file that the path would name if it started in the shell's folder."""
-        root = self._workspace.root
         here = Path(self._get_cwd())
+        if here == self._workspace.root:
+            return ""
         with suppress(GooseLikeError, OSError, ValueError, RuntimeError):
             real = self._workspace.resolve(here / Path(path).expanduser())
-            if here != root and real != self.resolve(path) and os.path.lexists(real):
-                name = real.relative_to(root) if real.is_relative_to(root) else real
-                return f"{name} exists: paths start at the workspace root, not in the shell's folder"
+            if real != self.resolve(path) and os.path.lexists(real):
+                return f"{self._format_path(real)} exists: paths start at the workspace root, not in the shell's folder"
         return ""
 
     def _read_bytes(self, path: str, real: Path) -> bytes | None:
@@ -251,9 +278,15 @@ class FileTools:
     def _load(self, path: str, real: Path) -> bytes:
         data = self._read_bytes(path, real)
         if data is None:
+            text = f"there is no file {path!r}"
             near = self._find_in_cwd(path)
-            note = f"; {HIDDEN_TMP}" if self._is_in_private_tmp(real) else ""
-            raise ToolError(f"there is no file {path!r}{f'; {near}' if near else _suggest_names(real)}{note}")
+            if near:
+                text += f"; {near}"
+            else:
+                text += _suggest_names(real)
+            if self._is_in_private_tmp(real):
+                text += f"; {HIDDEN_TMP}"
+            raise ToolError(text)
         return data
 
     def _require_known(self, path: str, real: Path, data: bytes, *, must_be_read: bool) -> None:
@@ -266,8 +299,8 @@ class FileTools:
         if self.seen.has_seen(real, data) or not (is_known or must_be_read):
             return
         why = "it has changed since you read it" if is_known else "you have not read it"
-        text = f"not written yet, as {why}. Its content follows; now write the new content"
-        raise ToolError(f"{text}:\n{self.read(path, 1, None)}")
+        content = self.read(path, 1, None)
+        raise ToolError(f"not written yet, as {why}. Its content follows; now write the new content:\n{content}")
 
     async def _save(
         self, path: str, real: Path, old: TextFile | None, new: TextFile, notes: Sequence[str], encoding: str
@@ -282,7 +315,8 @@ class FileTools:
         self.seen.add(real, data, encoding)
         old_lines = split_lines(old.shown) if old else []
         change = _compare(path, old_lines, split_lines(new.shown))
-        self._notifier.notify(FileChanged(call_id=current_call.get(""), path=str(real), diff=change.diff))
+        call_id = current_call.get("")
+        self._notifier.notify(FileChanged(call_id=call_id, path=str(real), diff=change.diff))
         if change.note:
             self._notifier.log(f"{path}: {change.note}")
         facts = [change.counts, *notes]
@@ -292,7 +326,8 @@ class FileTools:
             facts.append(IN_PRIVATE_TMP)
         findings = await self._linters.check_file(real, new.shown)
         action = "created" if old is None else "saved"
-        return f"{action} {path} ({', '.join(facts)}){findings.describe_new(before)}"
+        details = ", ".join(facts)
+        return f"{action} {path} ({details}){findings.describe_new(before)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,16 +345,19 @@ def _compare(path: str, old: list[str], new: list[str]) -> _Change:
         counts = f"{len(new)} lines, before {len(old)}"
         return _Change(counts, note=counts)
     name = path.lstrip("/")
-    before = f"a/{name}" if old else "/dev/null"
+    before = "/dev/null"
+    if old:
+        before = f"a/{name}"
     diff = list(unified_diff(old, new, before, f"b/{name}", lineterm=""))
     added = sum(line.startswith("+") for line in diff[2:])
     removed = sum(line.startswith("-") for line in diff[2:])
     counts = f"+{added} -{removed} lines"
     if not diff:
         return _Change(counts, note="only the end of the file or its newlines changed")
-    short = take_fitting(diff[:MAX_DIFF_LINES], MAX_DIFF_BYTES)
-    if len(short) < len(diff):
-        short = [*short, f"... {len(diff) - len(short)} more lines of this diff"]
+    short = list(take_fitting(diff[:MAX_DIFF_LINES], MAX_DIFF_BYTES))
+    rest_count = len(diff) - len(short)
+    if rest_count:
+        short.append(f"... {rest_count} more lines of this diff")
     return _Change(counts, "\n".join(short))
 
 
@@ -356,7 +394,8 @@ def _list_named_paths(command: str, cwd: str) -> Iterator[str]:
         if not _PATTERN.search(name):
             continue
         with suppress(OSError, ValueError):
-            for match in sorted(fnmatch.filter(os.listdir(folder), name)):
+            matches = fnmatch.filter(os.listdir(folder), name)
+            for match in sorted(matches):
                 yield os.path.join(folder, match)
 
 
@@ -368,9 +407,22 @@ def _check_image_size(path: str, size_bytes: int) -> None:
         )
 
 
+def _describe_cuts(wanted: Sequence[str], shown: Sequence[str], start_line: int) -> list[str]:
+    """Describe which of the wanted lines are missing, and whether the last one is cut."""
+    facts: list[str] = []
+    last = start_line + len(shown) - 1
+    if len(shown) < len(wanted):
+        facts.append(f"go on with start_line={last + 1}")
+    if shown[-1] != wanted[len(shown) - 1]:
+        facts.append(f"line {last} is too long and cut")
+    return facts
+
+
 def _describe_form(text: TextFile) -> list[str]:
     """Describe the encoding and the newlines of a text where they are not the usual ones."""
-    facts = [text.encoding_note] if text.encoding_note else []
+    facts: list[str] = []
+    if text.encoding_note:
+        facts.append(text.encoding_note)
     if text.is_guess:
         facts.append("name its `encoding` to add letters, or if some look wrong")
     if text.newline != "\n":
@@ -384,7 +436,11 @@ def _suggest_names(real: Path) -> str:
         return f"; there is no folder {real.parent.name!r} either"
     names = sorted(show_name(entry.name) for entry in folder.iterdir())
     near = get_close_matches(real.name, names, n=3, cutoff=0.5)
-    return f"; near it are {', '.join(near)}" if near else f"; its folder holds {', '.join(names[:10]) or 'nothing'}"
+    if near:
+        return "; near it are " + ", ".join(near)
+    if names:
+        return "; its folder holds " + ", ".join(names[:10])
+    return "; its folder holds nothing"
 
 
 @contextmanager

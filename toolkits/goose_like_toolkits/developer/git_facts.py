@@ -7,7 +7,7 @@ filters, hooks or signature programs. Changed files are found without git, since
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from shutil import which
@@ -67,41 +67,61 @@ def _iterate_facts(workspace: Workspace, git: Sequence[str]) -> Iterator[tuple[s
     staged: list[str] = []
     conflicts: list[str] = []
     for status, path in zip(words[::2], words[1::2], strict=False):
-        (conflicts if status == "U" else staged).append(path)
+        if status == "U":
+            conflicts.append(path)
+        else:
+            staged.append(path)
     changed = list_changed_files(workspace)
     if changed is None:
         return
-    untracked = _run(workspace.root, [*git, *_UNTRACKED]).split("\0")
     groups = {
-        "in conflict": _select(workspace, conflicts),
-        "staged": _select(workspace, staged),
-        "changed": _select(workspace, [path for path in changed if path not in conflicts]),
-        "untracked": _select(workspace, untracked),
+        "in conflict": conflicts,
+        "staged": staged,
+        "changed": [path for path in changed if path not in conflicts],
+        "untracked": _run(workspace.root, [*git, *_UNTRACKED]).split("\0"),
     }
-    counts = [f"{len(paths)} {group}" for group, paths in groups.items() if paths]
-    names = dict.fromkeys(path for paths in groups.values() for path in paths)
-    shown = f" ({join_names(list(names), _MAX_NAMES)})" if names else ""
-    yield "git", (", ".join(counts) or "nothing changed") + shown
+    yield "git", _describe_changes(workspace, groups)
     if subjects:
         yield "last commits", "; ".join(map(_clip_subject, subjects))
 
 
-def _select(workspace: Workspace, paths: Sequence[str]) -> list[str]:
-    return [path for path in paths if path and not is_cache(path) and not workspace.is_ignored(path)]
+def _describe_changes(workspace: Workspace, groups: Mapping[str, Sequence[str]]) -> str:
+    """Describe changed files: how many each group has, and their names."""
+    counts: list[str] = []
+    names: dict[str, None] = {}
+    for group, paths in groups.items():
+        selected = [path for path in paths if _is_shown(workspace, path)]
+        if selected:
+            counts.append(f"{len(selected)} {group}")
+            names.update(dict.fromkeys(selected))
+    if not counts:
+        return "nothing changed"
+    text = ", ".join(counts)
+    shown = join_names(list(names), _MAX_NAMES)
+    return f"{text} ({shown})"
+
+
+def _is_shown(workspace: Workspace, path: str) -> bool:
+    return path != "" and not is_cache(path) and not workspace.is_ignored(path)
 
 
 def _clip_subject(subject: str) -> str:
     shown = subject if subject.isprintable() else ascii(subject)
-    return shown if len(shown) <= _MAX_SUBJECT_CHARS else f"{shown[:_MAX_SUBJECT_CHARS]}..."
+    if len(shown) <= _MAX_SUBJECT_CHARS:
+        return shown
+    return f"{shown[:_MAX_SUBJECT_CHARS]}..."
 
 
 def _run(folder: Path, words: Sequence[str], *, can_fail: bool = False) -> str:
-    # Nothing of our environment: GIT_DIR and the like would lead elsewhere.
-    home = {name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ}
+    environment = {**_VARIABLES, "PATH": build_safe_path(folder)}
+    # Nothing else of our environment: GIT_DIR and the like would lead elsewhere.
+    for name in ("HOME", "XDG_CONFIG_HOME"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
     process = subprocess.run(
         words,
         cwd=folder,
-        env={**home, **_VARIABLES, "PATH": build_safe_path(folder)},
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_TIMEOUT_S,

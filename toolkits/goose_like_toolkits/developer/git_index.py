@@ -5,6 +5,7 @@ import stat
 import struct
 from contextlib import suppress
 from hashlib import sha1
+from pathlib import Path
 
 from goose_like.config.paths import find_repository_root
 from goose_like.toolkit import Workspace
@@ -29,8 +30,9 @@ def list_changed_files(workspace: Workspace) -> list[str] | None:
         return []
     repository = find_repository_root(workspace.root)
     settings = find_commit_folders(workspace.root)[0] / "config"  # of a worktree, in the main repository
-    prefix = "" if repository == workspace.root else f"{workspace.root.relative_to(repository)}/"
-    changed, compared_count = dict[str, None](), 0  # a file with a conflict has several entries
+    prefix = _find_prefix(workspace.root, repository)
+    changed: dict[str, None] = {}  # a file with a conflict has several entries
+    compared_count = 0
     try:
         if b"objectformat" in _read_file(str(settings), _MAX_FILE_BYTES).lower():
             return None
@@ -41,10 +43,10 @@ def list_changed_files(workspace: Workspace) -> list[str] | None:
             file = f"{repository}/{path}"
             is_changed = _compare_marks(file, entry)
             if is_changed is None:
-                is_changed = _compare_content(file, entry)
                 compared_count += 1
-            if compared_count > _MAX_COMPARED:
-                return None
+                if compared_count > _MAX_COMPARED:
+                    return None
+                is_changed = _compare_content(file, entry)
             if is_changed and not workspace.is_ignored(file):
                 changed[path.removeprefix(prefix)] = None
     except (OSError, ValueError, IndexError, struct.error):
@@ -52,9 +54,17 @@ def list_changed_files(workspace: Workspace) -> list[str] | None:
     return list(changed)
 
 
+def _find_prefix(root: Path, repository: Path) -> str:
+    """Return the start of the paths in an index that belong to a folder of the repository."""
+    if root == repository:
+        return ""
+    return f"{root.relative_to(repository)}/"
+
+
 def _read_file(file: str, limit_bytes: int) -> bytes:
     """Read a file. Raise OSError or ValueError if it is a link, no file, or larger than the limit."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(file, flags)
     with open(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit_bytes:
@@ -79,5 +89,7 @@ def _compare_marks(file: str, entry: IndexEntry) -> bool | None:
 def _compare_content(file: str, entry: IndexEntry) -> bool:
     with suppress(OSError, ValueError):
         data = _read_file(file, _MAX_FILE_BYTES)
-        return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).digest() != entry.digest
+        header = b"blob %d\0" % len(data)
+        digest = sha1(header + data, usedforsecurity=False).digest()
+        return digest != entry.digest
     return True

@@ -15,7 +15,15 @@ OpenFile = Callable[[Path], AbstractContextManager[BinaryIO]]
 
 _MAX_INCLUDES = 20
 # Loops, filters and arithmetic are missing: a short template could fill the memory with them.
-_ALLOWED = (nodes.Template, nodes.Output, nodes.TemplateData, nodes.Const, nodes.Name, nodes.Include, nodes.Assign)
+_ALLOWED = (
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.Const,
+    nodes.Name,
+    nodes.Include,
+    nodes.Assign,
+)
 
 
 def render_hints(text: str, folder: Path, root: Path, open_file: OpenFile, max_characters: int) -> str:
@@ -27,7 +35,8 @@ def render_hints(text: str, folder: Path, root: Path, open_file: OpenFile, max_c
     environment = ImmutableSandboxedEnvironment(
         loader=_Loader(folder, root, open_file, max_characters), cache_size=0, keep_trailing_newline=True
     )
-    rendered, count = [], 0
+    rendered: list[str] = []
+    count = 0
     try:
         _check(environment, text)
         for piece in environment.from_string(text).generate():
@@ -54,7 +63,9 @@ class _Loader(BaseLoader):
     """Included files. Text that is no template, such as a snippet of another language, is taken as it is."""
 
     def __init__(self, folder: Path, root: Path, open_file: OpenFile, max_characters: int) -> None:
-        self._folder, self._root, self._open_file = folder, root.resolve(), open_file
+        self._folder = folder
+        self._root = root.resolve()
+        self._open_file = open_file
         self._max_characters = max_characters
         self._count = 0
 
@@ -68,12 +79,14 @@ class _Loader(BaseLoader):
             if not file.resolve().is_relative_to(self._root):
                 raise TemplateError(f"{template!r} is not below {self._root}, so it can't be included")
             with self._open_file(file) as stream:
-                text = stream.read(self._max_characters).decode(errors="replace")
+                data = stream.read(self._max_characters)
         except FileNotFoundError:
             raise TemplateNotFound(template, f"there is no {template!r} to include") from None
-        except (OSError, ValueError, GooseLikeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise TemplateError(f"{template!r} can't be included: {reason}") from error
+        except OSError as error:
+            raise TemplateError(f"{template!r} can't be included: {error.strerror}") from error
+        except (ValueError, GooseLikeError) as error:
+            raise TemplateError(f"{template!r} can't be included: {error}") from error
+        text = data.decode(errors="replace")
         try:
             _check(environment, text)
         except (TemplateSyntaxError, RecursionError):

@@ -16,6 +16,7 @@ import yaml
 from goose_like.config.yaml_reader import StandardLoader
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.toolkit import Notifier, Workspace
+from goose_like.workspace.processes.process import Process
 
 TIMEOUT_S = 2.0
 MAX_FILE_CHARS = 200_000  # parsing these blocks the event loop for half a second
@@ -48,10 +49,18 @@ class Linter:
         except json.JSONDecodeError as error:
             return error.lineno, error.msg
         except yaml.MarkedYAMLError as error:
-            return error.problem_mark.line + 1 if error.problem_mark else 1, str(error.problem)
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            return line, str(error.problem)
         except (ValueError, yaml.YAMLError, RecursionError, MemoryError):
             pass  # a limit of the parser, not an error in the file
         return None
+
+    def find_in_output(self, text: str) -> tuple[str, ...]:
+        """Find the findings in what the program printed."""
+        findings: list[str] = []
+        for found in re.finditer(self.finding_pattern, text, re.MULTILINE):
+            findings.append(": ".join(found.groups() or [found[0]]))
+        return tuple(findings)
 
 
 def _parse_toml(text: str) -> None:
@@ -61,8 +70,11 @@ def _parse_toml(text: str) -> None:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # only the message has the line
         why, _, where = str(error).partition(" (at ")
-        line = re.match(r"line (\d+)", where)
-        raise SyntaxError(why, (None, int(line[1]) if line else text.count("\n") + 1, None, None)) from error
+        found = re.match(r"line (\d+)", where)
+        line = text.count("\n") + 1
+        if found:
+            line = int(found[1])
+        raise SyntaxError(why, (None, line, None, None)) from error
 
 
 def _parse_yaml(text: str) -> None:
@@ -72,7 +84,9 @@ def _parse_yaml(text: str) -> None:
 
 
 _RULES = ("--isolated", "--select=E9,F63,F7,F82")  # errors that prevent running, and undefined names
-_RUFF = ("ruff", "check", "--no-cache", "--no-fix", "--quiet", "--output-format=concise", *_RULES, "{file}")
+_RUFF_CHECK = ("ruff", "check", "--no-cache", "--no-fix", "--quiet", "--output-format=concise")
+_RUFF = (*_RUFF_CHECK, *_RULES, "{file}")
+_RUFF_WITH_RULES_OF_PROJECT = (*_RUFF_CHECK, "{file}", "--force-exclude")
 _WITH_COLUMN = r"^.+:\d+:\d+: .+$"
 _NODE = (
     r"^(\S.*:\d+)\n(?:.*\n)*?(\w*Error: (?!.*outside a module).*)$"  # older versions read every .js file as CommonJS
@@ -104,17 +118,28 @@ class Findings:
     def describe_new(self, before: "Findings") -> str:
         """Describe the findings that are not in `before`: the end of a sentence, or extra lines for the model."""
         if self.parse_error:
-            at, why = self.parse_error
-            still = " still" if before.parse_error and before.parse_error[1] == why else ""
-            return f", but line {at}{still} does not parse: {why}"
+            line, why = self.parse_error
+            still = ""
+            if before.parse_error and before.parse_error[1] == why:
+                still = " still"
+            return f", but line {line}{still} does not parse: {why}"
+        new = self._list_new(before)
+        if not new:
+            return ""
+        lines = [f"\n[new findings of {self.program}:]", *new[:MAX_LINES]]
+        if len(new) > MAX_LINES:
+            lines.append(f"[... and {len(new) - MAX_LINES} more]")
+        return "\n".join(lines)
+
+    def _list_new(self, before: "Findings") -> list[str]:
         known = Counter(map(_strip_position, before.lines))
         new: list[str] = []
         for line in self.lines:
-            known[_strip_position(line)] -= 1
-            if known[_strip_position(line)] < 0:
+            finding = _strip_position(line)
+            known[finding] -= 1
+            if known[finding] < 0:
                 new.append(line[:MAX_LINE_CHARS])
-        more = [f"[... and {len(new) - MAX_LINES} more]"] if len(new) > MAX_LINES else []
-        return "\n".join(["", f"[new findings of {self.program}:]", *new[:MAX_LINES], *more]) if new else ""
+        return new
 
 
 class Linters:
@@ -136,15 +161,18 @@ class Linters:
         if linter is None or text is None:
             return Findings()
         former, known = self._last.get(real, (None, Findings()))
-        if former != hash(text):
-            if parse_error := linter.find_parse_error(text):
-                known = replace(known, parse_error=parse_error)  # older findings are not new once the file parses again
-            elif linter.command and len(text) <= MAX_FILE_CHARS:
-                known = Findings(None, linter.command[0], await self._run_linter(linter, real))
-            else:
-                known = Findings()
-            self._last[real] = hash(text), known
-        return known
+        if former == hash(text):
+            return known
+        parse_error = linter.find_parse_error(text)
+        if parse_error:
+            findings = replace(known, parse_error=parse_error)  # older ones are not new once the file parses again
+        elif linter.command and len(text) <= MAX_FILE_CHARS:
+            lines = await self._run_linter(linter, real)
+            findings = Findings(program=linter.command[0], lines=lines)
+        else:
+            findings = Findings()
+        self._last[real] = (hash(text), findings)
+        return findings
 
     def find_parse_error(self, real: Path, text: str) -> ParseError | None:
         """Parse a file with this text, and return the first error."""
@@ -158,8 +186,10 @@ class Linters:
         """Run the program on a file of the workspace. Return its findings, or nothing if it cannot run."""
         command = linter.command
         if command is _RUFF and self._has_ruff_rules(real):
-            command = *(word for word in _RUFF if word not in _RULES), "--force-exclude"
-        if {real, command[0]} & self._skipped or not real.is_relative_to(root := self._workspace.root):
+            command = _RUFF_WITH_RULES_OF_PROJECT
+        root = self._workspace.root
+        is_skipped = real in self._skipped or command[0] in self._skipped
+        if is_skipped or not real.is_relative_to(root):
             return ()
         # The path begins with a dot, so that no file name is read as an option.
         argv = [word.replace("{file}", f"./{real.relative_to(root)}") for word in command]
@@ -171,14 +201,9 @@ class Linters:
                 text = f"{command[0]} checks nothing: {error}; install it, or change `checks` in the profile"
                 self._notifier.log(text)
             return ()
-        output = bytearray()
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                while chunk := await process.read():
-                    output += chunk
-                    if len(output) > MAX_OUTPUT_BYTES:
-                        raise TimeoutError
-                code = await process.wait()
+                text = await _read_failure(process)
         except TimeoutError:
             self._skipped.add(real)
             return ()
@@ -186,19 +211,34 @@ class Linters:
             return ()
         finally:
             await asyncio.shield(process.stop(0))
-        text = output.decode(errors="replace").replace(f"{root}/", "") if code > 0 else ""
-        return tuple(
-            ": ".join(found.groups() or [found[0]]) for found in re.finditer(linter.finding_pattern, text, re.MULTILINE)
-        )
+        return linter.find_in_output(text.replace(f"{root}/", ""))
 
     def _has_ruff_rules(self, real: Path) -> bool:
         for folder in real.parents:
             if (folder / "ruff.toml").is_file() or (folder / ".ruff.toml").is_file():
                 return True
             with suppress(GooseLikeError, OSError):
-                if b"[tool.ruff" in self._workspace.read_bytes(folder / "pyproject.toml", MAX_FILE_CHARS):
+                project = self._workspace.read_bytes(folder / "pyproject.toml", MAX_FILE_CHARS)
+                if b"[tool.ruff" in project:
                     return True
         return False
+
+
+async def _read_failure(process: Process) -> str:
+    """Read the output of a program to its end, and return it if the program failed.
+
+    Raises:
+        TimeoutError: the output is too long.
+    """
+    output = bytearray()
+    while chunk := await process.read():
+        output += chunk
+        if len(output) > MAX_OUTPUT_BYTES:
+            raise TimeoutError
+    code = await process.wait()
+    if code <= 0:
+        return ""
+    return output.decode(errors="replace")
 
 
 def choose_linters(config: object = True) -> Mapping[str, Linter]:
@@ -216,7 +256,10 @@ def choose_linters(config: object = True) -> Mapping[str, Linter]:
     if not isinstance(config, Mapping):
         text = f"`checks` is false, parse, or maps suffixes to commands, e.g. {{.py: mypy {{file}}}}, not {config!r}"
         raise ProfileError(text, ("config", "checks"))
-    return {**_BUILTIN, **{str(suffix).lower(): _choose_linter(suffix, wanted) for suffix, wanted in config.items()}}
+    linters = dict(_BUILTIN)
+    for suffix, wanted in config.items():
+        linters[str(suffix).lower()] = _choose_linter(suffix, wanted)
+    return linters
 
 
 def _choose_linter(suffix: object, wanted: object) -> Linter:
@@ -230,9 +273,11 @@ def _choose_linter(suffix: object, wanted: object) -> Linter:
         return Linter()
     if wanted == "parse" and builtin.parse:
         return Linter(builtin.parse)
-    with suppress(ValueError):  # unbalanced quotes
-        if isinstance(wanted, str) and wanted != "parse" and (command := tuple(shlex.split(wanted))):
-            return Linter(builtin.parse, command)
+    if isinstance(wanted, str) and wanted != "parse":
+        with suppress(ValueError):  # unbalanced quotes
+            command = tuple(shlex.split(wanted))
+            if command:
+                return Linter(builtin.parse, command)
     raise ProfileError(f"a check of {suffix} is a command, e.g. `mypy {{file}}`, or false, not {wanted!r}", place)
 
 

@@ -22,6 +22,7 @@ _SYSTEM = (
     "the relevant ones, e.g. `yes: 12-18, 40`. Nothing else."
 )
 _ANSWER = re.compile(r"\W*(yes|no)\b(.*)", re.IGNORECASE | re.DOTALL)
+_NUMBERS = r"(?a:\b(\d{1,7})(?:\s*[-\u2013]\s*(\d{1,7}))?\b)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,54 +40,71 @@ async def search_page(wanted: str, text: str, view: ExchangeView) -> SearchResul
     says so.
     """
     wanted = " ".join(wanted.split())[:MAX_WANTED_CHARS]
-    model, lines = view.accelerator, split_lines(text)
+    model = view.accelerator
+    label = model.model.label
+    lines = split_lines(text)
     # At most half of the window, if a token has only two characters.
-    shown, is_whole = _number_lines(lines, min(MAX_CHARS, model.model.window or MAX_CHARS))
-    question = "\n".join([f"Look for: {wanted}", "", *shown, "", f"That was the text. Look for: {wanted}"])
+    room = min(MAX_CHARS, model.model.window or MAX_CHARS)
+    shown, is_whole = _number_lines(lines, room)
+    question = "\n".join(
+        [
+            f"Look for: {wanted}",
+            "",
+            *shown,
+            "",
+            f"That was the text. Look for: {wanted}",
+        ]
+    )
     try:
         async with asyncio.timeout(TIMEOUT_S):
             answer = await model.ask(question, system=_SYSTEM, purpose="look through a page")
     except TimeoutError:
-        return SearchResult(f"not checked for {wanted!r}: {model.model.label} took longer than {TIMEOUT_S:g} s")
+        return SearchResult(f"not checked for {wanted!r}: {label} took longer than {TIMEOUT_S:g} s")
     except GooseLikeError as error:
         return SearchResult(f"not checked for {wanted!r}: {error}")
     found = _ANSWER.match(answer)
     if not found:
-        return SearchResult(f"not checked for {wanted!r}: {model.model.label} gave an invalid answer")
-    part = "the text" if is_whole else f"the beginning of the text, {len(shown):,} of {len(lines):,} lines,"
-    believes = f"{model.model.label} looked through {part} for {wanted!r} and may be wrong:"
+        return SearchResult(f"not checked for {wanted!r}: {label} gave an invalid answer")
+    part = "the text"
+    if not is_whole:
+        part = f"the beginning of the text, {len(shown):,} of {len(lines):,} lines,"
+    believes = f"{label} looked through {part} for {wanted!r} and may be wrong:"
     if found[1].lower() == "no":
         return SearchResult(f"{believes} it is not there")
     numbers = _parse_numbers(found[2], len(shown))
-    return SearchResult(
-        f"{believes} it is there"
-        + (f", see lines {_format_ranges(numbers)}" if numbers else ", though it named no line"),
-        [_format_line(lines, number, f"{number}: ", MAX_LINE_CHARS) for number in numbers],
-    )
+    if not numbers:
+        return SearchResult(f"{believes} it is there, though it named no line")
+    quoted = [_format_line(lines[number - 1], f"{number}: ", MAX_LINE_CHARS) for number in numbers]
+    return SearchResult(f"{believes} it is there, see lines {_format_ranges(numbers)}", quoted)
 
 
 def _number_lines(lines: Sequence[str], room: int) -> tuple[list[str], bool]:
     """Return the numbered lines that fit, and True if these are all lines."""
     shown: list[str] = []
     for number, line in enumerate(lines, 1):
-        shown.append(_format_line(lines, number, f"{number}| ", room))
+        shown.append(_format_line(line, f"{number}| ", room))
         room -= len(line) + 10
         if room < 0:
             return shown, False
     return shown, True
 
 
-def _format_line(lines: Sequence[str], number: int, prefix: str, max_chars: int) -> str:
+def _format_line(text: str, prefix: str, max_chars: int) -> str:
     """Format one line, without characters inside that look like a line end."""
-    line = " ".join(lines[number - 1].splitlines())
-    return f"{prefix}{line[:max_chars]}{'...' * (len(line) > max_chars)}"
+    line = " ".join(text.splitlines())
+    if len(line) > max_chars:
+        line = f"{line[:max_chars]}..."
+    return f"{prefix}{line}"
 
 
 def _parse_numbers(answer: str, last: int) -> list[int]:
     """Parse the numbers of existing lines, in order, at most `MAX_LINES`."""
     numbers: set[int] = set()
-    for first, end in re.findall(r"(?a:\b(\d{1,7})(?:\s*[-\u2013]\s*(\d{1,7}))?\b)", answer):
-        numbers |= set(range(max(1, int(first)), min(last, int(end or first)) + 1)[:MAX_LINES])
+    for first, end in re.findall(_NUMBERS, answer):
+        lowest = max(1, int(first))
+        highest = min(last, int(end or first))
+        named = range(lowest, highest + 1)
+        numbers.update(named[:MAX_LINES])
     return sorted(numbers)[:MAX_LINES]
 
 
@@ -98,4 +116,10 @@ def _format_ranges(numbers: Sequence[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+    texts: list[str] = []
+    for run in runs:
+        if len(run) > 1:
+            texts.append(f"{run[0]}-{run[-1]}")
+        else:
+            texts.append(f"{run[0]}")
+    return ", ".join(texts)

@@ -42,7 +42,9 @@ def apply_patches(text: TextFile, patches: Sequence[Patch]) -> Patched:
     notes: list[str] = []
     failures: dict[int, str] = {}
     for number, patch in enumerate(patches, 1):
-        prefix = f"patch {number} of {len(patches)}: " if len(patches) > 1 else ""
+        prefix = ""
+        if len(patches) > 1:
+            prefix = f"patch {number} of {len(patches)}: "
         try:
             text, note = _apply_patch(text, patch)
         except ToolError as error:
@@ -61,7 +63,10 @@ def number_lines(lines: Iterable[str], start: int) -> list[str]:
 def has_copied_numbers(text: str) -> bool:
     """Check whether each line begins with its number, as `read_file` shows it."""
     lines = split_lines(text)
-    return bool(lines) and all(line.startswith(f"{number}\t") for number, line in enumerate(lines, 1))
+    for number, line in enumerate(lines, 1):
+        if not line.startswith(f"{number}\t"):
+            return False
+    return bool(lines)
 
 
 def _apply_patch(text: TextFile, patch: Patch) -> tuple[TextFile, str]:
@@ -83,15 +88,18 @@ def _apply_patch(text: TextFile, patch: Patch) -> tuple[TextFile, str]:
         places = _find_places(shown, _build_loose_pattern(before), patch.replace_all)
         note = "whitespace at line ends differed"
     if not places and all(map(_NUMBER.match, before.split("\n"))):
-        lines = patch.model_copy(update={"before": _drop_numbers(before), "after": _drop_numbers(after)})
-        return _apply_patch(text, lines)[0], "the line numbers of read_file were left out"
+        bare = {"before": _drop_numbers(before), "after": _drop_numbers(after)}
+        changed, _ = _apply_patch(text, patch.model_copy(update=bare))
+        return changed, "the line numbers of read_file were left out"
     if not places:
         raise ToolError(f"`before` is not in the file{_describe_similar(before, shown)}")
     if len(places) > 1 and not patch.replace_all:
         raise ToolError(_describe_places(shown, places))
     if patch.replace_all:
-        note = ", ".join(filter(None, [f"{len(places)} places" if len(places) > 1 else "1 place", note]))
-    if letter := text.find_foreign_letter(after):
+        counts = "1 place" if len(places) == 1 else f"{len(places)} places"
+        note = ", ".join(filter(None, [counts, note]))
+    letter = text.find_foreign_letter(after)
+    if letter:
         raise ToolError(
             f"the encoding of the file is unknown, so {letter!r} might become a wrong byte; use letters that the file "
             "holds, or call again with the file's `encoding` if you know it"
@@ -100,16 +108,21 @@ def _apply_patch(text: TextFile, patch: Patch) -> tuple[TextFile, str]:
 
 
 def _drop_numbers(text: str) -> str:
-    return "\n".join(_NUMBER.sub("", line, count=1) for line in text.split("\n"))
+    lines = [_NUMBER.sub("", line, count=1) for line in text.split("\n")]
+    return "\n".join(lines)
 
 
 def _describe_places(shown: str, places: Sequence[tuple[int, int]]) -> str:
-    numbers = dict.fromkeys(shown.count("\n", 0, start) + 1 for start, _ in places[:10])
-    at = "line " if len(numbers) == 1 else "lines "
-    at += ", ".join(map(str, numbers))
-    more = ", ..." if len(places) > 10 else ""
-    count = f"{len(places)} times" if len(places) < MAX_PLACES else f"{MAX_PLACES} times or more"
-    return f"`before` occurs {count}, at {at}{more}; add lines around it, or set replace_all"
+    lines = [shown.count("\n", 0, start) + 1 for start, _ in places[:10]]
+    numbers = list(map(str, dict.fromkeys(lines)))
+    noun = "line" if len(numbers) == 1 else "lines"
+    if len(places) > 10:
+        numbers.append("...")
+    at = ", ".join(numbers)
+    count = f"{len(places)} times"
+    if len(places) >= MAX_PLACES:
+        count = f"{MAX_PLACES} times or more"
+    return f"`before` occurs {count}, at {noun} {at}; add lines around it, or set replace_all"
 
 
 def _find_exact_places(shown: str, before: str, is_all: bool) -> list[tuple[int, int]]:
@@ -138,42 +151,76 @@ def _find_places(shown: str, pattern: str, is_all: bool) -> list[tuple[int, int]
 
 def _build_loose_pattern(before: str) -> str:
     """Build a pattern that matches any spaces and tabs at the ends of lines."""
-    lines = (re.escape(line.rstrip(" \t")) for line in before.split("\n"))
-    return "[ \t]*\n".join(lines) + ("[ \t]*(?=\n|\\Z)" if before[-1] in " \t" else "")
+    lines = [re.escape(line.rstrip(" \t")) for line in before.split("\n")]
+    pattern = "[ \t]*\n".join(lines)
+    if before[-1] in " \t":
+        pattern += "[ \t]*(?=\n|\\Z)"
+    return pattern
 
 
 def _describe_similar(before: str, shown: str) -> str:
     """Describe the places of the file that are most similar, with their exact text."""
     wanted = split_lines(before)
     lines = split_lines(shown)[:MAX_COMPARED_LINES]
-    size = len(wanted)
-
-    def quote(start: int) -> str:
-        first = max(start, 0)
-        found = "\n".join(lines[first : first + min(size, 20)])
-        return f"line {first + 1}:\n{found[:1500]}"
-
-    bare = [" ".join(line.split()) for line in lines]
-    bare_wanted = [" ".join(line.split()) for line in wanted]
-    same = [start for start in range(len(bare) - size + 1) if bare[start : start + size] == bare_wanted]
-    if same and any(bare_wanted):
-        return f", but with other whitespace it is. The file has at {quote(same[0])}\nTake it as it stands there"
-    # The longest line is the most distinctive. Where the file has a similar line, compare the lines around it too.
-    anchor = max(range(size), key=lambda index: len(bare_wanted[index]))
-    distinctive = bare_wanted[anchor][:_MAX_LINE_CHARS]
-    candidates = _rank({line[:_MAX_LINE_CHARS] for line in bare if line}, distinctive)[:20]
-    alike = set(get_close_matches(distinctive, candidates, n=5, cutoff=0.6))
-    windows: dict[str, int] = {}
-    for index, line in enumerate(bare):
-        if line[:_MAX_LINE_CHARS] in alike and len(windows) < 50:
-            start = index - anchor
-            windows.setdefault("\n".join(bare[max(start, 0) : start + size])[:2000], start)
-    ranked = [windows[text] for text in _rank(windows, "\n".join(bare_wanted)[:2000])[:2]]
-    if ranked:
-        return ". Nearest is " + "\nand ".join(quote(start) for start in ranked) + "\nTake it as it stands there"
-    if part := _find_similar_part(max(wanted, key=len), lines):
+    bare_wanted = list(map(_join_words, wanted))
+    bare = list(map(_join_words, lines))
+    same = _find_equal_lines(bare, bare_wanted)
+    if same is not None:
+        place = _quote(lines, same, len(wanted))
+        return f", but with other whitespace it is. The file has at {place}\nTake it as it stands there"
+    starts = _find_similar_lines(bare, bare_wanted)
+    if starts:
+        places = "\nand ".join(_quote(lines, start, len(wanted)) for start in starts)
+        return f". Nearest is {places}\nTake it as it stands there"
+    part = _find_similar_part(max(wanted, key=len), lines)
+    if part:
         return f". Nearest is in {part}\nTake it as it stands there"
     return ", nor anything like it; read the file first"
+
+
+def _join_words(line: str) -> str:
+    return " ".join(line.split())
+
+
+def _quote(lines: Sequence[str], start: int, count: int) -> str:
+    """Quote lines with the number of the first one. A start before the first line counts as the first."""
+    first = max(start, 0)
+    found = "\n".join(lines[first : first + min(count, 20)])
+    return f"line {first + 1}:\n{found[:1500]}"
+
+
+def _find_equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """Find the first place where the lines are the wanted ones, unless all of these are empty."""
+    if not any(wanted):
+        return None
+    size = len(wanted)
+    for start in range(len(lines) - size + 1):
+        if lines[start : start + size] == wanted:
+            return start
+    return None
+
+
+def _find_similar_lines(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Find the starts of the two places that are most similar to the wanted lines."""
+    size = len(wanted)
+    # The longest line is the most distinctive. Where the file has a similar line, compare the lines around it too.
+    anchor = max(range(size), key=lambda index: len(wanted[index]))
+    distinctive = wanted[anchor][:_MAX_LINE_CHARS]
+    starts = {line[:_MAX_LINE_CHARS] for line in lines if line}
+    candidates = _rank(starts, distinctive)[:20]
+    alike = set(get_close_matches(distinctive, candidates, n=5, cutoff=0.6))
+    windows: dict[str, int] = {}
+    for index, line in enumerate(lines):
+        if len(windows) >= 50:
+            break
+        if line[:_MAX_LINE_CHARS] not in alike:
+            continue
+        start = index - anchor
+        window = "\n".join(lines[max(start, 0) : start + size])
+        windows.setdefault(window[:2000], start)
+    text = "\n".join(wanted)
+    ranked = _rank(windows, text[:2000])
+    return [windows[window] for window in ranked[:2]]
 
 
 def _find_similar_part(wanted: str, lines: Sequence[str]) -> str:
@@ -183,8 +230,9 @@ def _find_similar_part(wanted: str, lines: Sequence[str]) -> str:
     room = _MAX_COMPARED_CHARS
     best_share = 0.0
     best = ""
+    step = width // 2
     for number, line in enumerate(lines, 1):
-        for start in range(0, max(len(line) - width // 2, 1), width // 2):
+        for start in range(0, max(len(line) - step, 1), step):
             room -= width
             part = line[start : start + width]
             share = len(_split_groups(part) & groups) / len(groups)

@@ -60,9 +60,10 @@ class BackgroundProcess:
         if self._left_count:
             left = f"it left {self._left_count} in the background, where output is lost; `stop` ends that"
             return f"{self.end}; {left}"
-        return (
-            self.end or f"running for {_format_duration(asyncio.get_running_loop().time() - self._process.started_at)}"
-        )
+        if self.end:
+            return self.end
+        duration_s = asyncio.get_running_loop().time() - self._process.started_at
+        return f"running for {_format_duration(duration_s)}"
 
     @property
     def started_at(self) -> float:
@@ -72,7 +73,8 @@ class BackgroundProcess:
     def get_tail(self) -> str:
         """Return the last output, which the model may have read or not."""
         plain = PlainBytes()
-        return mask_text((plain.write(self._tail) + plain.close()).decode(errors="replace"))
+        data = plain.write(self._tail) + plain.close()
+        return mask_text(data.decode(errors="replace"))
 
     @property
     def is_over(self) -> bool:
@@ -125,7 +127,8 @@ class BackgroundProcess:
         self._reader.cancel()
         await asyncio.wait({self._reader})
         await self._process.stop(STOP_GRACE_S)
-        self.end, self._left_count = self.end or "cancelled", 0
+        self.end = self.end or "cancelled"
+        self._left_count = 0
         self._release()
 
     @property
@@ -139,8 +142,10 @@ class BackgroundProcess:
         If the process does not read, its pipe takes 64 KiB.
         """
         self._has_output.clear()
-        sent, deadline = 0, asyncio.get_running_loop().time() + WAIT_S
-        while self._stdin and sent < len(data) and asyncio.get_running_loop().time() < deadline:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + WAIT_S
+        sent = 0
+        while self._stdin and sent < len(data) and loop.time() < deadline:
             try:
                 written = self._stdin.write(data[sent:])
             except BrokenPipeError:
@@ -182,11 +187,13 @@ class BackgroundProcesses:
 
         Forget the oldest of many processes that are over.
         """
-        for over in [known for known, running in self._processes.items() if running.is_over][:-KEPT_ENDED]:
-            del self._processes[over]
-        name = name or f"p{next(self._numbers)}"
-        self._processes[name] = running = BackgroundProcess(command, process, output, held, stdin)
+        over = [known for known, running in self._processes.items() if running.is_over]
+        for oldest in over[:-KEPT_ENDED]:
+            del self._processes[oldest]
+        running = BackgroundProcess(command, process, output, held, stdin)
         running.may_write = self._workspace.mode != "read-only"
+        name = name or f"p{next(self._numbers)}"
+        self._processes[name] = running
         return name
 
     async def start(self, command: str, output: LimitedOutput, name: str = "") -> str:
@@ -220,19 +227,24 @@ class BackgroundProcesses:
 
     def describe_all(self) -> str:
         """Describe each process in a line: id, state, size of the new output, and command."""
-        lines = [
-            f"{name}: {running.state}, {running.output.new_bytes:,} new bytes: {_shorten(running.command)}"
-            for name, running in self._processes.items()
-        ]
-        return "\n".join(lines) or "[no process was started]"
+        if not self._processes:
+            return "[no process was started]"
+        lines: list[str] = []
+        for name, running in self._processes.items():
+            command = _shorten(running.command)
+            size = f"{running.output.new_bytes:,} new bytes"
+            lines.append(f"{name}: {running.state}, {size}: {command}")
+        return "\n".join(lines)
 
     def list_tasks(self) -> list[RunningTask]:
         """Return the processes that still run, or left others behind."""
-        return [
-            RunningTask(name, _shorten(running.command), running.started_at, running.get_tail, running.stop)
-            for name, running in [*self._processes.items()]  # a completion reads this in a thread
-            if not running.is_over
-        ]
+        tasks: list[RunningTask] = []
+        for name, running in list(self._processes.items()):  # a completion reads this in a thread
+            if running.is_over:
+                continue
+            title = _shorten(running.command)
+            tasks.append(RunningTask(name, title, running.started_at, running.get_tail, running.stop))
+        return tasks
 
     async def view(self, name: str) -> str:
         """Return the new output of a process."""
@@ -260,7 +272,9 @@ class BackgroundProcesses:
         running = self._find(name)
         if running.may_write and self._workspace.mode == "read-only":
             raise ToolError(f"{name} may change files, and now nothing may be changed; start another process to read")
-        line = text if text.endswith("\n") or not text else f"{text}\n"
+        line = text
+        if text and not text.endswith("\n"):
+            line = f"{text}\n"
         try:
             data = line.encode()
         except UnicodeEncodeError as error:
@@ -277,23 +291,25 @@ class BackgroundProcesses:
         await running.wait_for_answer()
         if sent < len(data):
             why = "does not read" if running.takes_input else "has closed its input"
+            state = await self._describe(name, running)
             raise ToolError(
-                f"{await self._describe(name, running)}\n"
+                f"{state}\n"
                 f"[{name} {why}: it took only the first {sent:,} of {len(data):,} bytes; send no more, or cancel it]"
             )
         return await self._describe(name, running)
 
     async def close(self) -> None:
         """End all processes at the same time."""
-        await asyncio.gather(*(running.stop() for running in self._processes.values()))
+        stops = [running.stop() for running in self._processes.values()]
+        await asyncio.gather(*stops)
 
     def _find(self, name: str) -> BackgroundProcess:
-        if name not in self._processes:
-            there = (
-                f"there are: {', '.join(self._processes)}" if self._processes else "`start` with a command starts one"
-            )
-            raise ToolError(f"no process {name!r}; {there}")
-        return self._processes[name]
+        if name in self._processes:
+            return self._processes[name]
+        hint = "`start` with a command starts one"
+        if self._processes:
+            hint = "there are: " + ", ".join(self._processes)
+        raise ToolError(f"no process {name!r}; {hint}")
 
     async def _describe(self, name: str, running: BackgroundProcess) -> str:
         notes = await self._workspace.inspect_changes()
@@ -305,11 +321,15 @@ class BackgroundProcesses:
 
 def _shorten(command: str) -> str:
     first, *rest = command.strip().splitlines()
-    return first[:MAX_COMMAND_CHARS] + ("..." if rest or len(first) > MAX_COMMAND_CHARS else "")
+    if rest or len(first) > MAX_COMMAND_CHARS:
+        return f"{first[:MAX_COMMAND_CHARS]}..."
+    return first
 
 
 def _format_duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -5,7 +5,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from .git_facts import collect_git_facts, is_cache, join_names
 _MAX_NAMES = 30
 _MAX_FILE_BYTES = 200_000
 _VENVS = (".venv", "venv", "env")
+_VENV_VERSION = r"^version(?:_info)? *= *([\d.]+)"
 _SHOWN_CACHES = (".venv/", "venv/", "node_modules/")
 _NPM = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
 _TEST_COMMANDS = {
@@ -59,40 +60,64 @@ class ProjectFacts:
         yield "top level", join_names(shown, _MAX_NAMES) or "empty"
         python, version = self._find_python(names)
         yield "Python", ", ".join(filter(None, [python, version])) or "none"
-        if command := self._find_test_command(names, python or "python3"):
+        command = self._find_test_command(names, python or "python3")
+        if command:
             yield "tests, as it seems", command
         yield from collect_git_facts(self._workspace).items()
 
     def _list_names(self) -> list[str]:
-        with suppress(OSError), os.scandir(self._workspace.root) as entries:
-            names = sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
-            return [name for name in names if name.rstrip("/") != ".git" and not self._workspace.is_ignored(name)]
-        return []
+        """List the names at the top level. Those of folders end with `/`."""
+        names: list[str] = []
+        try:
+            with os.scandir(self._workspace.root) as entries:
+                for entry in entries:
+                    suffix = "/" if entry.is_dir(follow_symlinks=False) else ""
+                    names.append(entry.name + suffix)
+        except OSError:
+            return []
+        names.sort()
+        return [name for name in names if name.rstrip("/") != ".git" and not self._workspace.is_ignored(name)]
 
     def _find_python(self, names: list[str]) -> tuple[str, str]:
         """Return the path and version of the project's interpreter, else of the one on the PATH of commands."""
-        for name in (name for name in _VENVS if f"{name}/" in names):
-            if found := re.search(r"^version(?:_info)? *= *([\d.]+)", self._read(f"{name}/pyvenv.cfg"), re.MULTILINE):
+        for name in _VENVS:
+            if f"{name}/" not in names:
+                continue
+            settings = self._read(f"{name}/pyvenv.cfg")
+            found = re.search(_VENV_VERSION, settings, re.MULTILINE)
+            if found:
                 return f"{name}/bin/python", found[1].rstrip(".")
         path = build_environment(is_confined=self._workspace.mode != "full").get("PATH")
-        if not (python := shutil.which("python3", path=path)):
+        python = shutil.which("python3", path=path)
+        if not python:
             return "", ""
-        version = re.fullmatch(r"python(\d+\.\d+)", Path(python).resolve().name)
-        return python, version[1] if version else ""
+        found = re.fullmatch(r"python(\d+\.\d+)", Path(python).resolve().name)
+        version = found[1] if found else ""
+        return python, version
 
     def _find_test_command(self, names: list[str], python: str) -> str:
         if re.search(r"^test *:", self._read("Makefile"), re.MULTILINE):
             return "make test"
         with suppress(ValueError, RecursionError, AttributeError):
-            if json.loads(self._read("package.json") or "{}").get("scripts", {}).get("test"):
-                return f"{next((_NPM[name] for name in _NPM if name in names), 'npm')} test"
+            package = json.loads(self._read("package.json") or "{}")
+            if package.get("scripts", {}).get("test"):
+                manager = _find_first(_NPM, names) or "npm"
+                return f"{manager} test"
         if "pytest" in self._read("pyproject.toml") + self._read("setup.cfg"):
             return f"{python} -m pytest"
         bare = {name.rstrip("/") for name in names}
-        return next((_TEST_COMMANDS[name] for name in _TEST_COMMANDS if name in bare), "").format(python=python)
+        return _find_first(_TEST_COMMANDS, bare).format(python=python)
 
     def _read(self, name: str) -> str:
         with suppress(OSError, ValueError):
             if not self._workspace.is_ignored(name):
                 return read_user_file(self._workspace.root / name, _MAX_FILE_BYTES)
         return ""
+
+
+def _find_first(values: Mapping[str, str], names: Collection[str]) -> str:
+    """Return the value of the first name that is there; "" for none."""
+    for name, value in values.items():
+        if name in names:
+            return value
+    return ""

@@ -19,12 +19,19 @@ async def ask_person(notifier: Notifier, question: str, choices: Sequence[str]) 
         raise ToolError("the question is empty; say what the person shall decide")
     if len(choices) > MAX_CHOICES:
         raise ToolError(f"{len(choices)} choices are too many; give at most {MAX_CHOICES}")
-    detail = "\n".join(f"{number}. {choice}" for number, choice in enumerate(choices, 1))
-    answer = await notifier.ask(Question(kind="text", subject="ask_user", text=question.strip(), detail=detail))
+    numbered = {str(number): choice for number, choice in enumerate(choices, 1)}
+    lines = [f"{number}. {choice}" for number, choice in numbered.items()]
+    asked = Question(
+        kind="text",
+        subject="ask_user",
+        text=question.strip(),
+        detail="\n".join(lines),
+    )
+    answer = await notifier.ask(asked)
     if answer.by == "nobody":
         return NOBODY
     text = answer.text.strip()
     if not text:
         return "the person gave no answer; decide, and say in your answer what you assumed"
-    numbers = {str(number): choice for number, choice in enumerate(choices, 1)}
-    return f"the person answers: {numbers.get(text.rstrip('.'), text)}"
+    number = text.rstrip(".")
+    return "the person answers: " + numbered.get(number, text)

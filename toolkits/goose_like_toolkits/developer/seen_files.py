@@ -43,7 +43,7 @@ class SeenFiles:
 
     def __iter__(self) -> Iterator[tuple[Path, SeenFile]]:
         """Iterate over the files as they are now: another thread may read one."""
-        return iter([*self._files.items()])
+        return iter(list(self._files.items()))
 
     def find(self, real: Path) -> SeenFile | None:
         """Return a file as the model saw it last."""
@@ -76,7 +76,9 @@ class SeenFiles:
             self._save(real, None)
 
     def _save(self, real: Path, value: JsonValue) -> None:
-        path = str(real.relative_to(self._root) if real.is_relative_to(self._root) else real)
+        if real.is_relative_to(self._root):
+            real = real.relative_to(self._root)
+        path = str(real)
         if path == show_name(path):  # events are JSON, which has no form for a name that is not UTF-8
             self._notifier.notify(StateSaved(toolkit=_KEY + path, value=value))
 

@@ -86,7 +86,8 @@ class _StateFile:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / f".shell-{secrets.token_hex(8)}-end"
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._descriptor = os.open(self.path, flags, 0o600)
 
     @property
     def is_in_place(self) -> bool:
@@ -147,7 +148,8 @@ class Shell:
             GooseLikeError: the command cannot be started or was not allowed.
         """
         size_bytes = _check_command(command)
-        folder, argv = self.state.cwd, ["bash", "-c", command]
+        folder = self.state.cwd
+        argv = ["bash", "-c", command]
         descriptors = {} if stdin is None else {0: stdin}
         if access == "network" and not self._workspace.has_network:
             if size_bytes > MAX_ARGUMENT_BYTES:
@@ -162,12 +164,13 @@ class Shell:
             held.callback(script.unlink, missing_ok=True)
             _create_file(script, command)
             argv = ["bash", self._workspace.path_in_sandbox(script)]
-        prologue = _build_prologue(self.state, self._workspace.root, self._workspace.path_in_sandbox(end.path))
+        end_path = self._workspace.path_in_sandbox(end.path)
+        prologue = _build_prologue(self.state, self._workspace.root, end_path)
         env = {"BASH_ENV": f"/dev/fd/{_PROLOGUE_DESCRIPTOR}"}
         start = create_file(prologue.encode(errors="surrogateescape"))
+        descriptors[_PROLOGUE_DESCRIPTOR] = start
         token = shell_state.set(partial(self._describe_state, command))
         try:
-            descriptors[_PROLOGUE_DESCRIPTOR] = start
             process = await self._workspace.spawn(
                 argv, env=env, access=access, descriptors=descriptors, subject=command, folder=folder
             )
@@ -193,14 +196,23 @@ class Shell:
         """Describe what earlier commands left that decides what a command runs, for the person; usually nothing."""
         workspace = self._workspace
         first = build_environment(is_confined=workspace.mode != "full", allowed=workspace.settings.variables.allow)
-        starts = (first, move_tmp(first, workspace.tmp), PROXY_VARIABLES)
-        known = {name: [start[name] for start in starts if name in start] for start in starts for name in start}
+        known: dict[str, list[str]] = {}
+        for start in (first, move_tmp(first, workspace.tmp), PROXY_VARIABLES):
+            for name, value in start.items():
+                known.setdefault(name, []).append(value)
         changes, path = find_changes(self.state.exports, known)
         here = Path(self.state.cwd)
-        planted = find_planted(
-            command, path or first["PATH"], lambda name: workspace.resolve(here / name), (workspace.root, workspace.tmp)
-        )
-        return "\n".join(["from earlier commands:", *filter(None, [changes]), *planted] if changes or planted else [])
+
+        def resolve(name: str) -> Path:
+            return workspace.resolve(here / name)
+
+        folders = (workspace.root, workspace.tmp)
+        lines = list(find_planted(command, path or first["PATH"], resolve, folders))
+        if changes:
+            lines.insert(0, changes)
+        if not lines:
+            return ""
+        return "\n".join(["from earlier commands:", *lines])
 
     async def run(
         self, command: str, timeout_s: float, access: Access, output: LimitedOutput, hand_over: HandOver | None = None
@@ -226,30 +238,33 @@ class Shell:
             if hand_over and code is None:
                 name = hand_over(command, process, output, held.pop_all())
                 text = output.take_new()
-                why_not_ended = (
+                notes = list(await self._workspace.inspect_changes())
+                notes.append(
                     f"{why_stopped}: still running as process {name}, without lasting cd or export; "
                     '`process` shows what is new ("view") or ends it ("stop")'
                 )
-                return append_notes(text, [*await self._workspace.inspect_changes(), why_not_ended])
+                return append_notes(text, notes)
             state = _read_state(end, process.variables) if end else None
             if state and why_stopped:
                 state = replace(state, jobs=())  # these were stopped too
         text = output.format_for_model()
         codes = state.codes if state else ()
-        has_failed_part = any(codes) or (state is None and "|" in command)
         new_private = [path for path in find_private_files(self._workspace, command) if path not in private]
-        failures = [describe_exit(code)] if code else [*_describe_pipe(command, codes, text)]
-        notes = [
-            *failures,
-            *(self._explain_network(process, command, [text, *failures], access) if code or has_failed_part else []),
-            *(self._advise(text, access, code or 0) if code or why_stopped else []),
-            *self._update_state(before, state, command),
-            *(self._remind_of_folder(text, before) if code or has_failed_part else []),
-            *_find_emptied(full),
-            *describe_private_files(new_private),
-            *await self._workspace.inspect_changes(),
-            *([why_stopped] if why_stopped else []),
-        ]
+        notes = _describe_failures(command, code, codes, text)
+        # Without a state the codes of a pipe are unknown: any part of it may have failed.
+        may_have_failed = code or any(codes) or (state is None and "|" in command)
+        if may_have_failed:
+            notes += self._explain_network(process, command, [text, *notes], access)
+        if code or why_stopped:
+            notes += self._advise(text, access, code or 0)
+        notes += self._update_state(before, state, command)
+        if may_have_failed:
+            notes += self._remind_of_folder(text, before)
+        notes += _find_emptied(full)
+        notes += describe_private_files(new_private)
+        notes += await self._workspace.inspect_changes()
+        if why_stopped:
+            notes.append(why_stopped)
         answer = append_notes(text, notes)
         if why_stopped:
             raise ToolError(answer)
@@ -287,14 +302,13 @@ class Shell:
                 return None, silence.verdict or f"not ended after {timeout_s:g} s"
             await process.stop(STOP_GRACE_S)
             if silence.verdict:
-                return (
-                    0,
-                    f"stopped: it {silence.verdict}; give what it waits for by options or a pipe, or do it otherwise",
+                why = f"stopped: it {silence.verdict}; give what it waits for by options or a pipe, or do it otherwise"
+            else:
+                why = (
+                    f"stopped after the time limit of {timeout_s:g} s; do less at once, give a larger timeout_s "
+                    f"(at most {MAX_TIMEOUT_S:g}), or run it as `... > log 2>&1 &` and look into the log"
                 )
-            return 0, (
-                f"stopped after the time limit of {timeout_s:g} s; do less at once, give a larger timeout_s "
-                f"(at most {MAX_TIMEOUT_S:g}), or run it as `... > log 2>&1 &` and look into the log"
-            )
+            return 0, why
         except GooseLikeError as error:  # keep the output so far
             return 0, str(error)
         except asyncio.CancelledError:
@@ -313,7 +327,8 @@ class Shell:
         if after.cwd != before.cwd:
             yield f"now in {after.cwd}"
         if after.jobs:
-            yield f"in the background, process {', '.join(after.jobs)} keeps running unseen until you kill it"
+            jobs = ", ".join(after.jobs)
+            yield f"in the background, process {jobs} keeps running unseen until you kill it"
 
     def _remind_of_folder(self, text: str, before: ShellState) -> Iterator[str]:
         """Name the folder of a command that missed a file below the root: models forget that an earlier cd lasts."""
@@ -323,18 +338,24 @@ class Shell:
 
     def _explain_network(self, process: Process, command: str, shown: Sequence[str], access: Access) -> Iterator[str]:
         """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""
-        text = "\n".join([*shown, f"{shown[-1]} of {_find_programs(command)[-1]}"])
-        has_network = self._workspace.has_network or access != "workspace"
-        has_proxy = PROXY_VARIABLES.items() <= process.variables.items()
-        way = 'call shell with access="network"' if self._workspace.can_ask_for_network else "do without it"
+        way = "do without it"
+        if self._workspace.can_ask_for_network:
+            way = 'call shell with access="network"'
         if process.had_no_route:
             yield f"no network: the sandbox has a proxy for HTTP(S) and no other network; for that {way}"
-        elif (has_network or not has_proxy) and _NO_NETWORK.search(text):
-            yield (
-                "no connection: this machine can't reach the host"
-                if has_network
-                else (f"no network: the sandbox has none; {way}")
-            )
+            return
+        has_network = self._workspace.has_network or access != "workspace"
+        has_proxy = PROXY_VARIABLES.items() <= process.variables.items()
+        if has_proxy and not has_network:
+            return
+        program = _find_programs(command)[-1]
+        text = "\n".join([*shown, f"{shown[-1]} of {program}"])
+        if not _NO_NETWORK.search(text):
+            return
+        if has_network:
+            yield "no connection: this machine can't reach the host"
+        else:
+            yield f"no network: the sandbox has none; {way}"
 
     def _advise(self, text: str, access: Access, code: int) -> Iterator[str]:
         if access == "full" or self._workspace.mode == "full":
@@ -353,32 +374,45 @@ class Shell:
             )
 
 
+def _describe_failures(command: str, code: int | None, codes: Sequence[int], text: str) -> list[str]:
+    if code:
+        return [describe_exit(code)]
+    return list(_describe_pipe(command, codes, text))
+
+
 def _describe_pipe(command: str, codes: Sequence[int], text: str) -> Iterator[str]:
     """Describe the failures in a pipe that succeeded, because its last command did: `make 2>&1 | tail`."""
     if len(codes) < 2 or not any(codes):
         return
-    programs = [*[""] * len(codes), *_find_programs(command)][-len(codes) :]
+    programs = _find_programs(command)[-len(codes) :]
     if text and programs[-1] == "head":
         return  # other commands fail when `head` has read enough
-    for place, (code, program) in enumerate(zip(codes, programs, strict=False), 1):
-        if code not in (0, 128 + signal.SIGPIPE) and not (code == 1 and program in _COMPARING):
-            who = f"{program}, " if program else ""
-            yield f"{describe_exit(code)} of {who}command {place} of the pipe"
+    unknown_count = len(codes) - len(programs)
+    programs = [""] * unknown_count + programs
+    for place, (code, program) in enumerate(zip(codes, programs, strict=True), 1):
+        is_result = code == 1 and program in _COMPARING
+        if is_result or code in (0, 128 + signal.SIGPIPE):
+            continue
+        who = f"{program}, " if program else ""
+        yield f"{describe_exit(code)} of {who}command {place} of the pipe"
 
 
 def _find_programs(command: str) -> list[str]:
     """Find the programs of the commands that are separated by `|`."""
     words = shlex.shlex(command.replace("\n", ";"), posix=True, punctuation_chars=True)
-    words.whitespace_split, words.commenters = True, ""
+    words.whitespace_split = True
+    words.commenters = ""
     programs = [""]
     with suppress(ValueError):  # an open quote, for which bash has its own message
         for word in words:
             if word in ("|", "|&"):
                 programs.append("")
+            elif word == ")":
+                continue
             elif not word.strip("();&|"):
-                programs[-1] = programs[-1] if word == ")" else ""
-            elif not _ASSIGNMENT.match(word):
-                programs[-1] = programs[-1] or word
+                programs[-1] = ""  # another command begins
+            elif not programs[-1] and not _ASSIGNMENT.match(word):
+                programs[-1] = word
     return programs
 
 
@@ -386,8 +420,13 @@ def _find_full_files(command: str, here: Path) -> list[tuple[str, Path]]:
     """Find the non-empty files that a command with a redirection names."""
     if ">" not in command:
         return []
-    named = {word.strip("\"'`;&|<>()"): None for word in command.split()[:MAX_WORDS]}
-    return [(word, here / word) for word in named if word and _size_bytes(here / word) > 0]
+    words = [word.strip("\"'`;&|<>()") for word in command.split()[:MAX_WORDS]]
+    full: list[tuple[str, Path]] = []
+    for word in dict.fromkeys(filter(None, words)):
+        path = here / word
+        if _size_bytes(path) > 0:
+            full.append((word, path))
+    return full
 
 
 def _find_emptied(full: list[tuple[str, Path]]) -> Iterator[str]:
@@ -399,7 +438,8 @@ def _find_emptied(full: list[tuple[str, Path]]) -> Iterator[str]:
 
 def _size_bytes(path: Path) -> int:
     with suppress(OSError, ValueError):
-        return path.stat().st_size if path.is_file() else -1
+        if path.is_file():
+            return path.stat().st_size
     return -1
 
 
@@ -420,20 +460,30 @@ def _check_command(command: str) -> int:
 
 
 def _build_prologue(state: ShellState, root: Path, end: str) -> str:
-    quoted = {"cwd": state.cwd, "exports": state.exports, "root": str(root), "end": end}
-    return _PROLOGUE.format(**{name: shlex.quote(text) for name, text in quoted.items()})
+    return _PROLOGUE.format(
+        cwd=shlex.quote(state.cwd),
+        exports=shlex.quote(state.exports),
+        root=shlex.quote(str(root)),
+        end=shlex.quote(end),
+    )
 
 
 def _read_state(file: _StateFile, variables: Mapping[str, str]) -> ShellState | None:
     """Read the state that a command left, if it is complete. `variables` are those that it started with."""
     with suppress(OSError, ValueError):
-        codes, cwd, jobs, exports, _ = file.take().decode(errors="surrogateescape").split("\0")
-        exit_codes = tuple(int(code) for code in codes.split())
-        return ShellState(cwd, drop_known(exports, variables), tuple(jobs.split()), exit_codes)
+        text = file.take().decode(errors="surrogateescape")
+        codes, cwd, jobs, exports, _ = text.split("\0")
+        return ShellState(
+            cwd,
+            exports=drop_known(exports, variables),
+            jobs=tuple(jobs.split()),
+            codes=tuple(map(int, codes.split())),
+        )
     return None
 
 
 def _create_file(file: Path, text: str) -> None:
     """Create a file. Fail on an existing file or link, which a command could have put there."""
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as new:
         new.write(text.encode(errors="surrogateescape"))

@@ -29,14 +29,15 @@ class StateChanges:
         self._seen = seen
         self._marks: dict[Path, tuple[str, FileMarks]] = {}
         for path, file in seen:
-            self._marks[path] = file.digest, _UNKNOWN_MARKS
+            self._marks[path] = (file.digest, _UNKNOWN_MARKS)
         self._reported: dict[Path, str] = {}
         self._by_command: dict[Path, FileMarks] = {}
 
     def collect(self) -> dict[str, str]:
         """Collect the facts by subject."""
+        now = datetime.now(UTC).astimezone()
         return {
-            "date": f"{datetime.now(UTC).astimezone():%A, %Y-%m-%d}",
+            "date": f"{now:%A, %Y-%m-%d}",
             "git branch": self._workspace.branch,
             "no longer as you saw it": self._list_changed_files(),
         }
@@ -61,19 +62,27 @@ class StateChanges:
             before = self._marks.get(path)
             if before == (file.digest, marks):
                 continue
-            self._marks[path] = file.digest, marks
-            is_new = self._reported.get(path) != file.digest  # a growing file is reported once, until it is read again
-            if is_new and before and before[0] == file.digest and self._read_digest(path) != file.digest:
+            self._marks[path] = (file.digest, marks)
+            is_same_read = before is not None and before[0] == file.digest
+            is_reported = self._reported.get(path) == file.digest  # a growing file is reported once after each read
+            if not is_same_read or is_reported:
+                continue
+            if self._read_digest(path) != file.digest:
                 self._reported[path] = file.digest
-                changed.append(f"{self._format_path(path)} ({self._describe_change(path, marks)})")
-        return ", ".join(changed[:MAX_NAMES] + ["..."] * (len(changed) > MAX_NAMES))
+                change = self._describe_change(path, marks)
+                changed.append(f"{self._format_path(path)} ({change})")
+        shown = changed[:MAX_NAMES]
+        if len(changed) > MAX_NAMES:
+            shown.append("...")
+        return ", ".join(shown)
 
     def _describe_change(self, path: Path, marks: FileMarks) -> str:
         if path in self._by_command and self._by_command[path] == marks:
             return "removed by your command" if marks is None else "changed by your command"
         if marks is None:
             return "gone"
-        return f"{datetime.fromtimestamp(marks[0] / 1e9, UTC).astimezone():%H:%M:%S}"
+        changed_at = datetime.fromtimestamp(marks[0] / 1e9, UTC).astimezone()
+        return f"{changed_at:%H:%M:%S}"
 
     def _read_digest(self, path: Path) -> str:
         with suppress(GooseLikeError, OSError):
@@ -82,7 +91,9 @@ class StateChanges:
 
     def _format_path(self, path: Path) -> str:
         root = self._workspace.root
-        return show_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
+        if path.is_relative_to(root):
+            path = path.relative_to(root)
+        return show_name(str(path))
 
 
 def _read_marks(path: Path) -> FileMarks:

@@ -29,7 +29,8 @@ _MEANINGS = {
     "SERVER": "is one that never ends by itself",
     "STUCK": "is stuck",
 }
-_ANSWER = re.compile(rf"\W*({'|'.join(_MEANINGS)})\b\W*([^\n]*)", re.IGNORECASE)
+_WORDS = "|".join(_MEANINGS)
+_ANSWER = re.compile(rf"\W*({_WORDS})\b\W*([^\n]*)", re.IGNORECASE)
 
 
 class Silence:
@@ -74,7 +75,9 @@ class StuckCheck:
     def watch(self, command: str, output: LimitedOutput, limit: asyncio.Timeout) -> Iterator[Silence]:
         """Watch a command within the block. A verdict makes its time limit expire at once."""
         silence = Silence(self._first_check_s or 0.0)
-        asking = asyncio.create_task(self._ask(command, output, limit, silence)) if self._first_check_s else None
+        asking = None
+        if self._first_check_s:
+            asking = asyncio.create_task(self._ask(command, output, limit, silence))
         try:
             yield silence
         finally:
@@ -85,10 +88,11 @@ class StuckCheck:
         while not silence.verdict:
             await silence.wait_for_check()
             size_bytes = output.size_bytes
+            tail = output.get_tail(TAIL_BYTES) or "(none so far)"
             question = (
                 f"The command:\n{command[:MAX_COMMAND_CHARS]}\n\n"
                 f"It has printed nothing for {silence.duration_s:.0f} s. "
-                f"The end of its output:\n{output.get_tail(TAIL_BYTES) or '(none so far)'}"
+                f"The end of its output:\n{tail}"
             )
             try:
                 answer = await self._model.ask(question, system=_SYSTEM, purpose="stuck command")
@@ -98,14 +102,23 @@ class StuckCheck:
                 self._has_failed = True
                 return
             is_waiting = limit.when() is None  # for the person's answer to a question
-            if (found := _ANSWER.match(answer)) and output.size_bytes == size_bytes and not is_waiting:
-                why = f" ({found[2][:MAX_REASON_CHARS]})" if found[2] else ""
-                silence.verdict = (
-                    f"printed nothing for {silence.duration_s:.0f} s, and a fast model thinks that it "
-                    f"{_MEANINGS[found[1].upper()]}{why}"
-                )
+            is_silent = output.size_bytes == size_bytes
+            if is_silent and not is_waiting:
+                silence.verdict = _read_verdict(answer, silence.duration_s)
         if not limit.expired():
             limit.reschedule(asyncio.get_running_loop().time())
+
+
+def _read_verdict(answer: str, duration_s: float) -> str:
+    """Return what the answer says about a stuck command, for the model; "" for one that works."""
+    found = _ANSWER.match(answer)
+    if not found:
+        return ""
+    meaning = _MEANINGS[found[1].upper()]
+    verdict = f"printed nothing for {duration_s:.0f} s, and a fast model thinks that it {meaning}"
+    if found[2]:
+        verdict += f" ({found[2][:MAX_REASON_CHARS]})"
+    return verdict
 
 
 def read_first_check_s(config: Mapping[str, object]) -> float | None:
@@ -117,7 +130,7 @@ def read_first_check_s(config: Mapping[str, object]) -> float | None:
     wanted = config.get("asks_when_silent", FIRST_CHECK_S)
     if wanted is False:
         return None
-    if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not wanted > 0:
-        text = f"`asks_when_silent` is false, or the seconds of silence before the first question, not {wanted!r}"
-        raise ProfileError(text, ("config", "asks_when_silent"))
-    return float(wanted)
+    if isinstance(wanted, int | float) and not isinstance(wanted, bool) and wanted > 0:
+        return float(wanted)
+    text = f"`asks_when_silent` is false, or the seconds of silence before the first question, not {wanted!r}"
+    raise ProfileError(text, ("config", "asks_when_silent"))

@@ -12,7 +12,7 @@ from goose_like.toolkit import ImageResult, Notifier, Requirements, tool
 
 from .files import MAX_FILE_BYTES
 from .patching import Patch
-from .toolkit import PATCH_ALIASES, READ_ALIASES, WRITE_ALIASES, DeveloperToolkit
+from .toolkit import READ_ALIASES, DeveloperToolkit, patching_tool, writing_tool
 
 _NAME = "synopsis"
 _MAX_FILE_CHARS = 60_000
@@ -33,7 +33,9 @@ class SynopsisToolkit(DeveloperToolkit):
         saved = self.session.history.state.get(_NAME)
         files = saved.get("files") if isinstance(saved, dict) else None
         self._facts: Mapping[str, str] = {}
-        self._in_use = dict.fromkeys(map(str, files)) if isinstance(files, list) else {}
+        self._in_use: dict[str, None] = {}
+        if isinstance(files, list):
+            self._in_use = dict.fromkeys(map(str, files))
 
     @override
     async def context_updates(self) -> Mapping[str, str]:
@@ -42,13 +44,15 @@ class SynopsisToolkit(DeveloperToolkit):
 
     @override
     def state_sections(self) -> Sequence[tuple[str, str]]:
-        return [*self._iterate_sections()]
+        return list(self._iterate_sections())
 
     def _iterate_sections(self) -> Iterator[tuple[str, str]]:
-        told = [f"{key}: {value}" for key, value in self._facts.items() if value]
-        yield "Where you are", "\n".join([f"the shell is in: {self._shell.state.cwd}", *told])
+        told = [f"the shell is in: {self._shell.state.cwd}"]
+        told += [f"{key}: {value}" for key, value in self._facts.items() if value]
+        yield "Where you are", "\n".join(told)
         yield "Processes", self._processes.describe_all()
-        room, left_out = self._get_file_room(), []
+        room = self._get_file_room()
+        left_out: list[str] = []
         for path in reversed(self._in_use):
             try:
                 text = self._read_text(path)
@@ -68,34 +72,23 @@ class SynopsisToolkit(DeveloperToolkit):
     ) -> str | ImageResult:
         """Show a text file, lines of it with numbers, or an image. A whole file stays in the state."""
         shown = self._files.read(path, start_line, end_line, encoding)
-        is_part = (start_line, end_line) != (1, None) or "go on with start_line" in str(shown).split("\n", 1)[0]
-        if isinstance(shown, ImageResult) or is_part or len(shown) > self._get_file_room():
+        if isinstance(shown, ImageResult) or len(shown) > self._get_file_room():
+            return shown
+        facts, _, _ = shown.partition("\n")
+        is_whole = start_line == 1 and end_line is None and "go on with start_line" not in facts
+        if not is_whole:
             return shown
         self._use(path)
-        return shown.split("\n", 1)[0] + " The state shows it from now on."
+        return f"{facts} The state shows it from now on."
 
-    @tool(
-        aliases=WRITE_ALIASES,
-        edits=True,
-        has_long_arguments=True,
-        rule_topic="path",
-        title="Write {path}",
-        paths=("path",),
-    )
+    @writing_tool
     async def write_file(self, path: str, content: str, encoding: str = "") -> str:
         """Create a file, or replace all of one that you have read. Paths start at the workspace root."""
         answer = await self._files.write(path, content, encoding)
         self._use(path)
         return answer
 
-    @tool(
-        aliases=PATCH_ALIASES,
-        edits=True,
-        has_long_arguments=True,
-        rule_topic="path",
-        title="Edit {path}",
-        paths=("path",),
-    )
+    @patching_tool
     async def patch_file(self, path: str, patches: list[Patch], encoding: str = "") -> str:
         """Replace parts of a file, one after the other. Those that match are kept if another fails."""
         answer = await self._files.patch(path, patches, encoding)
@@ -107,17 +100,20 @@ class SynopsisToolkit(DeveloperToolkit):
         self._in_use.pop(name, None)
         self._in_use[name] = None
         while len(self._in_use) > _MAX_FILES:
-            del self._in_use[next(iter(self._in_use))]
+            oldest = next(iter(self._in_use))
+            del self._in_use[oldest]
         self.notifier.notify(StateSaved(toolkit=_NAME, value={"files": list(self._in_use)}))
 
     def _read_text(self, path: str) -> str | None:
         """Read a text file; None for binary or very large files."""
-        found = self._files.decode(Path(path), self.workspace.read_bytes(path, MAX_FILE_BYTES))
+        data = self.workspace.read_bytes(path, MAX_FILE_BYTES)
+        found = self._files.decode(Path(path), data)
         return found.shown if found else None
 
     def _get_file_room(self) -> int:
         """Compute the characters for files in the state: the profile's limit, or less for a small window."""
         window = self.exchange_view.processor.model.window
-        return min(
-            self._max_file_chars, int(window * _CHARS_PER_TOKEN * _WINDOW_SHARE) if window else self._max_file_chars
-        )
+        if not window:
+            return self._max_file_chars
+        fitting_chars = int(window * _CHARS_PER_TOKEN * _WINDOW_SHARE)
+        return min(self._max_file_chars, fitting_chars)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -14,11 +14,11 @@ from typing_extensions import override
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import PlanUpdated, StateSaved, Task
 from goose_like.core.spelling import did_you_mean
-from goose_like.core.tool import Tool, current_call
+from goose_like.core.tool import F, Tool, current_call
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import Example, ImageResult, Notifier, Requirements, RunningTask, Toolkit, tool
 
-from .agents_md import MAX_BYTES, MAX_FILE_BYTES, load_hints
+from .agents_md import HintFile, describe_hints, load_hints
 from .examples import EXAMPLES
 from .files import FileTools
 from .linters import Linters, choose_linters
@@ -40,9 +40,10 @@ _CONFIG = frozenset(
 )
 
 READ_ALIASES = ("read", "view", "view_file", "open_file", "cat")
-WRITE_ALIASES = ("write", "create_file", "write_to_file", "save_file")
-_EDITORS = "str_replace str_replace_editor str_replace_based_edit_tool text_editor apply_patch notebook_edit"
-PATCH_ALIASES = ("edit", "edit_file", "multi_edit", "replace_in_file", "search_replace", *_EDITORS.split())
+_WRITERS = ("write", "create_file", "write_to_file", "save_file")
+_STRING_EDITORS = ("str_replace", "str_replace_editor", "str_replace_based_edit_tool")
+_LINE_EDITORS = ("edit", "edit_file", "multi_edit", "replace_in_file", "search_replace")
+_EDITORS = (*_LINE_EDITORS, *_STRING_EDITORS, "text_editor", "apply_patch", "notebook_edit")
 _SEARCHES = ("grep", "glob", "ls", "find", "search", "search_files", "list_files", "list_dir", "list_directory")
 _PROCESS_VIEWS = ("view_process_output", "list_processes", "bash_output", "get_terminal_output")
 _PROCESS_ENDS = ("cancel_process", "kill_bash", "kill_shell", "kill_process")
@@ -61,6 +62,22 @@ def _is_process_view(arguments: Mapping[str, Any]) -> bool:
     return arguments.get("action") in ("view", "list")
 
 
+def _make_editing_tool(title: str, aliases: tuple[str, ...]) -> Callable[[F], F]:
+    """Return the decorator for a method that changes the file `path`."""
+    return tool(
+        aliases=aliases,
+        edits=True,
+        has_long_arguments=True,
+        rule_topic="path",
+        title=title,
+        paths=("path",),
+    )
+
+
+writing_tool = _make_editing_tool("Write {path}", _WRITERS)
+patching_tool = _make_editing_tool("Edit {path}", _EDITORS)
+
+
 class DeveloperToolkit(Toolkit):
     """The tools of a developer. Paths of file tools start at the root of the workspace, wherever the shell is."""
 
@@ -72,49 +89,69 @@ class DeveloperToolkit(Toolkit):
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
         known = _CONFIG | self.own_config
-        if unknown := sorted(set(self.config) - known):
-            text = f"toolkit 'developer' has no {unknown[0]!r}; {did_you_mean(unknown[0], known)}"
-            raise ProfileError(text, ("config", unknown[0]))
-        if not isinstance(is_open := self.config.get("private_addresses", False), bool):
-            text = f"`private_addresses` is true or false, not {is_open!r}"
+        unknown = sorted(set(self.config) - known)
+        if unknown:
+            key = unknown[0]
+            hint = did_you_mean(key, known)
+            raise ProfileError(f"toolkit 'developer' has no {key!r}; {hint}", ("config", key))
+        allows_private = self.config.get("private_addresses", False)
+        if not isinstance(allows_private, bool):
+            text = f"`private_addresses` is true or false, not {allows_private!r}"
             raise ProfileError(text, ("config", "private_addresses"))
         # Leave room for notes. The exchange cuts longer results again, without knowing the important parts.
         self._output_bytes = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
         self._hint_log: asyncio.Handle | None = None
-        saved = self.session.history.state.get(_NAME)
-        cwd = str(saved.get("cwd")) if isinstance(saved, dict) else ""
-        # A session that is resumed in another workspace starts at its root.
-        is_inside = cwd and Path(os.path.realpath(cwd)).is_relative_to(self.workspace.root)
         stuck_check = StuckCheck(self.exchange_view, notifier, read_first_check_s(self.config))
-        self._shell = Shell(self.workspace, self.report_progress, stuck_check, cwd if is_inside else None)
+        self._shell = Shell(self.workspace, self.report_progress, stuck_check, self._find_saved_cwd())
         self._processes = BackgroundProcesses(self._shell, self.workspace, self.report_progress)
-        self._web = WebFetcher(self.workspace, notifier, self.exchange_view, allows_private=is_open)
+        self._web = WebFetcher(self.workspace, notifier, self.exchange_view, allows_private=allows_private)
         self._web_search = WebSearch(self.workspace, self.exchange_view)
-        linters = Linters(self.workspace, notifier, choose_linters(self.config.get("checks", True)))
+        checks = choose_linters(self.config.get("checks", True))
         seen = SeenFiles(self.workspace.root, notifier, self.session.history.state)
         self._files = FileTools(
-            self.workspace, notifier, lambda: self._shell.state.cwd, self._output_bytes, linters, seen
+            self.workspace,
+            notifier,
+            get_cwd=lambda: self._shell.state.cwd,
+            max_bytes=self._output_bytes,
+            linters=Linters(self.workspace, notifier, checks),
+            seen=seen,
         )
         self._state_changes = StateChanges(self.workspace, seen)
         self._project_facts = ProjectFacts(self.workspace)
 
+    def _find_saved_cwd(self) -> str | None:
+        """Return the folder in which a resumed session left the shell. In another workspace it starts at the root."""
+        saved = self.session.history.state.get(_NAME)
+        cwd = str(saved.get("cwd")) if isinstance(saved, dict) else ""
+        if cwd and Path(os.path.realpath(cwd)).is_relative_to(self.workspace.root):
+            return cwd
+        return None
+
     @override
     def prompt(self) -> str:
-        guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").splitlines()
-        fitting = [line for line in guidance if self._has_tools(*re.findall(r"`(\w+)`", line))]
-        sections = [self.workspace.rules_text, "\n".join(fitting)] if self.config.get("guidance", True) else []
-        is_wanted, workspace = self.config.get("hints", True), self.workspace
-        found = load_hints(workspace.root, workspace.is_ignored, workspace.open_file) if is_wanted else []
+        sections: list[str] = []
+        if self.config.get("guidance", True):
+            sections += [self.workspace.rules_text, self._read_guidance()]
+        found: list[HintFile] = []
+        if self.config.get("hints", True):
+            found = load_hints(self.workspace.root, self.workspace.is_ignored, self.workspace.open_file)
         if found:
             # The prompt is built before the session starts, so log this right after the start.
-            text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
-            limits = (
-                f"a file is cut at {MAX_FILE_BYTES:,} bytes, all together at {MAX_BYTES:,}; shorten those that are cut"
-            )
-            notes = [limits] if any(hint.is_cut for hint in found) else []
-            text = "\n".join([text, *notes, *(hint.problem for hint in found if hint.problem)])
+            text = describe_hints(found)
             self._hint_log = asyncio.get_running_loop().call_soon(self.notifier.log, text)
-        return "\n\n".join([*sections, *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
+        for hint in found:
+            sections.append(f"Hints from {hint.file}:\n{hint.text}")
+        return "\n\n".join(sections)
+
+    def _read_guidance(self) -> str:
+        """Read the lines of guidance whose tools this session has."""
+        text = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")
+        fitting: list[str] = []
+        for line in text.splitlines():
+            names = re.findall(r"`(\w+)`", line)
+            if self._has_tools(*names):
+                fitting.append(line)
+        return "\n".join(fitting)
 
     @override
     def tools(self) -> tuple[Tool, ...]:
@@ -136,11 +173,12 @@ class DeveloperToolkit(Toolkit):
 
     @override
     def before_finish(self) -> str | None:
-        found = [*self._files.find_broken()]
+        found = list(self._files.find_broken())
         if found:
             found.append("Fix that, or say why it stays. Your answer is kept: add only what is new.")
         # Weak models need this (`asks_back`): a file was changed, and no command ran since.
-        changed, self._files.unchecked_path = self._files.unchecked_path, ""
+        changed = self._files.unchecked_path
+        self._files.unchecked_path = ""
         if changed and self.config.get("asks_back", False):
             found.append(
                 f"You changed {changed} and ran nothing since. Check it with the shell; if it is right, finish."
@@ -159,20 +197,27 @@ class DeveloperToolkit(Toolkit):
         self._shell.close()
 
     def _has_tools(self, *names: str) -> bool:
+        wanted = set(names)
         picked = self.config.get("tools")
-        return (picked is None or set(names) <= set(picked)) and not self._refused_tools & set(names)
+        if picked is not None and not wanted <= set(picked):
+            return False
+        return wanted.isdisjoint(self._refused_tools)
 
     @property
     def _refused_tools(self) -> set[str]:
         """The tools that this session would always refuse. In approval mode `plan` the answer is the plan."""
-        refused = {"write_file", "patch_file"} if self.workspace.mode == "read-only" else set()
+        refused: set[str] = set()
+        if self.workspace.mode == "read-only":
+            refused |= {"write_file", "patch_file"}
         if self.workspace.is_child:  # the person speaks with the parent
-            refused |= {"ask_user"}
+            refused.add("ask_user")
         if not self._web_search.find_searcher():
-            refused |= {"web_search"}
-        if self.workspace.approval == "plan":
+            refused.add("web_search")
+        is_planning = self.workspace.approval == "plan"
+        if is_planning:
             refused |= {"update_plan", "web_search"}
-            refused |= set() if self.workspace.settings.network.allow else {"fetch_web_content"}
+        if is_planning and not self.workspace.settings.network.allow:
+            refused.add("fetch_web_content")
         return refused
 
     def _get_output_file(self, suffix: str) -> Path:
@@ -250,26 +295,12 @@ class DeveloperToolkit(Toolkit):
         """Show a text file with line numbers, or an image. Paths start at the workspace root."""
         return self._files.read(path, start_line, end_line, encoding)
 
-    @tool(
-        aliases=WRITE_ALIASES,
-        edits=True,
-        has_long_arguments=True,
-        rule_topic="path",
-        title="Write {path}",
-        paths=("path",),
-    )
+    @writing_tool
     async def write_file(self, path: str, content: str, encoding: str = "") -> str:
         """Create a file, or replace all of one that you have read."""
         return await self._files.write(path, content, encoding)
 
-    @tool(
-        aliases=PATCH_ALIASES,
-        edits=True,
-        has_long_arguments=True,
-        rule_topic="path",
-        title="Edit {path}",
-        paths=("path",),
-    )
+    @patching_tool
     async def patch_file(self, path: str, patches: list[Patch], encoding: str = "") -> str:
         """Replace parts of a file, one after the other. Those that match are kept if another fails."""
         return await self._files.patch(path, patches, encoding)

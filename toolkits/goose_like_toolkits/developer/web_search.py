@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,10 +75,13 @@ class WebSearch:
 
     def find_searcher(self) -> SearchService | ModelView | None:
         """Return what would search, or None if nothing can."""
-        models = (self._view.accelerator, self._view.processor)
-        return next(
-            (service for service in self._services if os.environ.get(service.variable, "").strip()), None
-        ) or next((model for model in models if model.can_search_web), None)
+        for service in self._services:
+            if os.environ.get(service.variable, "").strip():
+                return service
+        for model in (self._view.accelerator, self._view.processor):
+            if model.can_search_web:
+                return model
+        return None
 
     async def search(self, query: str) -> str:
         """Search the web and describe the result for the model.
@@ -93,11 +96,15 @@ class WebSearch:
         searcher = self.find_searcher()
         if searcher is None:
             raise ToolError(f"web_search is off: it needs {NEEDS}; do without it")
-        name = searcher.name if isinstance(searcher, SearchService) else searcher.model.label
-        await self._workspace.hosts.require_for_tool(WEB_SEARCH, 443, f"search the web with {name} for: {query}")
         if isinstance(searcher, SearchService):
-            return _format_results(query, searcher, await _ask_service(searcher, query))
+            await self._require_permission(searcher.name, query)
+            answer = await _ask_service(searcher, query)
+            return _format_results(query, searcher, answer)
+        await self._require_permission(searcher.model.label, query)
         return await _ask_model(searcher, query)
+
+    async def _require_permission(self, name: str, query: str) -> None:
+        await self._workspace.hosts.require_for_tool(WEB_SEARCH, 443, f"search the web with {name} for: {query}")
 
 
 async def _ask_model(model: ModelView, query: str) -> str:
@@ -109,37 +116,52 @@ async def _ask_model(model: ModelView, query: str) -> str:
         raise ToolError(f"the search took longer than {MODEL_TIMEOUT_S:g} s; ask for less at once") from error
     except ProviderError as error:
         raise ToolError(f"the search failed: {error}; or fetch a page whose URL you know") from error
+    text = answer.text[:MAX_ANSWER_CHARS]
     pages = _list_pages((title, url, "") for title, url in answer.pages)
-    head = f"[{label} searched and answered, and may be wrong; {_WARNING}]"
     if not pages:
-        head = f"[{label} answered without any page, so from memory: check it elsewhere]"
-    return "\n".join([head, answer.text[:MAX_ANSWER_CHARS], *(["", "pages:", *pages] if pages else [])])
+        return f"[{label} answered without any page, so from memory: check it elsewhere]\n{text}"
+    head = f"[{label} searched and answered, and may be wrong; {_WARNING}]"
+    return "\n".join([head, text, "", "pages:", *pages])
 
 
 def _format_results(query: str, service: SearchService, answer: Any) -> str:
-    results = answer
-    for key in service.path:
-        results = results.get(key, {}) if isinstance(results, dict) else None
-    if not isinstance(results, list):
-        results = []
-    found = (
-        tuple(str(result.get(key) or "") for key in ("title", "url", service.text_key))
-        for result in results
-        if isinstance(result, dict)
-    )
-    pages = _list_pages((title, url, text) for title, url, text in found)
+    pages = _list_pages(_iterate_results(service, answer))
     if not pages:
         return f"[{service.name} found no page for {query!r}; try other words]"
-    return "\n".join([f"[{len(pages)} pages found by {service.name}; {_WARNING}]", *pages])
+    head = f"[{len(pages)} pages found by {service.name}; {_WARNING}]"
+    return "\n".join([head, *pages])
+
+
+def _iterate_results(service: SearchService, answer: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield the title, URL and text of each result."""
+    results = answer
+    for key in service.path:
+        if not isinstance(results, dict):
+            return
+        results = results.get(key)
+    if not isinstance(results, list):
+        return
+    for result in results:
+        if isinstance(result, dict):
+            title = str(result.get("title") or "")
+            url = str(result.get("url") or "")
+            text = str(result.get(service.text_key) or "")
+            yield title, url, text
 
 
 def _list_pages(found: Iterable[tuple[str, str, str]]) -> list[str]:
     """Write each page in up to three lines: title, URL and text. Leave out what is no web page."""
     pages: list[str] = []
     for title, url, text in found:
-        if len(pages) < MAX_PAGES and url.startswith(("https://", "http://")) and len(url.split()) == 1:
-            lines = [_to_line(title) or "(no title)", url[:2_000], _to_line(text)]
-            pages.append("\n   ".join([f"{len(pages) + 1}. {lines[0]}", *filter(None, lines[1:])]))
+        is_page = url.startswith(("https://", "http://")) and len(url.split()) == 1
+        if not is_page:
+            continue
+        number = len(pages) + 1
+        if number > MAX_PAGES:
+            break
+        name = _to_line(title) or "(no title)"
+        lines = [f"{number}. {name}", url[:2_000], _to_line(text)]
+        pages.append("\n   ".join(filter(None, lines)))
     return pages
 
 
@@ -184,7 +206,9 @@ async def _ask_service(service: SearchService, query: str) -> Any:
 
 def _build_refusal(service: SearchService, status: int, answer: Any) -> ToolError:
     text = extract_error_text(answer)
-    reason = f"HTTP {status}: {text}" if text else f"HTTP {status}"
+    reason = f"HTTP {status}"
+    if text:
+        reason = f"HTTP {status}: {text}"
     if status in (401, 403):
         hint = f"the key was refused ({reason}); do without it, and tell the person to set another {service.variable}"
     elif status in (402, 429, 432, 433):  # the last two are Tavily's, for plans without credit
