@@ -28,7 +28,7 @@ AREAS = {
         "core/test_history.py core/test_images.py agent/test_[eijlrt]*.py agent/compaction/test_summary.py",
     ),
     "journal": ("agent/journal", "agent/test_journal.py agent/test_exchange.py agent/test_answer_stream.py"),
-    "calls": ("agent/tool_call agent/tool_rules", "agent/test_tool_*.py agent/test_limits.py"),
+    "calls": ("agent/tool_call agent/tool_runner agent/tool_rules", "agent/test_tool_*.py agent/test_limits.py"),
     "paths": (
         "workspace/files config/private_folder workspace/sandbox/path_rules",
         "workspace/test_files.py config/test_private_folder.py workspace/sandbox/test_[his][ogc][mno]*.py "

@@ -34,7 +34,7 @@ from .limits import TurnLimits
 from .mentions import build_message
 from .model_client import ModelClient
 from .reminders import Reminders
-from .tool_call import run_tools
+from .tool_runner import ToolRunner
 from .toolkit_hooks import ToolkitHooks
 from .view import ExchangeView
 
@@ -103,6 +103,11 @@ class Exchange:
             hooks=self.hooks,
             retry_policy=self.retry_policy,
         )
+
+    @property
+    def tool_runner(self) -> ToolRunner:
+        """The runner of the processor's tool calls."""
+        return ToolRunner(self.tools, self.journal, self.hooks.calls, self.limits.values.output_bytes)
 
     async def reply(self, message: Message | str, *, is_fresh: bool = False) -> events.TurnFinished:
         """Run one turn, from a user message to the model's final answer. Events go to the notifier.
@@ -186,7 +191,7 @@ class Exchange:
                 resumable.append(call)
             else:
                 self.journal.emit(events.ToolFinished(result=self.history.interrupt_call(call.id)))
-        await self._run_tools(resumable)
+        await self.tool_runner.run(resumable)
         return await self._run_turn()
 
     async def _run_steps(self) -> events.TurnFinished:
@@ -200,7 +205,7 @@ class Exchange:
             answer = None
             with self.inbox:  # a message of the person may end the block
                 answer = await self.client.ask()
-                await self._run_tools(answer.message.tool_calls)
+                await self.tool_runner.run(answer.message.tool_calls)
             if answer is None or self.inbox.has_messages():
                 continue
             end = self._find_early_end(answer)
@@ -213,9 +218,6 @@ class Exchange:
             if not await self._must_go_on():
                 break
         return await self._stop(answer_beside_calls)
-
-    async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
-        await run_tools(calls, self.tools, self.journal, self.limits, self.hooks.calls)
 
     def _find_early_end(self, answer: events.MessageCompleted) -> events.TurnFinished | None:
         """Return the end of the turn, if the client must run calls or the model does not get on."""

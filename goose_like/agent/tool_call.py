@@ -1,37 +1,26 @@
-"""Tool calls: check the arguments, call the function, and turn every outcome into a result for the model."""
+"""One tool call: check the arguments, call the function, and turn every outcome into a text for the model."""
 
 import asyncio
 import inspect
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from traceback import format_exception_only
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from goose_like.core.errors import DeniedError, GooseLikeError, find_foreign_frames, list_inner_errors
-from goose_like.core.events import ToolFinished
-from goose_like.core.history import History
-from goose_like.core.images import check_image, save_image
-from goose_like.core.masking import find_mask, mask_text, mask_value
-from goose_like.core.message import Image, ToolCall, ToolResult
+from goose_like.core.images import check_image
+from goose_like.core.masking import find_mask
+from goose_like.core.message import ToolCall
 from goose_like.core.spelling import find_nearest_name
 from goose_like.core.threads import run_in_daemon_thread
-from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult, current_call
+from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult
 from goose_like.providers.call_notations import UNREADABLE_CALL
-from goose_like.sessions.output_limit import limit_text
 
 from .arguments import read_arguments
-from .call_hooks import CallHooks
-from .call_start import start_call
-from .hook_values import ResultChange
-from .journal import Journal
-from .limits import TurnLimits
 
-WARN_EQUAL_FAILURES = 3
 _MAX_FRAMES = 5
 _READABLE_CALL = (
     "the <tool_call> in your text can't be read, so nothing ran: use the API's tool calls, or end your text with "
@@ -49,148 +38,6 @@ class CallOutcome:
     replacement: str | None = None
     is_final: bool = False
     is_denied: bool = False
-
-
-async def run_tools(
-    calls: Sequence[ToolCall], tools: Mapping[str, Tool], journal: Journal, limits: TurnLimits, hooks: CallHooks
-) -> None:
-    """Run the calls of one model message in order, adjacent parallel ones together, and emit their results.
-
-    Raises:
-        SessionError: a result cannot be written.
-    """
-    failed_edit = ""
-    for batch in _split_batches(calls, tools):
-        if failed_edit and _may_change(batch[0], tools):
-            for call in batch:
-                _skip_call(call, failed_edit, tools, journal)
-            continue
-        tasks = []
-        try:
-            async with asyncio.TaskGroup() as group:
-                for call in batch:
-                    run = _run_tool(call, tools, journal, limits.values.output_bytes, hooks)
-                    tasks.append(group.create_task(run))
-        except BaseExceptionGroup as errors:  # tools never raise, but the journal may
-            raise errors.exceptions[0] from None
-        name = batch[0].name
-        is_edit = name in tools and tools[name].options.edits
-        if is_edit and not all(task.result() for task in tasks):
-            failed_edit = name
-
-
-def _may_change(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
-    """Check whether a call may change something, such as commit files that a failed edit left as they were."""
-    if call.name not in tools:
-        return False
-    options = tools[call.name].options
-    if options.is_read_only(call.name):
-        return False
-    if options.reads_only_with is None:
-        return True
-    try:
-        arguments = json.loads(call.arguments)
-        reads_only = isinstance(arguments, dict) and options.reads_only_with(arguments)
-    except ValueError:
-        return True
-    return not reads_only
-
-
-def _skip_call(call: ToolCall, failed_edit: str, tools: Mapping[str, Tool], journal: Journal) -> None:
-    """Give a call a result without running it."""
-    text = (
-        f"not run: {failed_edit} failed earlier in this message, and this call may write or commit. Repair that edit, "
-        "then send this call again if it still fits"
-    )
-    _refuse_call(call, text, tools, journal)
-
-
-def _refuse_call(call: ToolCall, text: str, tools: Mapping[str, Tool], journal: Journal) -> None:
-    journal.emit(start_call(call, tools, journal.history))
-    result = ToolResult(call_id=call.id, output=text, is_error=True)
-    journal.emit(ToolFinished(result=result))
-
-
-def _split_batches(calls: Sequence[ToolCall], tools: Mapping[str, Tool]) -> Iterator[list[ToolCall]]:
-    """Split calls into batches, which run one after the other. Adjacent parallel calls are one batch."""
-    for parallel, group in groupby(calls, lambda call: _get_parallel(call, tools)):
-        if parallel:
-            yield list(group)
-            continue
-        for call in group:
-            yield [call]
-
-
-def _get_parallel(call: ToolCall, tools: Mapping[str, Tool]) -> bool | str:
-    """Return False, True, or the name of a tool whose calls run only beside each other."""
-    if call.name not in tools:
-        return False
-    parallel = tools[call.name].options.parallel
-    return call.name if parallel == "same tool" else parallel
-
-
-async def _run_tool(
-    call: ToolCall, tools: Mapping[str, Tool], journal: Journal, output_limit_bytes: int, hooks: CallHooks
-) -> bool:
-    """Run one call, and return whether it succeeded.
-
-    For a remote tool, only check the arguments: a valid call stays open for the client.
-    """
-    known = journal.history.context.known_prompt
-    if known and call.name in known.tools and call.name not in tools:
-        names = ", ".join(tools) or "none"
-        text = f"not allowed: {call.name} cannot be used in this mode; the tools are: {names}"
-        _refuse_call(call, text, tools, journal)
-        return False
-    is_remote = call.name in tools and tools[call.name].options.remote
-    if not is_remote:
-        journal.emit(start_call(call, tools, journal.history))
-    current_call.set(call.id)
-    outcome = await call_tool(tools, call)
-    change = await hooks.finish(call, outcome.output, is_error=outcome.is_error, is_denied=outcome.is_denied)
-    if is_remote:
-        if not outcome.is_error:
-            return True
-        journal.emit(start_call(call, tools, journal.history))
-    result = _create_result(call, outcome, change, journal, output_limit_bytes)
-    journal.emit(ToolFinished(result=result))
-    return not outcome.is_error
-
-
-def _create_result(
-    call: ToolCall, outcome: CallOutcome, change: ResultChange, journal: Journal, output_limit_bytes: int
-) -> ToolResult:
-    session = journal.session
-    call = mask_value(call)  # as in the history
-    if change.output is not None:  # in place of all that the tool gave
-        outcome = replace(outcome, output=change.output, image=None, replacement=None)
-    output = limit_text(mask_text(outcome.output), session.output_path(call.id), output_limit_bytes)
-    if outcome.is_error:
-        output += _warn_of_repetition(call, journal.history)
-    output += change.context
-    images: tuple[Image, ...] = ()
-    if outcome.image:
-        image = save_image(outcome.image.data, outcome.image.source, session.outputs)
-        images = (image,)
-    replacement = outcome.replacement
-    if replacement is not None:
-        replacement = replacement[:output_limit_bytes]
-    return ToolResult(
-        call_id=call.id,
-        output=output,
-        is_error=outcome.is_error,
-        images=images,
-        replacement=replacement,
-        is_final=outcome.is_final,
-    )
-
-
-def _warn_of_repetition(call: ToolCall, history: History) -> str:
-    """Return a note for the model when a call that fails now has failed before, often enough."""
-    failures = history.failures.get((call.name, call.arguments), 0) + 1
-    if failures < WARN_EQUAL_FAILURES:
-        return ""
-    return f"\n[this very call has failed {failures} times; do something else, or say what you need]"
 
 
 async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> CallOutcome:
