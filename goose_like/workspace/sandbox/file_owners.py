@@ -40,7 +40,9 @@ def find_file_owners(folders: Iterable[Path]) -> FileOwners | None:
     groups = {0, os.getgid()}
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
-            for status in (os.stat(folder), *(entry.stat(follow_symlinks=False) for entry in entries)):
+            found = [os.stat(folder)]
+            found += [entry.stat(follow_symlinks=False) for entry in entries]
+            for status in found:
                 users.add(status.st_uid)
                 groups.add(status.st_gid)
     if users == {0} or len(users) > _MAX_IDS or len(groups) > _MAX_IDS:
@@ -50,9 +52,8 @@ def find_file_owners(folders: Iterable[Path]) -> FileOwners | None:
 
 def open_user_namespace(owners: FileOwners) -> int:
     """Create a user namespace with these users and groups, and return its descriptor. Raise OSError if denied."""
-    holder = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}, cwd="/"
-    )
+    line = [sys.executable, "-I", "-S", "-c", _PROGRAM]
+    holder = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}, cwd="/")
     with holder:
         assert holder.stdin is not None
         assert holder.stdout is not None
@@ -77,4 +78,5 @@ def find_owner_problem(folder: Path) -> str | None:
 
 
 def _format_map(numbers: Iterable[int]) -> str:
-    return "".join(f"{number} {number} 1\n" for number in sorted(numbers))
+    lines = [f"{number} {number} 1\n" for number in sorted(numbers)]
+    return "".join(lines)

@@ -5,6 +5,7 @@ import pwd
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 from goose_like.config.paths import home_folder, normalize_path
@@ -140,8 +141,16 @@ def list_private_paths(roots: Collection[Path]) -> Iterator[Path]:
         if not any(map(home.is_relative_to, roots)):
             yield home
         elif home not in others and home.is_dir():
-            names = (name for name in os.listdir(home) if name.startswith(".") and name not in _PROJECT_NAMES)
-            yield from (path for name in names if (path := Path(os.path.realpath(home / name))) not in roots)
+            yield from _list_dot_paths(home, roots)
+
+
+def _list_dot_paths(home: Path, roots: Collection[Path]) -> Iterator[Path]:
+    for name in os.listdir(home):
+        if not name.startswith(".") or name in _PROJECT_NAMES:
+            continue
+        path = Path(os.path.realpath(home / name))
+        if path not in roots:
+            yield path
 
 
 def list_shown_paths(root: Path) -> Iterator[Path]:
@@ -151,27 +160,54 @@ def list_shown_paths(root: Path) -> Iterator[Path]:
     Variables do not count where they name a folder of the workspace `root`, or a whole home.
     """
     homes = list_homes()
-    given_home = str(home_folder())
-    real_home = os.path.realpath(given_home)
-    named = [part for name in _VARIABLES for part in _list_folders(name)]
-    named += [f"{part[:-4]}/{name}" for part in named if part.endswith("/bin") for name in ("lib", "lib64", "libexec")]
-    named += [f"{part}/{name}" for part in _list_folders("GOPATH") for name in ("bin", "pkg")]
-    # HOME may be a link: compare real homes.
-    named = [str(normalize_path(part.replace(given_home, real_home, 1))) for part in dict.fromkeys(named)]
-    named = [part for part in named if not Path(part).is_relative_to(root)]
-    shown = [path for home in homes for name in SHOWN if os.path.lexists(path := str(home / name))]
+    shown = filter(os.path.lexists, _join_names(homes, SHOWN))
+    named = _list_named_folders(root)
     git_files = list_git_files(homes)
-    start_files = {str(home / name) for home in homes for name in START_FILES}
-    around = {parent for home in homes for parent in (home, *home.parents)}
+    trusted = {*git_files, *_join_names(homes, START_FILES)}
+    around = set(homes)
+    for home in homes:
+        around.update(home.parents)
     for path in dict.fromkeys((*shown, *named, *git_files, "/home/linuxbrew/.linuxbrew")):
         real = Path(os.path.realpath(path))
-        if str(real) == path or path in start_files or path in git_files or not any(map(real.is_relative_to, homes)):
-            yield from (one for one in {Path(path), real} if one not in around and os.path.exists(one))
+        is_link = str(real) != path
+        if is_link and path not in trusted and any(map(real.is_relative_to, homes)):
+            continue
+        for place in {Path(path), real}:
+            if place not in around and os.path.exists(place):
+                yield place
+
+
+def _list_named_folders(root: Path) -> list[str]:
+    """List the folders of toolchains that the person's variables name, but none of the workspace `root`."""
+    named: list[str] = []
+    for variable in _VARIABLES:
+        named += _list_folders(variable)
+    for path in [*named]:
+        if path.endswith("/bin"):
+            top = path.removesuffix("/bin")
+            named += [f"{top}/lib", f"{top}/lib64", f"{top}/libexec"]
+    for path in _list_folders("GOPATH"):
+        named += [f"{path}/bin", f"{path}/pkg"]
+    given_home = str(home_folder())
+    real_home = os.path.realpath(given_home)
+    folders = []
+    for path in dict.fromkeys(named):
+        # HOME may be a link: compare real homes.
+        folder = normalize_path(path.replace(given_home, real_home, 1))
+        if not folder.is_relative_to(root):
+            folders.append(str(folder))
+    return folders
 
 
 def _list_folders(variable: str) -> list[str]:
     """List the absolute paths in a variable that separates them by colons."""
-    return [part for part in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(part)]
+    parts = os.environ.get(variable, "").split(os.pathsep)
+    return list(filter(os.path.isabs, parts))
+
+
+def _join_names(homes: Iterable[Path], names: Iterable[str]) -> list[str]:
+    """Join each home with each name."""
+    return [str(home / name) for home, name in product(homes, names)]
 
 
 def resolve_in_homes(names: Iterable[str]) -> Iterator[Path]:
@@ -184,27 +220,46 @@ def resolve_in_homes(names: Iterable[str]) -> Iterator[Path]:
             entries = {name.partition("/")[0] for name in names}
         for name in names:
             path = home / name
-            yield Path(os.path.realpath(path) if name.partition("/")[0] in entries else path)
+            top, _, _ = name.partition("/")
+            if top in entries:
+                path = Path(os.path.realpath(path))
+            yield path
 
 
 def list_named_secrets() -> Iterator[Path]:
     """Yield the real paths of credentials that the person's variables name."""
-    named = [part for name in _SECRET_VARIABLES for part in os.environ.get(name, "").split(os.pathsep)]
-    named += [f"{os.environ.get(name, '')}/{file}" for name, files in _SECRETS_WITHIN.items() for file in files]
-    return (Path(os.path.realpath(path)) for path in named if os.path.isabs(path))
+    named: list[str] = []
+    for variable in _SECRET_VARIABLES:
+        named += os.environ.get(variable, "").split(os.pathsep)
+    for variable, names in _SECRETS_WITHIN.items():
+        folder = os.environ.get(variable, "")
+        named += [f"{folder}/{name}" for name in names]
+    for path in named:
+        if os.path.isabs(path):
+            yield Path(os.path.realpath(path))
 
 
 def list_git_files(homes: list[Path]) -> list[str]:
     """List the git settings of the person, and the files and folders that they name: more settings, hooks, patterns."""
-    found = [str(home / name) for home in homes for name in (".gitconfig", ".config/git/config", ".config/git/ignore")]
+    found = _join_names(homes, (".gitconfig", ".config/git/config", ".config/git/ignore"))
     pending = [*found]
     while pending:
         with suppress(OSError), open(pending.pop(), encoding="utf-8", errors="replace") as file:
-            named = (match[1] for line in file if (match := _GIT_PATH.match(line)) and match[1][0] in "~/")
-            new = [path for path in map(os.path.expanduser, named) if path not in found]
-            found += new
-            pending += filter(os.path.isfile, new)
+            for path in _read_git_paths(file):
+                if path in found:
+                    continue
+                found.append(path)
+                if os.path.isfile(path):
+                    pending.append(path)
     return found
+
+
+def _read_git_paths(lines: Iterable[str]) -> Iterator[str]:
+    """Read the paths that git settings name, except relative ones."""
+    for line in lines:
+        match = _GIT_PATH.match(line)
+        if match and match[1].startswith(("~", "/")):
+            yield os.path.expanduser(match[1])
 
 
 def is_around_home(path: Path) -> bool:

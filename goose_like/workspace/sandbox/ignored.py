@@ -45,18 +45,25 @@ class IgnorePatterns:
         """Check whether a path or a folder above it is hidden."""
         if not self._lines or not place.is_relative_to(self.folder):
             return False
-        parts = Path(_leave_worktree(str(place.relative_to(self.folder)))).parts
-        above = (self._match("/".join(parts[:length]), is_folder=True) for length in range(1, len(parts)))
-        return any(above) or (bool(parts) and self._match("/".join(parts), is_folder=os.path.isdir(place)))
+        relative = _leave_worktree(str(place.relative_to(self.folder)))
+        parts = Path(relative).parts
+        for length in range(1, len(parts)):
+            if self._match("/".join(parts[:length]), is_folder=True):
+                return True
+        return bool(parts) and self._match("/".join(parts), is_folder=os.path.isdir(place))
 
     def _match(self, path: str, *, is_folder: bool) -> bool:
         path = path.replace("\n", "\0")  # the library's expressions stop at a newline
-        return self._match_file(f"{path}/" if is_folder else path)
+        if is_folder:
+            path += "/"
+        return self._match_file(path)
 
 
 def _leave_worktree(path: str) -> str:
     """Return the relative path in the main folder for one in a worktree of ours."""
-    return str(find_main_folder(Path("/", path)))[1:] if WORKTREES_FOLDER in path else path
+    if WORKTREES_FOLDER not in path:
+        return path
+    return str(find_main_folder(Path("/", path)))[1:]
 
 
 class IgnoredFiles:
@@ -74,58 +81,95 @@ class IgnoredFiles:
         """The files with patterns: in the workspace, in the repository around it, and in its main working tree."""
         tops = map(find_repository_root, (find_main_folder(self._root), self._root))
         folders = dict.fromkeys((*tops, self._root))
-        return tuple(file for folder in folders if os.path.lexists(file := folder / IGNORE_FILE))
+        files = [folder / IGNORE_FILE for folder in folders]
+        return tuple(filter(os.path.lexists, files))
 
     def covers(self, place: Path) -> bool:
         """Check whether a path is hidden, existing or not."""
-        return any(one.covers(place) for one in self._patterns) or any(map(place.is_relative_to, self._named))
+        if any(patterns.covers(place) for patterns in self._patterns):
+            return True
+        return any(map(place.is_relative_to, self._named))
 
     def find_paths(self) -> list[Path]:
         """Find the real paths to hide from commands: files and whole folders, targets of links, and hard links.
 
         Raise GooseLikeError if there are more than 200, or if patterns cannot be read.
         """
-        patterns = list(filter(None, self._patterns))
-        found = {Path(os.path.realpath(path)) for one in patterns for path in _walk(one.folder, one.match_entry)}
-        # A link may lead anywhere, but a folder around the workspace or the home is not taken away.
-        found = {path for path in found if path not in (self._root, *self._root.parents) and not is_around_home(path)}
-        if inodes := {inode for path in found for inode in _list_linked_inodes(path)}:
-            numbers = {number for _, number in inodes}
-
-            def is_link(entry: "os.DirEntry[str]", _: str) -> bool:
-                if entry.inode() not in numbers:  # needs no system call
-                    return False
-                status = entry.stat(follow_symlinks=False)
-                return (status.st_dev, status.st_ino) in inodes
-
-            found |= {path for one in patterns for path in _walk(one.folder, is_link)}
+        found = self._find_matches()
+        found |= self._find_other_names(found)
         found = {path for path in found if found.isdisjoint(path.parents)}
         if len(found) > _MAX_PATHS:
-            names = ", ".join(str(file) for file in self.ignore_files) or "paths.hide"
+            names = ", ".join(map(str, self.ignore_files)) or "paths.hide"
             raise GooseLikeError(
                 f"{names} hides {len(found):,} paths, more than {_MAX_PATHS}; hide whole folders instead of many files"
             )
         return [*found, *self._named]
 
+    def _find_matches(self) -> set[Path]:
+        """Find the real paths that match a pattern."""
+        found = set()
+        for patterns in filter(None, self._patterns):
+            for path in _walk(patterns.folder, patterns.match_entry):
+                real = Path(os.path.realpath(path))
+                # A link may lead anywhere, but a folder around the workspace or the home is not taken away.
+                is_around = real in (self._root, *self._root.parents) or is_around_home(real)
+                if not is_around:
+                    found.add(real)
+        return found
+
+    def _find_other_names(self, found: Iterable[Path]) -> set[Path]:
+        """Find the hard links to files at or below these paths."""
+        inodes: set[tuple[int, int]] = set()
+        for path in found:
+            inodes.update(_list_linked_inodes(path))
+        if not inodes:
+            return set()
+        numbers = {number for _, number in inodes}
+
+        def is_link(entry: "os.DirEntry[str]", _: str) -> bool:
+            if entry.inode() not in numbers:  # needs no system call
+                return False
+            status = entry.stat(follow_symlinks=False)
+            return (status.st_dev, status.st_ino) in inodes
+
+        links: set[Path] = set()
+        for patterns in filter(None, self._patterns):
+            links.update(_walk(patterns.folder, is_link))
+        return links
+
     @cached_property
     def _named(self) -> tuple[Path, ...]:
         """The paths below the home folder that the profile hides."""
-        return tuple(Path(os.path.realpath(os.path.expanduser(name))) for name in self._hide if name.startswith("~/"))
+        named = []
+        for name in self._hide:
+            if name.startswith("~/"):
+                path = os.path.expanduser(name)
+                named.append(Path(os.path.realpath(path)))
+        return tuple(named)
 
     @cached_property
     def _patterns(self) -> list[IgnorePatterns]:
         own = find_repository_root(self._root)
-        patterns = [IgnorePatterns(file.parent, _read_lines(file)) for file in self.ignore_files]
-        patterns += [IgnorePatterns(own, one._lines) for one in patterns if one.folder in own.parents]  # in a worktree
-        return [*patterns, IgnorePatterns(self._root, (name for name in self._hide if not name.startswith("~/")))]
+        found = []
+        for file in self.ignore_files:
+            found.append(IgnorePatterns(file.parent, _read_lines(file)))
+        for patterns in [*found]:
+            if patterns.folder in own.parents:  # they hold in a worktree too
+                found.append(IgnorePatterns(own, patterns._lines))
+        hidden = [name for name in self._hide if not name.startswith("~/")]
+        found.append(IgnorePatterns(self._root, hidden))
+        return found
 
 
 def _read_lines(file: Path) -> list[str]:
     """Read a file without following a link or waiting for a pipe. Raise GooseLikeError if it is no plain text."""
     try:
-        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as stream:
-            if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and len(data := stream.read(_MAX_BYTES)) < _MAX_BYTES:
-                return data.decode("utf-8-sig", errors="surrogateescape").splitlines()
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(descriptor, "rb") as stream:
+            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            data = stream.read(_MAX_BYTES) if is_file else b""
+        if is_file and len(data) < _MAX_BYTES:
+            return data.decode("utf-8-sig", errors="surrogateescape").splitlines()
     except OSError as error:
         raise GooseLikeError(f"can't read {file}: {error.strerror}; make it a file that you can read") from error
     raise GooseLikeError(f"can't read {file}: it is no file of less than 1 MB; make it a plain text")
@@ -146,7 +190,8 @@ def _walk(folder: Path, is_wanted: Callable[["os.DirEntry[str]", str], bool]) ->
             yield folder / above
             continue
         for entry in listed:
-            if is_wanted(entry, path := f"{above}{entry.name}"):
+            path = f"{above}{entry.name}"
+            if is_wanted(entry, path):
                 yield Path(entry.path)
             elif entry.name != ".git" and entry.is_dir(follow_symlinks=False):
                 pending.append(f"{path}/")
@@ -154,9 +199,18 @@ def _walk(folder: Path, is_wanted: Callable[["os.DirEntry[str]", str], bool]) ->
 
 def _list_linked_inodes(path: Path) -> Iterator[tuple[int, int]]:
     """Yield device and inode of each file at or below a path that has more than one name."""
-    files = (os.path.join(above, name) for above, _, names in os.walk(path) for name in names)
-    for file in files if os.path.isdir(path) else [path]:
+    for file in _list_files(path):
         with suppress(FileNotFoundError):
             status = os.lstat(file)
             if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
                 yield status.st_dev, status.st_ino
+
+
+def _list_files(path: Path) -> Iterator[str]:
+    """Yield the files below a folder, or the path itself if it is none."""
+    if not os.path.isdir(path):
+        yield str(path)
+        return
+    for above, _, names in os.walk(path):
+        for name in names:
+            yield os.path.join(above, name)

@@ -16,8 +16,9 @@ _UNSEEN = ("hidden", "private", "tmp")
 
 def find_landlock_problem() -> str | None:
     """Return the reason why Landlock cannot confine commands here; None if it can."""
-    is_old = landlock_start.read_version() < _OLDEST_VERSION
-    return "the kernel has no Landlock of version 3 (Linux 6.2)" if is_old else None
+    if landlock_start.read_version() < _OLDEST_VERSION:
+        return "the kernel has no Landlock of version 3 (Linux 6.2)"
+    return None
 
 
 def build_landlock_command(rules: Rules, root: Path, read_only: Iterable[Path]) -> list[str]:
@@ -26,10 +27,13 @@ def build_landlock_command(rules: Rules, root: Path, read_only: Iterable[Path]) 
     The folders `read_only` and everything below can only be read. Other differences from a sandbox: /tmp is the
     machine's and hidden; beside a hidden path, new files stay unseen, and folders cannot be listed except in `root`.
     """
-    words = [f"write={Path('/dev', name)}" for name in _DEVICES] + ["read=/proc"]
+    words = [f"write=/dev/{name}" for name in _DEVICES]
+    words.append("read=/proc")
     for path, right in _list_rights(rules, Path("/"), root):
-        is_writable = right == "write" and not any(path.is_relative_to(folder) for folder in read_only)
-        words.append(f"{right if is_writable or right == 'list' else 'read'}={path}")
+        is_closed = any(path.is_relative_to(folder) for folder in read_only)
+        if right == "write" and is_closed:
+            right = "read"
+        words.append(f"{right}={path}")
     return [sys.executable, "-I", "-S", landlock_start.__file__, *words, "--"]
 
 
@@ -37,16 +41,24 @@ def _list_rights(rules: Rules, path: Path, root: Path) -> Iterator[tuple[Path, s
     """List paths with a right for everything below. A folder with a hidden path inside is split into its entries."""
     inside = [place for place in rules.table if path in place.parents]
     rule = rules.get_rule(path)
-    if rule not in _UNSEEN and not any(rules.table[place] in _UNSEEN for place in inside):
+    is_seen = rule not in _UNSEEN
+    hides_nothing = all(rules.table[place] not in _UNSEEN for place in inside)
+    if is_seen and hides_nothing:
         yield path, "write" if rule == "write" else "read"
-        yield from ((place, "write") for place in inside if rules.table[place] == "write" != rule)
+        for place in inside:
+            if rules.table[place] == "write" and rule != "write":
+                yield place, "write"
         return
-    if rule not in _UNSEEN and path.is_relative_to(root):
+    if is_seen and path.is_relative_to(root):
         yield path, "list"
+    if not os.path.isdir(path):
+        return
     with suppress(OSError):  # no rights are lost where nothing can be listed
-        for entry in os.scandir(path) if path.is_dir() else ():
+        for entry in os.scandir(path):
             below = Path(entry.path)
-            if not entry.is_symlink() and (rule not in _UNSEEN or below in inside or _is_above(below, inside)):
+            if entry.is_symlink():
+                continue
+            if is_seen or below in inside or _is_above(below, inside):
                 yield from _list_rights(rules, below, root)
 
 

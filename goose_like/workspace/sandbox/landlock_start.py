@@ -9,21 +9,34 @@ import struct
 import sys
 from contextlib import suppress
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # system calls, equal on every machine
-_VERSION_FLAG, _PATH_BENEATH = 1, 1
+# System calls, equal on every machine.
+_CREATE_RULESET = 444
+_ADD_RULE = 445
+_RESTRICT_SELF = 446
+_VERSION_FLAG = 1
+_PATH_BENEATH = 1
 _NO_NEW_PRIVS = 38  # prctl(2)
 
 # Bits of LANDLOCK_ACCESS_FS: rights to files, and all rights by version.
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL = 1, 2, 4, 8, 1 << 14, 1 << 15
+_EXECUTE = 1
+_WRITE_FILE = 2
+_READ_FILE = 4
+_READ_DIR = 8
+_TRUNCATE = 1 << 14
+_IOCTL = 1 << 15
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
-_ALL_RIGHTS, _ALL_RIGHTS_FROM_5 = (1 << 15) - 1, (1 << 16) - 1
+_ALL_RIGHTS = (1 << 15) - 1
+_ALL_RIGHTS_FROM_5 = (1 << 16) - 1
 _SCOPES_FROM_6 = 3  # no abstract sockets of others, and no signals to others
 _RIGHTS = {"read": _EXECUTE | _READ_FILE | _READ_DIR, "list": _READ_DIR, "write": _ALL_RIGHTS_FROM_5}
 
 
 def read_version() -> int:
     """Read the version of Landlock; -1 if the kernel has none."""
-    return int(_libc().syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)) if sys.platform == "linux" else -1
+    if sys.platform != "linux":
+        return -1
+    version = _libc().syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)
+    return int(version)
 
 
 def restrict(words: list[str]) -> None:
@@ -31,20 +44,26 @@ def restrict(words: list[str]) -> None:
     libc = _libc()
 
     def call(number: int, *arguments: object) -> int:
-        if (result := libc.syscall(number, *arguments)) < 0:
+        result = libc.syscall(number, *arguments)
+        if result < 0:
             raise OSError(ctypes.get_errno(), "Landlock cannot confine commands here")
         return int(result)
 
     version = read_version()
     handled = _ALL_RIGHTS_FROM_5 if version >= 5 else _ALL_RIGHTS
-    attributes = struct.pack("QQQ", handled, 0, _SCOPES_FROM_6)[: 24 if version >= 6 else 8]
+    attributes = struct.pack("Q", handled)
+    if version >= 6:
+        attributes += struct.pack("QQ", 0, _SCOPES_FROM_6)
     ruleset = call(_CREATE_RULESET, attributes, len(attributes), 0)
     for word in words:
         right, _, path = word.partition("=")
         with suppress(FileNotFoundError, PermissionError):
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-            rights = _RIGHTS[right] & handled & (-1 if os.path.isdir(path) else _FILE_RIGHTS)
-            call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)
+            rights = _RIGHTS[right] & handled
+            if not os.path.isdir(path):
+                rights &= _FILE_RIGHTS
+            rule = struct.pack("=Qi", rights, descriptor)
+            call(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0)
             os.close(descriptor)
     libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)
     call(_RESTRICT_SELF, ruleset, 0)
@@ -57,5 +76,6 @@ def _libc() -> ctypes.CDLL:
 
 if __name__ == "__main__":
     cut = sys.argv.index("--")
+    command = sys.argv[cut + 1 :]
     restrict(sys.argv[1:cut])
-    os.execv(sys.argv[cut + 1], sys.argv[cut + 1 :])
+    os.execv(command[0], command)

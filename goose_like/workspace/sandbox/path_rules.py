@@ -70,7 +70,9 @@ class Rules:
     def to_host_path(self, path: Path) -> Path:
         """Translate a path of the sandbox to the machine: /tmp is the private folder, other paths are equal."""
         above = self._find_ruled_path(path)
-        return self.tmp / path.relative_to(above) if self.table[above] == "tmp" else path
+        if self.table[above] != "tmp":
+            return path
+        return self.tmp / path.relative_to(above)
 
     def _find_ruled_path(self, path: Path) -> Path:
         for place in chain((path,), path.parents):
@@ -83,7 +85,10 @@ class Rules:
 
         If they could be moved, `mv .git x` would take a protected path away from the name that protects it.
         """
-        parents = {parent for path in self.table for parent in path.parents} - self.table.keys()
+        parents: set[Path] = set()
+        for path in self.table:
+            parents.update(path.parents)
+        parents -= self.table.keys()
         return {path for path in parents if self.get_rule(path) in ("write", "tmp")}
 
 
@@ -105,14 +110,20 @@ def build_rules(
     folder of goose_like's own state that commands may read. With `is_read_only`, nothing but `tmp` is writable.
     """
     writable = tuple(writable)
-    table: dict[Path, Rule] = {Path("/"): "read", **dict.fromkeys(map(Path, ("/proc", "/dev", "/run")), "hidden")}
-    table |= {resolve_path(folder): "tmp" for folder in _TEMPORARY}
+    table: dict[Path, Rule] = {Path("/"): "read"}
+    for folder in ("/proc", "/dev", "/run"):
+        table[Path(folder)] = "hidden"
+    for folder in _TEMPORARY:
+        table[resolve_path(folder)] = "tmp"
     table[resolve_path(tmp)] = "write"
-    table |= {resolve_path(path): "read" if is_read_only else "write" for path in (root, *writable)}
+    own_folders = [*map(resolve_path, (root, *writable))]
+    for path in own_folders:
+        table[path] = "read" if is_read_only else "write"
     rules = Rules(table, resolve_path(tmp), resolve_path(outputs) if outputs else None)
     secrets = list_secret_paths()
-    named = [path for name in shown for path in _find_named_paths(root, name)]
-    own_folders = [resolve_path(path) for path in (root, *writable)]
+    named: list[Path] = []
+    for name in shown:
+        named += _find_named_paths(root, name)
     rules.change_rule(list_private_paths(own_folders), "private", of=("read", "write", "private"))
     # Git finds no repository across an invisible folder, and takes invisible files for deleted ones.
     around = [top for top in find_repositories(root, writable) if can_be_shown(top)]
@@ -121,10 +132,12 @@ def build_rules(
     rules.change_rule(named, "read", of=("private", "tmp"))
     rules.change_rule(_list_program_folders(), "read", of=("tmp", "hidden", "private"))
     # The Python that runs goose_like is protected too: its files run outside any sandbox the next time.
-    pythons = [path for path in map(Path, {sys.prefix, sys.base_prefix}) if _is_own_python(path, own_folders)]
+    prefixes = map(Path, {sys.prefix, sys.base_prefix})
+    pythons = [path for path in prefixes if _is_own_python(path, own_folders)]
     started = list(resolve_in_homes(START_FILES))
+    own_programs = [*map(resolve_path, (config_folder(), *pythons))]
     rules.change_rule((*started, *map(resolve_path, protected)), "protected", of=("read", "write"))
-    rules.change_rule(map(resolve_path, (config_folder(), *pythons)), "protected", of=("read", "write", "private"))
+    rules.change_rule(own_programs, "protected", of=("read", "write", "private"))
     rules.change_rule(started, "hidden", of=("private",))
     for path, text in find_cleaned_settings().items():
         is_mount_point = path in table or path == resolve_path(path)
@@ -144,12 +157,18 @@ def build_rules(
 
 def find_repositories(root: Path, commit_folders: Iterable[Path]) -> set[Path]:
     """Find the working trees that commits write for: the one around the workspace, and a worktree's main repository."""
-    return {find_repository_root(root), *(folder.parent for folder in commit_folders if folder.name == ".git")}
+    tops = {find_repository_root(root)}
+    for folder in commit_folders:
+        if folder.name == ".git":
+            tops.add(folder.parent)
+    return tops
 
 
 def can_be_shown(top: Path) -> bool:
     """Check that a repository holds neither a home folder nor a whole /tmp, which stay hidden."""
-    return not is_around_home(top) and not any(resolve_path(folder).is_relative_to(top) for folder in _TEMPORARY)
+    if is_around_home(top):
+        return False
+    return not any(resolve_path(folder).is_relative_to(top) for folder in _TEMPORARY)
 
 
 def _is_own_python(prefix: Path, roots: Iterable[Path]) -> bool:
@@ -166,7 +185,7 @@ def list_secret_paths() -> list[Path]:
 
 def list_own_secrets() -> list[Path]:
     """List the real paths of goose_like's keys and state."""
-    return [resolve_path(path) for path in (*config_folder().glob("keys*"), state_folder())]
+    return [*map(resolve_path, config_folder().glob("keys*")), resolve_path(state_folder())]
 
 
 def _find_named_paths(root: Path, name: str) -> set[Path]:
@@ -177,13 +196,11 @@ def _find_named_paths(root: Path, name: str) -> set[Path]:
 
 def _list_program_folders() -> list[Path]:
     """List the real folders of goose_like, its Python and rg, which stay visible wherever they are installed."""
+    folders: list[str | Path] = [*list_python_folders(), Path(__file__).parents[2]]
+    folders += filter(os.path.isabs, sys.path)  # a `.pth` file may lead anywhere
     rg = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
-    folders: tuple[str | Path, ...] = (
-        *list_python_folders(),
-        Path(__file__).parents[2],
-        *filter(os.path.isabs, sys.path),  # a `.pth` file may lead anywhere
-        *((Path(rg).parent, resolve_path(rg).parent) if rg else ()),  # its link may lead to another folder
-    )
+    if rg:
+        folders += [Path(rg).parent, resolve_path(rg).parent]  # its link may lead to another folder
     return [path for path in sorted(map(resolve_path, folders)) if not is_around_home(path)]
 
 

@@ -60,21 +60,26 @@ def narrow_rules(rules: Rules, root: Path, scope: SandboxScope) -> Rules:
     # Settings that are start files too, such as those of pip, may be named.
     start_files = set(resolve_in_homes(START_FILES))
     secret = set(list_secret_paths()) - start_files
-    named = {resolve_path(path) for path in (*scope.readable, *scope.writable)}
+    named = set(map(resolve_path, (*scope.readable, *scope.writable)))
     for path in named:
         is_hidden = rules.get_rule(path) == "hidden" and path not in start_files
-        if (is_hidden or secret.intersection((path, *path.parents))) and not _is_own_folder(path, rules):
+        is_secret = bool(secret.intersection((path, *path.parents)))
+        if (is_hidden or is_secret) and not _is_own_folder(path, rules):
             raise DeniedError(f"{path} is hidden from commands, as it may hold secrets; name another folder")
     hidden = set(islice(_find_dot_paths(root, scope.dot_folders), _MAX_HIDDEN))
-    system = [path for path in map(Path, _SYSTEM) if path.exists()]
+    system = list(filter(Path.exists, map(Path, _SYSTEM)))
     visible = [*map(resolve_path, system), root, *named]
 
     table: dict[Path, Rule] = {Path("/"): "hidden", Path("/proc"): "hidden", Path("/dev"): "hidden"}
     table |= dict.fromkeys(system, "read")
     for path, rule in rules.table.items():
-        is_visible = any(path.is_relative_to(folder) for folder in visible) and not hidden.intersection(path.parents)
-        if rule == "tmp" or path == rules.tmp or (is_visible and path != Path("/") and rule != "private"):
-            table[path] = "read" if rule == "write" and scope.is_read_only and path != rules.tmp else rule
+        if rule != "tmp" and path != rules.tmp:
+            is_visible = any(map(path.is_relative_to, visible)) and hidden.isdisjoint(path.parents)
+            if not is_visible or path == Path("/") or rule == "private":
+                continue
+            if rule == "write" and scope.is_read_only:
+                rule = "read"
+        table[path] = rule
     table |= dict.fromkeys(hidden, "hidden")
     narrowed = Rules(table, rules.tmp, rules.outputs, rules.cleaned)
     given = (*list_python_folders(), Path(spawner.__file__), *scope.readable, *scope.writable)
@@ -82,8 +87,10 @@ def narrow_rules(rules: Rules, root: Path, scope: SandboxScope) -> Rules:
     narrowed.change_rule(names, "read", of=("hidden", "tmp"))
     narrowed.change_rule(secret, "hidden", of=("read", "write", "protected"))
     for path in scope.writable:
-        if rules.get_rule(resolve_path(path)) == "write" or _is_own_folder(resolve_path(path), rules):
-            table |= dict.fromkeys((resolve_path(path), path.absolute()), "write")
+        real = resolve_path(path)
+        if rules.get_rule(real) == "write" or _is_own_folder(real, rules):
+            table[real] = "write"
+            table[path.absolute()] = "write"
     return narrowed
 
 
@@ -91,8 +98,9 @@ def _is_own_folder(path: Path, rules: Rules) -> bool:
     """Check whether a real path is in the session's outputs, or in goose_like's state or cache but not in a session."""
     if rules.outputs and rules.outputs in path.parents:
         return True
-    is_session = path.is_relative_to(resolve_path(sessions_folder()))
-    return not is_session and any(resolve_path(own) in path.parents for own in (state_folder(), cache_folder()))
+    if path.is_relative_to(resolve_path(sessions_folder())):
+        return False
+    return any(resolve_path(own) in path.parents for own in (state_folder(), cache_folder()))
 
 
 def _find_dot_paths(root: Path, shown: tuple[str, ...]) -> Iterator[Path]:
@@ -103,7 +111,8 @@ def _find_dot_paths(root: Path, shown: tuple[str, ...]) -> Iterator[Path]:
             return
         with suppress(OSError), os.scandir(folders.popleft()) as entries:
             for entry in entries:
-                is_folder, name = entry.is_dir(follow_symlinks=False), entry.name
+                name = entry.name
+                is_folder = entry.is_dir(follow_symlinks=False)
                 is_reserved = name == ".env" or name.startswith(".env.") or (is_folder and name.startswith("."))
                 if is_reserved and name not in shown and not entry.is_symlink():
                     yield Path(entry.path)

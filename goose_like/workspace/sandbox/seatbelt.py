@@ -32,19 +32,24 @@ def build_seatbelt_command(rules: Rules, *, network: bool) -> list[str]:
 def build_seatbelt_profile(rules: Rules, *, network: bool) -> str:
     """Build the text of a profile. Unlike with bubblewrap, /tmp is the machine's and hidden, and processes are seen."""
     lines = [_START]
-    for path, rule in sorted(rules.table.items(), key=lambda item: len(item[0].parts)):
+    for path in sorted(rules.table, key=lambda path: len(path.parts)):
+        rule = rules.table[path]
         if path in (Path("/proc"), Path("/dev")):
             continue
         where = f"(subpath {_quote(path)})"
         reads = "deny" if rule in ("hidden", "private", "tmp") else "allow"
+        writes = "allow" if rule == "write" else "deny"
         lines.append(f"({reads} file-read* {where})")
-        lines.append(f"({'allow' if rule == 'write' else 'deny'} file-write* {where})")
+        lines.append(f"({writes} file-write* {where})")
     # A folder above a rule keeps its name, so that no rule loses its path.
-    lines += [
-        f"(deny file-write-unlink file-write-create (literal {_quote(pin)}))" for pin in sorted(rules.find_pins())
-    ]
-    return "\n".join([*lines, _DEVICES, *([_NETWORK] if network else [])]) + "\n"
+    for pin in sorted(rules.find_pins()):
+        lines.append(f"(deny file-write-unlink file-write-create (literal {_quote(pin)}))")
+    lines.append(_DEVICES)
+    if network:
+        lines.append(_NETWORK)
+    return "\n".join(lines) + "\n"
 
 
 def _quote(path: Path) -> str:
-    return '"' + os.fspath(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    text = os.fspath(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'

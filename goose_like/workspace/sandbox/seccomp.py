@@ -8,6 +8,7 @@ mode `full`. See seccomp(2), linux/filter.h.
 import os
 import struct
 import sys
+from collections.abc import Iterable
 from errno import EAFNOSUPPORT, ENOSYS, EPERM
 
 _X86_64 = {
@@ -37,21 +38,42 @@ _ATTRIBUTES = {
 }
 
 # Calls that take the mode of a file, with the number of that argument; for `open`, the number of the flags first.
-_MODES = {"x86_64": {85: 1, 90: 1, 91: 1, 133: 1, 259: 2, 268: 2, 452: 2}, "aarch64": {33: 2, 52: 1, 53: 2, 452: 2}}
-_OPENS = {"x86_64": {2: (1, 2), 257: (2, 3)}, "aarch64": {56: (2, 3)}}
-_SETUID, _CREATING = 0o4000, 0o100 | 0o20000000  # O_CREAT, O_TMPFILE
+_MODES = {
+    "x86_64": {85: 1, 90: 1, 91: 1, 133: 1, 259: 2, 268: 2, 452: 2},
+    "aarch64": {33: 2, 52: 1, 53: 2, 452: 2},
+}
+_OPENS = {
+    "x86_64": {2: (1, 2), 257: (2, 3)},
+    "aarch64": {56: (2, 3)},
+}
+_SETUID = 0o4000
+_CREATING = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE
 _OPENAT2 = 437  # its mode is in memory, out of reach of a filter
 
 _X32_BIT = 0x40000000  # the x32 calls of x86_64 are numbered from here
 _NEW_NAMESPACES = 0x7E020080  # CLONE_NEW{TIME,NS,CGROUP,UTS,IPC,USER,PID,NET}
 _TYPING = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX type into the user's terminal
-_UNIX, _IPV4, _NETLINK, _IPV6 = 1, 2, 16, 10
+
+# Families of sockets.
+_UNIX = 1
+_IPV4 = 2
+_IPV6 = 10
+_NETLINK = 16
 _NETLINK_ROUTE = 0  # getaddrinfo(3) asks it for addresses
 
 # Offsets in `struct seccomp_data`: the call's number, its architecture, and the low words of its arguments.
-_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, (16, 24, 32, 40)
-_LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_NUMBER = 0
+_ARCHITECTURE = 4
+_ARGUMENTS = (16, 24, 32, 40)
+
+# Codes of instructions, and results of a program.
+_LOAD = 0x20
+_IF_EQUAL = 0x15
+_IF_AT_LEAST = 0x35
+_IF_ANY_BIT = 0x45
+_RETURN = 0x06
+_ALLOW = 0x7FFF0000
+_ERROR = 0x00050000
 
 Instruction = tuple[int, int, int, int]
 """Code, instructions to skip if a condition holds, instructions to skip if not, and an operand."""
@@ -75,26 +97,51 @@ def build_filter(*, is_isolated: bool = True, network: bool = True) -> bytes | N
     numbers = calls | _EVERYWHERE
     # A process may switch to another architecture, where the numbers mean other calls.
     program = [_load(_ARCHITECTURE), (_IF_EQUAL, 1, 0, architecture), _deny(ENOSYS), _load(_NUMBER)]
-    if architecture == _MACHINES["x86_64"][0]:
+    if machine == "x86_64":
         program += _when(_IF_AT_LEAST, _X32_BIT, [_deny(ENOSYS)])
     # The flags of clone3 are in memory, out of reach of a filter. The C library then uses clone.
     program += _when(_IF_EQUAL, numbers.pop("clone3"), [_deny(ENOSYS)])
     for name in ("clone", "unshare"):
-        denied = _when(_IF_ANY_BIT, _NEW_NAMESPACES, [_deny(EPERM)])
-        program += _when(_IF_EQUAL, numbers.pop(name), [_load(_ARGUMENTS[0]), *denied, _allow()])
-    denied = [step for request in _TYPING for step in _when(_IF_EQUAL, request, [_deny(EPERM)])]
-    program += _when(_IF_EQUAL, numbers.pop("ioctl"), [_load(_ARGUMENTS[1]), *denied, _allow()])
+        program += _when(_IF_EQUAL, numbers.pop(name), _deny_namespaces())
+    program += _when(_IF_EQUAL, numbers.pop("ioctl"), _deny_typing())
     pair = [_load(_ARGUMENTS[0]), *_when(_IF_EQUAL, _UNIX, [_allow()]), _deny(EAFNOSUPPORT)]
     program += _when(_IF_EQUAL, numbers.pop("socketpair"), pair)
-    families = (*([_UNIX] if is_isolated else []), *([_IPV4, _IPV6] if network else []))
-    allowed = [step for family in families for step in _when(_IF_EQUAL, family, [_allow()])]
-    route = [_load(_ARGUMENTS[2]), *_when(_IF_EQUAL, _NETLINK_ROUTE, [_allow()])]
-    socket = [_load(_ARGUMENTS[0]), *allowed, *_when(_IF_EQUAL, _NETLINK, route), _deny(EAFNOSUPPORT)]
-    program += _when(_IF_EQUAL, numbers.pop("socket"), socket)
-    for number in (*numbers.values(), *(() if is_isolated else _ATTRIBUTES[machine])):
+    families = []
+    if is_isolated:
+        families.append(_UNIX)
+    if network:
+        families += [_IPV4, _IPV6]
+    program += _when(_IF_EQUAL, numbers.pop("socket"), _deny_other_families(families))
+    denied = [*numbers.values()]
+    if not is_isolated:
+        denied += _ATTRIBUTES[machine]
+    for number in denied:
         program += _when(_IF_EQUAL, number, [_deny(EPERM)])
     program += _deny_setuid(machine)
-    return b"".join(struct.pack("HBBI", *step) for step in [*program, _allow()])
+    program.append(_allow())
+    return b"".join(struct.pack("HBBI", *step) for step in program)
+
+
+def _deny_namespaces() -> list[Instruction]:
+    denied = _when(_IF_ANY_BIT, _NEW_NAMESPACES, [_deny(EPERM)])
+    return [_load(_ARGUMENTS[0]), *denied, _allow()]
+
+
+def _deny_typing() -> list[Instruction]:
+    program = [_load(_ARGUMENTS[1])]
+    for request in _TYPING:
+        program += _when(_IF_EQUAL, request, [_deny(EPERM)])
+    return [*program, _allow()]
+
+
+def _deny_other_families(allowed: Iterable[int]) -> list[Instruction]:
+    """Deny sockets, except those of some families and the routing table of the kernel."""
+    program = [_load(_ARGUMENTS[0])]
+    for family in allowed:
+        program += _when(_IF_EQUAL, family, [_allow()])
+    route = [_load(_ARGUMENTS[2]), *_when(_IF_EQUAL, _NETLINK_ROUTE, [_allow()])]
+    program += _when(_IF_EQUAL, _NETLINK, route)
+    return [*program, _deny(EAFNOSUPPORT)]
 
 
 def _deny_setuid(machine: str) -> list[Instruction]:

@@ -78,9 +78,11 @@ def find_cleaned_settings() -> dict[Path, bytes]:
             continue
         cleaned = _clean_data(data, has_secret_variables="mise" in path)
         if cleaned != data:
-            found |= dict.fromkeys((normalize_path(path), Path(os.path.realpath(path))), cleaned)
+            found[normalize_path(path)] = cleaned
+            found[Path(os.path.realpath(path))] = cleaned
     for path in _join(environments, _HIDDEN_IN_ENVIRONMENT):
-        found |= dict.fromkeys((normalize_path(path), Path(os.path.realpath(path))), b"")
+        found[normalize_path(path)] = b""
+        found[Path(os.path.realpath(path))] = b""
     return found
 
 
@@ -92,7 +94,8 @@ def clean_settings(text: str, *, has_secret_variables: bool = False) -> str:
     original = text
     text = strip_url_users(text)
     kept: list[str] = []
-    is_secret_section = has_dropped = False
+    is_secret_section = False
+    has_dropped = False
     for line in _LOGICAL_LINE.findall(text):
         header = _HEADER.fullmatch(line)
         if header:
@@ -104,7 +107,8 @@ def clean_settings(text: str, *, has_secret_variables: bool = False) -> str:
             kept.append(line)
         else:
             has_dropped = True
-            kept += [f"{header[1]}\n"] if header else []
+            if header:
+                kept.append(f"{header[1]}\n")
     if has_dropped and _MULTILINE.search(original):
         return ""  # half of a text of several lines would break the rest
     return "".join(kept)
@@ -129,8 +133,10 @@ def _list_files() -> Iterator[str]:
         for name in _FILES:
             yield from glob.iglob(f"{glob.escape(str(home))}/{name}")
     yield from _SYSTEM
-    named = (os.environ.get(name, "") for name in _FILE_VARIABLES)
-    yield from filter(os.path.isabs, named)
+    for variable in _FILE_VARIABLES:
+        path = os.environ.get(variable, "")
+        if os.path.isabs(path):
+            yield path
     cargo = os.environ.get("CARGO_HOME", "")
     if os.path.isabs(cargo):
         yield from (f"{cargo}/config", f"{cargo}/config.toml")
@@ -147,7 +153,8 @@ def _list_environments() -> Iterator[str]:
                 yield from glob.iglob(f"{glob.escape(str(home))}/{name}")
     yield from (sys.prefix, sys.base_prefix)
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "npm_config_prefix", "NPM_CONFIG_PREFIX"):
-        if os.path.isabs(folder := os.environ.get(name, "")):
+        folder = os.environ.get(name, "")
+        if os.path.isabs(folder):
             yield folder
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         if os.path.isabs(folder) and os.path.basename(folder) == "bin":
@@ -168,8 +175,9 @@ def _join(folders: Iterable[str], names: Iterable[str]) -> Iterator[str]:
 def _read_file(path: str) -> bytes | None:
     """Read a file without blocking. A link is followed. Return None if it is no file, or cannot be read."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
             return file.read(_MAX_BYTES + 1) if is_file else None
     except OSError:
         return None  # commands have the same rights

@@ -22,8 +22,10 @@ class VisibleRepository:
 def find_visible_repository(root: Path) -> VisibleRepository:
     """Find the repository of a workspace. Leave it out if commands would see only a part of a working tree."""
     folders = find_commit_folders(root)
-    tops = sorted(find_repositories(root, folders)) if folders else []
-    hidden = next((top for top in tops if not top.is_relative_to(root) and not can_be_shown(top)), None)
-    if hidden is None:
+    if not folders:
         return VisibleRepository(folders)
-    return VisibleRepository((), f"commands cannot use git here: most of the repository {hidden} is hidden from them")
+    for top in sorted(find_repositories(root, folders)):
+        if not top.is_relative_to(root) and not can_be_shown(top):
+            problem = f"commands cannot use git here: most of the repository {top} is hidden from them"
+            return VisibleRepository((), problem)
+    return VisibleRepository(folders)
