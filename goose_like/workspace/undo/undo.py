@@ -23,8 +23,10 @@ from goose_like.workspace.repositories.git_index import read_index
 
 from .backup import read_losses
 from .contents import Contents
-from .destruction import Losses, UnknownName, find_losses, is_destructive, may_lose
+from .destruction import find_losses, is_destructive, may_lose
 from .log import OpenTurn, UndoLog
+from .losses import Losses
+from .names import UnknownName
 from .repository import find_git_folder, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import ABSENT, LIMIT_ENTRIES, FileState, Snapshot, read_state, take_snapshot

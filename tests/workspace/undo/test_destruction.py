@@ -7,7 +7,8 @@ import pytest
 from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.workspace.undo import snapshot
-from goose_like.workspace.undo.destruction import UnknownName, find_losses
+from goose_like.workspace.undo.destruction import find_losses
+from goose_like.workspace.undo.names import UnknownName
 from tests.workspace.undo.undo_harness import create_repository, list_changes, open_undo, read_tree, run_git
 from tests.workspace.workspace_harness import needs_sandbox
 
