@@ -13,10 +13,12 @@ from goose_like.config.paths import find_repository_root
 from .log import UndoLog
 from .repository import find_git_folder
 from .snapshot import ABSENT, CachedState, FileState, get_marks, read_state
-from .tracked import is_content, parse_content
+from .tracked import find_common_folder, is_content, parse_content
 
 _BATCH_BLOBS = 1_000
 _BATCH_BYTES = 32 << 20
+_NO_LIMIT = 1 << 60
+_LFS_POINTER_BYTES = 1024
 _READ = (
     'export GIT_NO_LAZY_FETCH=1; git=$1 way=$2; shift 2; printf "%s\\n" "$@" |'
     ' git --no-replace-objects --git-dir="$git" cat-file "$way" 2>/dev/null'
@@ -48,12 +50,24 @@ class Contents:
 
     def find_missing(self) -> set[str]:
         """Find the expected paths whose contents git does not have any more, or never fetched."""
-        missing, pending = set[str](), iter(self._expected)
-        while batch := self._take_batch(pending, 1 << 60):
-            lines = self._cat_file("--batch-check", batch).decode().splitlines()
-            found = {words[0] for line in lines if (words := line.split())[1:2] == ["blob"]}
-            missing |= {path for path, content in batch if parse_content(content)[0] not in found}
+        missing: set[str] = set()
+        pending = iter(self._expected)
+        while batch := self._take_batch(pending, _NO_LIMIT):
+            found = self._find_blobs(batch)
+            for path, content in batch:
+                blob, _ = parse_content(content)
+                if blob not in found:
+                    missing.add(path)
         return missing
+
+    def _find_blobs(self, batch: list[tuple[str, str]]) -> set[str]:
+        """Find the blobs of a batch that git has."""
+        found = set()
+        for line in self._cat_file("--batch-check", batch).decode().splitlines():
+            words = line.split()
+            if words[1:2] == ["blob"]:
+                found.add(words[0])
+        return found
 
     def read(self, path: str, state: FileState) -> bytes:
         """Read the content of a file's state. Raise OSError if it is lost."""
@@ -62,9 +76,11 @@ class Contents:
         blob, size_bytes = parse_content(state.content)
         key = (path, state.content)
         if blob not in self._batch and key in self._places:
-            self._batch = self._read_batch(islice(self._expected, self._places[key], None))
+            following = islice(self._expected, self._places[key], None)
+            self._batch = self._read_batch(following)
         data = self._batch.get(blob) or self._read_batch(iter([key])).get(blob)
-        if data is None or not (git := self._find_git(path)):
+        git = self._find_git(path)
+        if data is None or git is None:
             raise OSError("git does not have its former content any more")
         return _convert(data, size_bytes, git)
 
@@ -83,8 +99,10 @@ class Contents:
                 return state
 
         def store(data: bytes) -> str:
-            names = (state.content for state in expected if state.is_in_git)
-            return next((name for name in names if is_content(name, data)), "") or self.log.store_or_hash_blob(data)
+            for state in expected:
+                if state.is_in_git and is_content(state.content, data):
+                    return state.content
+            return self.log.store_or_hash_blob(data)
 
         return read_state(path, store)
 
@@ -93,20 +111,25 @@ class Contents:
         if one == two or one.mode != two.mode or one.is_in_git == two.is_in_git:
             return one == two
         tracked, other = (one, two) if one.is_in_git else (two, one)
-        with suppress(OSError):
+        try:
             data = self.log.read_blob(other.content)
-            return is_content(tracked.content, data) or _is_converted(tracked.content, data, other.content)
-        return False
+        except OSError:
+            return False
+        return is_content(tracked.content, data) or _is_converted(tracked.content, data, other.content)
 
     def _read_batch(self, pending: Iterator[tuple[str, str]]) -> dict[str, bytes]:
         """Read the first of these contents, by blob."""
-        data, start = self._cat_file("--batch", self._take_batch(pending, _BATCH_BYTES)), 0
+        batch = self._take_batch(pending, _BATCH_BYTES)
+        data = self._cat_file("--batch", batch)
         blobs: dict[str, bytes] = {}
+        start = 0
         while (end := data.find(b"\n", start)) != -1:
-            words, start = data[start:end].decode().split(), end + 1
+            words = data[start:end].decode().split()
+            start = end + 1
             if words[1:2] == ["blob"]:
-                blobs[words[0]] = data[start : start + int(words[2])]
-                start += int(words[2]) + 1
+                size_bytes = int(words[2])
+                blobs[words[0]] = data[start : start + size_bytes]
+                start += size_bytes + 1  # a line feed follows the content
         return blobs
 
     def _take_batch(self, pending: Iterator[tuple[str, str]], limit_bytes: int) -> list[tuple[str, str]]:
@@ -115,22 +138,30 @@ class Contents:
         size_bytes = 0
         for path, content in islice(pending, _BATCH_BLOBS):
             batch.append((path, content))
-            size_bytes += parse_content(content)[1]
+            _, content_bytes = parse_content(content)
+            size_bytes += content_bytes
             if size_bytes > limit_bytes:
                 break
         return batch
 
     def _cat_file(self, way: str, batch: list[tuple[str, str]]) -> bytes:
+        """Run `git cat-file` in each repository of a batch, and join its outputs."""
         blobs: dict[Path, dict[str, None]] = {}
         for path, content in batch:
-            if git := self._find_git(path):
-                blobs.setdefault(git, {})[parse_content(content)[0]] = None
-        return b"".join(self._run(["sh", "-c", _READ, "sh", str(git), way, *names]) for git, names in blobs.items())
+            git = self._find_git(path)
+            if git:
+                blob, _ = parse_content(content)
+                blobs.setdefault(git, {})[blob] = None
+        output = b""
+        for git, names in blobs.items():
+            output += self._run(["sh", "-c", _READ, "sh", str(git), way, *names])
+        return output
 
     def _find_git(self, path: str) -> Path | None:
         folder = os.path.dirname(path)
         if folder not in self._folders:
-            self._folders[folder] = find_git_folder(find_repository_root(Path(folder)))
+            root = find_repository_root(Path(folder))
+            self._folders[folder] = find_git_folder(root)
         return self._folders[folder]
 
 
@@ -140,22 +171,31 @@ def _is_converted(content: str, data: bytes, digest: str) -> bool:
     if size_bytes != len(data):
         return False
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {size_bytes}\n".encode()
+    if is_content(f"git:{blob}:{len(pointer)}", pointer):
+        return True
     lines = data.replace(b"\r\n", b"\n")
     is_text = b"\r" not in lines and len(data) == len(lines) + lines.count(b"\n")
-    return any(is_content(f"git:{blob}:{len(form)}", form) for form in ([pointer, lines] if is_text else [pointer]))
+    return is_text and is_content(f"git:{blob}:{len(lines)}", lines)
 
 
 def _convert(data: bytes, size_bytes: int, git: Path) -> bytes:
     """Convert a blob to the file that it was when git saw it. The size tells which conversion that was."""
     if len(data) == size_bytes:
         return data
-    if len(lines := data.replace(b"\n", b"\r\n")) == size_bytes and b"\r" not in data:
+    lines = data.replace(b"\n", b"\r\n")
+    if len(lines) == size_bytes and b"\r" not in data:
         return lines
-    if len(data) < 1024 and (found := _LFS_POINTER.fullmatch(data)):
-        oid, common = found["oid"].decode(), git.parent.parent if (git / "commondir").is_file() else git
-        with suppress(OSError):
-            file = (common / "lfs/objects" / oid[:2] / oid[2:4] / oid).read_bytes()
-            if sha256(file).hexdigest() == oid:
-                return file
-        raise OSError("git-lfs does not have its former content here")
+    pointer = _LFS_POINTER.fullmatch(data) if len(data) < _LFS_POINTER_BYTES else None
+    if pointer:
+        return _read_large_file(pointer["oid"].decode(), git)
     raise OSError("git has its former content only in another form")
+
+
+def _read_large_file(oid: str, git: Path) -> bytes:
+    """Read a file of git-lfs with this SHA-256."""
+    objects = find_common_folder(git) / "lfs/objects"
+    with suppress(OSError):
+        data = (objects / oid[:2] / oid[2:4] / oid).read_bytes()
+        if sha256(data).hexdigest() == oid:
+            return data
+    raise OSError("git-lfs does not have its former content here")

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
@@ -38,8 +38,12 @@ class OpenTurn:
 
     def covers(self, path: Path) -> bool:
         """Check whether the snapshot would contain this path, which is neither in `.git` nor ignored."""
-        is_excluded = any(str(one) in self.ignored or one.name == ".git" for one in (path, *path.parents))
-        return bool(self.root) and not self.is_partial and path.is_relative_to(self.root) and not is_excluded
+        if not self.root or self.is_partial or not path.is_relative_to(self.root):
+            return False
+        for one in (path, *path.parents):
+            if one.name == ".git" or str(one) in self.ignored:
+                return False
+        return True
 
 
 class UndoLog:
@@ -54,29 +58,36 @@ class UndoLog:
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         """Open the log of a session, or create it. `limit_bytes` limits its size."""
         create_private_folder(folder)
-        file = folder / "log"
+        path = folder / "log"
         self.changes: dict[str, list[PathChange]] = {}
         self.snapshot: dict[str, FileState] = {}
         self.open_turn: OpenTurn | None = None
         self._limit_bytes = limit_bytes
         self._blobs: dict[str, tuple[int, int]] = {}  # SHA-256 -> offset and size
-        self._file = FileIO(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "r+")
-        self._end, size_bytes = 0, os.fstat(self._file.fileno()).st_size
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._file = FileIO(descriptor, "r+")
+        self._end = 0
+        self._read_records(path)
+        self._file.truncate(self._end)
+
+    def _read_records(self, path: Path) -> None:
+        """Apply the records up to the first that is not complete, and move the end behind them."""
+        size_bytes = os.fstat(self._file.fileno()).st_size
         with open(self._file.fileno(), "rb", closefd=False) as lines:
             while (line := lines.readline()).endswith(b"\n"):
                 try:
-                    record, start = json.loads(line), self._end + len(line)
+                    record = json.loads(line)
+                    start = self._end + len(line)
                     end = start + record.get("size", 0)
                     if end > size_bytes:
-                        break
+                        return
                     if "blob" in record:
-                        self._blobs[record["blob"]] = start, end - start
+                        self._blobs[record["blob"]] = (start, end - start)
                     else:
                         self._apply(record)
                 except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                    raise OSError(f"{file}, byte {self._end}: it can't be read") from error
+                    raise OSError(f"{path}, byte {self._end}: it can't be read") from error
                 self._end = lines.seek(end)
-        self._file.truncate(self._end)
 
     def get_open_turn(self, turn: int) -> OpenTurn:
         """Return the open turn of this number, and open it if needed."""
@@ -99,9 +110,12 @@ class UndoLog:
     ) -> None:
         """Record the state of the whole tree before a command. Only differences to the last snapshot are written."""
         changed = {path: state for path, state in snapshot.items() if self.snapshot.get(path) != state}
-        changed |= dict.fromkeys(self.snapshot.keys() - snapshot.keys(), ABSENT)
-        record = {"turn": turn, "snapshot": changed, "root": root, "ignored": sorted(ignored)}
-        self._record(record | ({"is_partial": True} if is_partial else {}))
+        removed = self.snapshot.keys() - snapshot.keys()
+        changed |= dict.fromkeys(removed, ABSENT)
+        record: dict[str, Any] = {"turn": turn, "snapshot": changed, "root": root, "ignored": sorted(ignored)}
+        if is_partial:
+            record["is_partial"] = True
+        self._record(record)
 
     def record_changes(
         self, turn: int, changes: Mapping[str, tuple[FileState, FileState]], *, is_ours: bool = True
@@ -116,7 +130,8 @@ class UndoLog:
             if self._end + len(data) > self._limit_bytes:
                 raise OSError(f"more than {self._limit_bytes >> 20:,} MB of former contents")
             self._write({"blob": name, "size": len(data)}, data)
-            self._blobs[name] = self._end - len(data), len(data)
+            start = self._end - len(data)
+            self._blobs[name] = (start, len(data))
         return name
 
     def store_or_hash_blob(self, data: bytes) -> str:
@@ -143,7 +158,8 @@ class UndoLog:
         self._write(record)
 
     def _write(self, record: dict[str, Any], blob: bytes = b"") -> None:
-        data = json.dumps(record, separators=(",", ":")).encode() + b"\n" + blob
+        line = json.dumps(record, separators=(",", ":")).encode()
+        data = line + b"\n" + blob
         if os.pwrite(self._file.fileno(), data, self._end) != len(data):
             self._file.truncate(self._end)
             raise OSError("no space left on the device")
@@ -153,21 +169,35 @@ class UndoLog:
         turn = record["turn"]
         match record:
             case {"originals": originals}:
-                before = self.get_open_turn(turn).before
-                for path, state in originals.items():
-                    if path not in before or not before[path].is_stored:
-                        before[path] = FileState(*state)
-            case {"snapshot": snapshot, "root": root, "ignored": ignored}:
-                for path, state in snapshot.items():
-                    self.snapshot[path] = FileState(*state)
-                    if self.snapshot[path] == ABSENT:
-                        del self.snapshot[path]
+                self._apply_originals(turn, originals)
+            case {"snapshot": states, "root": root, "ignored": ignored}:
+                self._apply_snapshot(states)
                 open_turn = self.get_open_turn(turn)
-                open_turn.root, open_turn.ignored = root, frozenset(ignored)
+                open_turn.root = root
+                open_turn.ignored = frozenset(ignored)
+                # A file that a tool has changed in this turn already keeps its state from before.
                 open_turn.before = self.snapshot | open_turn.before
                 open_turn.is_partial = record.get("is_partial", False)
             case {"changes": changes, "is_ours": is_ours}:
-                for path, (before, after) in changes.items():
-                    change = PathChange(turn, FileState(*before), FileState(*after) if is_ours else None)
-                    self.changes.setdefault(path, []).append(change)
+                self._apply_changes(turn, changes, is_ours)
                 self.open_turn = None
+
+    def _apply_originals(self, turn: int, originals: Mapping[str, Sequence[Any]]) -> None:
+        before = self.get_open_turn(turn).before
+        for path, fields in originals.items():
+            if path not in before or not before[path].is_stored:
+                before[path] = FileState(*fields)
+
+    def _apply_snapshot(self, states: Mapping[str, Sequence[Any]]) -> None:
+        for path, fields in states.items():
+            state = FileState(*fields)
+            if state == ABSENT:
+                self.snapshot.pop(path, None)
+            else:
+                self.snapshot[path] = state
+
+    def _apply_changes(self, turn: int, changes: Mapping[str, Sequence[Sequence[Any]]], is_ours: bool) -> None:
+        for path, (old, new) in changes.items():
+            before = FileState(*old)
+            after = FileState(*new) if is_ours else None
+            self.changes.setdefault(path, []).append(PathChange(turn, before, after))

@@ -15,6 +15,11 @@ _MAX_BYTES = 10 << 20
 _TIMEOUT_S = 5.0
 _HEAD = re.compile(r"(?:ref: (?P<branch>refs/heads/(?!.*\.\.)[^\s\0]+)\n)?(?P<commit>[0-9a-f]{40,64}|)\n")
 _GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-C")
+_STATUS = ("status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignored", "-z")
+
+_INDEX_START = (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")
+_INDEX_HEADER_BYTES = 12
+_EXTENDED = 0x40
 
 
 def find_git_folder(root: Path) -> Path | None:
@@ -25,7 +30,10 @@ def find_git_folder(root: Path) -> Path | None:
     if git.is_dir():
         return git.resolve()
     pointer = _read_line(git)
-    return (git.parent / pointer.removeprefix("gitdir: ")).resolve() if pointer.startswith("gitdir: ") else None
+    if not pointer.startswith("gitdir: "):
+        return None
+    target = git.parent / pointer.removeprefix("gitdir: ")
+    return target.resolve()
 
 
 def read_head(git: Path) -> bytes | None:
@@ -33,11 +41,14 @@ def read_head(git: Path) -> bytes | None:
     head = _read_line(git / "HEAD")
     text = f"{head}\n"
     if head.startswith("ref: "):
+        # A name of another form could lead out of the repository.
+        if not _HEAD.fullmatch(f"{head}\n\n"):
+            return None
         name = head.removeprefix("ref: ")
-        pointer = _read_line(git / "commondir")
-        common = git / pointer if pointer else git
-        text += f"{_read_line(common / name) or _find_packed(common, name)}\n" if _HEAD.fullmatch(f"{head}\n\n") else ""
-    return text.encode() if _HEAD.fullmatch(text) else None
+        text += f"{_read_commit(git, name)}\n"
+    if not _HEAD.fullmatch(text):
+        return None
+    return text.encode()
 
 
 def is_of_git(path: Path) -> bool:
@@ -48,12 +59,24 @@ def is_of_git(path: Path) -> bool:
 def describe_commit(head: bytes) -> str:
     """Return the short commit in a HEAD from `read_head`. Return an empty text for any other content."""
     found = _HEAD.fullmatch(head.decode(errors="replace"))
-    return (found["commit"][:7] or "no commit") if found else ""
+    if not found:
+        return ""
+    return found["commit"][:7] or "no commit"
+
+
+def _read_commit(git: Path, branch: str) -> str:
+    """Read the commit of a branch, which has a file of its own or a line in `packed-refs`; empty if it has none."""
+    pointer = _read_line(git / "commondir")
+    common = git / pointer if pointer else git
+    return _read_line(common / branch) or _find_packed(common, branch)
 
 
 def _find_packed(common: Path, name: str) -> str:
     lines = _read(common / "packed-refs").decode(errors="replace").splitlines()
-    return next((line.split(" ")[0] for line in lines if line.endswith(f" {name}")), "")
+    for line in lines:
+        if line.endswith(f" {name}"):
+            return line.split(" ")[0]
+    return ""
 
 
 def _read_line(path: Path) -> str:
@@ -75,15 +98,23 @@ async def list_changed_paths(root: Path, run: RunCommand) -> dict[str, str] | No
 
     Return None if git fails.
     """
-    options = ("status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignored", "-z")
     with suppress(GooseLikeError, TimeoutError):
         async with asyncio.timeout(_TIMEOUT_S):
-            code, output = await run([*_GIT, str(root), *options])
+            code, output = await run([*_GIT, str(root), *_STATUS])
         if code == 0:
-            top = find_repository_root(root)
-            entries = filter(None, os.fsdecode(output).split("\0"))
-            return {os.path.join(top, entry[3:].rstrip("/")): entry[:2] for entry in entries}
+            return _parse_status(os.fsdecode(output), find_repository_root(root))
     return None
+
+
+def _parse_status(output: str, top: Path) -> dict[str, str]:
+    """Map the paths in an output of `git status -z` to their status of two letters."""
+    statuses = {}
+    for entry in output.split("\0"):
+        if not entry:
+            continue
+        name = entry[3:].rstrip("/")
+        statuses[os.path.join(top, name)] = entry[:2]
+    return statuses
 
 
 async def restore_head(root: Path, target: bytes, run: RunCommand) -> None:
@@ -95,31 +126,46 @@ async def restore_head(root: Path, target: bytes, run: RunCommand) -> None:
     found = _HEAD.fullmatch(target.decode(errors="replace"))
     if found is None:
         raise GooseLikeError("the stored HEAD is damaged")
-    branch, commit = found["branch"], found["commit"]
-    words = ["update-ref", "--no-deref", "HEAD", commit]
-    if branch:
-        words = ["update-ref", branch, commit] if commit else ["update-ref", "-d", branch]
-    for line in [words, *([["symbolic-ref", "HEAD", branch]] if branch else [])]:
+    branch = found["branch"]
+    commit = found["commit"]
+    if not branch:
+        lines = [["update-ref", "--no-deref", "HEAD", commit]]
+    elif commit:
+        lines = [["update-ref", branch, commit], ["symbolic-ref", "HEAD", branch]]
+    else:
+        lines = [["update-ref", "-d", branch], ["symbolic-ref", "HEAD", branch]]
+    for line in lines:
         code, output = await run([*_GIT, str(root), *line])
         if code != 0:
-            raise GooseLikeError(f"git {line[0]} failed: {output.decode(errors='replace').strip()}")
+            reason = output.decode(errors="replace").strip()
+            raise GooseLikeError(f"git {line[0]} failed: {reason}")
 
 
 def is_same_index(one: bytes, two: bytes) -> bool:
     """Compare the entries of two indexes, without the times that `git status` refreshes."""
-    return one == two or (_list_entries(one) or one) == (_list_entries(two) or two)
+    if one == two:
+        return True
+    one_entries = _list_entries(one) or one
+    two_entries = _list_entries(two) or two
+    return one_entries == two_entries
 
 
 def _list_entries(data: bytes) -> list[bytes] | None:
     """List mode, hash, flags and name of each entry of an index of version 2 or 3 with SHA-1."""
-    if data[:4] != b"DIRC" or data[4:8] not in (b"\0\0\0\2", b"\0\0\0\3"):
+    if not data.startswith(_INDEX_START):
         return None
-    entries, start = [], 12
-    with suppress(ValueError):
-        for _ in range(int.from_bytes(data[8:12])):
-            is_extended = data[start + 60] & 0x40 if start + 60 < len(data) else 0
-            end = data.index(b"\0", start + (64 if is_extended else 62))
-            entries.append(data[start + 24 : start + 28] + data[start + 40 : end])
+    entry_count = int.from_bytes(data[8:_INDEX_HEADER_BYTES])
+    entries = []
+    start = _INDEX_HEADER_BYTES
+    with suppress(ValueError):  # the last name has no end
+        for _ in range(entry_count):
+            mode = data[start + 24 : start + 28]
+            flags_place = start + 60
+            name_place = start + 62
+            if flags_place < len(data) and data[flags_place] & _EXTENDED:
+                name_place += 2
+            end = data.index(b"\0", name_place)
+            entries.append(mode + data[start + 40 : end])
             start += (end - start) // 8 * 8 + 8  # NUL bytes fill the entry
         return entries
     return None

@@ -64,37 +64,63 @@ class RestorePlan:
 
     def _describe_head(self) -> str:
         for change in self.changes:
-            if change.is_of_git and change.path.name == "HEAD":
-                with suppress(OSError):
-                    path, states = str(change.path), (change.target, change.now)
-                    old, new = (describe_commit(self.contents.read(path, state)) for state in states)
-                    return f"HEAD moved from {old} to {new}" if old and new and old != new else ""
+            if not change.is_of_git or change.path.name != "HEAD":
+                continue
+            with suppress(OSError):
+                old = describe_commit(self._read_content(change, change.target))
+                new = describe_commit(self._read_content(change, change.now))
+                if old and new and old != new:
+                    return f"HEAD moved from {old} to {new}"
+                return ""
         return ""
 
     def _format_diff(self, change: FileChange) -> str:
-        now, target = change.now, change.target
-        if not (now.is_stored and target.is_stored):
-            return "its content was not kept" if change.kind != "remove" else "its content is not shown"
-        if any(state != ABSENT and not stat.S_ISREG(state.mode) for state in (now, target)):
-            signed = (("-", now), ("+", target))
-            return "\n".join(f"{sign}{_describe_state(state)}" for sign, state in signed if state != ABSENT)
+        now = change.now
+        target = change.target
+        if not now.is_stored or not target.is_stored:
+            return "its content is not shown" if change.kind == "remove" else "its content was not kept"
+        if _is_special(now) or _is_special(target):
+            return _describe_states(now, target)
         lines = []
         if ABSENT not in (now, target) and now.mode != target.mode:
-            lines.append(f"mode {stat.S_IMODE(now.mode):o}, then {stat.S_IMODE(target.mode):o}")
+            old_mode = stat.S_IMODE(now.mode)
+            new_mode = stat.S_IMODE(target.mode)
+            lines.append(f"mode {old_mode:o}, then {new_mode:o}")
         try:
-            path, states = str(change.path), (now, target)
-            old, new = (b"" if state == ABSENT else self.contents.read(path, state) for state in states)
+            old = self._read_content(change, now)
+            new = self._read_content(change, target)
         except OSError as error:
             return f"the difference can't be shown: {error}"
         if old != new or not lines:
-            lines.append(format_diff(None if now == ABSENT else old, new) or "an empty file")
+            diff = format_diff(None if now == ABSENT else old, new)
+            lines.append(diff or "an empty file")
         return "\n".join(lines)
+
+    def _read_content(self, change: FileChange, state: FileState) -> bytes:
+        if state == ABSENT:
+            return b""
+        return self.contents.read(str(change.path), state)
+
+
+def _is_special(state: FileState) -> bool:
+    """Check for a folder or a link."""
+    return state != ABSENT and not stat.S_ISREG(state.mode)
+
+
+def _describe_states(now: FileState, target: FileState) -> str:
+    lines = []
+    if now != ABSENT:
+        lines.append(f"-{_describe_state(now)}")
+    if target != ABSENT:
+        lines.append(f"+{_describe_state(target)}")
+    return "\n".join(lines)
 
 
 def _describe_state(state: FileState) -> str:
     if stat.S_ISLNK(state.mode):
         return f"link to {state.content}"
-    return f"{'folder' if stat.S_ISDIR(state.mode) else 'file'} of mode {stat.S_IMODE(state.mode):o}"
+    kind = "folder" if stat.S_ISDIR(state.mode) else "file"
+    return f"{kind} of mode {stat.S_IMODE(state.mode):o}"
 
 
 def restore_files(changes: Iterable[FileChange], contents: Contents, read_state: Callable[..., FileState]) -> list[str]:
@@ -102,35 +128,50 @@ def restore_files(changes: Iterable[FileChange], contents: Contents, read_state:
 
     Return a sentence for each path that is left alone: it differs from `now`, holds other files, or caused an error.
     """
-    notes: list[str] = []
+    steps = _Steps()
     pending = []
     for change in sorted(changes, key=lambda change: len(change.path.parts)):
         state = read_state(str(change.path), change.now, change.target)
         if not contents.is_same(state, change.now):
-            notes.append(f"{change.path} was changed just now: it is left as it is")
+            steps.notes.append(f"{change.path} was changed just now: it is left as it is")
         elif not change.target.is_stored:
-            notes.append(f"{change.path} can't be put back: its content was too large or unreadable, or git lost it")
+            reason = "its content was too large or unreadable, or git lost it"
+            steps.notes.append(f"{change.path} can't be put back: {reason}")
         else:
             pending.append(change)
     contents.expect((str(change.path), change.target) for change in pending)
-    failed: set[Path] = set()
-
-    def each(chosen: Iterable[FileChange], act: Callable[[int, FileChange], None]) -> None:
-        for change in chosen:
-            if change.path not in failed:
-                try:
-                    with _open_writable(change.path.parent) as folder:
-                        act(folder, change)
-                except (OSError, GooseLikeError) as error:
-                    failed.add(change.path)
-                    notes.append(f"{change.path} is left as it is: {getattr(error, 'strerror', None) or error}")
-
     # A folder is emptied before it is removed, and created before its content.
-    existing = (change for change in reversed(pending) if change.now != ABSENT)
-    each((change for change in existing if stat.S_IFMT(change.now.mode) != stat.S_IFMT(change.target.mode)), _remove)
-    each((change for change in pending if change.target != ABSENT), partial(_create, contents))
-    each((change for change in reversed(pending) if stat.S_ISDIR(change.target.mode)), _set_mode)
-    return notes
+    for change in reversed(pending):
+        has_other_kind = stat.S_IFMT(change.now.mode) != stat.S_IFMT(change.target.mode)
+        if change.now != ABSENT and has_other_kind:
+            steps.take(change, _remove)
+    for change in pending:
+        if change.target != ABSENT:
+            steps.take(change, partial(_create, contents))
+    for change in reversed(pending):
+        if stat.S_ISDIR(change.target.mode):
+            steps.take(change, _set_mode)
+    return steps.notes
+
+
+class _Steps:
+    """The steps of a restore. A path is left alone after the first step that fails, and `notes` says so."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self._failed: set[Path] = set()
+
+    def take(self, change: FileChange, act: Callable[[int, FileChange], None]) -> None:
+        """Take one step, with the open folder of the path."""
+        if change.path in self._failed:
+            return
+        try:
+            with _open_writable(change.path.parent) as folder:
+                act(folder, change)
+        except (OSError, GooseLikeError) as error:
+            self._failed.add(change.path)
+            reason = getattr(error, "strerror", None) or error
+            self.notes.append(f"{change.path} is left as it is: {reason}")
 
 
 @contextmanager
@@ -156,7 +197,8 @@ def _remove(folder: int, change: FileChange) -> None:
 
 
 def _create(contents: Contents, folder: int, change: FileChange) -> None:
-    name, target = change.path.name, change.target
+    name = change.path.name
+    target = change.target
     if stat.S_ISDIR(target.mode):
         with suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
@@ -168,7 +210,8 @@ def _create(contents: Contents, folder: int, change: FileChange) -> None:
         old = None
         with suppress(OSError):
             old = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        replace_file(folder, name, contents.read(str(change.path), target), old, target.mode)
+        data = contents.read(str(change.path), target)
+        replace_file(folder, name, data, old, target.mode)
 
 
 def _set_mode(folder: int, change: FileChange) -> None:

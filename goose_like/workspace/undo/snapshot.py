@@ -81,35 +81,41 @@ def take_snapshot(
     as git saw it. If not all contents fit, small files come first. Raise the OSError of `store`.
     """
     tracked = tracked or TrackedFiles()
-    snapshot = _read_all(_walk(str(root), excluded, known, tracked), store, known, tracked, LIMIT_ENTRIES)
+    everything = _walk(str(root), excluded, known, tracked)
+    snapshot = _read_all(everything, store, known, tracked, LIMIT_ENTRIES)
     if snapshot is not None:
         return snapshot, True
-    return _read_all(tracked.walk(excluded), store, known, tracked, None) or {}, False
+    tracked_snapshot = _read_all(tracked.walk(excluded), store, known, tracked, None)
+    return tracked_snapshot or {}, False
 
 
 def _read_all(
     found: Statuses, store: StoreBlob, known: Mapping[str, CachedState], tracked: TrackedFiles, limit: int | None
 ) -> Snapshot | None:
     """Read the states of the paths that are found, or return None if more than `limit` of them are not tracked."""
-    states, room_bytes = Snapshot(), LIMIT_TREE_BYTES
+    states = Snapshot()
+    room_bytes = LIMIT_TREE_BYTES
     unread: list[tuple[str, os.stat_result]] = []
     for path, status in found:
-        old = known.get(path)
-        if old and (status is None or old.marks == get_marks(status)):
-            states[path] = old
-            room_bytes -= old.size_bytes
-        elif status is not None and stat.S_ISREG(status.st_mode) and (content := tracked.find_content(path, status)):
-            states[path] = CachedState(FileState(status.st_mode, content), 0, get_marks(status), "")
+        cached = _find_cached_state(path, status, known, tracked)
+        if cached:
+            states[path] = cached
+            room_bytes -= cached.size_bytes
         elif status is not None:
             unread.append((path, status))
         # Tracked files have at most as many folders, except in odd trees.
         if limit is not None and len(states) + len(unread) > limit + 2 * tracked.count:
             return None
-    others = [path for path, cached in states.items() if not cached.state.is_in_git] + [path for path, _ in unread]
-    if limit is not None and len(others) > limit and tracked.count_others(others) > limit:
-        return None
-    for path, status in sorted(unread, key=lambda entry: entry[1].st_size):
-        candidate = tracked.find_candidate(path, status.st_size) if stat.S_ISREG(status.st_mode) else ""
+    if limit is not None:
+        others = [path for path, cached in states.items() if not cached.state.is_in_git]
+        others += [path for path, _ in unread]
+        if len(others) > limit and tracked.count_others(others) > limit:
+            return None
+    unread.sort(key=lambda entry: entry[1].st_size)
+    for path, status in unread:
+        candidate = ""
+        if stat.S_ISREG(status.st_mode):
+            candidate = tracked.find_candidate(path, status.st_size)
         cached = _read_cached_state(path, status, store, room_bytes, candidate)
         if not cached.gap or os.path.lexists(path):  # otherwise it was removed meanwhile
             states[path] = cached
@@ -117,10 +123,30 @@ def _read_all(
     return states
 
 
+def _find_cached_state(
+    path: str, status: os.stat_result | None, known: Mapping[str, CachedState], tracked: TrackedFiles
+) -> CachedState | None:
+    """Find the state of a path without reading it: it has the marks that are known, or is as git saw it."""
+    old = known.get(path)
+    if status is None:
+        return old
+    marks = get_marks(status)
+    if old and old.marks == marks:
+        return old
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    content = tracked.find_content(path, status)
+    if not content:
+        return None
+    return CachedState(FileState(status.st_mode, content), 0, marks, "")
+
+
 def read_state(path: str, store: StoreBlob) -> FileState:
     """Read the state of one path. Raise the OSError of `store`."""
     cached = read_cached_state(path, store)
-    return cached.state if cached else ABSENT
+    if cached is None:
+        return ABSENT
+    return cached.state
 
 
 def read_cached_state(path: str, store: StoreBlob) -> CachedState | None:
@@ -129,7 +155,9 @@ def read_cached_state(path: str, store: StoreBlob) -> CachedState | None:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    return _read_cached_state(path, status, store, LIMIT_FILE_BYTES) if _is_ordinary(status) else None
+    if not _is_ordinary(status):
+        return None
+    return _read_cached_state(path, status, store, LIMIT_FILE_BYTES)
 
 
 def _walk(root: str, excluded: Container[str], known: Mapping[str, CachedState], tracked: TrackedFiles) -> Statuses:
@@ -137,9 +165,10 @@ def _walk(root: str, excluded: Container[str], known: Mapping[str, CachedState],
 
     In a folder that cannot be listed, yield the known paths without a status.
     """
-    folders, device = [root], None
+    device = None
     with suppress(FileNotFoundError):
         device = os.lstat(root).st_dev
+    folders = [root]
     while folders:
         folder = folders.pop()
         try:
@@ -151,14 +180,17 @@ def _walk(root: str, excluded: Container[str], known: Mapping[str, CachedState],
         if folder != root and any(entry.name == ".git" for entry in entries):
             tracked.add_repository(folder)
         for entry in entries:
+            if entry.name == ".git" or entry.path in excluded:
+                continue
             try:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            if status.st_dev == device and _is_ordinary(status) and entry.name != ".git" and entry.path not in excluded:
-                if stat.S_ISDIR(status.st_mode):
-                    folders.append(entry.path)
-                yield entry.path, status
+            if status.st_dev != device or not _is_ordinary(status):
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                folders.append(entry.path)
+            yield entry.path, status
 
 
 def _is_ordinary(status: os.stat_result) -> bool:
@@ -169,27 +201,55 @@ def _read_cached_state(
     path: str, status: os.stat_result, store: StoreBlob, room_bytes: int, candidate: str = ""
 ) -> CachedState:
     """Read and store the content of a path. It is not stored if it is the `candidate` that git has."""
-    read_ns, gap, content, data = time.time_ns(), "", "", None
-    try:
-        if stat.S_ISLNK(status.st_mode):
-            content = os.readlink(path)
-        elif stat.S_ISREG(status.st_mode) and status.st_size > LIMIT_FILE_BYTES:
-            gap = f"over {LIMIT_FILE_BYTES >> 20} MB"
-        elif stat.S_ISREG(status.st_mode) and (status.st_size <= room_bytes or candidate):
-            data, status = _read_file(path)
-    except OSError:
-        gap = "that can't be read"
-    if data is not None and is_content(candidate, data):
-        data, content = None, candidate
-    elif stat.S_ISREG(status.st_mode) and not gap and (data is None or len(data) > room_bytes):
-        data, gap = None, f"beyond {LIMIT_TREE_BYTES >> 20} MB in all"
-    elif data is not None:
-        content = store(data)
+    read_ns = time.time_ns()
+    if stat.S_ISREG(status.st_mode):
+        found = _read_content(path, status, store, room_bytes, candidate)
+    elif stat.S_ISLNK(status.st_mode):
+        found = _read_link(path, status)
+    else:
+        found = _Content(status)
+    marks = get_marks(found.status)
+    content = found.name
+    if found.gap:
+        content = f"{_UNKNOWN}{marks}"
+    state = FileState(found.status.st_mode, content)
     # A change within the clock tick after the read would leave no other mark.
-    marks = get_marks(status) if read_ns - status.st_ctime_ns > CLOCK_TICK_NS else None
-    if gap:
-        content = f"{_UNKNOWN}{get_marks(status)}"
-    return CachedState(FileState(status.st_mode, content), len(data or b""), marks, gap)
+    is_certain = read_ns - found.status.st_ctime_ns > CLOCK_TICK_NS
+    return CachedState(state, found.stored_bytes, marks if is_certain else None, found.gap)
+
+
+class _Content(NamedTuple):
+    """The name of a content with the status of its file at that moment, or the gap where it is not stored."""
+
+    status: os.stat_result
+    name: str = ""
+    stored_bytes: int = 0
+    gap: str = ""
+
+
+def _read_link(path: str, status: os.stat_result) -> _Content:
+    try:
+        return _Content(status, os.readlink(path))
+    except OSError:
+        return _Content(status, gap="that can't be read")
+
+
+def _read_content(path: str, status: os.stat_result, store: StoreBlob, room_bytes: int, candidate: str) -> _Content:
+    """Read a regular file, and store its content where there is room and git has another one."""
+    too_much = f"beyond {LIMIT_TREE_BYTES >> 20} MB in all"
+    if status.st_size > LIMIT_FILE_BYTES:
+        return _Content(status, gap=f"over {LIMIT_FILE_BYTES >> 20} MB")
+    if status.st_size > room_bytes and not candidate:
+        return _Content(status, gap=too_much)
+    try:
+        data, status = _read_file(path)
+    except OSError:
+        return _Content(status, gap="that can't be read")
+    if is_content(candidate, data):
+        return _Content(status, candidate)
+    if len(data) > room_bytes:
+        return _Content(status, gap=too_much)
+    return _Content(status, store(data), len(data))
 
 
 def _read_file(path: str) -> tuple[bytes, os.stat_result]:
@@ -201,7 +261,8 @@ def _read_file(path: str) -> tuple[bytes, os.stat_result]:
             if not stat.S_ISREG(status.st_mode) or status.st_size > LIMIT_FILE_BYTES:
                 break
             data = os.pread(descriptor, status.st_size + 1, 0)
-            if len(data) == status.st_size and get_marks(os.fstat(descriptor)) == get_marks(status):
+            after = os.fstat(descriptor)
+            if len(data) == status.st_size and get_marks(after) == get_marks(status):
                 return data, status
     finally:
         os.close(descriptor)

@@ -20,6 +20,7 @@ CLOCK_TICK_NS = 50_000_000
 
 _LIMIT_INDEX_BYTES = 512 << 20
 _NEVER = -1  # a time that no file has
+_SHA256_FORMAT = re.compile(rb"objectformat\s*=\s*sha256", re.IGNORECASE)
 _CONTENT = re.compile(r"git:([0-9a-f]{40,64}):(\d+)")
 
 ListFiltered = Callable[[Path], frozenset[str] | None]
@@ -66,27 +67,34 @@ class TrackedFiles:
     def find_candidate(self, path: str, size_bytes: int) -> str:
         """Return the name in git of the content that a file has if its times mislead, else an empty text."""
         entry = self.load().get(path)
-        is_possible = entry and entry.size in (0, size_bytes & 0xFFFFFFFF) and stat.S_ISREG(entry.mode)
-        return f"git:{entry.digest.hex()}:{size_bytes}" if entry and is_possible else ""
+        if entry is None or not stat.S_ISREG(entry.mode):
+            return ""
+        if entry.size not in (0, size_bytes & 0xFFFFFFFF):
+            return ""
+        return f"git:{entry.digest.hex()}:{size_bytes}"
 
     def count_others(self, paths: Iterable[str]) -> int:
         """Count the paths that are neither tracked nor folders of tracked files."""
-        entries, folders = self.load(), self._list_folders()
+        entries = self.load()
+        folders = self._list_folders()
         return sum(1 for path in paths if path not in entries and path not in folders)
 
     def walk(self, excluded: Container[str]) -> Iterator[tuple[str, os.stat_result]]:
         """Yield the tracked files and their folders that exist and are not in `excluded`, without following links."""
-        entries, real = self.load(), {os.path.dirname(self._root)}
+        real = {os.path.dirname(self._root)}
         for path in sorted(self._list_folders()):
+            if path in excluded or os.path.dirname(path) not in real:
+                continue
             with suppress(OSError):
-                is_reached = os.path.dirname(path) in real and path not in excluded
-                if is_reached and stat.S_ISDIR((status := os.lstat(path)).st_mode):
+                status = os.lstat(path)
+                if stat.S_ISDIR(status.st_mode):
                     real.add(path)
                     yield path, status
-        for path in entries:
+        for path in self.load():
+            if path in excluded or os.path.dirname(path) not in real:
+                continue
             with suppress(OSError):
-                if os.path.dirname(path) in real and path not in excluded:
-                    yield path, os.lstat(path)
+                yield path, os.lstat(path)
 
     def _list_folders(self) -> set[str]:
         folders: set[str] = set()
@@ -116,25 +124,36 @@ class TrackedFiles:
         entries: dict[str, IndexEntry] = {}
         for name, entry in iterate_entries(data, is_sha256=_uses_sha256(git)):
             path = f"{folder}/{name}"
-            if stat.S_IFMT(entry.mode) in (stat.S_IFREG, stat.S_IFLNK) and path.startswith(self._root):
-                # A file could change after git's look without a new time.
-                if entry.mtime_ns >= status.st_mtime_ns or entry.has_conflict or path in filtered:
-                    entry = entry._replace(mtime_ns=_NEVER)
-                entries[path] = entry
+            kind = stat.S_IFMT(entry.mode)
+            if kind not in (stat.S_IFREG, stat.S_IFLNK) or not path.startswith(self._root):
+                continue
+            # A file could change after git's look without a new time.
+            if entry.mtime_ns >= status.st_mtime_ns or entry.has_conflict or path in filtered:
+                entry = entry._replace(mtime_ns=_NEVER)
+            entries[path] = entry
         return entries
 
 
 def _uses_sha256(git: Path) -> bool:
+    config = find_common_folder(git) / "config"
     with suppress(OSError):
-        common = git.parent.parent if (git / "commondir").is_file() else git
-        return re.search(rb"objectformat\s*=\s*sha256", (common / "config").read_bytes(), re.I) is not None
+        return _SHA256_FORMAT.search(config.read_bytes()) is not None
     return False
+
+
+def find_common_folder(git: Path) -> Path:
+    """Return the folder with the objects and settings of a repository; that of a worktree is two folders above."""
+    if (git / "commondir").is_file():
+        return git.parent.parent
+    return git
 
 
 def parse_content(content: str) -> tuple[str, int]:
     """Return the blob and the size of a content in git. Return an empty blob for another content."""
     found = _CONTENT.fullmatch(content)
-    return (found[1], int(found[2])) if found else ("", 0)
+    if not found:
+        return "", 0
+    return found[1], int(found[2])
 
 
 def is_content(content: str, data: bytes) -> bool:
