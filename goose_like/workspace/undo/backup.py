@@ -2,10 +2,104 @@
 
 import os
 import stat
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from .log import OpenTurn
+from .losses import Losses
+from .names import UnknownName
 from .snapshot import LIMIT_ENTRIES, FileState, Snapshot, StoreBlob, read_cached_state, take_snapshot
+
+
+class BackupChoice:
+    """The choice of the paths to store before a command, from its losses and from what the snapshot lacks.
+
+    Without a complete snapshot, the status of git is needed to tell which files there are.
+    """
+
+    def __init__(self, root: str, turn: OpenTurn, losses: Losses, is_confined: bool) -> None:
+        self.has_snapshot = bool(turn.root) and not turn.is_partial
+        self._root = root
+        self._turn = turn
+        self._losses = losses
+        self._is_confined = is_confined
+        self._statuses = dict.fromkeys(turn.ignored, "!!")
+        self._gaps: set[str] = set()
+        if losses.needs_tree or losses.replaced:
+            self._gaps = {path for path, state in turn.before.items() if not state.is_stored and "/.git/" not in path}
+
+    @property
+    def needs_status(self) -> bool:
+        """True if the status of git tells more than the snapshot."""
+        if not self.has_snapshot:
+            return self._losses.needs_tree
+        return bool(self._gaps) and self._losses.resets_tree
+
+    def add_status(self, changed: Mapping[str, str]) -> None:
+        """Add the status of paths. With a snapshot, only what it lacks counts."""
+        for path, status in changed.items():
+            if not self.has_snapshot or path in self._gaps:
+                self._statuses[path] = status
+
+    def list_asked(self) -> list[str]:
+        """List the paths that the command loses. The person is asked about those that cannot be stored."""
+        paths = [path for path in (*self._losses.paths, *sorted(self._find_away())) if self._is_reached(path)]
+        for path, status in sorted(self._statuses.items()):
+            if self._losses.clears(path, status):
+                paths.append(path)
+        paths += self._find_meant(self._losses.unknown)
+        return list(dict.fromkeys(paths))
+
+    def list_spared(self) -> list[str]:
+        """List the paths that the command moves within the workspace, or may overwrite."""
+        away = self._find_away()
+        paths = [path for path in self._losses.moved if path not in away]
+        paths += self._find_meant(self._losses.replaced)
+        return [path for path in paths if self._is_reached(path)]
+
+    def _find_away(self) -> set[str]:
+        """Find the paths that a confined command moves out of the workspace, where they may not last."""
+        if not self._is_confined:
+            return set()
+        return {path for path, end in self._losses.moved.items() if end and not _is_below(end, self._root)}
+
+    def _is_reached(self, path: str) -> bool:
+        return not self._is_confined or _is_below(path, self._root)
+
+    def _find_meant(self, names: Iterable[UnknownName]) -> list[str]:
+        """Find the paths that unknown names may mean, among those that the snapshot does not keep."""
+        candidates = sorted({*self._statuses, *self._gaps, *self._find_repositories()})
+        paths: list[str] = []
+        for name in dict.fromkeys(names):
+            paths += name.find(candidates)
+        return paths
+
+    def _find_repositories(self) -> list[str]:
+        """Find the repositories that a folder of unknown name might be, or contain."""
+        if not self._losses.is_unknown:
+            return []
+        folders = [path for path, state in self._turn.before.items() if stat.S_ISDIR(state.mode)]
+        repositories = [os.path.join(folder, ".git") for folder in (self._root, *folders)]
+        return list(filter(os.path.lexists, repositories))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPaths:
+    """The paths that a destructive command cannot lose, without a pass over all files of a large repository."""
+
+    before: Mapping[str, FileState]
+    own_folders: frozenset[str]
+
+    def __contains__(self, path: object) -> bool:
+        if path in self.own_folders:
+            return True
+        state = self.before.get(str(path))
+        return state is not None and state.is_stored and not stat.S_ISDIR(state.mode)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return Path(path).is_relative_to(folder)
 
 
 def read_losses(paths: Iterable[str], stored: Container[str], store: StoreBlob) -> tuple[dict[str, FileState], str]:

@@ -4,12 +4,11 @@ import asyncio
 import os
 import shlex
 import stat
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,12 +20,11 @@ from goose_like.core.threads import run_in_executor
 from goose_like.workspace.repositories.git import RunCommand, list_filtered_paths, list_ignored_paths
 from goose_like.workspace.repositories.git_index import read_index
 
-from .backup import read_losses
+from .backup import BackupChoice, StoredPaths, read_losses
 from .contents import Contents
 from .destruction import find_losses, is_destructive, may_lose
-from .log import OpenTurn, UndoLog
+from .log import OpenTurn, PathChange, UndoLog
 from .losses import Losses
-from .names import UnknownName
 from .repository import find_git_folder, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import ABSENT, LIMIT_ENTRIES, FileState, Snapshot, read_state, take_snapshot
@@ -76,7 +74,8 @@ class Undo:
         self._contents: Contents | None = None
         self._told: set[str] = set()
         self._restored: dict[str, tuple[FileState, FileState]] = {}  # by the last restore, until the next turn ends
-        self._is_off = self._is_too_large = False
+        self._is_off = False
+        self._is_too_large = False
 
     async def on_change(
         self, path: Path | None, argv: Sequence[str], folder: str = "", is_confined: bool = True
@@ -88,34 +87,38 @@ class Undo:
         Raises:
             DeniedError: the command would lose what undo cannot keep, and the person did not allow it.
         """
-        number, worktrees = self._history.turn_count, self._root / WORKTREES_FOLDER
-        is_elsewhere = (path or Path(folder or self._root)).is_relative_to(worktrees)
-        if path is not None and is_elsewhere:
+        if path is not None and self._is_in_worktree(path):
             return  # it belongs to a subagent or another session
+        number = self._history.turn_count
         if number == self._ended_turn:
             await self._queue(lambda: None)  # otherwise the comparison would count this change as the turn's
         elif path is not None:
-            await self._queue(partial(self._run_unless_off, partial(self._store_original, number, path)))
+            await self._queue_unless_off(partial(self._store_original, number, path))
         else:
-            if self._snapshot_turn != number:
-                await self._queue(partial(self._run_unless_off, partial(self._take_snapshot, number)))
-            is_line = [os.path.basename(argv[0]), *argv[1:2]] == ["bash", "-c"] and len(argv) == 3
-            line = argv[2] if is_line else shlex.join(argv)
-            if not may_lose(line) or (
-                is_elsewhere and is_confined
-            ):  # most commands: a thread for nothing would delay them
-                return
-            folder = folder or str(self._root)
-            problem = await self._queue(partial(self._back_up, number, line, folder, is_confined))
-            if problem and self._ask_loss:
-                await self._ask_loss(line, folder, problem)
+            await self._prepare_command(number, argv, folder or str(self._root), is_confined)
+
+    async def _prepare_command(self, number: int, argv: Sequence[str], folder: str, is_confined: bool) -> None:
+        """Take the snapshot of a turn, and store what a command would lose and the snapshot lacks."""
+        if self._snapshot_turn != number:
+            await self._queue_unless_off(partial(self._take_snapshot, number))
+        line = _get_line(argv)
+        is_elsewhere = is_confined and self._is_in_worktree(Path(folder))
+        if is_elsewhere or not may_lose(line):
+            return  # most commands: a thread for nothing would delay them
+        problem = await self._queue(partial(self._back_up, number, line, folder, is_confined))
+        if problem and self._ask_loss:
+            await self._ask_loss(line, folder, problem)
+
+    def _is_in_worktree(self, path: Path) -> bool:
+        """Check for a path in a worktree of a subagent or another session."""
+        return path.is_relative_to(self._root / WORKTREES_FOLDER)
 
     def end_turn(self) -> None:
         """Start comparing the files in the background. Call this at the end of each turn."""
         self._ended_turn = self._history.turn_count
         self._restored = {}
         if not self._is_off:
-            self._queue(partial(self._run_unless_off, partial(self._record_open_turn, is_ours=True)))
+            self._queue_unless_off(partial(self._record_open_turn, is_ours=True))
 
     async def close(self) -> None:
         """Wait for running work, end the thread, and ignore later changes."""
@@ -145,6 +148,9 @@ class Undo:
         """Start work in the thread, after all earlier work. The work continues if its caller is cancelled."""
         return asyncio.shield(run_in_executor(self._worker, work))
 
+    def _queue_unless_off(self, work: Callable[[], None]) -> "asyncio.Future[None]":
+        return self._queue(partial(self._run_unless_off, work))
+
     # --- in the thread: during a turn
 
     def _run_unless_off(self, work: Callable[[], None]) -> None:
@@ -152,8 +158,11 @@ class Undo:
             if not self._is_off:
                 work()
         except (OSError, GooseLikeError) as error:
-            self._is_off = True
-            self._tell(f"undo is off from here on: what changes now can't be taken back ({error})")
+            self._turn_off(error)
+
+    def _turn_off(self, error: Exception) -> None:
+        self._is_off = True
+        self._tell(f"undo is off from here on: what changes now can't be taken back ({error})")
 
     def _tell(self, text: str) -> None:
         self._loop.call_soon_threadsafe(self._notifier.log, text)
@@ -162,15 +171,17 @@ class Undo:
         """Open the files. Record the turn that a killed process left open; anyone may have changed its files since."""
         if self._contents is None:
             try:
-                self._contents = Contents(UndoLog(self._folder, LIMIT_STORE_BYTES), self._run_git)
+                log = UndoLog(self._folder, LIMIT_STORE_BYTES)
             except OSError as error:
                 raise GooseLikeError(f"{self._folder} can't be used: {error}") from error
+            self._contents = Contents(log, self._run_git)
             self._record_open_turn(is_ours=False)
         return self._contents
 
     def _run_git(self, words: list[str]) -> bytes:
         async def run() -> bytes:
-            return (await self._run(words))[1]
+            _, output = await self._run(words)
+            return output
 
         try:
             return self._wait_for(run())
@@ -181,14 +192,19 @@ class Undo:
         log = self._open_contents().log
         turn = log.get_open_turn(number)
         missing_folders = [folder for folder in path.parents if not os.path.lexists(folder)]
-        paths = [one for one in (path, *missing_folders) if str(one) not in turn.before]
-        states = {str(one): ABSENT if turn.covers(one) else read_state(str(one), log.store_blob) for one in paths}
+        states = {}
+        for one in (path, *missing_folders):
+            name = str(one)
+            if name in turn.before:
+                continue
+            # What the snapshot would contain, and does not, was not there.
+            states[name] = ABSENT if turn.covers(one) else read_state(name, log.store_blob)
         log.record_originals(number, states)
 
     def _take_snapshot(self, number: int) -> None:
         if self._snapshot_turn == number:
             return
-        log, root = self._open_contents().log, str(self._root)
+        log = self._open_contents().log
         self._git = find_git_folder(self._root)
         if self._git:
             paths = [str(self._git / name) for name in ("HEAD", "index")]
@@ -196,31 +212,41 @@ class Undo:
         self._snapshot_turn = number
         if self._is_too_large:
             return
-        ignored, tracked = self._list_ignored(root), TrackedFiles(self._root, self._list_filtered)
+        root = str(self._root)
+        ignored = self._list_ignored(root)
+        tracked = TrackedFiles(self._root, self._list_filtered)
         states, is_complete = self._read_tree(log, root, ignored, tracked)
-        count = f"{root} has over {LIMIT_ENTRIES:,}"
         if is_complete or states:
             log.record_snapshot(number, root, ignored, states, is_partial=not is_complete)
+        count = f"{root} has over {LIMIT_ENTRIES:,}"
         if not is_complete and states:
             self._tell_once("undo does not cover what commands do to files that git does not track", f"{count} of them")
         elif not is_complete:
             self._is_too_large = True
             self._tell_once("undo does not cover what commands do", f"{count} files and folders")
-        self._tell_gaps(root, ignored if is_complete else frozenset(), tracked)
-
-    def _tell_gaps(self, root: str, ignored: frozenset[str], tracked: TrackedFiles) -> None:
-        """Tell the person which files are not covered, once for each reason."""
         for problem in tracked.problems:
             self._tell_once("undo can't use what git has", problem)
+        self._tell_gaps(root, ignored if is_complete else frozenset())
+
+    def _tell_gaps(self, root: str, ignored: frozenset[str]) -> None:
+        """Tell the person which files are not covered, once for each reason."""
         gaps = {path: cached.gap for path, cached in self._known.items() if cached.gap}
-        others = os.path.join(root, WORKTREES_FOLDER)
-        lost = (path for path in sorted(ignored) if not CACHE_PATHS.fullmatch(path.rstrip("/")))
-        gaps |= {path: "ignored by git" for path in lost if not (_is_below(path, others) or _is_below(others, path))}
-        if set(gaps.values()) - self._told:
-            self._told.update(gaps.values())
-            path, reason = next(iter(gaps.items()))
-            more = f" and {len(gaps) - 1} more" if gaps.keys() - {path} else ""
-            self._tell(f"undo does not cover what commands do to {os.path.relpath(path, root)} ({reason}){more}")
+        worktrees = os.path.join(root, WORKTREES_FOLDER)
+        for path in sorted(ignored):
+            is_cache = CACHE_PATHS.fullmatch(path.rstrip("/"))
+            is_of_others = _is_below(path, worktrees) or _is_below(worktrees, path)
+            if not is_cache and not is_of_others:
+                gaps[path] = "ignored by git"
+        reasons = set(gaps.values())
+        if reasons <= self._told:
+            return
+        self._told |= reasons
+        path, reason = next(iter(gaps.items()))
+        text = f"undo does not cover what commands do to {os.path.relpath(path, root)} ({reason})"
+        more_count = len(gaps) - 1
+        if more_count:
+            text += f" and {more_count} more"
+        self._tell(text)
 
     def _tell_once(self, fact: str, reason: str) -> None:
         if fact not in self._told:
@@ -234,73 +260,67 @@ class Undo:
         try:
             if self._is_off:
                 return "undo is off" if is_destructive(line) else ""
-            if losses := find_losses(line, folder):
-                return self._store_losses(number, losses, is_confined)
-            return ""
+            losses = find_losses(line, folder)
+            if not losses:
+                return ""
+            return self._store_losses(number, losses, is_confined)
         except (OSError, GooseLikeError) as error:
-            self._is_off = True
-            self._tell(f"undo is off from here on: what changes now can't be taken back ({error})")
+            self._turn_off(error)
         return "undo is off"
 
     def _store_losses(self, number: int, losses: Losses, is_confined: bool) -> str:
-        log, root = self._open_contents().log, str(self._root)
+        log = self._open_contents().log
         turn = log.get_open_turn(number)
-        is_snapshot, gaps = bool(turn.root) and not turn.is_partial, set[str]()
-        if losses.needs_tree or losses.replaced:
-            gaps = {path for path, state in turn.before.items() if not state.is_stored and "/.git/" not in path}
-        statuses = dict.fromkeys(turn.ignored, "!!")
-        if not is_snapshot or (gaps and losses.resets_tree):
-            changed = self._wait_for(list_changed_paths(self._root, self._run)) if losses.needs_tree else {}
+        choice = BackupChoice(str(self._root), turn, losses, is_confined)
+        if choice.needs_status:
+            changed = self._wait_for(list_changed_paths(self._root, self._run))
             if changed is None:
                 return "git can't list the files"
-            statuses |= changed if not is_snapshot else {path: changed[path] for path in gaps & changed.keys()}
-        candidates = {*statuses, *gaps, *self._list_repositories(turn, losses)}
-
-        def list_meant(names: Sequence[UnknownName]) -> list[str]:
-            return [path for name in dict.fromkeys(names) for path in name.find(sorted(candidates))]
-
-        away = {path for path, end in losses.moved.items() if is_confined and end and not _is_below(end, root)}
-        spared = [*(path for path in losses.moved if path not in away), *list_meant(losses.replaced)]
-        asked = [*losses.paths, *sorted(away)]
-        asked = [path for path in asked if not is_confined or _is_below(path, root)]
-        asked += [path for path in sorted(statuses) if losses.clears(path, statuses[path])]
-        asked += list_meant(losses.unknown)
-        excluded = _StoredPaths(turn.before, self._list_own_folders())
-        for path in spared if not is_confined else (path for path in spared if _is_below(path, root)):
+            choice.add_status(changed)
+        spared = choice.list_spared()
+        asked = choice.list_asked()
+        stored = StoredPaths(turn.before, self._list_own_folders())
+        for path in spared:
             with suppress(OSError):  # nobody is asked about these: a copy may be elsewhere
-                states, problem = read_losses([path], excluded, log.store_blob)
-                log.record_originals(number, {} if problem else states)
-        states, problem = read_losses(dict.fromkeys(asked), excluded, log.store_blob)
+                states, problem = read_losses([path], stored, log.store_blob)
+                if not problem:
+                    log.record_originals(number, states)
+        states, problem = read_losses(asked, stored, log.store_blob)
         log.record_originals(number, states)
-        return "its files are only known while it runs" if losses.is_unknown and not is_snapshot else problem
-
-    def _list_repositories(self, turn: OpenTurn, losses: Losses) -> list[str]:
-        """List the repositories that a folder of unknown name might be, or contain."""
-        if not losses.is_unknown:
-            return []
-        folders = [str(self._root), *(path for path, state in turn.before.items() if stat.S_ISDIR(state.mode))]
-        return [git for folder in folders if os.path.lexists(git := os.path.join(folder, ".git"))]
+        if losses.is_unknown and not choice.has_snapshot:
+            return "its files are only known while it runs"
+        return problem
 
     def _read_state(self, path: str, *expected: FileState) -> FileState:
         """Read the state of a path. The state of HEAD includes the commit of its branch."""
-        contents, data = self._open_contents(), None
+        contents = self._open_contents()
+        data = None
         if self._git and path == str(self._git / "HEAD"):
-            if (data := read_head(self._git)) is None:
+            data = read_head(self._git)
+            if data is None:
                 return ABSENT
-        elif self._git and path == str(self._git / "index"):  # it may be larger than other files
+        elif self._is_index(path):  # it may be larger than other files
             with suppress(OSError, ValueError):
                 data, _ = read_index(path, _LIMIT_INDEX_BYTES)
-        if data is not None:
-            return FileState(stat.S_IFREG | 0o644, contents.log.store_or_hash_blob(data))
-        return contents.read_state(path, *expected)
+        if data is None:
+            return contents.read_state(path, *expected)
+        content = contents.log.store_or_hash_blob(data)
+        return FileState(stat.S_IFREG | 0o644, content)
+
+    def _is_index(self, path: str) -> bool:
+        return self._git is not None and path == str(self._git / "index")
 
     def _is_same(self, path: str, one: FileState, two: FileState) -> bool:
         """Compare two states of a path. `git status` rewrites the index without a change of its entries."""
         contents = self._open_contents()
-        if not self._git or path != str(self._git / "index") or ABSENT in (one, two):
+        if not self._is_index(path) or ABSENT in (one, two):
             return contents.is_same(one, two)
+        if one == two:
+            return True
         with suppress(OSError):
-            return one == two or is_same_index(contents.log.read_blob(one.content), contents.log.read_blob(two.content))
+            one_index = contents.log.read_blob(one.content)
+            two_index = contents.log.read_blob(two.content)
+            return is_same_index(one_index, two_index)
         return False
 
     def _list_ignored(self, root: str) -> frozenset[str]:
@@ -319,34 +339,47 @@ class Undo:
         self, log: UndoLog, root: str, ignored: frozenset[str], tracked: TrackedFiles
     ) -> tuple[dict[str, FileState], bool]:
         """Read the states of all files, or of the tracked ones: the second result is False then."""
-        put = log.store_or_hash_blob if self._is_off else log.store_blob
+        store = log.store_or_hash_blob if self._is_off else log.store_blob
         excluded = ignored | self._list_own_folders()
-        self._known, is_complete = take_snapshot(Path(root), excluded, put, self._known, tracked)
+        self._known, is_complete = take_snapshot(Path(root), excluded, store, self._known, tracked)
         self._open_contents().known = self._known
-        return {path: cached.state for path, cached in self._known.items()}, is_complete
+        states = {path: cached.state for path, cached in self._known.items()}
+        return states, is_complete
 
     def _record_open_turn(self, *, is_ours: bool) -> None:
-        """Compare the files with their state before the open turn, if there is one, and record the changes.
+        """Compare the files with their state before the open turn, if there is one, and record the changes."""
+        contents = self._contents
+        if contents is None or contents.log.open_turn is None:
+            return
+        turn = contents.log.open_turn
+        self._snapshot_turn = 0
+        after: dict[str, FileState] = {}
+        if turn.root:
+            after = self._read_tree_again(contents.log, turn)
+        for path in turn.before.keys() - after.keys():
+            after[path] = self._read_state(path, turn.before[path])
+        changes = {}
+        for path, new in after.items():
+            old = turn.before.get(path, ABSENT)
+            if old != new and not self._is_same(path, old, new):
+                changes[path] = (old, new)
+        contents.log.record_changes(turn.turn, changes, is_ours=is_ours)
+
+    def _read_tree_again(self, log: UndoLog, turn: OpenTurn) -> dict[str, FileState]:
+        """Read the states of the files that the snapshot of a turn covers. A tree that is too large has no new files.
 
         Files that git ignored at the snapshot do not count, even if it tracks them now.
         """
-        if (contents := self._contents) is None or (turn := contents.log.open_turn) is None:
-            return
-        log, after = contents.log, dict[str, FileState]()
-        self._snapshot_turn = 0
-        if turn.root:  # if the tree has become too large, this finds no new files
-            newly_ignored = {path for path in self._list_ignored(turn.root) if path not in log.snapshot}
-            tracked = TrackedFiles(Path(turn.root), self._list_filtered)
-            after, is_complete = self._read_tree(log, turn.root, turn.ignored | newly_ignored, tracked)
-            if turn.is_partial or not is_complete:  # a new file may have been there before
-                after = {path: state for path, state in after.items() if path in turn.before}
-            if not turn.is_partial and not is_complete:
-                fact, kind = "undo can't remove the files that commands have made", "files that git does not track"
-                self._tell_once(fact, f"{turn.root} has over {LIMIT_ENTRIES:,} {kind}")
-        after |= {path: self._read_state(path, turn.before[path]) for path in turn.before.keys() - after.keys()}
-        pairs = ((path, turn.before.get(path, ABSENT), state) for path, state in after.items())
-        changes = {path: (old, new) for path, old, new in pairs if old != new and not self._is_same(path, old, new)}
-        log.record_changes(turn.turn, changes, is_ours=is_ours)
+        newly_ignored = {path for path in self._list_ignored(turn.root) if path not in log.snapshot}
+        tracked = TrackedFiles(Path(turn.root), self._list_filtered)
+        states, is_complete = self._read_tree(log, turn.root, turn.ignored | newly_ignored, tracked)
+        if not turn.is_partial and not is_complete:
+            count = f"{turn.root} has over {LIMIT_ENTRIES:,} files that git does not track"
+            self._tell_once("undo can't remove the files that commands have made", count)
+        if is_complete and not turn.is_partial:
+            return states
+        # A new file may have been there before.
+        return {path: state for path, state in states.items() if path in turn.before}
 
     # --- in the thread: going back
 
@@ -365,16 +398,29 @@ class Undo:
         return turns
 
     def _plan(self, number: int) -> RestorePlan:
-        contents, planned = self._update_contents(), []
+        contents = self._update_contents()
+        planned = []
         for path, history in contents.log.changes.items():
-            if changes := [change for change in history if change.turn >= number]:
-                last, target = changes[-1].after, changes[0].before
-                now = self._read_state(path, target, *([last] if last else []))
-                pairs = chain([(last, now)], ((one.after, two.before) for one, two in pairwise(changes)))
-                is_edited = any(one is None or not self._is_same(path, one, two) for one, two in pairs)
-                if not self._is_same(path, now, target):
-                    planned.append(FileChange(Path(path), is_edited, now, target))
+            changes = [change for change in history if change.turn >= number]
+            if not changes:
+                continue
+            target = changes[0].before
+            last = changes[-1].after
+            expected = [target] if last is None else [target, last]
+            now = self._read_state(path, *expected)
+            if not self._is_same(path, now, target):
+                is_edited = self._is_edited(path, changes, now)
+                planned.append(FileChange(Path(path), is_edited, now, target))
         return self._finish_plan(contents, planned)
+
+    def _is_edited(self, path: str, changes: Sequence[PathChange], now: FileState) -> bool:
+        """Check whether somebody else changed a path between the changes of turns, or after the last one."""
+        next_states = [change.before for change in changes[1:]]
+        next_states.append(now)
+        for change, state in zip(changes, next_states, strict=True):
+            if change.after is None or not self._is_same(path, change.after, state):
+                return True
+        return False
 
     def _plan_redo(self) -> RestorePlan:
         contents = self._update_contents()
@@ -390,21 +436,31 @@ class Undo:
         """Sort the changes, and find those whose former content is lost."""
         planned.sort(key=lambda change: change.path)
         contents.expect((str(change.path), change.target) for change in planned)
-        if missing := contents.find_missing():
-            planned = [_drop_content(change) if str(change.path) in missing else change for change in planned]
+        missing = contents.find_missing()
+        for index, change in enumerate(planned):
+            if str(change.path) in missing:
+                planned[index] = _drop_content(change)
         if any(change.kind == "lost" for change in planned):  # a large new file may be the lost one, moved
             planned = [change for change in planned if change.kind != "remove" or change.now.is_stored]
         return RestorePlan(tuple(planned), contents, self._queue)
 
     def _restore(self, changes: list[FileChange]) -> list[str]:
         contents = self._update_contents()
-        heads = [change for change in changes if self._git and change.path == self._git / "HEAD"]
-        notes = [note for change in heads if (note := self._restore_head(contents.log, change))]
-        notes += restore_files((change for change in changes if change not in heads), contents, self._read_state)
+        notes = []
+        files = []
+        for change in changes:
+            is_head = self._git and change.path == self._git / "HEAD"
+            if not is_head:
+                files.append(change)
+            elif note := self._restore_head(contents.log, change):
+                notes.append(note)
+        notes += restore_files(files, contents, self._read_state)
         done = {}
         for change in changes:
-            if (after := self._read_state(str(change.path), change.target, change.now)) != change.now:
-                done[str(change.path)] = (change.now, after)
+            path = str(change.path)
+            after = self._read_state(path, change.target, change.now)
+            if after != change.now:
+                done[path] = (change.now, after)
         with suppress(OSError):
             contents.log.record_changes(self._history.turn_count, done)
         self._restored = done
@@ -428,16 +484,12 @@ class Undo:
             self._contents.log.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredPaths:
-    """The paths that a destructive command cannot lose, without a pass over all files of a large repository."""
-
-    before: Mapping[str, FileState]
-    own_folders: frozenset[str]
-
-    def __contains__(self, path: object) -> bool:
-        state = self.before.get(str(path))
-        return path in self.own_folders or bool(state and state.is_stored and not stat.S_ISDIR(state.mode))
+def _get_line(argv: Sequence[str]) -> str:
+    """Return the line of `bash -c LINE`, and the quoted words of any other command."""
+    match argv:
+        case [program, "-c", line] if os.path.basename(program) == "bash":
+            return line
+    return shlex.join(argv)
 
 
 def _drop_content(change: FileChange) -> FileChange:
