@@ -56,7 +56,8 @@ class RepositoryAudit:
     def __init__(self, root: Path, folders: Iterable[Path]) -> None:
         """Survey the workspace and other git folders. Accept all but what a killed session may have left."""
         self._root = root
-        self._lock, self._accepting = asyncio.Lock(), asyncio.Lock()
+        self._lock = asyncio.Lock()
+        self._accepting = asyncio.Lock()
         self._search: asyncio.Task[list[Path]] | None = None
         self._record = AuditRecord(root)
         former = self._record.former
@@ -70,7 +71,8 @@ class RepositoryAudit:
         self.staging = Staging()
         self.protected = self._protect(own)
         mounted = [*self.staging.mounts, *self.staging.links]
-        self._pins = FilePins(dict.fromkeys((*mounted, *self.protected[:_MAX_PINS])))
+        pinned = [*mounted, *self.protected[:_MAX_PINS]]
+        self._pins = FilePins(dict.fromkeys(pinned))
         self._lost: set[Path] = set()
         self.mount_losses = 0
         """How many times mounts of `staging` were lost, so that new commands need a new sandbox."""
@@ -83,15 +85,14 @@ class RepositoryAudit:
         self._warnings: list[str] = []
         self._gaps: set[str] = set()
         if self._record.problem:
-            self._warnings.append(
-                f"a record of hooks and the content of refused files can't be kept, {self._record.problem}; "
-                f"{FOLDER_ADVICE}"
-            )
+            fact = f"a record of hooks and the content of refused files can't be kept, {self._record.problem}"
+            self._warnings.append(f"{fact}; {FOLDER_ADVICE}")
         self._warn_of_gaps()
 
     def take_warnings(self) -> list[str]:
         """Return sentences for the person about what the surveys could not see or undo, once."""
-        warnings, self._warnings = self._warnings, []
+        warnings = self._warnings
+        self._warnings = []
         return warnings
 
     def watch(self, rules: Rules) -> None:
@@ -99,10 +100,13 @@ class RepositoryAudit:
         self._rules = rules
         self._absent = list_absent_paths(rules, self._scanner.roots)
         former = self._record.former
-        lost = [place for place in former.places if find_start_place(place) == place] if former else []
+        lost = []
+        if former:
+            lost = [place for place in former.places if find_start_place(place) == place]
         self._update_watched(lost)
         for place in sorted(self._watched):
             self._recall(place, list_start_files(place, self._scanner.roots))
+            # A folder with too many files is itself in the list of its files.
             if place.is_dir() and place in self._accepted.places.get(place, ()):
                 self._warnings.append(f"{place} has so much content that changes there are not noticed")
         self._save()
@@ -128,11 +132,13 @@ class RepositoryAudit:
 
     def accept_file(self, path: Path, data: bytes) -> None:
         """Accept a start file with this content, because the person allowed to write it."""
-        place, copy = self._find_watched(path), read_copy(path)
-        if place and copy and copy.data == data:  # else a command was faster
-            self._watched.add(place)
-            self._accepted.accept(place, FileEdit(path, None, copy))
-            self._save()
+        place = self._find_watched(path)
+        copy = read_copy(path)
+        if place is None or copy is None or copy.data != data:  # a command was faster
+            return
+        self._watched.add(place)
+        self._accepted.accept(place, FileEdit(path, None, copy))
+        self._save()
 
     async def prepare_change(self) -> None:
         """Accept what changed while nothing ran: the person did that. Call this before each command and each write."""
@@ -154,7 +160,8 @@ class RepositoryAudit:
             findings = [f"hooks or settings that a command left in the workspace may still be active: {error}"]
             is_clean = False
         await run_in_thread(self._close, is_clean=is_clean)
-        if findings and (folder := state_folder() / REFUSED_FOLDER).exists():
+        folder = state_folder() / REFUSED_FOLDER
+        if findings and folder.exists():
             findings.append(f"the refused content of files is in {folder}")
         return findings
 
@@ -170,26 +177,41 @@ class RepositoryAudit:
         new repositories that takes longer than `timeout_s` continues in its thread, and the next call judges what it
         found.
         """
-        notes: list[str] = []
         async with self._lock:
-            is_fresh = self._search is None and self._scanner.is_unchanged
-            if is_fresh:
-                notes += await self._settle(self._survey(), require)
-            while not is_fresh:  # a search of an earlier call is followed by a new one
-                is_fresh = self._search is None
-                self._search = self._search or asyncio.create_task(run_in_daemon_thread(self._scanner.scan))
-                await asyncio.wait({self._search}, timeout=timeout_s)
-                if self._search.done():
-                    search, self._search = self._search, None
-                    self._repositories = search.result()
-                    self._warn_of_gaps()
-                notes += await self._settle(self._survey(), require)
-                if self._search:
-                    break
+            if self._search is None and self._scanner.is_unchanged:
+                notes = await self._settle(self._survey(), require)
+            else:
+                notes = await self._search_and_settle(require, timeout_s)
             self._is_settled = is_last
             if timeout_s is None:
                 self._warn_of_ci_files()
         return notes
+
+    async def _search_and_settle(self, require: Require, timeout_s: float | None) -> list[str]:
+        """Search for new repositories, and judge what changed. Without a result in time, judge it in the known ones."""
+        notes: list[str] = []
+        is_fresh = False
+        while not is_fresh:  # a search of an earlier call is followed by a new one
+            is_fresh = self._search is None
+            is_done = await self._wait_for_search(timeout_s)
+            notes += await self._settle(self._survey(), require)
+            if not is_done:
+                break
+        return notes
+
+    async def _wait_for_search(self, timeout_s: float | None) -> bool:
+        """Wait for the search, after starting one if none runs. Return False if it takes longer than `timeout_s`."""
+        search = self._search
+        if search is None:
+            search = asyncio.create_task(run_in_daemon_thread(self._scanner.scan))
+            self._search = search
+        await asyncio.wait({search}, timeout=timeout_s)
+        if not search.done():
+            return False
+        self._search = None
+        self._repositories = search.result()
+        self._warn_of_gaps()
+        return True
 
     # --- at the start
 
@@ -198,13 +220,15 @@ class RepositoryAudit:
 
         Return False if they were changed.
         """
-        files = git.list_decisive_files(place) if files is None else files
+        if files is None:
+            files = git.list_decisive_files(place)
         former = self._record.former
         if former and place in former.places:
             self._accepted.places[place] = dict(former.places[place])
         edits = self._accepted.find_edits(place, files)
-        covered = former.covered if former else (Path("/"),)
-        own = [edit for edit in edits if any(map(edit.path.is_relative_to, covered))]
+        own = edits
+        if former:
+            own = [edit for edit in edits if any(map(edit.path.is_relative_to, former.covered))]
         for edit in own:
             self._accepted.accept(place, edit)
         return own == edits
@@ -217,30 +241,45 @@ class RepositoryAudit:
         # A mount needs a file. Programs that do not exist are only looked at.
         self._programs = {path for path in referenced.programs if not os.path.lexists(path)}
         candidates = [*referenced.paths, *(referenced.programs - self._programs)]
-        protected = [path for path in candidates if not any(one.is_relative_to(path) for one in tops)]
+        protected = [path for path in candidates if not _contains_any(path, tops)]
         for path in protected:
             if path.is_dir() and self._is_inside(path):
                 self._recall(path, list_start_files(path))
                 self.staging.add(path, (), path, self._accepted.places.get(path, {}))
         for repository in repositories:
-            if git.is_pointer(repository):
-                protected.append(repository)
-                continue
-            hooks, files = repository / "hooks", self._accepted.places.get(repository, {})
-            protected += [path for path in files if path != repository / git.REBASE_TODO]
-            with suppress(OSError):
-                if (repository / "objects").is_dir():
-                    hooks.mkdir(exist_ok=True)  # otherwise a command could create it
-            protected += [hooks] if hooks.exists() else []
-            if hooks.is_dir() and resolve_path(hooks) == hooks:
-                self.staging.add(hooks, git.list_settings_files(repository), repository, files)
-        return list(dict.fromkeys(one for path in protected for one in (path, resolve_path(path))))
+            protected += self._protect_repository(repository)
+        unique: dict[Path, None] = {}
+        for path in protected:
+            unique[path] = None
+            unique[resolve_path(path)] = None
+        return list(unique)
+
+    def _protect_repository(self, repository: Path) -> list[Path]:
+        """List the hooks and settings of a repository, and stage them."""
+        if git.is_pointer(repository):
+            return [repository]
+        hooks = repository / "hooks"
+        files = self._accepted.places.get(repository, {})
+        protected = [path for path in files if path != repository / git.REBASE_TODO]
+        with suppress(OSError):
+            if (repository / "objects").is_dir():
+                hooks.mkdir(exist_ok=True)  # otherwise a command could create it
+        if hooks.exists():
+            protected.append(hooks)
+        if hooks.is_dir() and resolve_path(hooks) == hooks:
+            self.staging.add(hooks, git.list_settings_files(repository), repository, files)
+        return protected
 
     def _find_referenced(self, repositories: list[Path]) -> References:
         """Find what git settings lead to: those of the person, of the machine and of repositories."""
-        configs = [home_folder() / name for name in (".gitconfig", ".config/git/config")]
-        configs += [Path(name) for name in (os.environ.get("GIT_CONFIG_GLOBAL"), "/etc/gitconfig") if name]
-        configs += [config for repository in repositories for config in git.list_settings_files(repository)]
+        home = home_folder()
+        configs = [home / ".gitconfig", home / ".config/git/config"]
+        person_config = os.environ.get("GIT_CONFIG_GLOBAL")
+        if person_config:
+            configs.append(Path(person_config))
+        configs.append(Path("/etc/gitconfig"))
+        for repository in repositories:
+            configs += git.list_settings_files(repository)
         tops = {path.parent for path in repositories if path.name == ".git"}
         return find_references(configs, tops, self._scanner.roots)
 
@@ -249,27 +288,22 @@ class RepositoryAudit:
         programs = self._find_referenced(self._repositories).programs
         for path in programs - self._programs - set(self.protected):
             self._programs.add(path)
-            for edit in self._accepted.find_edits(path, list_start_files(path, self._scanner.roots)):
+            files = list_start_files(path, self._scanner.roots)
+            for edit in self._accepted.find_edits(path, files):
                 self._accepted.accept(path, edit)
 
     def _save(self) -> None:
-        self._record.write(AcceptedState(self._accepted.places, self.protected, sorted(self._scanner.closed)))
+        closed = sorted(self._scanner.closed)
+        self._record.write(AcceptedState(self._accepted.places, self.protected, closed))
 
     # --- at each survey
 
     def _survey(self) -> list[_Change]:
         """Find all changes that commands can have made. Accept the others, which are the person's."""
-        for path in (*self.staging.mounts, *self.staging.links):
-            if self._pins.has_moved(path):
-                self._pins.renew(path)
-                self._lost.add(path)
-                self.mount_losses += 1
+        self._find_lost_mounts()
         self._update_watched()
-        others = [*self._watched, *(path for path, staged in self.staging.folders.items() if staged.place == path)]
-        files = {place: git.list_decisive_files(place) for place in self._repositories}
-        files |= {place: list_start_files(place, self._scanner.roots) for place in others}
         changes = []
-        for place, paths in files.items():
+        for place, paths in self._list_files().items():
             for edit in self._accepted.find_edits(place, paths):
                 if self._is_covered(edit.path):
                     self._accepted.accept(place, edit)
@@ -277,27 +311,54 @@ class RepositoryAudit:
                     changes.append(self._judge(place, edit))
         self._update_copies()
         real = {change.edit.path for change in changes}
-        return changes + [
-            self._judge_copy(folder, edit)
-            for folder in self.staging.folders.values()
-            for edit in folder.find_edits()
-            if edit.path not in real
-        ]
+        for folder in self.staging.folders.values():
+            for edit in folder.find_edits():
+                if edit.path not in real:
+                    changes.append(self._judge_copy(folder, edit))
+        return changes
+
+    def _find_lost_mounts(self) -> None:
+        """Find the mounts that were lost since the last survey, because somebody outside replaced what they cover."""
+        for path in (*self.staging.mounts, *self.staging.links):
+            if self._pins.has_moved(path):
+                self._pins.renew(path)
+                self._lost.add(path)
+                self.mount_losses += 1
+
+    def _list_files(self) -> dict[Path, list[Path]]:
+        """List the files of each repository, watched start file and staged folder."""
+        files = {place: git.list_decisive_files(place) for place in self._repositories}
+        others = list(self._watched)
+        for path, staged in self.staging.folders.items():
+            if staged.place == path:
+                others.append(path)
+        for place in others:
+            files[place] = list_start_files(place, self._scanner.roots)
+        return files
 
     def _is_covered(self, path: Path) -> bool:
         """Check that commands cannot have changed a path. A file that was replaced from outside has lost its mount."""
-        above = (one for one in self.protected if path.is_relative_to(one))
-        return any(one not in self._lost and not self._pins.has_moved(one) for one in above)
+        for one in self.protected:
+            if not path.is_relative_to(one):
+                continue
+            is_lost = one in self._lost or self._pins.has_moved(one)
+            if not is_lost:
+                return True
+        return False
 
     def _judge(self, place: Path, edit: FileEdit) -> _Change:
-        roots, accept, revert = self._scanner.roots, partial(self._accepted.accept, place, edit), self._accepted.revert
-        if place not in self._repositories:
+        roots = self._scanner.roots
+        if place in self._repositories:
+            where = place.parent if edit.path == place else place
+            old = git.drop_dangerous_settings(place, edit, roots)
+            dangers = git.list_dangers(place, edit, roots)
+        else:
+            where = place.parent
+            old = edit.old
             dangers = self._list_start_dangers(place, edit)
-            return _Change(place.parent, edit, dangers, accept, partial(revert, place, edit, edit.old, roots))
-        old = git.drop_dangerous_settings(place, edit, roots)
-        dangers = git.list_dangers(place, edit, roots)
-        where = place.parent if edit.path == place else place
-        return _Change(where, edit, dangers, accept, partial(revert, place, edit, old, roots))
+        accept = partial(self._accepted.accept, place, edit)
+        refuse = partial(self._accepted.revert, place, edit, old, roots)
+        return _Change(where, edit, dangers, accept, refuse)
 
     def _list_start_dangers(self, place: Path, edit: FileEdit) -> list[str]:
         """Name a changed start file, unless a question would tell nothing new."""
@@ -313,7 +374,8 @@ class RepositoryAudit:
 
     def _is_copy(self, place: Path, edit: FileEdit) -> bool:
         """Check that a new file equals an accepted one with the same path in the workspace, as in a new worktree."""
-        if edit.old or edit.new is None or not stat.S_ISREG(edit.new.mode) or edit.new.data is None:
+        new = edit.new
+        if edit.old or new is None or new.data is None or not stat.S_ISREG(new.mode):
             return False
         if not edit.path.is_relative_to(place):
             return False
@@ -322,7 +384,8 @@ class RepositoryAudit:
             if not other.is_relative_to(self._root):
                 continue
             parts = other.relative_to(self._root).parts
-            if place.parts[-len(parts) :] == parts and copies.get(other / name) == edit.new:
+            has_same_path = place.parts[-len(parts) :] == parts
+            if has_same_path and copies.get(other / name) == new:
                 return True
         return False
 
@@ -332,43 +395,55 @@ class RepositoryAudit:
             self._accepted.accept(folder.place, edit)
 
         where = folder.folder.parent
-        if edit.new is None or folder.place == folder.folder:
-            name = f"{edit.path.relative_to(where)}{'' if edit.new else ' (removed)'}"
-            return _Change(where, edit, [name], accept, folder.reset)
-        return _Change(where, edit, git.list_dangers(folder.place, edit, self._scanner.roots), accept, folder.reset)
+        name = str(edit.path.relative_to(where))
+        if edit.new is None:
+            dangers = [f"{name} (removed)"]
+        elif folder.place == folder.folder:
+            dangers = [name]
+        else:
+            dangers = git.list_dangers(folder.place, edit, self._scanner.roots)
+        return _Change(where, edit, dangers, accept, folder.reset)
 
     async def _settle(self, changes: list[_Change], require: Require) -> list[str]:
         """Ask one question about all dangerous changes, and do what follows from the answer."""
         dangerous = [change for change in changes if change.dangers]
-        refusal, notes = "", []
+        refusal = ""
         if dangerous:
-            dangers: dict[Path, dict[str, None]] = {}
-            for change in dangerous:
-                dangers.setdefault(change.where, {}).update(dict.fromkeys(change.dangers))
-            places = "; ".join(f"{', '.join(names)} in {where}" for where, names in dangers.items())
-            text = f"let git, editors or shells run what changed here: {places}"
-            subject = str(dangerous[0].where if len(dangers) == 1 else self._root)
-            try:
-                await require(subject, text, lambda: format_edits(change.edit for change in dangerous))
-            except DeniedError as error:
-                refusal = str(error)
+            refusal = await self._ask(dangerous, require)
+        notes = []
         for change in changes:
             is_refused = bool(change.dangers and refusal)
-            try:
-                (change.refuse if is_refused else change.accept)()
-            except (OSError, GooseLikeError) as error:
-                next_step = (
-                    "may be active; look at it before you run git or an editor" if is_refused else "stays as it was"
-                )
-                notes.append(f"{change.edit.path} {next_step}: {error}")
+            note = _carry_out(change, is_refused)
+            if note:
+                notes.append(note)
         self._update_copies()
         self._warnings += notes
         if dangerous and not refusal:
             self._watch_new_programs()
             self._save()
-        if refusal and not notes:
+        if not refusal:
+            return notes
+        if not notes:
             refusal += ". The changes were disabled: each file has its accepted content again"
-        return [refusal, *notes] if refusal else notes
+        return [refusal, *notes]
+
+    async def _ask(self, dangerous: list[_Change], require: Require) -> str:
+        """Ask about dangerous changes. Return the refusal, or an empty text."""
+        dangers: dict[Path, dict[str, None]] = {}
+        for change in dangerous:
+            names = dangers.setdefault(change.where, {})
+            names.update(dict.fromkeys(change.dangers))
+        places = []
+        for where, names in dangers.items():
+            places.append(f"{', '.join(names)} in {where}")
+        text = f"let git, editors or shells run what changed here: {'; '.join(places)}"
+        subject = dangerous[0].where if len(dangers) == 1 else self._root
+        edits = [change.edit for change in dangerous]
+        try:
+            await require(str(subject), text, lambda: format_edits(edits))
+        except DeniedError as error:
+            return str(error)
+        return ""
 
     def _update_copies(self) -> None:
         for folder in self.staging.folders.values():
@@ -376,14 +451,16 @@ class RepositoryAudit:
 
     def _find_watched(self, path: Path) -> Path | None:
         """Return the start file that a path is or belongs to."""
+        places = (path, *path.parents)
         if not self._is_watchable(path):
-            return next((place for place in (path, *path.parents) if place in self._absent), None)
-        for place in (path, *path.parents):
+            return next((place for place in places if place in self._absent), None)
+        for place in places:
             if place in self._targets:
                 return self._targets[place]
         found = find_start_place(path)
-        is_below_root = found is not None and self._is_inside(found.parent)
-        return found if is_below_root else None
+        if found is None or not self._is_inside(found.parent):
+            return None
+        return found
 
     def _is_inside(self, path: Path) -> bool:
         return any(map(path.is_relative_to, self._scanner.roots))
@@ -393,18 +470,41 @@ class RepositoryAudit:
         if not self._ci_files:
             return
         names = [os.path.relpath(path, self._root) for path in self._ci_files]
-        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-        self._warnings.append(
-            f"a CI server will run what changed here; read it before you push: {', '.join(names[:_MAX_NAMED])}{more}"
-        )
+        text = ", ".join(names[:_MAX_NAMED])
+        more_count = len(names) - _MAX_NAMED
+        if more_count > 0:
+            text += f" and {more_count} more"
+        self._warnings.append(f"a CI server will run what changed here; read it before you push: {text}")
         self._ci_files.clear()
 
     def _warn_of_gaps(self) -> None:
         """Warn once if repositories may be missing."""
-        gaps = set() if self._scanner.is_complete else {"the workspace has too many folders for a complete search"}
-        gaps |= {f"{path} cannot be listed" for path in sorted(self._scanner.closed)[:1]}
-        self._warnings += [f"git repositories were not searched everywhere: {gap}" for gap in gaps - self._gaps]
-        self._gaps |= gaps
+        gaps = []
+        if not self._scanner.is_complete:
+            gaps.append("the workspace has too many folders for a complete search")
+        if self._scanner.closed:
+            gaps.append(f"{min(self._scanner.closed)} cannot be listed")
+        for gap in gaps:
+            if gap not in self._gaps:
+                self._gaps.add(gap)
+                self._warnings.append(f"git repositories were not searched everywhere: {gap}")
+
+
+def _contains_any(folder: Path, paths: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for path in paths)
+
+
+def _carry_out(change: _Change, is_refused: bool) -> str:
+    """Do what follows from the answer about a change. Return a sentence if that failed."""
+    try:
+        if is_refused:
+            change.refuse()
+        else:
+            change.accept()
+    except (OSError, GooseLikeError) as error:
+        next_step = "may be active; look at it before you run git or an editor" if is_refused else "stays as it was"
+        return f"{change.edit.path} {next_step}: {error}"
+    return ""
 
 
 async def _allow(subject: str, text: str, detail: Callable[[], str]) -> None:

@@ -71,10 +71,13 @@ class AuditRecord:
                 if os.fstat(file.fileno()).st_nlink == 0:
                     continue  # its session has just removed it
                 self._former_files.append(path)
-                if data := file.read():  # empty: nothing had run
-                    records.append((os.fstat(file.fileno()).st_mtime_ns, data))
+                data = file.read()
+                if data:  # else nothing had run
+                    changed_ns = os.fstat(file.fileno()).st_mtime_ns
+                    records.append((changed_ns, data))
         if records:
-            self.former = _decode(min(records)[1])
+            _, oldest = min(records)
+            self.former = _decode(oldest)
 
     def _create_file(self) -> None:
         self._path = self._folder / secrets.token_hex(8)
@@ -92,7 +95,9 @@ class AuditRecord:
         """Replace the content of the file. A kill in between leaves no half of it, so the file never gets shorter."""
         if self._file is None:
             return
-        os.pwrite(self._file.fileno(), _encode(state).ljust(os.fstat(self._file.fileno()).st_size), 0)
+        size_bytes = os.fstat(self._file.fileno()).st_size
+        data = _encode(state).ljust(size_bytes)
+        os.pwrite(self._file.fileno(), data, 0)
         while self._former_files:
             self._former_files.pop().unlink(missing_ok=True)
 
@@ -106,29 +111,27 @@ class AuditRecord:
 
 
 def _encode(state: AcceptedState) -> bytes:
-    files = [
-        (
-            str(place),
-            str(path),
-            copy.mode,
-            base64.b64encode(copy.data or b"").decode(),
-            copy.data is None,
-            copy.changed_ns,
-        )
-        for place, copies in state.places.items()
-        for path, copy in copies.items()
-    ]
-    return json.dumps({"files": files, "covered": list(map(str, state.covered)), "closed": state.closed}).encode()
+    files = []
+    for place, copies in state.places.items():
+        for path, copy in copies.items():
+            text = base64.b64encode(copy.data or b"").decode()
+            is_unknown = copy.data is None
+            files.append((str(place), str(path), copy.mode, text, is_unknown, copy.changed_ns))
+    covered = list(map(str, state.covered))
+    record = {"files": files, "covered": covered, "closed": state.closed}
+    return json.dumps(record).encode()
 
 
 def _decode(data: bytes) -> AcceptedState:
     """Read a record. Nothing was accepted according to one that is damaged."""
     try:
         content = json.loads(data)
-        state = AcceptedState(covered=list(map(Path, content["covered"])), closed=content["closed"])
+        covered = list(map(Path, content["covered"]))
+        state = AcceptedState(covered=covered, closed=content["closed"])
         for place, path, mode, text, is_unknown, changed_ns in content["files"]:
-            copy = FileCopy(mode, None if is_unknown else base64.b64decode(text), changed_ns)
-            state.places.setdefault(Path(place), {})[Path(path)] = copy
+            content_bytes = None if is_unknown else base64.b64decode(text)
+            files = state.places.setdefault(Path(place), {})
+            files[Path(path)] = FileCopy(mode, content_bytes, changed_ns)
         return state
     except (ValueError, KeyError, TypeError, AttributeError):
         return AcceptedState()

@@ -63,14 +63,19 @@ class AcceptedFiles:
     def find_edits(self, place: Path, files: Iterable[Path]) -> list[FileEdit]:
         """Compare the accepted files of a place, and the files that are there now, with the file system."""
         accepted = self.places.get(place, {})
-        edits = (self._compare(path, accepted.get(path)) for path in sorted({*files, *accepted}))
-        return [edit for edit in edits if edit]
+        edits = []
+        for path in sorted({*files, *accepted}):
+            edit = self._compare(path, accepted.get(path))
+            if edit:
+                edits.append(edit)
+        return edits
 
     def _compare(self, path: Path, old: FileCopy | None) -> FileEdit | None:
         mark = read_mark(path)  # before the content, so that a change in between shows the next time
         if mark and mark == self._marks.get(path):
             return None
-        if (new := read_copy(path)) != old:
+        new = read_copy(path)
+        if new != old:
             return FileEdit(path, old, new)
         if mark:
             self._marks[path] = mark
@@ -104,7 +109,8 @@ class AcceptedFiles:
 
 def _keep_refused(name: str, data: bytes) -> None:
     try:
-        kept = create_private_folder(state_folder() / REFUSED_FOLDER) / temporary_name(name)[1:]
+        folder = create_private_folder(state_folder() / REFUSED_FOLDER)
+        kept = folder / temporary_name(name).removeprefix(".")
         kept.touch(0o600)
     except OSError as error:
         if not is_closed_error(error):
@@ -123,14 +129,16 @@ class FilePins:
 
     def renew(self, path: Path) -> None:
         """Keep the file that has the place of a file now."""
-        if (descriptor := self._descriptors.pop(path, None)) is not None:
+        descriptor = self._descriptors.pop(path, None)
+        if descriptor is not None:
             os.close(descriptor)
         with suppress(OSError):
             self._descriptors[path] = os.open(path, PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
     def has_moved(self, path: Path) -> bool:
         """Check whether another file, or none, has the place of a file. An unknown file has moved."""
-        if (descriptor := self._descriptors.get(path)) is None:
+        descriptor = self._descriptors.get(path)
+        if descriptor is None:
             return True
         with suppress(OSError):
             return not os.path.samestat(os.fstat(descriptor), os.lstat(path))
@@ -139,7 +147,8 @@ class FilePins:
     def close(self) -> None:
         """Release the files."""
         while self._descriptors:
-            os.close(self._descriptors.popitem()[1])
+            _, descriptor = self._descriptors.popitem()
+            os.close(descriptor)
 
 
 def read_mark(path: str | Path) -> Mark | None:
@@ -151,8 +160,9 @@ def read_mark(path: str | Path) -> Mark | None:
         status = os.lstat(path)
     except OSError:
         return None
-    is_lasting = time.time_ns() - status.st_ctime_ns > _CLOCK_TICK_NS
-    return (status.st_dev, status.st_ino, status.st_ctime_ns) if is_lasting else None
+    if time.time_ns() - status.st_ctime_ns <= _CLOCK_TICK_NS:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 def list_files(place: Path, is_wanted: Callable[[str], bool] = bool, *, opens: bool = False) -> list[Path]:
@@ -161,10 +171,11 @@ def list_files(place: Path, is_wanted: Callable[[str], bool] = bool, *, opens: b
     With `opens`, the owner's rights to such a folder are restored first. Raise GooseLikeError if there are more than
     500 files, or 5 MB.
     """
-    found: list[str] = []
-    pending, size_bytes = [str(place)], 0
     if os.path.islink(place):
         return [place]
+    found: list[str] = []
+    size_bytes = 0
+    pending = [str(place)]
     while pending:
         path = pending.pop()
         try:
@@ -172,14 +183,18 @@ def list_files(place: Path, is_wanted: Callable[[str], bool] = bool, *, opens: b
                 for entry in filter(lambda entry: is_wanted(entry.name), entries):
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
-                    else:
-                        found.append(entry.path)
-                        with suppress(OSError):  # it was just removed
-                            size_bytes += entry.stat(follow_symlinks=False).st_size
+                        continue
+                    found.append(entry.path)
+                    with suppress(OSError):  # it was just removed
+                        size_bytes += entry.stat(follow_symlinks=False).st_size
         except (FileNotFoundError, NotADirectoryError):
-            found += [path] if os.path.lexists(path) else []
+            if os.path.lexists(path):
+                found.append(path)
         except OSError:
-            (pending if opens and open_closed_folder(path) else found).append(path)
+            if opens and open_closed_folder(path):
+                pending.append(path)
+            else:
+                found.append(path)
         if len(found) > _MAX_FILES or size_bytes > _MAX_BYTES_TOGETHER:
             raise GooseLikeError(f"{place} has more than {_MAX_FILES} files or {_MAX_BYTES_TOGETHER:,} bytes")
     return list(map(Path, found))
@@ -206,14 +221,18 @@ def read_copy(path: str | Path) -> FileCopy | None:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
             return FileCopy(status.st_mode, os.fsencode(os.readlink(path)))
-        unknown = FileCopy(status.st_mode, None, 0 if stat.S_ISDIR(status.st_mode) else status.st_ctime_ns)
+        changed_ns = 0 if stat.S_ISDIR(status.st_mode) else status.st_ctime_ns
+        unknown = FileCopy(status.st_mode, None, changed_ns)
         if not stat.S_ISREG(status.st_mode):
             return unknown
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            mode, data = os.fstat(file.fileno()).st_mode, file.read(_MAX_BYTES + 1)
-            is_here = read_descriptor_path(file.fileno()) == str(path)  # no folder became a link
-        is_known = is_here and stat.S_ISREG(mode) and len(data) <= _MAX_BYTES
-        return FileCopy(mode, data) if is_known else unknown
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            mode = os.fstat(descriptor).st_mode
+            data = file.read(_MAX_BYTES + 1)
+            is_here = read_descriptor_path(descriptor) == str(path)  # no folder became a link
+        if not is_here or not stat.S_ISREG(mode) or len(data) > _MAX_BYTES:
+            return unknown
+        return FileCopy(mode, data)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
@@ -222,8 +241,13 @@ def read_copy(path: str | Path) -> FileCopy | None:
 
 def find_edits(old: Mapping[Path, FileCopy], new: Mapping[Path, FileCopy]) -> list[FileEdit]:
     """Compare the files of two points in time."""
-    paths = sorted(old.keys() | new.keys())
-    return [FileEdit(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)]
+    edits = []
+    for path in sorted(old.keys() | new.keys()):
+        before = old.get(path)
+        after = new.get(path)
+        if before != after:
+            edits.append(FileEdit(path, before, after))
+    return edits
 
 
 def format_edits(edits: Iterable[FileEdit]) -> str:
@@ -232,12 +256,19 @@ def format_edits(edits: Iterable[FileEdit]) -> str:
 
 
 def _format_edit(edit: FileEdit) -> str:
-    if words := "removed" if edit.new is None else edit.new.describe():
+    new = edit.new
+    if new is None:
+        return f"{edit.path}: removed"
+    words = new.describe()
+    if words:
         return f"{edit.path}: {words}"
-    new, old = edit.new or FileCopy(0, None), edit.old or FileCopy(0, None)
-    executable = " executable" if new.mode & 0o111 and not old.mode & 0o111 else ""
+    old = edit.old or FileCopy(0, None)
+    head = f"{edit.path}:"
+    if new.mode & 0o111 and not old.mode & 0o111:
+        head += " executable"
     before = old.data if stat.S_ISREG(old.mode) else None
-    return f"{edit.path}:{executable}\n{format_diff(before, new.data or b'')}".rstrip("\n")
+    diff = format_diff(before, new.data or b"")
+    return f"{head}\n{diff}".rstrip("\n")
 
 
 def write_copy(path: Path, copy: FileCopy | None, *, in_place: bool = False) -> None:
@@ -251,7 +282,8 @@ def write_copy(path: Path, copy: FileCopy | None, *, in_place: bool = False) -> 
         with suppress(FileNotFoundError):
             status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
         if status and stat.S_ISDIR(status.st_mode):
-            os.rename(path.name, f"{temporary_name(path.name)}.refused", src_dir_fd=folder, dst_dir_fd=folder)
+            refused = f"{temporary_name(path.name)}.refused"
+            os.rename(path.name, refused, src_dir_fd=folder, dst_dir_fd=folder)
             status = None
         if copy is None:
             if status:
@@ -259,11 +291,11 @@ def write_copy(path: Path, copy: FileCopy | None, *, in_place: bool = False) -> 
         elif copy.data is None:
             raise GooseLikeError(f"{path} can't be written: its content is unknown")
         elif in_place and status and stat.S_ISREG(status.st_mode):
-            flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(path.name, flags, dir_fd=folder), "wb", buffering=0) as file:
+            descriptor = os.open(path.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            with open(descriptor, "wb", buffering=0) as file:
                 file.write(copy.data)
                 file.truncate()
-                os.fchmod(file.fileno(), copy.mode & 0o777)
+                os.fchmod(descriptor, copy.mode & 0o777)
         elif stat.S_ISLNK(copy.mode):
             temporary = temporary_name(path.name)
             os.symlink(copy.data, temporary, dir_fd=folder)

@@ -48,6 +48,7 @@ _HARMLESS = (
 )
 
 _LIST_TIMEOUT_S = 5.0
+_MAX_TEXT_BYTES = 1 << 20
 
 # Error messages would come in one stream with the names.
 _GIT = ("sh", "-c", 'exec "$@" 2>/dev/null', "sh", "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C")
@@ -69,23 +70,47 @@ def find_commit_folders(root: Path) -> tuple[Path, ...]:
     for folder in (root, *root.parents):
         git = folder / ".git"
         with suppress(OSError, ValueError):
-            if stat.S_ISDIR(mode := git.lstat().st_mode):
+            mode = git.lstat().st_mode
+            if stat.S_ISDIR(mode):
                 return (git,) if _is_git_folder(git) else ()
-            target = _read_pointer(git) if stat.S_ISREG(mode) else None
-            if target is None or not (target / "HEAD").is_file():
-                return ()
-            if (target / _COMMON).is_file():
-                common, is_known = target.parent.parent, _leads_home(target, read_text(target / _COMMON))
-                is_known = is_known and resolve_path(read_text(target / _BACK)) == resolve_path(git)
-                return (common,) if is_known and _is_git_folder(common) else ()
-            above = find_commit_folders(folder.parent) if folder != folder.parent else ()
-            return (target,) if any(target.is_relative_to(one / "modules") for one in above) else ()
+            if stat.S_ISREG(mode):
+                return _follow_git_file(git)
+            return ()
     return ()
+
+
+def _follow_git_file(git: Path) -> tuple[Path, ...]:
+    """Find the git folder that a `.git` file leads to, if the other end confirms it."""
+    target = _read_pointer(git)
+    if target is None or not (target / "HEAD").is_file():
+        return ()
+    if (target / _COMMON).is_file():
+        return _find_worktree_folder(git, target)
+    folder = git.parent
+    if folder == folder.parent:
+        return ()
+    for above in find_commit_folders(folder.parent):
+        if target.is_relative_to(above / "modules"):
+            return (target,)
+    return ()
+
+
+def _find_worktree_folder(git: Path, target: Path) -> tuple[Path, ...]:
+    """Find the common folder of the worktree with this `.git` file and this own folder."""
+    if not _leads_home(target, read_text(target / _COMMON)):
+        return ()
+    if resolve_path(read_text(target / _BACK)) != resolve_path(git):
+        return ()
+    common = target.parent.parent
+    return (common,) if _is_git_folder(common) else ()
 
 
 def _is_git_folder(path: Path) -> bool:
     """Apply git's own test, and check that the folder belongs to this user."""
-    return all((path / name).exists() for name in ("HEAD", "objects", "refs")) and path.stat().st_uid == os.getuid()
+    for name in ("HEAD", "objects", "refs"):
+        if not (path / name).exists():
+            return False
+    return path.stat().st_uid == os.getuid()
 
 
 # --- pointers, hooks and settings of a repository: `git` is its folder, or the file or link in its place
@@ -105,7 +130,9 @@ def _read_pointer(git: Path) -> Path | None:
 
 def _resolve_pointer(git: Path, text: str) -> Path | None:
     """Resolve the content of a `.git` file exactly as git does (`read_gitfile_gently` in its setup.c)."""
-    return resolve_path(git.parent / text.removeprefix("gitdir: ")) if text.startswith("gitdir: ") else None
+    if not text.startswith("gitdir: "):
+        return None
+    return resolve_path(git.parent / text.removeprefix("gitdir: "))
 
 
 def _leads_home(git: Path, text: str) -> bool:
@@ -115,12 +142,14 @@ def _leads_home(git: Path, text: str) -> bool:
 
 def read_text(path: Path) -> str:
     """Read a pointer or settings without blocking, because the path may be a pipe."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        return _clean_text(file.read(1 << 20))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        return _clean_text(file.read(_MAX_TEXT_BYTES))
 
 
 def _clean_text(data: bytes | None) -> str:
-    return os.fsdecode(data or b"").rstrip("\r\n").split("\0")[0]
+    text = os.fsdecode(data or b"").rstrip("\r\n")
+    return text.partition("\0")[0]
 
 
 def is_hook_name(name: str) -> bool:
@@ -140,9 +169,13 @@ def list_decisive_files(git: Path) -> list[Path]:
     else:
         others = [git / name for name in (_COMMON, _BACK, _ATTRIBUTES, REBASE_TODO)]
         files = [*_list_hooks(git / "hooks"), *list_settings_files(git), *filter(os.path.lexists, others)]
-    # A link to a whole repository has no target here, since that is listed as well.
-    targets = [resolve_path(path) for path in files if os.path.islink(path) and (path != git or os.path.isfile(path))]
-    return [*files, *(file for target in targets for file in _list_hooks(target))]
+    linked: list[Path] = []
+    for path in files:
+        # A link to a whole repository has no target here, since that is listed as well.
+        is_repository = path == git and not os.path.isfile(path)
+        if os.path.islink(path) and not is_repository:
+            linked += _list_hooks(resolve_path(path))
+    return [*files, *linked]
 
 
 def _list_hooks(folder: Path) -> list[Path]:
@@ -157,29 +190,48 @@ def list_dangers(git: Path, edit: FileEdit, roots: Collection[Path]) -> list[str
 
     `roots` are the folders in which all repositories are known. The removal of a file is no danger.
     """
-    path, new = edit.path, edit.new
+    path = edit.path
+    new = edit.new
     if new is None or path == git / _BACK:
         return []
     try:
         name = str(path.relative_to(git))
     except ValueError:  # the target of a link
         return [path.name]
-    text = _clean_text(new.data)
     if name == ".":
-        target = resolve_path(git.parent / text) if stat.S_ISLNK(new.mode) else _resolve_pointer(git, text)
-        is_known = new.data is not None and (target is None or _is_inside(target, roots))
-        return [] if is_known else [f"{path.name} (leads elsewhere)"]
+        return [] if _is_known_pointer(git, new, roots) else [f"{path.name} (leads elsewhere)"]
     if name == _COMMON:
-        return [] if stat.S_ISREG(new.mode) and _leads_home(git, text) else [f"{name} (leads elsewhere)"]
+        is_own = stat.S_ISREG(new.mode) and _leads_home(git, _clean_text(new.data))
+        return [] if is_own else [f"{name} (leads elsewhere)"]
     if name == REBASE_TODO:
         has_exec = not stat.S_ISREG(new.mode) or new.data is None or _EXEC.search(new.data)
         return ["git-rebase-todo (exec)"] if has_exec else []
     if name in SETTINGS:
-        pairs, before = read_settings(new), read_settings(edit.old) or set()
-        if pairs is None:
-            return [f"{name} (unreadable)"]
-        return sorted({f"setting {key}" for key, value in pairs - before if not _is_harmless(git, key, value, roots)})
-    return [name if name == _ATTRIBUTES else f"hook {name.removeprefix('hooks/')}"]
+        return _list_dangerous_settings(git, edit, roots)
+    if name == _ATTRIBUTES:
+        return [name]
+    return [f"hook {name.removeprefix('hooks/')}"]
+
+
+def _is_known_pointer(git: Path, new: FileCopy, roots: Collection[Path]) -> bool:
+    """Check that a file or link in the place of a git folder leads nowhere, or below `roots`."""
+    if new.data is None:
+        return False
+    text = _clean_text(new.data)
+    if stat.S_ISLNK(new.mode):
+        return _is_inside(resolve_path(git.parent / text), roots)
+    target = _resolve_pointer(git, text)
+    return target is None or _is_inside(target, roots)
+
+
+def _list_dangerous_settings(git: Path, edit: FileEdit, roots: Collection[Path]) -> list[str]:
+    """List in words the settings that are new and not harmless."""
+    after = read_settings(edit.new)
+    if after is None:
+        return [f"{edit.path.name} (unreadable)"]
+    before = read_settings(edit.old) or set()
+    dangers = {f"setting {key}" for key, value in after - before if not _is_harmless(git, key, value, roots)}
+    return sorted(dangers)
 
 
 def _is_inside(path: Path, roots: Collection[Path]) -> bool:
@@ -188,18 +240,23 @@ def _is_inside(path: Path, roots: Collection[Path]) -> bool:
 
 def _is_harmless(git: Path, key: str, value: str, roots: Collection[Path]) -> bool:
     if key == "core.worktree":  # a submodule's, which stays inside the workspace; git unquotes others
-        return not set(value) & set('"\\#;') and _is_inside(resolve_path(git / value), roots)
+        is_plain = set(value).isdisjoint('"\\#;')
+        return is_plain and _is_inside(resolve_path(git / value), roots)
     return is_harmless_key(key)
 
 
 def drop_dangerous_settings(git: Path, edit: FileEdit, roots: Collection[Path]) -> FileCopy | None:
     """Return new settings without the lines of dangerous keys. Return the old file if the new one has other dangers."""
-    if edit.path.parent != git or edit.path.name not in SETTINGS or not edit.new or read_settings(edit.new) is None:
+    new = edit.new
+    is_settings = edit.path.parent == git and edit.path.name in SETTINGS
+    if not is_settings or new is None or read_settings(new) is None:
         return edit.old
-    lines = os.fsdecode(edit.new.data or b"").split("\n")
-    is_harmless = [_is_harmless(git, *entry, roots) if entry else True for entry in _parse_lines(lines)]
-    text = "\n".join(line for line, is_kept in zip(lines, is_harmless, strict=True) if is_kept)
-    return edit.new._replace(data=os.fsencode(text))
+    lines = os.fsdecode(new.data or b"").split("\n")
+    kept = []
+    for line, entry in zip(lines, _parse_lines(lines), strict=True):
+        if entry is None or _is_harmless(git, *entry, roots):
+            kept.append(line)
+    return new._replace(data=os.fsencode("\n".join(kept)))
 
 
 def read_settings(copy: FileCopy | None) -> set[tuple[str, str]] | None:
@@ -207,8 +264,10 @@ def read_settings(copy: FileCopy | None) -> set[tuple[str, str]] | None:
     if copy is None or not stat.S_ISREG(copy.mode) or copy.data is None:
         return None
     text = os.fsdecode(copy.data)
+    if _CONTROLS.search(text):
+        return None
     try:
-        return None if _CONTROLS.search(text) else set(filter(None, _parse_lines(text.split("\n"))))
+        return set(filter(None, _parse_lines(text.split("\n"))))
     except ValueError:
         return None
 
@@ -216,13 +275,19 @@ def read_settings(copy: FileCopy | None) -> set[tuple[str, str]] | None:
 def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, str] | None]:
     """Yield key and value of each line of a settings file; None for another line. Raise ValueError for an odd one."""
     section = ""
-    for line in (line.strip(" \t") for line in lines):
-        header, entry = _SECTION.fullmatch(line), _ENTRY.fullmatch(line)
-        if not line or line[0] in "#;" or header:
-            section = re.sub(r"\\(.)", r"\1", ".".join(filter(None, header.groups()))) if header else section
+    for line in lines:
+        line = line.strip(" \t")
+        header = _SECTION.fullmatch(line)
+        entry = _ENTRY.fullmatch(line)
+        if header:
+            name = ".".join(filter(None, header.groups()))
+            section = re.sub(r"\\(.)", r"\1", name)
+            yield None
+        elif not line or line[0] in "#;":
             yield None
         elif entry and section and not line.endswith("\\"):
-            yield f"{section}.{entry[1]}".lower(), (entry[2] or "").strip()
+            value = entry[2] or ""
+            yield f"{section}.{entry[1]}".lower(), value.strip()
         else:
             raise ValueError(line)
 
@@ -242,7 +307,8 @@ async def list_ignored_paths(folder: Path, run: RunCommand) -> frozenset[str]:
     """
     if not (find_repository_root(folder) / ".git").exists():
         return frozenset()
-    return await _list_paths(folder, _LIST_IGNORED, run) or frozenset()
+    paths = await _list_paths(folder, _LIST_IGNORED, run)
+    return paths or frozenset()
 
 
 async def list_filtered_paths(folder: Path, run: RunCommand) -> frozenset[str] | None:
@@ -258,6 +324,6 @@ async def _list_paths(folder: Path, words: tuple[str, ...], run: RunCommand) -> 
         async with asyncio.timeout(_LIST_TIMEOUT_S):
             code, output = await run([*_GIT, str(folder), *words])
         if code == 0:
-            names = (name.rstrip("/") for name in os.fsdecode(output).split("\0") if name)
-            return frozenset(os.path.join(folder, name) for name in names)
+            names = filter(None, os.fsdecode(output).split("\0"))
+            return frozenset(os.path.join(folder, name.rstrip("/")) for name in names)
     return None

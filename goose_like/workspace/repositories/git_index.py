@@ -8,8 +8,13 @@ from typing import NamedTuple
 
 _ENTRY = struct.Struct(">4I4x2I8xI20sH")  # without device, user and group
 _ENTRY_SHA256 = struct.Struct(">4I4x2I8xI32sH")
+_MORE_FLAGS = struct.Struct(">H")
+_NS_PER_S = 1_000_000_000
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
-_ASSUME_VALID, _EXTENDED, _STAGE = 0x8000, 0x4000, 0x3000
+_HEADER = struct.Struct(">4sII")
+_ASSUME_VALID = 0x8000
+_EXTENDED = 0x4000
+_STAGE = 0x3000
 _SKIP_WORKTREE = 0x4000  # among the extended flags
 
 
@@ -32,8 +37,9 @@ class IndexEntry(NamedTuple):
 
 def read_index(path: str, limit_bytes: int) -> tuple[bytes, os.stat_result]:
     """Read an index with its status. Raise OSError or ValueError if it is a link, no file, or above the limit."""
-    with open(os.open(path, _FLAGS), "rb") as file:
-        status = os.fstat(file.fileno())
+    descriptor = os.open(path, _FLAGS)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit_bytes:
             raise ValueError("the index is no file, or too large")
         return file.read(), status
@@ -44,7 +50,8 @@ def count_entries(path: str) -> int:
     try:
         descriptor = os.open(path, _FLAGS)
         with open(descriptor, "rb", buffering=0) as file:
-            return int.from_bytes(file.read(12)[8:])
+            header = file.read(_HEADER.size)
+            return int.from_bytes(header[8:])
     except OSError:
         return 0
 
@@ -54,17 +61,19 @@ def iterate_entries(index: bytes, *, is_sha256: bool = False) -> Iterator[tuple[
 
     Raise ValueError, IndexError or struct.error if it is damaged, split, or has another format.
     """
-    magic, version, count = struct.unpack_from(">4sII", index)
+    magic, version, count = _HEADER.unpack_from(index)
     if magic != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("the index has an unknown format")
-    entry = _ENTRY_SHA256 if is_sha256 else _ENTRY
-    unpack, header_bytes, place, name = entry.unpack_from, entry.size, 12, b""
+    layout = _ENTRY_SHA256 if is_sha256 else _ENTRY
+    place = _HEADER.size
+    name = b""
     for _ in range(count):
-        ctime_s, ctime_ns, mtime_s, mtime_ns, inode, mode, size, digest, flags = unpack(index, place)
-        start, more = place + header_bytes, 0
+        ctime_s, ctime_ns, mtime_s, mtime_ns, inode, mode, size, digest, flags = layout.unpack_from(index, place)
+        start = place + layout.size
+        more_flags = 0
         if flags & _EXTENDED:
-            (more,) = struct.unpack_from(">H", index, start)
-            start += 2
+            (more_flags,) = _MORE_FLAGS.unpack_from(index, start)
+            start += _MORE_FLAGS.size
         if version == 4:
             dropped, start = _read_number(index, start)
             end = index.index(b"\0", start)
@@ -74,9 +83,12 @@ def iterate_entries(index: bytes, *, is_sha256: bool = False) -> Iterator[tuple[
             end = index.index(b"\0", start)
             name = index[start:end]
             place += (end - place) // 8 * 8 + 8  # NUL bytes fill the entry
-        times = mtime_s * 1_000_000_000 + mtime_ns, ctime_s * 1_000_000_000 + ctime_ns
-        is_assumed = bool(flags & _ASSUME_VALID or more & _SKIP_WORKTREE)
-        yield os.fsdecode(name), IndexEntry(*times, inode, mode, size, digest, bool(flags & _STAGE), is_assumed)
+        mtime_ns += mtime_s * _NS_PER_S
+        ctime_ns += ctime_s * _NS_PER_S
+        has_conflict = bool(flags & _STAGE)
+        is_assumed = bool(flags & _ASSUME_VALID or more_flags & _SKIP_WORKTREE)
+        entry = IndexEntry(mtime_ns, ctime_ns, inode, mode, size, digest, has_conflict, is_assumed)
+        yield os.fsdecode(name), entry
     if index[place : place + 4] == b"link":  # this extension comes first
         raise ValueError("the index is split")
 

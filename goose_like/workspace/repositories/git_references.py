@@ -64,9 +64,11 @@ def find_references(configs: Iterable[Path], tops: Iterable[Path], roots: Collec
             for path in _resolve(name, folders):
                 # husky names `.husky/_`, and the scripts there run those in `.husky`.
                 path = path.parent if path.name == "_" else path
-                if path not in found.paths and name.lower() not in ("true", "false"):
-                    found.paths.add(path)
-                    pending += [path] if os.path.isfile(path) else []
+                if path in found.paths or name.lower() in ("true", "false"):
+                    continue
+                found.paths.add(path)
+                if os.path.isfile(path):
+                    pending.append(path)
     return found
 
 
@@ -87,17 +89,19 @@ def find_git_programs(text: str, folders: Collection[Path], roots: Collection[Pa
                 if not any(root in path.parents for root in roots):
                     continue
                 is_run = word in programs or has_interpreter or os.access(path, os.X_OK)
-                is_known = os.path.isfile(path) or (not os.path.lexists(path) and "/" in word)
-                if (is_known and is_run) or (key == _TEMPLATES and path.is_dir()):
+                is_absent_path = "/" in word and not os.path.lexists(path)
+                if (is_run and (is_absent_path or os.path.isfile(path))) or (key == _TEMPLATES and path.is_dir()):
                     found.add(path)
     return found
 
 
 def _resolve(name: str, folders: Iterable[Path]) -> Iterator[Path]:
     """Yield the paths that a name can stand for, except those too long for any file."""
-    for path in dict.fromkeys(resolve_path(folder / os.path.expanduser(name)) for folder in folders):
-        is_short = all(len(os.fsencode(part)) <= _MAX_NAME_BYTES for part in path.parts)
-        if is_short and len(os.fsencode(path)) < _MAX_PATH_BYTES:
+    path_below = os.path.expanduser(name)
+    paths = [resolve_path(folder / path_below) for folder in folders]
+    for path in dict.fromkeys(paths):
+        is_name_short = all(len(os.fsencode(part)) <= _MAX_NAME_BYTES for part in path.parts)
+        if is_name_short and len(os.fsencode(path)) < _MAX_PATH_BYTES:
             yield path
 
 

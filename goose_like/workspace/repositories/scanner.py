@@ -1,7 +1,7 @@
 """The search for repositories and start files: all below some folders, also in closed folders, and pointers."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -46,7 +46,10 @@ class RepositoryScanner:
         """True if it is certain, and was cheap to find out, that a scan would find the same as the last one."""
         if self._is_first or self.closed or not self.is_complete or len(self._listings) > _MAX_CHECKED:
             return False
-        return all(one.mark and one.mark == read_mark(path) for path, one in self._listings.items())
+        for path, listing in self._listings.items():
+            if listing.mark is None or listing.mark != read_mark(path):
+                return False
+        return True
 
     def scan(self) -> list[Path]:
         """Return each repository: its git folder, or the file or link in its place.
@@ -55,15 +58,20 @@ class RepositoryScanner:
         """
         found: set[str] = set()
         start_files: set[str] = set()
-        pending, known = [str(root) for root in self.roots], self._listings
+        pending = list(map(str, self.roots))
+        known = self._listings
         self._listings = {}
         while pending and len(self._listings) < _MAX_FOLDERS:
             path = pending.pop()
-            if path not in self._listings and (listing := self._list(path, known.get(path))):
-                self._listings[path] = listing
-                pending += listing.below
-                found.update(listing.repositories)
-                start_files.update(listing.start_files)
+            if path in self._listings:
+                continue
+            listing = self._list(path, known.get(path))
+            if listing is None:
+                continue
+            self._listings[path] = listing
+            pending += listing.below
+            found.update(listing.repositories)
+            start_files.update(listing.start_files)
         self.is_complete = not pending
         self._is_first = False
         self.start_files = set(map(Path, start_files))
@@ -73,8 +81,11 @@ class RepositoryScanner:
         """List the start files near the top of the workspace as they are now, without a whole scan."""
         found: list[Path] = []
         for root in self.roots[:1]:
-            for folder in (str(root), *(f"{root}/{name}" for name in PARENTS)):
-                listing = None if os.path.islink(folder) else self._list(folder, self._listings.get(folder))
+            parents = [f"{root}/{name}" for name in PARENTS]
+            for folder in (str(root), *parents):
+                if os.path.islink(folder):
+                    continue
+                listing = self._list(folder, self._listings.get(folder))
                 if listing:
                     found += map(Path, listing.start_files)
         return found
@@ -82,7 +93,9 @@ class RepositoryScanner:
     def _list(self, path: str, known: _Listing | None) -> _Listing | None:
         try:
             mark = read_mark(path)
-            return known if known and mark and known.mark == mark else self._list_folder(path, mark)
+            if known and mark and known.mark == mark:
+                return known
+            return self._list_folder(path, mark)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError:
@@ -98,15 +111,22 @@ class RepositoryScanner:
             found = {entry.name: entry for entry in entries}
         below = [entry.path for entry in found.values() if entry.is_dir(follow_symlinks=False)]
         linked = [entry for entry in found.values() if entry.is_symlink()]
-        links = [entry.path for entry in linked if _leads_to_tmp(entry.path)]
-        # Names alone decide, since git follows links. A worktree's folder borrows `objects` and `refs`.
         names = found.keys()
-        is_git = {"HEAD", "commondir"} <= names or (
-            {"objects", "refs"} <= names and bool({"HEAD", "worktrees"} & names)
-        )
-        repositories = [*links, *[path] * is_git, *[f"{path}/.git"] * (".git" in names)]
+        repositories = [entry.path for entry in linked if _leads_to_tmp(entry.path)]
+        if _is_git_folder(names):
+            repositories.append(path)
+        if ".git" in names:
+            repositories.append(f"{path}/.git")
         start_names = find_start_names(path, names, [entry.name for entry in linked])
-        return _Listing(mark, below, repositories, [f"{path}/{name}" for name in start_names])
+        start_files = [f"{path}/{name}" for name in start_names]
+        return _Listing(mark, below, repositories, start_files)
+
+
+def _is_git_folder(names: Set[str]) -> bool:
+    """Check for a git folder by the names in it, since git follows links."""
+    if {"HEAD", "commondir"} <= names:  # a worktree's folder, which borrows `objects` and `refs`
+        return True
+    return {"objects", "refs"} <= names and not names.isdisjoint({"HEAD", "worktrees"})
 
 
 def _leads_to_tmp(link: str) -> bool:

@@ -43,7 +43,8 @@ class StagedFolder:
     def update(self, real: FileCopies) -> None:
         """Copy the real files of the place that changed. Raise GooseLikeError if one cannot be copied."""
         wanted = {self._to_copy(path): copy for path, copy in real.items() if self.has_file(path)}
-        edits = find_edits(self._files.places.get(self.copy, {}), wanted)
+        known = self._files.places.get(self.copy, {})
+        edits = find_edits(known, wanted)
         for edit in edits:
             self._files.accept(self.copy, edit)
         try:
@@ -60,8 +61,11 @@ class StagedFolder:
         except GooseLikeError:  # too many
             return [FileEdit(self.folder, None, FileCopy(0, None))]
         wanted = [path for path in files if is_wanted(path.name) or self._is_settings(path)]
-        edits = self._files.find_edits(self.copy, wanted)
-        return [edit._replace(path=self._to_real(edit.path)) for edit in edits]
+        edits = []
+        for edit in self._files.find_edits(self.copy, wanted):
+            path = self._to_real(edit.path)
+            edits.append(edit._replace(path=path))
+        return edits
 
     def apply(self, edit: FileEdit) -> None:
         """Make a change of a copy real. Raise GooseLikeError for no ordinary file, or one that changed meanwhile."""
@@ -72,7 +76,8 @@ class StagedFolder:
             raise GooseLikeError("it was changed outside of the sandbox meanwhile; do it again")
         is_settings = edit.path in self.settings.values()
         write_copy(edit.path, edit.new, in_place=is_settings)  # another file would lose the mount
-        self._files.accept(self.copy, edit._replace(path=self._to_copy(edit.path)))
+        copied = edit._replace(path=self._to_copy(edit.path))
+        self._files.accept(self.copy, copied)
 
     def reset(self) -> None:
         """Undo all changes in the copies."""
@@ -88,10 +93,14 @@ class StagedFolder:
         return copy.parent == self.copy and copy.name in self.settings
 
     def _to_copy(self, path: Path) -> Path:
-        return self.copy / (path.name if path in self.settings.values() else path.relative_to(self.folder))
+        if path in self.settings.values():
+            return self.copy / path.name
+        return self.copy / path.relative_to(self.folder)
 
     def _to_real(self, copy: Path) -> Path:
-        return self.settings[copy.name] if self._is_settings(copy) else self.folder / copy.relative_to(self.copy)
+        if self._is_settings(copy):
+            return self.settings[copy.name]
+        return self.folder / copy.relative_to(self.copy)
 
 
 class Staging:
@@ -103,12 +112,14 @@ class Staging:
 
     def add(self, folder: Path, settings: Iterable[Path], place: Path, real: FileCopies) -> None:
         """Stage a folder of hooks. One that cannot be copied, and those above 100, stay read-only in the sandbox."""
-        if len(self.folders) < _MAX_STAGED:
-            own = [path for path in settings if not path.is_symlink()]
-            staged = StagedFolder(folder, own, place, Path(mkdtemp(dir=self._tmp.path)))
-            with suppress(OSError, GooseLikeError):
-                staged.update(real)
-                self.folders[folder] = staged
+        if len(self.folders) >= _MAX_STAGED:
+            return
+        own = [path for path in settings if not path.is_symlink()]
+        copy = Path(mkdtemp(dir=self._tmp.path))
+        staged = StagedFolder(folder, own, place, copy)
+        with suppress(OSError, GooseLikeError):
+            staged.update(real)
+            self.folders[folder] = staged
 
     @property
     def mounts(self) -> Mapping[Path, Path]:
@@ -118,7 +129,10 @@ class Staging:
     @property
     def links(self) -> list[Path]:
         """The settings files over which the sandbox mounts a link to `hooks/NAME`."""
-        return [path for staged in self.folders.values() for path in staged.settings.values()]
+        links: list[Path] = []
+        for staged in self.folders.values():
+            links += staged.settings.values()
+        return links
 
     def close(self) -> None:
         """Remove the copies."""

@@ -70,6 +70,7 @@ _CI_NAMES = frozenset(
         *(".build.yml", "cloudbuild.yaml", "buildspec.yml", "codemagic.yaml", ".gitlab"),
     )
 )
+_ANYWHERE = _NAMES | _CI_NAMES
 _CI_BELOW = dict.fromkeys((".github", ".forgejo", ".gitea"), frozenset(("workflows", "actions")))
 PARENTS = (*_BELOW, *_CI_BELOW)
 """Folders that hold start files among other files."""
@@ -87,8 +88,8 @@ def find_start_names(folder: str, names: Collection[str], links: Collection[str]
     *_, above, name = ("", *folder.rsplit("/", 2))
     nested: set[str] = set()
     for table in (_BELOW, _CI_BELOW):
-        nested |= table.get(name, frozenset()) | table.get(f"{above}/{name}", frozenset())
-    found = [one for one in names if one in _NAMES or one in _CI_NAMES or one in nested or _FAMILY.fullmatch(one)]
+        nested.update(table.get(name, ()), table.get(f"{above}/{name}", ()))
+    found = [one for one in names if one in _ANYWHERE or one in nested or _FAMILY.fullmatch(one)]
     # No search follows a link, so a link in the place of such a folder counts as a whole.
     found += [one for one in links if one in _BELOW or one in _CI_BELOW]
     return found
@@ -105,8 +106,8 @@ def is_in_packages(path: Path, roots: Iterable[Path]) -> bool:
 def find_start_place(path: Path) -> Path | None:
     """Return the start file that a path is or belongs to, by its names alone. Files of CI servers do not count."""
     for place in (path, *path.parents):
-        is_link = place.is_symlink()
-        found = find_start_names(str(place.parent), [place.name], [place.name] if is_link else [])
+        links = [place.name] if place.is_symlink() else []
+        found = find_start_names(str(place.parent), [place.name], links)
         if found and not is_ci_file(place) and not _is_in_worktree(path, place):
             return place
     return None
@@ -119,17 +120,28 @@ def is_ci_file(place: Path) -> bool:
 
 def is_harmless_module_list(place: Path, copy: FileCopy | None) -> bool:
     """Check for a `.gitmodules` that only says where submodules come from, by a usual protocol."""
-    pairs = read_settings(copy) if place.name == ".gitmodules" else None
+    if place.name != ".gitmodules":
+        return False
+    pairs = read_settings(copy)
     if pairs is None:
         return False
-    return all(_MODULE_KEY.fullmatch(key) and "::" not in value and value[:1] not in "-!" for key, value in pairs)
+    for key, value in pairs:
+        is_usual = "::" not in value and value[:1] not in "-!"
+        if not is_usual or not _MODULE_KEY.fullmatch(key):
+            return False
+    return True
 
 
 def list_absent_paths(rules: Rules, roots: Collection[Path]) -> list[Path]:
     """List the paths of rules below `roots` that do not exist, and that no command may create."""
     own_state = resolve_path(state_folder())  # another session may create it at any time
-    absent = [path for path, rule in rules.table.items() if rule in ("protected", "hidden") and path != own_state]
-    return [path for path in absent if _is_inside(path, roots) and not os.path.lexists(path)]
+    absent = []
+    for path, rule in rules.table.items():
+        if rule not in ("protected", "hidden") or path == own_state:
+            continue
+        if _is_inside(path, roots) and not os.path.lexists(path):
+            absent.append(path)
+    return absent
 
 
 def list_start_files(place: Path, roots: Collection[Path] = ()) -> list[Path]:
