@@ -74,8 +74,9 @@ def component_new(
     for file in files:
         print(f"wrote {file}")
     if type_name == "copilot":
-        folders = dict.fromkeys(str(file.parent) for file in files if not file.parent.name.startswith("."))
-        text = f"it finds its interactor once both are installed: goose-like component install {' '.join(folders)}"
+        parents = dict.fromkeys(file.parent for file in files)
+        folders = " ".join(str(folder) for folder in parents if not folder.name.startswith("."))
+        text = f"it finds its interactor once both are installed: goose-like component install {folders}"
         print(text, file=sys.stderr)
 
 

@@ -36,7 +36,8 @@ class Used(FrozenModel):
     @model_validator(mode="after")
     def _check_way(self) -> "Used":
         given = [part for part in PARTS if getattr(self, part) is not None]
-        if len(given) != (len(PARTS) if self.path is None else 0):
+        wanted_count = len(PARTS) if self.path is None else 0
+        if len(given) != wanted_count:
             raise build_error("name a component by group_id, artifact_id and version, or by the `path` of its folder")
         return self
 
@@ -64,11 +65,18 @@ class Config(FrozenModel):
             return cls.model_validate(dict(data))
         except ValidationError as error:
             problem: dict[str, Any] = dict(error.errors(include_url=False)[0])
-            place = problem["loc"] = tuple(step for step in problem["loc"] if step != "[key]")
-            if problem["type"] in ("extra_forbidden", "invalid_key"):
-                kind = cls if len(place) == 1 else Used
-                text = f"unknown key {place[-1]!r}; {did_you_mean(str(place[-1]), kind.model_fields)}"
-            else:
-                hidden = {"input": "(not shown)"} if _SECRET & {*place} else {}
-                text = describe_field_error({**problem, **hidden}, "components")
-            raise ProfileError(text, ("config", *place)) from error
+            place = tuple(step for step in problem["loc"] if step != "[key]")
+            problem["loc"] = place
+            raise ProfileError(_describe_problem(problem), ("config", *place)) from error
+
+
+def _describe_problem(problem: dict[str, Any]) -> str:
+    place = problem["loc"]
+    if problem["type"] in ("extra_forbidden", "invalid_key"):
+        key = place[-1]
+        model = Config if len(place) == 1 else Used
+        hint = did_you_mean(str(key), model.model_fields)
+        return f"unknown key {key!r}; {hint}"
+    if not _SECRET.isdisjoint(place):
+        problem = {**problem, "input": "(not shown)"}
+    return describe_field_error(problem, "components")

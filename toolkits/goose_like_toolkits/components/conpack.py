@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -54,16 +54,19 @@ class Selection:
             if not self.config_file.is_file():
                 raise UsageError(f"there is no file {self.config_file}; give a component's config.yaml")
             return [str(self.config_file)]
-        return [str(file) for file in list_config_files(self.src_folder, is_recursive=self.recursive)]
+        files = list_config_files(self.src_folder, is_recursive=self.recursive)
+        return list(map(str, files))
 
     def list_roots(self, options: ComponentOptions) -> list[Path]:
         """Return the folders from which packages are imported."""
-        wanted = (
-            (self.add_current_folder_to_path, Path()),
-            (self.add_working_directory_to_path, options.working_directory),
-            (self.add_src_folder_to_path, self.src_folder),
-        )
-        return [folder.absolute() for is_wanted, folder in wanted if is_wanted]
+        folders = []
+        if self.add_current_folder_to_path:
+            folders.append(Path())
+        if self.add_working_directory_to_path:
+            folders.append(options.working_directory)
+        if self.add_src_folder_to_path:
+            folders.append(self.src_folder)
+        return [folder.absolute() for folder in folders]
 
 
 @app.command("build", context_settings=_MORE)
@@ -98,13 +101,14 @@ def deploy(selection: Selection, options: ComponentOptions) -> None:
     deploy_components(selection.list_components(), options, selection.list_roots(options))
 
 
-def _perform(method: str, selection: Selection, options: ComponentOptions, arguments: Sequence[str]) -> None:
+def _perform(
+    method: Literal["build", "run"], selection: Selection, options: ComponentOptions, arguments: Sequence[str]
+) -> None:
     from .commands.run import perform
 
+    roots = selection.list_roots(options)
     for component in selection.list_components():
-        code = perform(
-            "run" if method == "run" else "build", component, options, arguments, selection.list_roots(options)
-        )
+        code = perform(method, component, options, arguments, roots)
         if code:
             raise typer.Exit(code)
 
@@ -124,7 +128,7 @@ def execute(words: Sequence[str]) -> int:
         rest.remove(command)
         rest.insert(0, command)
     if "help" in rest[:2]:
-        rest = [*([command] if command else []), "--help"]
+        rest = [command, "--help"] if command else ["--help"]
     elif rest and not command and not rest[0].startswith("-"):
         raise UsageError(f"unknown command {rest[0]!r}; {did_you_mean(rest[0], [*_COMMANDS, 'help'])}")
     require_extra()
@@ -133,7 +137,8 @@ def execute(words: Sequence[str]) -> int:
     try:
         return int(app(rest, standalone_mode=False, prog_name="conpack") or 0)
     except typer.TyperException as error:
-        raise UsageError(f"{getattr(error, 'message', error)}; `conpack help COMMAND` shows the options") from error
+        text = getattr(error, "message", error)
+        raise UsageError(f"{text}; `conpack help COMMAND` shows the options") from error
 
 
 if __name__ == "__main__":

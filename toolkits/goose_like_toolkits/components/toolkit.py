@@ -47,15 +47,20 @@ class ComponentsToolkit(Toolkit):
     def prompt(self) -> str:
         """Describe the components and add their prompts."""
         lines = [self._describe(member) for member in self._registry.plugins]
-        return "\n".join(["Components, with their commands as tools:", *lines, _GUIDANCE]) if lines else ""
+        if not lines:
+            return ""
+        return "\n".join(["Components, with their commands as tools:", *lines, _GUIDANCE])
 
     def tools(self) -> tuple[Tool, ...]:
         """Return a tool for each command, beside those for assets; the profile may pick among them."""
         own = {name: make_tool(getattr(self, name)) for name in self.tool_names()}
-        commands = {name: self._build_tool(name, member, each) for name, member, each in self._registry.list_tools()}
-        if taken := [name for name in commands if name in own]:
-            text = f"a component's command has the name of a tool, {taken[0]!r}; give the component another"
-            raise ProfileError(text)
+        commands = {}
+        for name, member, command in self._registry.list_tools():
+            commands[name] = self._build_tool(name, member, command)
+        for name in commands:
+            if name in own:
+                text = f"a component's command has the name of a tool, {name!r}; give the component another"
+                raise ProfileError(text)
         known = commands | own
         picked = known if self._settings.tools is None else self._settings.tools
         for name in picked:
@@ -65,7 +70,9 @@ class ComponentsToolkit(Toolkit):
 
     async def close(self) -> None:
         """Finalize the components and end their process."""
-        for problem in await self._calls.close() if self._calls else ():
+        if self._calls is None:
+            return
+        for problem in await self._calls.close():
             self.notifier.log(f"components: {problem}")
 
     @tool(read_only=True, title="List the assets")
@@ -109,7 +116,8 @@ class ComponentsToolkit(Toolkit):
         except GooseLikeError as error:
             raise ProfileError(f"{member.name}: {error}") from error
         about = " ".join(member.definition.description.split())
-        return f"- {member.name}: {about}" + (f"\n{prompt}" if prompt else "")
+        text = f"- {member.name}: {about}"
+        return f"{text}\n{prompt}" if prompt else text
 
 
 def open_registry(config: Config, root: Path, settings: Path | None = None) -> Registry:

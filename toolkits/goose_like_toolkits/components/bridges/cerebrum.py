@@ -22,9 +22,11 @@ _ASSETS = "The assets that there are; their contents are at asset://ID/content, 
 
 def _to_list(value: Any) -> Any:
     """Convert one text to a list, and assets by id to a list."""
-    if value is None or isinstance(value, str):
-        return [value] if value else []
-    return [*value.values()] if isinstance(value, dict) else value
+    if value is None or value == "":
+        return []
+    if isinstance(value, str):
+        return [value]
+    return list(value.values()) if isinstance(value, dict) else value
 
 
 class InteractParameter(AnswerOptions):
@@ -83,7 +85,8 @@ def _add_assets(message: Message, assets: Sequence[Mapping[str, Any]]) -> Messag
     """Add the assets to the end of a message, where changes do not invalidate the vendor's cache."""
     if not assets:
         return message
-    lines, room = [_ASSETS], _MAX_ASSETS_CHARACTERS
+    lines = [_ASSETS]
+    room = _MAX_ASSETS_CHARACTERS
     for asset in assets[-_MAX_ASSETS:]:
         content = json.dumps(asset.get("content"), ensure_ascii=False, default=str)
         fields = {key: value for key, value in asset.items() if value is not None}
@@ -92,7 +95,10 @@ def _add_assets(message: Message, assets: Sequence[Mapping[str, Any]]) -> Messag
         else:
             fields |= {"content": content[:600], "characters": len(content)}
         lines.append(json.dumps(fields, ensure_ascii=False, default=str))
-    if (older := len(assets) - _MAX_ASSETS) > 0:
+    older = len(assets) - _MAX_ASSETS
+    if older > 0:
         lines.append(f"(and {older:,} older ones)")
-    text = ("\n\n" if message.text else "") + "\n".join(lines)
+    text = "\n".join(lines)
+    if message.text:
+        text = f"\n\n{text}"
     return message.model_copy(update={"parts": (*message.parts, Text(text=text))})

@@ -14,19 +14,30 @@ GO_ON = "[nothing was said since; go on from there]"
 
 _NAME_CHARACTERS = 64
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_STOPPED, _HANDED_OFF = TurnFinished(reason="stop"), TurnFinished(reason="handed_off")
+_STOPPED = TurnFinished(reason="stop")
+_HANDED_OFF = TurnFinished(reason="handed_off")
 
 
 def wire_names(names: Iterable[str]) -> list[str]:
     """Return a different name for each that every vendor accepts."""
     made: dict[str, None] = {}
     for name in map(sanitize_tool_name, names):
-        fresh, count = name, 1
+        fresh = name
+        count = 1
         while fresh in made:
             count += 1
-            fresh = f"{name[: _NAME_CHARACTERS - len(str(count)) - 1]}_{count}"
+            ending = f"_{count}"
+            fresh = name[: _NAME_CHARACTERS - len(ending)] + ending
         made[fresh] = None
     return [*made]
+
+
+@dataclass(frozen=True, slots=True)
+class _WaitingCall:
+    """A call without a result yet; `given_id` is how the component names it."""
+
+    name: str
+    given_id: str
 
 
 @dataclass(slots=True)
@@ -43,12 +54,14 @@ class Conversation:
     _calls: list[ToolCall] = field(default_factory=list)
     _heard: list[str] = field(default_factory=list)
     _results: list[ToolResult] = field(default_factory=list)
-    _waiting: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _waiting: dict[str, _WaitingCall] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
         """True before the first message."""
-        return not (self.history.messages or self._spoken or self._calls or self._heard or self._results)
+        is_said = self._spoken or self._calls
+        is_heard = self._heard or self._results
+        return not (self.history.messages or is_said or is_heard)
 
     def hear(self, text: str) -> None:
         """Add text for the model."""
@@ -68,20 +81,19 @@ class Conversation:
             self.say(f"[called {name} with {arguments}]")
             return
         self._end_hearing()
-        taken = self.history.call_ids | self._waiting.keys()
-        number = len(taken) + 1
-        while f"call_{number}" in taken:
-            number += 1
-        fresh = call_id if _ID.fullmatch(call_id) and call_id not in taken else f"call_{number}"
-        self._waiting[fresh] = call_id, name
+        fresh = self._choose_id(call_id)
+        self._waiting[fresh] = _WaitingCall(name, call_id)
         self._calls.append(ToolCall(id=fresh, name=name, arguments=arguments))
 
     def result(self, output: str, *, names: Collection[str] = (), call_id: str = "", is_error: bool = False) -> None:
         """Add the result of the call with this id, else of the oldest open call of these tools, or of any tool."""
         self._end_saying()
-        if (found := self._find(names, call_id)) is None:
-            of = f" of {' or '.join(names)}" if names else ""
-            self.hear(f"[result{of}]\n{output or '(nothing)'}")
+        found = self._find(names, call_id)
+        if found is None:
+            title = "result"
+            if names:
+                title += f" of {' or '.join(names)}"
+            self.hear(f"[{title}]\n{output or '(nothing)'}")
             return
         del self._waiting[found]
         self._results.append(ToolResult(call_id=found, output=output, is_error=is_error))
@@ -96,14 +108,33 @@ class Conversation:
         texts = [*self._heard, *(text for text in words if text.strip())]
         if not texts and not self._results:
             texts = [GO_ON if self.history.messages else BEGINNING]
-        said = [Text(text="\n\n".join(texts))] if texts else []
-        return Message(role="user", parts=(*self._results, *said))
+        return self._build_message(texts)
+
+    def _choose_id(self, wanted: str) -> str:
+        """Choose the id of a call: the wanted one, if every vendor accepts it and no other call has it."""
+        taken = self.history.call_ids | self._waiting.keys()
+        if _ID.fullmatch(wanted) and wanted not in taken:
+            return wanted
+        number = len(taken) + 1
+        while f"call_{number}" in taken:
+            number += 1
+        return f"call_{number}"
 
     def _find(self, names: Collection[str], call_id: str) -> str | None:
-        waiting = self._waiting.items()
-        by_id = (fresh for fresh, (given, _) in waiting if call_id and given == call_id)
-        by_name = (fresh for fresh, (_, called) in waiting if not names or called in names)
-        return next(by_id, None) or next(by_name, None)
+        for fresh, call in self._waiting.items():
+            if call_id and call.given_id == call_id:
+                return fresh
+        for fresh, call in self._waiting.items():
+            if not names or call.name in names:
+                return fresh
+        return None
+
+    def _build_message(self, texts: Sequence[str]) -> Message:
+        """Build a message to the model: the results, then the texts."""
+        parts: list[Part] = [*self._results]
+        if texts:
+            parts.append(Text(text="\n\n".join(texts)))
+        return Message(role="user", parts=tuple(parts))
 
     def _end_hearing(self) -> None:
         """Begin a turn with the collected text; calls that still wait are over then."""
@@ -111,9 +142,9 @@ class Conversation:
             if self.history.messages or self._spoken or self._calls:
                 return
             self._heard.append(BEGINNING)
-        said: tuple[Part, ...] = (Text(text="\n\n".join(self._heard)),) if self._heard else ()
-        self.history.apply(TurnStarted(message=Message(role="user", parts=(*self._results, *said))))
-        self._heard, self._results = [], []
+        self.history.apply(TurnStarted(message=self._build_message(self._heard)))
+        self._heard = []
+        self._results = []
         self._waiting.clear()
 
     def _end_saying(self) -> None:
@@ -121,4 +152,5 @@ class Conversation:
             message = Message.assistant("\n\n".join(self._spoken), self._calls)
             self.history.apply(MessageCompleted(message=message))
             self.history.apply(_HANDED_OFF if self._calls else _STOPPED)
-            self._spoken, self._calls = [], []
+            self._spoken = []
+            self._calls = []

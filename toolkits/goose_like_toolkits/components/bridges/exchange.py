@@ -32,6 +32,12 @@ from ..surroundings import Surroundings
 O = TypeVar("O", bound="AnswerOptions")  # noqa: E741
 
 
+def _to_whole_number(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
 class AnswerOptions(BaseModel):
     """Options that a component may set for an answer. Text is no number here; other fields are its own.
 
@@ -40,10 +46,7 @@ class AnswerOptions(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="allow")
 
-    max_tokens: (
-        Annotated[int, BeforeValidator(lambda v: int(v) if isinstance(v, float) and v.is_integer() else v), Field(gt=0)]
-        | None
-    ) = None
+    max_tokens: Annotated[int, BeforeValidator(_to_whole_number), Field(gt=0)] | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     require_token_len: bool | None = None
     require_cost: bool | None = None
@@ -82,7 +85,9 @@ async def ask_model(
     Raises:
         ToolError: there was no answer, or a limit is used up.
     """
-    asked = around.view.accelerator.model if model == "accelerator" else around.view.processor.model
+    asked = around.view.processor.model
+    if model == "accelerator":
+        asked = around.view.accelerator.model
     limits = around.budget.take_step(asked.label)
     provider = OptionsProvider(asked.provider, options.max_tokens, options.temperature)
     models = ModelPair(replace(asked, provider=provider), around.view.accelerator.model)
@@ -103,12 +108,15 @@ async def ask_model(
     # A context of its own: these requests do not belong to the tool call that runs.
     end = await asyncio.create_task(exchange.reply(message), context=Context())
     around.budget.add_steps(max(0, relay.steps - 1))
-    if end.reason not in ("stop", "handed_off") and not (provider.was_cut and end.detail == CUT_ANSWER_ERROR):
+    was_cut_as_wanted = provider.was_cut and end.detail == CUT_ANSWER_ERROR
+    if end.reason not in ("stop", "handed_off") and not was_cut_as_wanted:
+        reason = end.reason.replace("_", " ")
         hint = "; its calls were cut: raise `max_tokens`" if provider.was_cut else ""
-        raise ToolError(f"the model gave no answer ({end.reason.replace('_', ' ')}): {end.detail}{hint}")
-    answer = next(each for each in reversed(exchange.history.messages) if each.role == "assistant")
-    wanted = tuple(call for call in answer.tool_calls if exchange.history.is_open(call.id))
-    return ModelAnswer(answer.text, wanted, _count(options, exchange.history.usage.turn_by_model))
+        raise ToolError(f"the model gave no answer ({reason}): {end.detail}{hint}")
+    history = exchange.history
+    answer = next(message for message in reversed(history.messages) if message.role == "assistant")
+    wanted = tuple(call for call in answer.tool_calls if history.is_open(call.id))
+    return ModelAnswer(answer.text, wanted, _count(options, history.usage.turn_by_model))
 
 
 def build_tool(name: str, description: str, schema: dict[str, Any], check: Callable[[Any], None]) -> Tool:
@@ -125,8 +133,11 @@ def _count(options: AnswerOptions, usage: Mapping[str, Usage]) -> dict[str, Any]
     figures: dict[str, Any] = {}
     if options.require_token_len:
         total = sum(usage.values(), Usage())
-        figures |= {"input_token_len": total.input_tokens, "output_token_len": total.output_tokens}
-    return figures | ({"cost": compute_cost_usd(usage)} if options.require_cost else {})
+        figures["input_token_len"] = total.input_tokens
+        figures["output_token_len"] = total.output_tokens
+    if options.require_cost:
+        figures["cost"] = compute_cost_usd(usage)
+    return figures
 
 
 class OptionsProvider:

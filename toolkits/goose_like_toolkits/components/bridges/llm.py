@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from goose_like.core.json_schema import sanitize_schema
+from goose_like.core.message import ToolCall
 from goose_like.core.tool import ToolError
 from goose_like.providers.retry import RetryPolicy
 
@@ -30,9 +31,11 @@ class LLMParameter(AnswerOptions):
         wanted = self.tool_choice if self.function_call is None else self.function_call
         if wanted == "none":
             return {}
-        offered = [*(self.functions or ()), *(tool.get("function") or {} for tool in self.tools or ())]
-        named = (wanted.get("function") or wanted) if isinstance(wanted, dict) else {}
-        chosen = named.get("name")
+        offered = list(self.functions or ())
+        offered += [tool.get("function") or {} for tool in self.tools or ()]
+        chosen = None
+        if isinstance(wanted, dict):
+            chosen = (wanted.get("function") or wanted).get("name")
         found: dict[str, dict[str, Any]] = {}
         for function in offered:
             name = str(function.get("name") or "")
@@ -42,7 +45,10 @@ class LLMParameter(AnswerOptions):
 
 
 async def infer(
-    around: Surroundings, asked: Mapping[str, Any], model: str = "processor", retry_policy: RetryPolicy = RetryPolicy()
+    around: Surroundings,
+    asked: Mapping[str, Any],
+    model: str = "processor",
+    retry_policy: RetryPolicy = RetryPolicy(),
 ) -> dict[str, Any]:
     """Return the fields of an LLMResponse.
 
@@ -56,17 +62,13 @@ async def infer(
     if not (param.prompt or param.messages or param.history):
         raise ToolError("there is nothing to answer: give a `prompt`, or `messages`")
     functions = param.list_functions()
-    names = dict(zip(wire_names(functions), functions, strict=True))
-    tools = {
-        name: build_tool(
-            name,
-            str(functions[own].get("description") or own),
-            sanitize_schema(functions[own].get("parameters")),
-            lambda _: None,
-        )
-        for name, own in names.items()
-    }
-    system, conversation = _build_conversation(param, {own: name for name, own in names.items()})
+    names = dict(zip(functions, wire_names(functions), strict=True))
+    tools = {}
+    for own, name in names.items():
+        description = str(functions[own].get("description") or own)
+        schema = sanitize_schema(functions[own].get("parameters"))
+        tools[name] = build_tool(name, description, schema, lambda _: None)
+    system, conversation = _build_conversation(param, names)
     message = conversation.end()
     answer = await ask_model(
         around,
@@ -78,21 +80,34 @@ async def infer(
         tools=tools,
         retry_policy=retry_policy,
     )
-    content, calls = answer.text, answer.calls
-    stops = [param.stop] if isinstance(param.stop, str) else param.stop or []
-    if ends := [at for text in stops if text and (at := content.find(text)) >= 0]:
-        content, calls = content[: min(ends)], ()
-    made = []
-    for call in calls:
-        function = {"name": names[call.name], "arguments": call.arguments.strip() or "{}"}
-        made.append({**function, "id": call.id, "type": "function", "function": function})
+    content = _cut_at_stop(answer.text, param.stop)
+    own_names = {name: own for own, name in names.items()}
+    calls = []
+    if content == answer.text:  # else the calls come after the end
+        calls = [_encode_call(call, own_names) for call in answer.calls]
     return {
         **(param.model_extra or {}),
         "role": "assistant",
         "content": content,
-        "calls": made or None,
+        "calls": calls or None,
         **answer.figures,
     }
+
+
+def _cut_at_stop(text: str, stop: str | list[str] | None) -> str:
+    """Cut a text before the first of the stop texts in it."""
+    stops = [stop] if isinstance(stop, str) else stop or []
+    places = []
+    for each in stops:
+        place = text.find(each)
+        if each and place >= 0:
+            places.append(place)
+    return text[: min(places)] if places else text
+
+
+def _encode_call(call: ToolCall, own_names: Mapping[str, str]) -> dict[str, Any]:
+    function = {"name": own_names[call.name], "arguments": call.arguments.strip() or "{}"}
+    return {**function, "id": call.id, "type": "function", "function": function}
 
 
 def _build_conversation(param: LLMParameter, names: Mapping[str, str]) -> tuple[str, Conversation]:
@@ -118,24 +133,36 @@ def _add_entry(entry: Mapping[str, Any], conversation: Conversation, names: Mapp
             conversation.hear(text)
         case "assistant" | "ai" | "model" | "cerebrum":
             conversation.say(text)
-            calls = [{"function": entry["function_call"]}] if entry.get("function_call") else []
-            for call in [*calls, *(entry.get("tool_calls") or ())]:
-                name, arguments = str(call["function"]["name"]), call["function"].get("arguments", "{}")
-                arguments = arguments if isinstance(arguments, str) else json.dumps(arguments)
-                conversation.call(names.get(name, name), arguments, str(call.get("id") or ""))
+            if entry.get("function_call"):
+                _add_call({"function": entry["function_call"]}, conversation, names)
+            for call in entry.get("tool_calls") or ():
+                _add_call(call, conversation, names)
         case "function" | "tool" | "plugin" | "observation":
-            called = [names.get(entry["name"], entry["name"])] if entry.get("name") else []
+            called = []
+            if entry.get("name"):
+                called.append(names.get(entry["name"], entry["name"]))
             conversation.result(text, names=called, call_id=str(entry.get("tool_call_id") or ""))
-        case role:
-            conversation.hear(f"[{role}]\n{text}" if text else "")
+        case role if text:
+            conversation.hear(f"[{role}]\n{text}")
+
+
+def _add_call(call: Mapping[str, Any], conversation: Conversation, names: Mapping[str, str]) -> None:
+    function = call["function"]
+    name = str(function["name"])
+    arguments = function.get("arguments", "{}")
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments)
+    conversation.call(names.get(name, name), arguments, str(call.get("id") or ""))
 
 
 def _to_text(content: Any) -> str:
     """Convert the content of a message to text; vendors also take a list of parts."""
     if content is None or isinstance(content, str):
         return content or ""
-    parts = content if isinstance(content, list) else [None]
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    if not all(isinstance(text, str) for text in texts):
-        raise ToolError("the content of a message is text, or a list of parts with `text`")
-    return "\n".join(map(str, texts))
+    texts = []
+    for part in content if isinstance(content, list) else [None]:
+        text = part.get("text") if isinstance(part, dict) else part
+        if not isinstance(text, str):
+            raise ToolError("the content of a message is text, or a list of parts with `text`")
+        texts.append(text)
+    return "\n".join(texts)

@@ -38,22 +38,29 @@ def build_conversation(messages: Iterable[Mapping[str, Any]], tools: Tools) -> C
 
 
 def _add_own(content: Any, receiver: Mapping[str, Any], conversation: Conversation, tools: Tools) -> None:
-    if _is_call(content, receiver):
-        param = content.get("param")
-        arguments = {} if param is None else param if isinstance(param, Mapping) else {"param": param}
-        name = _get_tool(receiver, content["command"], tools)
-        conversation.call(name, _format(arguments), str(content.get("id") or ""))
-    else:
+    if not _is_call(content, receiver):
         conversation.say(_format(content))
+        return
+    arguments = content.get("param")
+    if arguments is None:
+        arguments = {}
+    elif not isinstance(arguments, Mapping):
+        arguments = {"param": arguments}
+    name = _get_tool(receiver, content["command"], tools)
+    conversation.call(name, _format(arguments), str(content.get("id") or ""))
 
 
 def _is_call(content: Any, receiver: Mapping[str, Any]) -> bool:
-    return receiver.get("role") == "plugin" and isinstance(content, Mapping) and bool(content.get("command"))
+    if receiver.get("role") != "plugin" or not isinstance(content, Mapping):
+        return False
+    return bool(content.get("command"))
 
 
 def _add_response(content: Any, sender: Mapping[str, Any], conversation: Conversation, tools: Tools) -> None:
     if isinstance(content, Mapping) and content.get("command"):
-        response = _format(content["response"]) if "response" in content else "(it gave no response)"
+        response = "(it gave no response)"
+        if "response" in content:
+            response = _format(content["response"])
         name = _get_tool(sender, content["command"], tools)
         conversation.result(response, names=[name], call_id=str(content.get("id") or ""))
         return
@@ -65,9 +72,13 @@ def _add_response(content: Any, sender: Mapping[str, Any], conversation: Convers
 
 
 def _add_other(content: Any, sender: Mapping[str, Any], conversation: Conversation) -> None:
-    if text := _format(content):
-        label = " ".join(str(part) for part in (sender.get("role") or "system", sender.get("name")) if part)
-        conversation.hear(f"[{label}]\n{text}")
+    text = _format(content)
+    if not text:
+        return
+    label = str(sender.get("role") or "system")
+    if sender.get("name"):
+        label += f" {sender['name']}"
+    conversation.hear(f"[{label}]\n{text}")
 
 
 def _to_party(value: Any) -> Mapping[str, Any]:
@@ -77,12 +88,16 @@ def _to_party(value: Any) -> Mapping[str, Any]:
 
 def _get_tool(plugin: Mapping[str, Any], command: Any, tools: Tools) -> str:
     name = str(plugin.get("name") or "")
-    return tools.get((name, str(command))) or sanitize_tool_name(f"{name or 'plugin'}_{command}")
+    known = tools.get((name, str(command)))
+    return known or sanitize_tool_name(f"{name or 'plugin'}_{command}")
 
 
 def _format(content: Any) -> str:
     if content is None:
         return ""
-    if isinstance(content, Mapping) and (reference := read_reference(content)):
+    if isinstance(content, str):
+        return content
+    reference = read_reference(content)
+    if reference:
         return f"[it is in the asset {reference}]"
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+    return json.dumps(content, ensure_ascii=False, default=str)

@@ -29,28 +29,35 @@ class Plugin:
     def read(cls, data: Mapping[str, Any]) -> "Plugin":
         """Read a plugin that the worker describes. Leave out commands that are wrong."""
         reader = CommandReader(lambda *_, **__: None, lambda _, value: str(value))
-        return cls(str(data.get("name")), str(data.get("prompt") or ""), reader.read(data.get("commands")))
+        commands = reader.read(data.get("commands"))
+        return cls(str(data.get("name")), str(data.get("prompt") or ""), commands)
 
 
 class PluginCalls:
     """Converts commands to tools, and tool calls to plugin calls."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
-        pairs = [(plugin, command) for plugin in plugins for command in plugin.commands]
+        pairs: list[tuple[Plugin, Command]] = []
+        for plugin in plugins:
+            pairs += [(plugin, command) for command in plugin.commands]
         names = wire_names(f"{plugin.name}_{command.name}" for plugin, command in pairs)
         self._commands = dict(zip(names, pairs, strict=True))
 
     @property
     def tool_names(self) -> dict[tuple[str, str], str]:
         """The names of tools by plugin and command."""
-        return {(plugin.name, command.name): name for name, (plugin, command) in self._commands.items()}
+        names = {}
+        for name, (plugin, command) in self._commands.items():
+            names[plugin.name, command.name] = name
+        return names
 
     def build_tools(self) -> dict[str, Tool]:
         """Return the tools by name."""
-        return {
-            name: build_tool(name, command.description, command.arguments, partial(self._check, name, command))
-            for name, (_, command) in self._commands.items()
-        }
+        tools = {}
+        for name, (_, command) in self._commands.items():
+            check = partial(self._check, name, command)
+            tools[name] = build_tool(name, command.description, command.arguments, check)
+        return tools
 
     def build_plugin_call(self, call: ToolCall) -> dict[str, Any]:
         """Convert a checked call to a PluginCall of ConCopilot."""
@@ -62,5 +69,6 @@ class PluginCalls:
     @staticmethod
     def _check(name: str, command: Command, arguments: Mapping[str, Any]) -> None:
         param = get_parameter(command.parameter, command.is_required, arguments)
-        if problems := check_parameter(command.parameter, command.is_required, param).problems:
-            raise ToolError(f"wrong arguments for {name}: {'; '.join(problems[:5])}")
+        checked = check_parameter(command.parameter, command.is_required, param)
+        if checked.problems:
+            raise ToolError(f"wrong arguments for {name}: {'; '.join(checked.problems[:5])}")

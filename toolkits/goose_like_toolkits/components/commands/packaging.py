@@ -28,7 +28,7 @@ from ..definition.coordinates import Coordinates
 from ..definition.reader import read_definition, read_definitions
 from ..host.repository import Repositories, Settings, read_settings
 from ..host.runtime import find_framework
-from ..host.sources import find_code, list_config_files, parse_component, save_known_code
+from ..host.sources import CodePackage, find_code, list_config_files, parse_component, save_known_code
 from ..host.worker_process import WORKER_FOLDER, WorkerProcess
 from .cli import ComponentOptions
 from .run import TerminalNotifier
@@ -83,23 +83,28 @@ async def _install(
         staging = Path(folder)
         configs = [source.file.parent.absolute() for source in sources]
         async with _start_worker(staging, settings, options, configs, is_online) as worker:
-            await worker.call("install", {"folders": [str(config) for config in configs]}, _TIMEOUT_S)
+            await worker.call("install", {"folders": list(map(str, configs))}, _TIMEOUT_S)
             for coordinates in named:
                 await worker.call("download", {"coordinates": _list_parts(coordinates)}, _TIMEOUT_S)
-            for source in sources:
-                if is_deployed:
-                    params = {
-                        "coordinates": _list_parts(source.coordinates),
-                        "user": options.repo_user_name,
-                        "password": options.repo_user_pwd,
-                        "is_signed": options.gpg_passphrase is not None,
-                    }
-                    await worker.call("deploy", params, _TIMEOUT_S)
+            if is_deployed:
+                await _upload(worker, sources, options)
         repository = Repositories.of(settings)
-        for coordinates in [*(source.coordinates for source in sources), *named]:
+        installed = [*(source.coordinates for source in sources), *named]
+        for coordinates in installed:
             _put_in_place(staging / coordinates.folder, repository.local / coordinates.folder)
-    read_definitions([repository.find(each) for each in [*(source.coordinates for source in sources), *named]])
+    read_definitions([repository.find(coordinates) for coordinates in installed])
     _report(sources, named, repository, options, roots, is_deployed)
+
+
+async def _upload(worker: WorkerProcess, sources: Sequence[_Source], options: ComponentOptions) -> None:
+    for source in sources:
+        params = {
+            "coordinates": _list_parts(source.coordinates),
+            "user": options.repo_user_name,
+            "password": options.repo_user_pwd,
+            "is_signed": options.gpg_passphrase is not None,
+        }
+        await worker.call("deploy", params, _TIMEOUT_S)
 
 
 def _report(
@@ -111,18 +116,23 @@ def _report(
     is_deployed: bool,
 ) -> None:
     """Remember where code is, and print what was done."""
-    code = {source.coordinates: find_code(source.file, source.definition.setup.package, roots) for source in sources}
+    code: dict[Coordinates, CodePackage | None] = {}
+    for source in sources:
+        code[source.coordinates] = find_code(source.file, source.definition.setup.package, roots)
     save_known_code({str(coordinates): package for coordinates, package in code.items()})
     for coordinates in [*code, *named]:
         _print(f"{coordinates} installed in {repository.local / coordinates.folder}")
     for source in sources:
+        package = source.definition.setup.package
         if code[source.coordinates] is None and not provides_code(source.definition):
             _print(
-                f"  its package {source.definition.setup.package!r} is not where its configuration is: install it with "
+                f"  its package {package!r} is not where its configuration is: install it with "
                 "pip, or name its folder by `path` in the profile"
             )
         if is_deployed:
-            signed = "signed" if options.gpg_passphrase is not None else "not signed, as no passphrase was given"
+            signed = "signed"
+            if options.gpg_passphrase is None:
+                signed = "not signed, as no passphrase was given"
             _print(f"{source.coordinates} deployed, {signed}")
 
 
@@ -130,16 +140,23 @@ def _sort(components: Sequence[str]) -> tuple[list[_Source], list[Coordinates]]:
     """Read and check components. Raise GooseLikeError with all problems of their config files."""
     parsed = [parse_component(each) for each in components]
     named = [each for each in parsed if isinstance(each, Coordinates)]
-    files = dict.fromkeys(file for each in parsed if isinstance(each, Path) for file in list_config_files(each))
-    problems, sources = [], dict[Coordinates, _Source]()
+    files: dict[Path, None] = {}
+    for each in parsed:
+        if isinstance(each, Path):
+            files |= dict.fromkeys(list_config_files(each))
+    problems: list[str] = []
+    sources: dict[Coordinates, _Source] = {}
     for file in files:
         problems += [str(each) for each in check_file(file) if not each.is_warning]
-        if definition := read_definition(file).value:
-            source = sources.setdefault(definition.coordinates, _Source(file, definition))
-            if source.file != file:
-                problems.append(f"{file}: {source.coordinates} is {source.file}, too; give one of them another version")
+        definition = read_definition(file).value
+        if definition is None:
+            continue
+        source = sources.setdefault(definition.coordinates, _Source(file, definition))
+        if source.file != file:
+            problems.append(f"{file}: {source.coordinates} is {source.file}, too; give one of them another version")
     if problems:
-        raise GooseLikeError(escape_controls("nothing is done, correct these first:\n" + "\n".join(problems)))
+        lines = ["nothing is done, correct these first:", *problems]
+        raise GooseLikeError(escape_controls("\n".join(lines)))
     return list(sources.values()), named
 
 
@@ -147,14 +164,22 @@ def _sort(components: Sequence[str]) -> tuple[list[_Source], list[Coordinates]]:
 async def _start_worker(
     staging: Path, settings: Settings, options: ComponentOptions, configs: Sequence[Path], is_online: bool
 ) -> AsyncIterator[WorkerProcess]:
-    notifier, session = TerminalNotifier(), Session.temporary()
-    mode, approval = options.sandbox or "workspace", options.approval or "auto"
-    file = settings.file.resolve() if settings.file else None
-    readable = (WORKER_FOLDER, *configs, *([file] if file else ()))
+    notifier = TerminalNotifier()
+    session = Session.temporary()
+    readable = [WORKER_FOLDER, *configs]
+    settings_file = ""
+    if settings.file:
+        file = settings.file.resolve()
+        readable.append(file)
+        settings_file = str(file)
     async with Workspace(
-        options.working_directory, mode=mode, approval=approval, notifier=notifier, session_folder=session.folder
+        options.working_directory,
+        mode=options.sandbox or "workspace",
+        approval=options.approval or "auto",
+        notifier=notifier,
+        session_folder=session.folder,
     ) as workspace:
-        scope = SandboxScope(readable=readable, writable=(staging,), is_read_only=True)
+        scope = SandboxScope(readable=tuple(readable), writable=(staging,), is_read_only=True)
 
         async def spawn(argv: Sequence[str], stdin: int) -> Process:
             return await workspace.spawn(
@@ -166,11 +191,14 @@ async def _start_worker(
                 scope=scope,
             )
 
-        root = str(workspace.root)
-        paths = {"root": root, "runtime_root": root, "tmp": workspace.path_in_sandbox(workspace.tmp)}
-        packaging = {"staging": str(staging), "settings_file": str(file or "")}
-        folders = {"concopilot": [str(find_framework())]}
-        params = {**paths, "folders": folders, "packaging": packaging, "has_network": is_online}
+        params: dict[str, Any] = {
+            "root": str(workspace.root),
+            "runtime_root": str(workspace.root),
+            "tmp": workspace.path_in_sandbox(workspace.tmp),
+            "folders": {"concopilot": [str(find_framework())]},
+            "packaging": {"staging": str(staging), "settings_file": settings_file},
+            "has_network": is_online,
+        }
         try:
             answer = partial(_answer, options, notifier, session.folder)
             worker = await WorkerProcess.start(spawn, params, answer, lambda text: _print(text.rstrip("\n")))
@@ -187,7 +215,8 @@ async def _answer(
     options: ComponentOptions, notifier: TerminalNotifier, folder: Path, method: str, params: Mapping[str, Any]
 ) -> Any:
     """Answer a request of the worker: sign a file with the person's key, or show a captcha."""
-    data = base64.b64decode(str(params.get("data") or params.get("picture") or ""))
+    encoded = params.get("data") or params.get("picture") or ""
+    data = base64.b64decode(str(encoded))
     if method == "sign":
         return await run_in_daemon_thread(partial(_sign, data, options))
     if method == "captcha":
@@ -201,7 +230,8 @@ def _sign(data: bytes, options: ComponentOptions) -> str:
     from concopilot.package import check
 
     with tempfile.TemporaryDirectory() as folder:
-        file, signature = Path(folder, "data"), Path(folder, "data.asc")
+        file = Path(folder, "data")
+        signature = Path(folder, "data.asc")
         file.write_bytes(data)
         home = str(options.gnupg_home) if options.gnupg_home else None
         try:
@@ -209,7 +239,8 @@ def _sign(data: bytes, options: ComponentOptions) -> str:
         except (OSError, ValueError) as error:
             raise GooseLikeError(f"GPG can't sign: {error}; install gpg, or deploy without a passphrase") from error
         if not signature.is_file():
-            raise GooseLikeError(f"GPG does not sign: {result.status or result.stderr[-300:]}; check the passphrase")
+            reason = result.status or result.stderr[-300:]
+            raise GooseLikeError(f"GPG does not sign: {reason}; check the passphrase")
         return base64.b64encode(signature.read_bytes()).decode()
 
 

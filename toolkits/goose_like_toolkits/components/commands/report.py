@@ -11,6 +11,7 @@ from rich.text import Text
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.spelling import format_count
+from goose_like.sdk.diagnostics import Diagnostic, ParseResult
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.report_table import print_fitted, print_table
 
@@ -36,17 +37,7 @@ def list_components(settings: Path | None, *, is_json: bool) -> None:
     rows = []
     for coordinates, repository in found:
         result = results[repositories.find(coordinates)]
-        broken = next((f"broken: {each.text}" for each in result.diagnostics if not each.is_warning), "")
-        rows.append(
-            {
-                "group": coordinates.group_id,
-                "artifact": coordinates.artifact_id,
-                "version": coordinates.version,
-                "type": result.value.kind if result.value else broken,
-                "commands": ", ".join(command.name for command in result.value.commands) if result.value else "",
-                "from": "goose_like" if repository == SHIPPED else str(repository),
-            }
-        )
+        rows.append(_build_row(coordinates, repository, result))
     if is_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return
@@ -54,44 +45,79 @@ def list_components(settings: Path | None, *, is_json: bool) -> None:
     print_table(("group", "artifact", "version", "type", "commands", "from"), cells, "")
 
 
+def _build_row(coordinates: Coordinates, repository: Path, result: ParseResult[Definition]) -> dict[str, str]:
+    kind = ""
+    commands = ""
+    errors = _list_errors(result)
+    if result.value:
+        kind = result.value.kind
+        commands = ", ".join(command.name for command in result.value.commands)
+    elif errors:
+        kind = f"broken: {errors[0].text}"
+    return {
+        "group": coordinates.group_id,
+        "artifact": coordinates.artifact_id,
+        "version": coordinates.version,
+        "type": kind,
+        "commands": commands,
+        "from": "goose_like" if repository == SHIPPED else str(repository),
+    }
+
+
 def show_component(settings: Path | None, text: str, instance_id: str | None) -> None:
     """Print a component: its file, its commands and its config, without secrets. Raise GooseLikeError."""
     file, definition = _read(settings, text, instance_id)
     config = _hide_secrets(definition.config, "")
-    kind = f"{definition.kind}{f' ({definition.resource_type})' if definition.resource_type else ''}"
-    print(escape_controls(f"{definition.coordinates}  {kind}\n{file}\n{definition.description}".rstrip()))
+    kind = definition.kind
+    if definition.resource_type:
+        kind += f" ({definition.resource_type})"
+    about = f"{definition.coordinates}  {kind}\n{file}\n{definition.description}"
+    print(escape_controls(about.rstrip()))
     parts = {"commands": definition.data.get("commands"), "config": config}
     shown = {key: value for key, value in parts.items() if value}
     if shown:
-        print("\n" + escape_controls(yaml.safe_dump(shown, allow_unicode=True, sort_keys=False, width=120)), end="")
+        text = yaml.safe_dump(shown, allow_unicode=True, sort_keys=False, width=120)
+        print(f"\n{escape_controls(text)}", end="")
 
 
 def check_components(paths: Sequence[str]) -> int:
     """Print all problems, warnings dim; return the exit code."""
-    files = dict.fromkeys(file for path in paths for file in list_config_files(Path(path)))
+    files: dict[Path, None] = {}
+    for path in paths:
+        files |= dict.fromkeys(list_config_files(Path(path)))
     wrong = 0
     for file in files:
         for problem in check_file(file):
-            wrong += not problem.is_warning
-            print_fitted(Text(escape_controls(str(problem)), style="dim" if problem.is_warning else ""))
+            style = "dim" if problem.is_warning else ""
+            print_fitted(Text(escape_controls(str(problem)), style=style))
+            if not problem.is_warning:
+                wrong += 1
     count = format_count(len(files), "component")
-    print(f"{count}: {format_count(wrong, 'thing')} to correct" if wrong else f"{count}: nothing is wrong")
-    return int(wrong > 0)
+    if not wrong:
+        print(f"{count}: nothing is wrong")
+        return 0
+    print(f"{count}: {format_count(wrong, 'thing')} to correct")
+    return 1
 
 
 def _read(settings: Path | None, text: str, instance_id: str | None) -> tuple[Path, Definition]:
     component = parse_component(text)
     if isinstance(component, Coordinates):
         registry = Registry(Config(), Path.cwd(), Repositories.of(read_settings(settings)))
-        named = {part: getattr(component, part) for part in PARTS} | {"instance_id": instance_id}
+        named = {part: getattr(component, part) for part in PARTS}
+        named["instance_id"] = instance_id
         file = registry.read_member(named, "the command line").file
     else:
         file = require_config_file(component)
     result = read_definition(file)
     if result.value is None:
-        problems = [str(each) for each in result.diagnostics if not each.is_warning]
-        raise GooseLikeError(escape_controls("\n".join(problems)))
+        problems = "\n".join(map(str, _list_errors(result)))
+        raise GooseLikeError(escape_controls(problems))
     return file, result.value
+
+
+def _list_errors(result: ParseResult[Definition]) -> list[Diagnostic]:
+    return [each for each in result.diagnostics if not each.is_warning]
 
 
 def _hide_secrets(value: Any, key: str) -> Any:
@@ -99,4 +125,5 @@ def _hide_secrets(value: Any, key: str) -> Any:
         return {name: _hide_secrets(item, name) for name, item in value.items()}
     if isinstance(value, list):
         return [_hide_secrets(item, key) for item in value]
-    return "(not shown)" if isinstance(value, str) and value and _SECRET.search(key) else value
+    is_secret = isinstance(value, str) and value and _SECRET.search(key)
+    return "(not shown)" if is_secret else value

@@ -49,16 +49,25 @@ def write_component(type_name: str, name: str | None, parent: Path, group: str) 
     if type_name not in _SHAPES:
         raise UsageError(f"{type_name!r} is no type that `new` can write; choose one of: {', '.join(_SHAPES)}")
     stem = (name or f"my_{type_name}").replace("-", "_")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", stem) or keyword.iskeyword(stem) or len(stem) > _LONGEST:
+    is_name = re.fullmatch(r"[a-z][a-z0-9_]*", stem) and not keyword.iskeyword(stem)
+    if not is_name or len(stem) > _LONGEST:
         raise UsageError(f"{name!r} is no name for a component; use small letters, digits and '_', e.g. word_count")
-    names = {stem: type_name} | ({f"{stem}_interactor": "interactor"} if type_name == "copilot" else {})
-    if taken := next((each for each in names if os.path.lexists(parent / each)), None):
-        raise UsageError(f"{parent / taken} is there already; choose another name or --path")
-    return [file for each, type_of in names.items() for file in _write(type_of, each, parent, group)]
+    types = {stem: type_name}
+    if type_name == "copilot":
+        types[f"{stem}_interactor"] = "interactor"
+    for each in types:
+        if os.path.lexists(parent / each):
+            raise UsageError(f"{parent / each} is there already; choose another name or --path")
+    files = []
+    for each, type_of in types.items():
+        files += _write(type_of, each, parent, group)
+    return files
 
 
 def _write(type_name: str, name: str, parent: Path, group: str) -> list[Path]:
-    folder, texts = parent / name, _build_texts(type_name, name, group, _find_package(parent, name))
+    folder = parent / name
+    package = _find_package(parent, name)
+    texts = _build_texts(type_name, name, group, package)
     try:
         (folder / CONFIG_FOLDER).mkdir(parents=True)
         for path, text in texts.items():
@@ -71,32 +80,43 @@ def _write(type_name: str, name: str, parent: Path, group: str) -> list[Path]:
 
 def _build_texts(type_name: str, name: str, group: str, package: str) -> dict[str, str]:
     """Return the texts of all files by their paths within the component."""
-    shape, coordinates = _SHAPES[type_name], Coordinates(group, name.replace("_", "-"), VERSION)
+    shape = _SHAPES[type_name]
+    coordinates = Coordinates(group, name.replace("_", "-"), VERSION)
+    class_name = "".join(map(str.capitalize, name.split("_")))
+    resource_type = ""
+    if shape.resource_type:
+        resource_type = f"resource_type: {shape.resource_type}\n".replace("$name", name)
     values = {
         "name": name,
         "title": name.replace("_", " ").capitalize(),
-        "kind": "".join(map(str.capitalize, name.split("_"))) + "Component",
+        "kind": f"{class_name}Component",
         "group": coordinates.group_id,
         "artifact": coordinates.artifact_id,
         "package": package,
         "type": shape.type,
         "as_plugin": shape.as_plugin,
-        "resource_type": f"resource_type: {shape.resource_type}\n".replace("$name", name) * bool(shape.resource_type),
+        "resource_type": resource_type,
         "more_parameters": shape.parameters,
     }
-    parts = {part: _fill(f"{type_name}.{part}.yaml", values).removesuffix("\n") for part in ("info", "config")}
-    return {
-        **({} if "." in package else {"pyproject.toml": _fill("pyproject.toml", values)}),
-        f"{CONFIG_FOLDER}/{CONFIG_FILES[0]}": _fill("config.yaml", {**values, **parts}),
-        "__init__.py": _fill("init.py", values),
-        f"{name}.py": _fill(f"{type_name}.py", values),
-    }
+    parts = {}
+    for part in ("info", "config"):
+        text = _fill(f"{type_name}.{part}.yaml", values)
+        parts[part] = text.removesuffix("\n")
+    texts = {}
+    if "." not in package:
+        texts["pyproject.toml"] = _fill("pyproject.toml", values)
+    texts[f"{CONFIG_FOLDER}/{CONFIG_FILES[0]}"] = _fill("config.yaml", {**values, **parts})
+    texts["__init__.py"] = _fill("init.py", values)
+    texts[f"{name}.py"] = _fill(f"{type_name}.py", values)
+    return texts
 
 
 def _fill(template: str, values: dict[str, str]) -> str:
     """Fill in a template; a part that a type does not have is empty."""
     file = files(__package__) / "templates" / f"{template}.txt"
-    return Template(file.read_text(encoding="utf-8")).substitute(values) if file.is_file() else ""
+    if not file.is_file():
+        return ""
+    return Template(file.read_text(encoding="utf-8")).substitute(values)
 
 
 def _find_package(parent: Path, name: str) -> str:

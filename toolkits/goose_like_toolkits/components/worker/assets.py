@@ -24,19 +24,23 @@ class SharedAssets:
         """Add assets of goose_like."""
         for key, fields in assets.items():
             self.mapping[key] = Asset(**ClassDict.convert(from_json(fields)))
-            self._digests[key] = _digest(_encode(self.mapping[key])[0])
+            encoded, _ = _encode(self.mapping[key])
+            self._digests[key] = _digest(encoded)
 
     def take_changes(self) -> dict[str, Any]:
         """Return assets that are new or different since the last time, and the ids of removed ones."""
-        put, digests = [], {}
+        put = []
+        digests: dict[str, str] = {}
         for key, asset in list(self.mapping.items()):
             if isinstance(asset, Mapping) and not isinstance(asset, Asset):
                 fields = {"asset_type": "value", "asset_id": key, **ClassDict.convert(asset)}
-                asset = self.mapping[key] = Asset(**fields)
+                asset = Asset(**fields)
+                self.mapping[key] = asset
+            asset_id = str(key)
             fields, live = _encode(asset)
-            digests[str(key)] = _digest(fields)
-            if self._digests.get(str(key)) != digests[str(key)]:
-                put.append({"id": str(key), "asset": fields, "live": live})
+            digests[asset_id] = _digest(fields)
+            if self._digests.get(asset_id) != digests[asset_id]:
+                put.append({"id": asset_id, "asset": fields, "live": live})
         removed = [key for key in self._digests if key not in digests]
         self._digests = digests
         return {"put": put, "removed": removed}
@@ -54,4 +58,5 @@ def _encode(asset: Any) -> tuple[Any, list[str]]:
 
 
 def _digest(fields: Any) -> str:
-    return hashlib.sha256(json.dumps(fields, allow_nan=True).encode("utf-8", "surrogatepass")).hexdigest()
+    text = json.dumps(fields, allow_nan=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -23,19 +23,23 @@ class ExchangeCerebrum(AbstractCerebrum):
 
     def setup_plugins(self, plugin_manager: PluginManager) -> None:
         """Take the plugins that the model may call."""
-        self._plugins = [
-            {
+        self._plugins = []
+        if plugin_manager is None:
+            return
+        for plugin in plugin_manager.plugins:
+            about = {
                 "name": plugin.name,
                 "prompt": plugin.prompt or plugin.config.info.description or "",
                 "commands": to_json(plugin.config.commands or [], str),
             }
-            for plugin in (plugin_manager.plugins if plugin_manager is not None else ())
-        ]
+            self._plugins.append(about)
 
     def interact(self, param: InteractParameter, **kwargs: Any) -> InteractResponse:
         """Return the answer of the exchange, or the plugin calls that it wants."""
-        asked = {key: value for key, value in {**param, **kwargs}.items() if value is not None}
-        return InteractResponse(**call("interact", param=to_json(asked, str), plugins=self._plugins))
+        given = {**param, **kwargs}
+        asked = {key: value for key, value in given.items() if value is not None}
+        answer = call("interact", param=to_json(asked, str), plugins=self._plugins)
+        return InteractResponse(**answer)
 
 
 def constructor(config: Mapping[str, Any]) -> ExchangeCerebrum:

@@ -72,7 +72,8 @@ class Components:
         self._assets.update(assets)
         param = from_json(param)
         for path, reference in live:
-            param = _replace(param, path, AssetRef.convert(reference).retrieve(self._assets.mapping))
+            value = AssetRef.convert(reference).retrieve(self._assets.mapping)
+            param = _replace(param, path, value)
         if isinstance(param, dict):
             param = ClassDict.convert(param)
         response = to_json(self._loaded[key].command(command, param), self._keep)
@@ -86,7 +87,8 @@ class Components:
     def _keep(self, value: Any) -> str:
         """Keep a value that JSON cannot hold as an asset, and return a reference to it."""
         asset = Asset(asset_type="object", content_type=str(type(value)), content=value)
-        key = asset.asset_id = str(asset.asset_id)
+        key = str(asset.asset_id)
+        asset.asset_id = key
         self._assets.mapping[key] = asset
         return f"asset://{key}/content"
 
@@ -102,7 +104,8 @@ def read_config(named: Mapping[str, Any]) -> Any:
     if "file" not in named:
         return framework.get_component_config(outer)
     folder, _, name = str(named["file"]).rpartition("/")
-    return framework.config_component_config_meta(framework.read_config_file(named["file"]), folder, name, outer)
+    config = framework.read_config_file(named["file"])
+    return framework.config_component_config_meta(config, folder, name, outer)
 
 
 def build(named: Mapping[str, Any], args: Sequence[str] = ()) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Handler = Callable[..., Any]
+Describe = Callable[[BaseException], dict[str, Any]]
 
 
 class HostError(Exception):
@@ -45,19 +46,20 @@ class Connection:
             raise HostError(answer["error"]["message"])
         return answer.get("result")
 
-    def serve(self, handlers: Mapping[str, Handler], describe: Callable[[BaseException], dict[str, Any]]) -> None:
+    def serve(self, handlers: Mapping[str, Handler], describe: Describe) -> None:
         """Answer one request after another until goose_like is gone. `describe` encodes the error of a failed one."""
         signal.signal(signal.SIGINT, self._interrupt)
         while (request := self._requests.get()) is not None:
-            self._send(self._answer(request, handlers, describe))
+            answer = self._answer(request, handlers, describe)
+            self._send(answer)
 
-    def _answer(
-        self, request: Mapping[str, Any], handlers: Mapping[str, Handler], describe: Callable[[BaseException], Any]
-    ) -> bytes:
+    def _answer(self, request: Mapping[str, Any], handlers: Mapping[str, Handler], describe: Describe) -> bytes:
         try:
             try:
                 self._is_serving = True
-                return _encode({"id": request["id"], "result": handlers[request["method"]](**request["params"])})
+                handle = handlers[request["method"]]
+                result = handle(**request["params"])
+                return _encode({"id": request["id"], "result": result})
             finally:
                 self._is_serving = False
         except BaseException as error:  # foreign code: `sys.exit` and an interrupt end the request only
@@ -74,7 +76,8 @@ class Connection:
         if threading.current_thread() is not threading.main_thread():
             self._write(line)
             return
-        self._is_held, self._was_interrupted = True, False
+        self._was_interrupted = False
+        self._is_held = True
         try:
             self._write(line)
         finally:
@@ -95,7 +98,9 @@ class Connection:
                 message = json.loads(line)
                 if "method" in message:
                     self._requests.put(message)
-                elif reply := self._replies.get(message["id"]):
+                    continue
+                reply = self._replies.get(message["id"])
+                if reply:
                     reply.put(message)
         self._requests.put(None)
         for waiting in list(self._replies.values()):
@@ -103,7 +108,8 @@ class Connection:
 
 
 def _encode(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message, ensure_ascii=True, allow_nan=True).encode() + b"\n"
+    line = json.dumps(message, ensure_ascii=True, allow_nan=True)
+    return f"{line}\n".encode()
 
 
 _connection: Connection | None = None

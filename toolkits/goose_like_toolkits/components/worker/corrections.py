@@ -35,7 +35,8 @@ def apply(root: str, runtime_root: str, repositories: Sequence[str], can_downloa
         can_download: whether components that are not in them are downloaded.
     """
     settings = import_module("concopilot.package.config").Settings()
-    settings.working_directory, settings.skip_setup = root, True
+    settings.working_directory = root
+    settings.skip_setup = True
     _correct_components(runtime_root)
     _correct_repositories(repositories, settings, can_download)
     _correct_messages()
@@ -56,10 +57,13 @@ def _correct_components(runtime_root: str) -> None:
 
     def construct(config: Any, *args: Any, **kwargs: Any) -> Any:
         stack = _constructing.__dict__.setdefault("stack", [])
-        name, info = _name(config), config.get("_config_info") or {}
-        place = name, info.get("config_folder"), info.get("config_file")
+        name = _name(config)
+        info = config.get("_config_info") or {}
+        place = (name, info.get("config_folder"), info.get("config_file"))
         if place in stack:
-            way = " includes ".join([entry[0] for entry in stack[stack.index(place) :]] + [name])
+            start = stack.index(place)
+            names = [entry[0] for entry in stack[start:]]
+            way = " includes ".join([*names, name])
             raise ValueError(f"components include each other without end: {way}; remove one of them")
         stack.append(place)
         try:
@@ -103,8 +107,10 @@ def _name(config: Mapping[str, Any]) -> str:
 
 def _correct_repositories(repositories: Sequence[str], settings: Any, can_download: bool) -> None:
     """Look into several local repositories, and use the remote address that the settings name."""
-    repo, config = import_module("concopilot.package.repo"), import_module("concopilot.package.config")
-    retrieve, own_folder = repo.retrieve_config, settings.local_repo_path
+    repo = import_module("concopilot.package.repo")
+    config = import_module("concopilot.package.config")
+    retrieve = repo.retrieve_config
+    own_folder = settings.local_repo_path
 
     def retrieve_config(group_id: str, artifact_id: str, version: str, **kwargs: Any) -> Any:
         for folder in repositories:
@@ -121,7 +127,13 @@ def _correct_repositories(repositories: Sequence[str], settings: Any, can_downlo
         name = f"{group_id}:{artifact_id}:{version}"
         raise repo.PackageException(f"there is no component {name} here; run: goose-like component install {name}")
 
-    def repo_url(self: Any, repo_name: str, group_id: Any = None, artifact_id: Any = None, version: Any = None) -> str:
+    def repo_url(
+        self: Any,
+        repo_name: str,
+        group_id: Any = None,
+        artifact_id: Any = None,
+        version: Any = None,
+    ) -> str:
         parts = [(group_id or "").replace(".", "/"), artifact_id, version]
         return "/".join([self.url.rstrip("/"), "repository", repo_name, *filter(None, parts)])
 
@@ -137,13 +149,17 @@ def _correct_messages() -> None:
     response = import_module("concopilot.framework.cerebrum").InteractResponse
     encoder = import_module("concopilot.util.jsons").JsonEncoder
     context = import_module("concopilot.framework.context").Context
-    command_init, response_init = message.Command.__init__, response.__init__
-    encode, context_init = encoder.default, context.__init__
+    command_init = message.Command.__init__
+    response_init = response.__init__
+    encode = encoder.default
+    context_init = context.__init__
 
     def init_command(self: Any, *, response: Any = None, **kwargs: Any) -> None:
-        command_init(self, response=response if isinstance(response, Mapping) else None, **kwargs)
-        if response is not None and not isinstance(response, Mapping):
-            self.response = response
+        if response is None or isinstance(response, Mapping):
+            command_init(self, response=response, **kwargs)
+            return
+        command_init(self, response=None, **kwargs)
+        self.response = response
 
     def init_response(self: Any, *, plugin_calls: Any = None, plugin_call: Any = None, **kwargs: Any) -> None:
         calls = plugin_calls or ([plugin_call] if plugin_call else None)
@@ -152,11 +168,18 @@ def _correct_messages() -> None:
             self.plugin_call = self.plugin_calls[0]
 
     def init_context(self: Any, *, assets: Any = None, **kwargs: Any) -> None:
-        context_init(self, assets={} if assets is None else assets, **kwargs)
+        if assets is None:
+            assets = {}
+        context_init(self, assets=assets, **kwargs)
+
+    def encode_value(self: Any, value: Any) -> Any:
+        if isinstance(value, set):
+            return list(value)
+        return encode(self, value)
 
     message.Command.__init__ = init_command
     response.__init__ = init_response
-    encoder.default = lambda self, value: list(value) if isinstance(value, set) else encode(self, value)
+    encoder.default = encode_value
     context.__init__ = init_context
 
 
@@ -210,8 +233,11 @@ def _correct_disk() -> None:
     convert = import_module("concopilot.util").ClassDict.convert
 
     def check_in_root(self: Any, path: Any) -> pathlib.Path:
-        whole: pathlib.Path = (self.root / path).parent.resolve() / pathlib.Path(path).name
-        if path and whole.resolve() != self.root.resolve() and whole.resolve().is_relative_to(self.root.resolve()):
+        root = self.root.resolve()
+        folder = (self.root / path).parent.resolve()
+        whole: pathlib.Path = folder / pathlib.Path(path).name
+        target = whole.resolve()
+        if path and target != root and target.is_relative_to(root):
             return whole
         raise ValueError(f"Input path ({path}) does not represent a position under the root path ({self.root})")
 
@@ -250,7 +276,9 @@ def _correct_lifetimes() -> None:
             self.run_interaction()
 
     for manager, parts in ((resources, "resources"), (plugins, "plugins")):
-        manager.initialize, manager.finalize = _lifetime_methods(parts)
+        initialize, finalize = _lifetime_methods(parts)
+        manager.initialize = initialize
+        manager.finalize = finalize
     copilot.run = run
     nothing = types.SimpleNamespace(generate_prompt=lambda _: "", config_resources=id, config_context=id)
     import_module("concopilot.framework.plugin.manager").BasicPluginManager._plugin_prompt_generator = nothing
@@ -258,7 +286,8 @@ def _correct_lifetimes() -> None:
 
 def _lifetime_methods(parts: str) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
     def initialize(self: Any) -> None:
-        self.__dict__["_begun"] = stack = ExitStack()
+        stack = ExitStack()
+        self.__dict__["_begun"] = stack
         try:
             for part in getattr(self, parts):
                 stack.callback(part.finalize)
@@ -268,7 +297,8 @@ def _lifetime_methods(parts: str) -> tuple[Callable[[Any], None], Callable[[Any]
             raise
 
     def finalize(self: Any) -> None:
-        self.__dict__.pop("_begun", ExitStack()).close()
+        stack = self.__dict__.pop("_begun", ExitStack())
+        stack.close()
 
     return initialize, finalize
 

@@ -20,14 +20,44 @@ Level = Literal["write", "read", "reserved", ""]
 
 # Paths of the system that libraries read by themselves.
 _SYSTEM = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
-    *("/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/mime.types", "/etc/localtime", "/etc/timezone"),
-    *("/etc/os-release", "/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/services"),
-    *("/etc/protocols", "/etc/gai.conf", "/etc/fonts", "/etc/ld.so.cache", "/etc/debian_version"),
-    *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/uptime", "/proc/version"),
-    *("/proc/filesystems", "/proc/sys/kernel", "/sys/devices/system", "/sys/fs/cgroup"),
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/gnu/store",
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/etc/mime.types",
+    "/etc/localtime",
+    "/etc/timezone",
+    "/etc/os-release",
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/nsswitch.conf",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/gai.conf",
+    "/etc/fonts",
+    "/etc/ld.so.cache",
+    "/etc/debian_version",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/loadavg",
+    "/proc/uptime",
+    "/proc/version",
+    "/proc/filesystems",
+    "/proc/sys/kernel",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
 )
-_DEVICES = frozenset(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 # Paths below /proc/PID of the process itself.
 _OWN = re.compile(r"(stat|statm|status|cgroup|limits|mountinfo|mounts|maps|smaps|fd|task(/.*)?|net/.*)")
 _NAMELESS = re.compile(r"/proc/\d+/fd/(pipe|socket|anon_inode|memfd|/memfd):?.*")
@@ -94,7 +124,9 @@ class Guard:
         self._open_names = frozenset(dot_folders)
         self._writable = _resolve(writable)
         self._readable = _resolve((*readable, *python, *_SYSTEM))
-        self._listed = frozenset(each for path in listed for each in (os.fspath(path), os.path.realpath(path)))
+        self._listed: set[str] = set()
+        for path in listed:
+            self._listed |= {os.fspath(path), os.path.realpath(path)}
         self._judge = lru_cache(4096)(self._judge_folder)
 
     def install(self) -> None:
@@ -105,22 +137,26 @@ class Guard:
         """Raise PermissionError if an act on a path is not allowed. Ignore values that are no paths."""
         try:
             given = os.fsdecode(path)
-            whole = f"/proc/self/fd/{dir_fd}/{given}" if dir_fd not in (None, -1) and given[:1] != "/" else given
+            whole = given
+            if dir_fd not in (None, -1) and not given.startswith("/"):
+                whole = f"/proc/self/fd/{dir_fd}/{given}"
             real = _find_target(whole, follows=act in ("read", "write"))
         except (TypeError, ValueError, OSError):  # a descriptor, or no path at all: whoever takes it complains
             return
         level = self._find_level(real, is_folder=act == "folder")
         if level == "write" or (level == "read" and act == "read"):
             return
+        raise PermissionError(errno.EACCES, self._explain(level), given)
+
+    def _explain(self, level: Level) -> str:
         where = f"its running directory {self._shown}"
-        if level == "reserved":
-            but = f" but for {', '.join(sorted(self._open_names))}" if self._open_names else ""
-            text = f"names that begin with a dot are reserved in {self._shown}{but}; take another name"
-        elif level == "read":
-            text = f"a component may only read this; write in {where}"
-        else:
-            text = f"a component may only use files in {where}; give a path below it"
-        raise PermissionError(errno.EACCES, text, given)
+        if level == "read":
+            return f"a component may only read this; write in {where}"
+        if level != "reserved":
+            return f"a component may only use files in {where}; give a path below it"
+        names = ", ".join(sorted(self._open_names))
+        but = f" but for {names}" if names else ""
+        return f"names that begin with a dot are reserved in {self._shown}{but}; take another name"
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
@@ -135,7 +171,10 @@ class Guard:
                 path = "."
             if event == "os.listdir" and path in self._listed:  # so does the import system
                 continue
-            self.check(path, act, args[fd] if fd is not None and fd < len(args) else -1)
+            dir_fd: Any = -1
+            if fd is not None and fd < len(args):
+                dir_fd = args[fd]
+            self.check(path, act, dir_fd)
 
     def _check_open(self, path: Any, mode: Any, flags: Any) -> None:
         writes = flags & _WRITES if isinstance(flags, int) else 0
@@ -153,31 +192,51 @@ class Guard:
             return
 
     def _check_database(self, name: Any) -> None:
-        text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
-        if text not in ("", ":memory:"):
-            self.check(text.removeprefix("file:").partition("?")[0] if text.startswith("file:") else text, "write")
+        if not isinstance(name, str | bytes | os.PathLike):
+            return
+        text = os.fsdecode(name)
+        if text in ("", ":memory:"):
+            return
+        if text.startswith("file:"):
+            text = text.removeprefix("file:").partition("?")[0]
+        self.check(text, "write")
 
     def _find_level(self, real: str, *, is_folder: bool) -> Level:
         """Return the rights on a real path. A dot file is reserved only in a dot folder, but for `.env`."""
         above, _, name = real.rpartition("/")
         if self._judge(above) != "write":
             return self._judge(real)
-        is_reserved = is_folder or name == ".env" or name.startswith(".env.") or os.path.isdir(real)
-        return self._judge(real) if name.startswith(".") and is_reserved else "write"
+        if not name.startswith("."):
+            return "write"
+        is_environment = name == ".env" or name.startswith(".env.")
+        if is_folder or is_environment or os.path.isdir(real):
+            return self._judge(real)
+        return "write"
 
     def _judge_folder(self, real: str) -> Level:
         """Return the rights on a real path, taken as a folder."""
         if _is_below(real, self._writable) or real in _DEVICES or _NAMELESS.fullmatch(real):
             return "write"
         is_inside = _is_below(real, (self._root,))
-        parts = real[len(self._root) :].split("/") if is_inside else []
-        is_reserved = any(part.startswith(".") and part not in self._open_names for part in parts)
+        is_reserved = is_inside and self._has_reserved_part(real)
         if is_inside and not is_reserved:
             return "write"
-        own = f"/proc/{os.getpid()}/"
-        if _is_below(real, self._readable) or (real.startswith(own) and _OWN.fullmatch(real.removeprefix(own))):
+        if _is_below(real, self._readable) or _is_about_process(real):
             return "read"
         return "reserved" if is_reserved else ""
+
+    def _has_reserved_part(self, real: str) -> bool:
+        """Check whether a path below the root leads through a dot folder that is not open."""
+        for part in real[len(self._root) :].split("/"):
+            if part.startswith(".") and part not in self._open_names:
+                return True
+        return False
+
+
+def _is_about_process(real: str) -> bool:
+    """Check whether a path has facts about this process that it may read."""
+    own = f"/proc/{os.getpid()}/"
+    return real.startswith(own) and _OWN.fullmatch(real.removeprefix(own)) is not None
 
 
 def _find_target(path: str, *, follows: bool) -> str:
@@ -185,7 +244,9 @@ def _find_target(path: str, *, follows: bool) -> str:
     folder, _, name = path.rpartition("/")
     if follows or name in ("", ".", ".."):
         return os.path.realpath(path)
-    above = os.path.realpath(folder or ("/" if path.startswith("/") else "."))
+    if not folder:
+        folder = "/" if path.startswith("/") else "."
+    above = os.path.realpath(folder)
     return f"{above.rstrip('/')}/{name}"
 
 
@@ -194,4 +255,7 @@ def _resolve(paths: Iterable[StrPath]) -> tuple[str, ...]:
 
 
 def _is_below(real: str, folders: tuple[str, ...]) -> bool:
-    return any(real == folder or folder == "/" or real.startswith(f"{folder}/") for folder in folders)
+    for folder in folders:
+        if folder in ("/", real) or real.startswith(f"{folder}/"):
+            return True
+    return False

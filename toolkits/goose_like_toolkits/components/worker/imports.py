@@ -19,9 +19,10 @@ class FixedFolders(MetaPathFinder):
         """Find a top-level package; a namespace package also has its parts on `sys.path`."""
         if path is not None or fullname not in self._folders:
             return None
-        spec = PathFinder.find_spec(fullname, [*self._folders[fullname]])
+        folders = list(self._folders[fullname])
+        spec = PathFinder.find_spec(fullname, folders)
         if spec is not None and spec.origin is None:
-            return PathFinder.find_spec(fullname, [*self._folders[fullname], *sys.path])
+            return PathFinder.find_spec(fullname, [*folders, *sys.path])
         return spec
 
 
@@ -34,6 +35,8 @@ def use_folders(folders: Mapping[str, Sequence[str]], site_folders: Sequence[str
         more: folders that come last.
     """
     sys.meta_path.insert(0, FixedFolders(folders))
-    own = next((at for at, entry in enumerate(sys.path) if entry.endswith("-packages")), len(sys.path))
-    sys.path[own:own] = site_folders
+    place = 0
+    while place < len(sys.path) and not sys.path[place].endswith("-packages"):
+        place += 1
+    sys.path[place:place] = site_folders
     sys.path += more

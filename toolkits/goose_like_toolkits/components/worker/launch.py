@@ -67,7 +67,8 @@ def _set_up(
     """
     use_folders(folders, site_folders, more_folders)
     os.environ.update(TMPDIR=tmp)
-    import_module(".corrections", __package__).apply(root, runtime_root, repositories, packaging is not None)
+    corrections = import_module(".corrections", __package__)
+    corrections.apply(root, runtime_root, repositories, packaging is not None)
     if packaging is not None:
         return dict(import_module(".packaging", __package__).build_handlers(**packaging))
     components = import_module(".components", __package__)

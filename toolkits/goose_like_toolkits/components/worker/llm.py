@@ -20,9 +20,11 @@ class ProfileLLM(LLM):
 
     def inference(self, param: Mapping[str, Any], **kwargs: Any) -> LLM.LLMResponse:
         """Ask the model; besides the fields of LLMParameter, `messages`, `functions` and others count."""
-        asked = {key: value for key, value in {**param, **kwargs}.items() if value is not None}
+        given = {**param, **kwargs}
+        asked = {key: value for key, value in given.items() if value is not None}
         model = self.config.config.model or "processor"
-        return LLM.LLMResponse(**call("llm", model=model, param=to_json(asked, str)))
+        answer = call("llm", model=model, param=to_json(asked, str))
+        return LLM.LLMResponse(**answer)
 
 
 def constructor(config: Mapping[str, Any]) -> ProfileLLM:

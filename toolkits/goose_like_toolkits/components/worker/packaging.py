@@ -33,8 +33,10 @@ def install(folders: list[str]) -> None:
     """Validate the components of these `.config` folders and copy them into the staging repository."""
     conpack = import_module("concopilot.package.conpack")
     for folder in folders:
-        names = ("config.yaml", "config.yml")
-        conpack.install(folder, next(file for name in names if os.path.isfile(file := os.path.join(folder, name))))
+        file = os.path.join(folder, "config.yaml")
+        if not os.path.isfile(file):
+            file = os.path.join(folder, "config.yml")
+        conpack.install(folder, file)
 
 
 def deploy(coordinates: list[str], user: str | None, password: str | None, is_signed: bool) -> None:

@@ -52,7 +52,8 @@ _KINDS: dict[type, _Kind] = {
     datetime.date: _Kind(datetime.date.isoformat, datetime.date.fromisoformat),
     datetime.time: _Kind(datetime.time.isoformat, datetime.time.fromisoformat),
     datetime.timedelta: _Kind(
-        lambda value: [value.days, value.seconds, value.microseconds], lambda parts: datetime.timedelta(*parts)
+        lambda value: [value.days, value.seconds, value.microseconds],
+        lambda parts: datetime.timedelta(*parts),
     ),
 }
 _BUILT_IN = {kind.__name__: kind for kind in _KINDS}
@@ -146,9 +147,9 @@ def _find_class(name: str) -> type:
     found: Any = sys.modules.get(module)
     for part in path.split("."):
         found = getattr(found, part, None)
-    if not isinstance(found, type) or _get_name(found) != name or not _holds_data(found):
-        raise ValueError(f"a stored value is of the class {path} of {module}, which is not there; store it again")
-    return found
+    if isinstance(found, type) and _get_name(found) == name and _holds_data(found):
+        return found
+    raise ValueError(f"a stored value is of the class {path} of {module}, which is not there; store it again")
 
 
 def _holds_data(kind: type) -> bool:

@@ -22,8 +22,10 @@ class TerminalInterface(AgentDrivenSimplexUserInterface):
     def send_msg_to_user(self, msg: Message) -> None:
         """Show a message."""
         self._last = msg
-        content = msg.content
-        call("tell", text=content if isinstance(content, str) else str(to_json(content, str)))
+        text = msg.content
+        if not isinstance(text, str):
+            text = str(to_json(text, str))
+        call("tell", text=text)
 
     def on_msg_to_user(self, msg: Message) -> Message | None:
         """Show a message and return the answer, which has the same thread."""
@@ -47,14 +49,20 @@ class TerminalInterface(AgentDrivenSimplexUserInterface):
             return None
         if text is None:
             return None
-        last = self._last
+        sender = None
+        receiver = None
+        thread_id = None
+        if self._last:  # an answer goes the other way
+            sender = self._last.receiver
+            receiver = self._last.sender
+            thread_id = self._last.thrd_id
         return Message(
-            sender=(last.receiver if last else None) or {"role": "user"},
-            receiver=last.sender if last else None,
+            sender=sender or {"role": "user"},
+            receiver=receiver,
             content_type="text/plain",
             content=text,
             time=Settings().current_time(),
-            thrd_id=last.thrd_id if last else None,
+            thrd_id=thread_id,
         )
 
     def interrupt(self) -> None:

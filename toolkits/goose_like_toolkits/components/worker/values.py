@@ -18,15 +18,22 @@ def to_json(value: Any, keep: Keep, depth: int = 0) -> Any:
     """Convert a value to JSON; bytes become `{"$base64": text}`. Raise ValueError if it nests deeper than 60 levels."""
     if depth > _DEPTH:
         raise ValueError(f"a value nests deeper than {_DEPTH} levels or holds itself; give less of it")
-    if value is None or isinstance(value, bool | int | str):
-        return str(value) if isinstance(value, str) else value
-    if isinstance(value, float):
-        return float(value)
     if isinstance(value, Mapping):
         return {str(key): to_json(entry, keep, depth + 1) for key, entry in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        entries = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        return [to_json(entry, keep, depth + 1) for entry in entries]
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=repr)
+    if isinstance(value, list | tuple):
+        return [to_json(entry, keep, depth + 1) for entry in value]
+    return _convert_scalar(value, keep, depth)
+
+
+def _convert_scalar(value: Any, keep: Keep, depth: int) -> Any:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return float(value)
+    if value is None or isinstance(value, bool | int):
+        return value
     if isinstance(value, bytes | bytearray | memoryview):
         return {_BYTES: base64.b64encode(bytes(value)).decode("ascii")}
     if isinstance(value, uuid.UUID | os.PathLike):
