@@ -18,6 +18,7 @@ from tests.e2e.command import Place
 
 PATIENCE_S = 60.0
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+LEAVE_HINT = "press Ctrl-D again"
 
 
 class ScreenTerminal:
@@ -33,6 +34,7 @@ class ScreenTerminal:
         self._screen = pyte.HistoryScreen(columns, rows, history=5000, ratio=1)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
+        self._has_exited = False
         self.resize(columns, rows)
         self.process = subprocess.Popen(
             ["setsid", "--ctty", "--wait", "sh", "-c", shell, "sh", sys.executable, "-m", "goose_like", *words],
@@ -94,13 +96,17 @@ class ScreenTerminal:
     def leave(self) -> int:
         """Leave the session as soon as it is idle and return its exit code."""
         self.idle()
+        hints = self.text.count(LEAVE_HINT)
         self.type("\x04")
+        self.until(lambda: self._has_exited or self.text.count(LEAVE_HINT) > hints, "the session did not leave")
+        if not self._has_exited:  # a command that had shown its text was still ending
+            self.idle()
+            self.type("\x04")
         return self.wait_exit()
 
     def wait_exit(self) -> int:
         """Read the rest of the output and return the exit code."""
-        while self._read_output(PATIENCE_S):
-            pass
+        self.until(lambda: self._has_exited, "the command did not exit")
         return self.process.wait(PATIENCE_S)
 
     def signal(self, number: signal.Signals) -> None:
@@ -129,7 +135,8 @@ class ScreenTerminal:
         try:
             chunk = os.read(self._ours, 65536)
         except OSError:  # the last process has left
-            return False
+            chunk = b""
         self.raw += chunk
         self._stream.feed(chunk)
+        self._has_exited = not chunk
         return bool(chunk)

@@ -58,8 +58,9 @@ class Terminal:
 
     def wait_exit(self) -> int:
         """Read the rest of the output and return the exit code."""
+        ends = time.monotonic() + PATIENCE_S
         while self._read():
-            pass
+            assert time.monotonic() < ends, f"the command does not exit:\n{self.text}"
         return self.process.wait(PATIENCE_S)
 
     def close(self) -> None:
