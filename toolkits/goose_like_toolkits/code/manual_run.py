@@ -100,7 +100,8 @@ async def _run_tests(project: Project, spec: PluginSpec, place: Place) -> int:
         await kernel.run("None", MAX_TIMEOUT_S)  # starts the kernel with its plugin manager
         reply = await kernel.ask_manager({"type": "test", "plugin": spec.name}, MAX_TIMEOUT_S)
     if reply["type"] == "failed":
-        print(escape_controls(f"{spec.name} can't be loaded:\n{reply['error']}"), file=sys.stderr)
+        error = f"{spec.name} can't be loaded:\n{reply['error']}"
+        print(escape_controls(error), file=sys.stderr)
         return 1
     tests = reply["tests"]
     if not tests:

@@ -341,9 +341,10 @@ class CodeToolkit(Toolkit):
         errors = self._registry.project.urgent_diagnostics
         for error in errors[:_SHOWN_ERRORS]:
             self.notifier.log(str(error))
-        if len(errors) > _SHOWN_ERRORS:
+        left_out = len(errors) - _SHOWN_ERRORS
+        if left_out > 0:
             folder = self._registry.project.folder
-            self.notifier.log(f"{len(errors) - _SHOWN_ERRORS} more: goose-like plugin --project {folder} check")
+            self.notifier.log(f"{left_out} more: goose-like plugin --project {folder} check")
         if self._offered and not self._config.project and not self._config.has_library("pandas"):
             self.notifier.log(
                 "the plugins need pandas: pip install 'goose-like[analyst]', or turn them off with `plugins: []`"

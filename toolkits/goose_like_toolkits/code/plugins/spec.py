@@ -187,7 +187,8 @@ def _parse(file: Path, data: dict[Any, Any], node: yaml.Node) -> ParseResult[Plu
     except ValidationError as error:
         for each in error.errors():
             text = describe_field_error(each, "the plugin")
-            diagnostics.append(Diagnostic(file=file, line=find_line(node, each["loc"]), text=text))
+            line = find_line(node, each["loc"])
+            diagnostics.append(Diagnostic(file=file, line=line, text=text))
         return ParseResult(diagnostics=tuple(diagnostics))
     repeated = list(_find_repeated_parameters(spec))
     diagnostics += repeated
@@ -243,7 +244,8 @@ def _warn(file: Path, line: int, key: Any, known: set[str]) -> Diagnostic:
     name = str(key)
     nearest = find_nearest_name(name, known)
     hint = did_you_mean(name, {nearest} if nearest else known)
-    return Diagnostic(file=file, line=line, text=f"unknown key {name!r} is ignored; {hint}", is_warning=True)
+    text = f"unknown key {name!r} is ignored; {hint}"
+    return Diagnostic(file=file, line=line, text=text, is_warning=True)
 
 
 def _find_repeated_parameters(spec: PluginSpec) -> Iterator[Diagnostic]:

@@ -202,7 +202,8 @@ def read_sheet(file: Path, sheet: str, plugin: str) -> tuple[Any, str]:
         raise ValueError(f"the sheet {sheet!r} of {str(file)!r} is empty")
     header = find_header(rows)
     table = rows[header.first_row :]
-    used_columns = [at for at, column in enumerate(zip(*table, strict=True)) if any(column)]
+    columns = zip(*table, strict=True)
+    used_columns = [at for at, column in enumerate(columns) if any(column)]
     used_rows = [at for at in range(header.start, len(rows)) if any(rows[at])]
     used_cells = []
     for row in rows:

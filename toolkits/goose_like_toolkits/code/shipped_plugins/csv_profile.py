@@ -175,7 +175,10 @@ class _Column:
 def _scale(counts: Mapping[str, int], total: int) -> dict[str, int]:
     """Return the counts of a sample as they would be for `total` values, at least 1 each."""
     factor = total / max(sum(counts.values()), 1)
-    return {value: max(round(times * factor), 1) for value, times in counts.items()}
+    scaled = {}
+    for value, times in counts.items():
+        scaled[value] = max(round(times * factor), 1)
+    return scaled
 
 
 def _count_repeated(connection: Any, column_count: int, row_count: int) -> int:
@@ -266,7 +269,7 @@ def _profile_values(name: str, counts: Mapping[str, int], share: float) -> dict[
             found.append(f"dates are written {list_counts(date_formats)}")
     elif kind == "text":
         found += _describe_odd_texts(values)
-    totals = [value for value in present if value.strip().rstrip(":").casefold() in TOTALS]
+    totals = list(filter(_is_total, present))
     if totals:
         found.append(values.describe(totals, "as in a total row"))
     is_constant = len(present) == 1 and not values.missing
@@ -282,6 +285,11 @@ def _profile_values(name: str, counts: Mapping[str, int], share: float) -> dict[
         "most_common": max(present, key=present.__getitem__, default=""),
         "suspicious": "; ".join(found),
     }
+
+
+def _is_total(value: str) -> bool:
+    word = value.strip().rstrip(":")
+    return word.casefold() in TOTALS
 
 
 def _describe_missing(values: _Values) -> list[str]:
@@ -417,7 +425,10 @@ class _Numbers:
         total = self._by_value[largest]
         if not total or present[largest] != 1:
             return ""
-        others = [number * present[value] for value, number in self._by_value.items() if value != largest]
+        others = []
+        for value, number in self._by_value.items():
+            if value != largest:
+                others.append(number * present[value])
         is_sum = math.isclose(total, sum(others), rel_tol=1e-9, abs_tol=0.005)
         return largest if is_sum else ""
 

@@ -280,7 +280,8 @@ def _add_table(connection: Any, name: str, data: Any) -> None:
     connection.execute(f'drop table if exists temp."{name}"')
     connection.execute(f'create temp table "{name}" ({columns})')
     marks = ", ".join("?" * len(values.columns))
-    connection.executemany(f'insert into temp."{name}" values ({marks})', values.itertuples(index=False, name=None))
+    rows = values.itertuples(index=False, name=None)
+    connection.executemany(f'insert into temp."{name}" values ({marks})', rows)
 
 
 def _list_tables(connection: Any) -> list[str]:

@@ -19,7 +19,7 @@ def find_names(code: str, candidates: Iterable[str]) -> tuple[set[str], set[str]
             warnings.simplefilter("ignore")  # the compilation of the cell reports them
             tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return words, words
+        return words, set(words)
     read = set()
     bound = set()
     for node in ast.walk(tree):

@@ -77,9 +77,11 @@ class PluginManager:
     def before_cell(self, code: str) -> None:
         """Load the plugins that the code names, and the changed ones, which functions of earlier cells may call."""
         self._context.begin_execution()
-        changed = {name for name, placed in self._placements.items() if placed.source is not self._sources[name]}
-        read, _ = find_names(code, self._sources)
-        for name in sorted(changed | read):
+        names, _ = find_names(code, self._sources)
+        for name, placed in self._placements.items():
+            if placed.source is not self._sources[name]:
+                names.add(name)
+        for name in sorted(names):
             self._place(name)
 
     def after_cell(self) -> None:
