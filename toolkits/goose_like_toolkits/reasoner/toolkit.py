@@ -62,17 +62,23 @@ class ReasonerToolkit(Toolkit):
             await self._own_model.provider.close()
 
     async def _ask(self, system: str, text: str, purpose: str) -> str:
-        strong = self.exchange_view.processor
-        thinker = ModelView(self._own_model, self.session, self.notifier) if self._own_model else strong
-        conversation = "\n\n".join(f"{message.role}: {message.text}" for message in strong.messages if message.text)
+        processor = self.exchange_view.processor
+        thinker = processor
+        if self._own_model:
+            thinker = ModelView(self._own_model, self.session, self.notifier)
+        messages = [f"{message.role}: {message.text}" for message in processor.messages if message.text]
+        conversation = "\n\n".join(messages)[-_MAX_CONTEXT_CHARACTERS:]
         self.notifier.status(f"{thinker.model.label} is thinking")
         if conversation:
-            text = f"The conversation so far:\n\n{conversation[-_MAX_CONTEXT_CHARACTERS:]}\n\n---\n\n{text}"
+            text = f"The conversation so far:\n\n{conversation}\n\n---\n\n{text}"
         return await thinker.ask(text, system=system, purpose=purpose)
 
 
 def _parse_model(value: object) -> ModelChoice:
+    fields = value
+    if not isinstance(value, dict):
+        fields = {"model": value}
     try:
-        return ModelChoice.model_validate(value if isinstance(value, dict) else {"model": value})
+        return ModelChoice.model_validate(fields)
     except ValidationError as error:
         raise ProfileError(f"`model` takes PROVIDER:MODEL, not {value!r}", ("config", "model")) from error
