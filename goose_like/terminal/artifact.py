@@ -1,6 +1,7 @@
 """Artifacts of tool calls on a terminal: tables, charts and text."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from rich.text import Text
@@ -13,9 +14,14 @@ from .escape import escape_controls, to_one_line
 from .markdown_table import render_table
 from .wrap import indent_rows, wrap_words
 
-_TABLE_ROWS, _CHART_ROWS, _COLUMNS, _CELL_COLUMNS = 20, 8, 12, 60
+_TABLE_ROWS = 20
+_CHART_ROWS = 8
+_COLUMNS = 12
+_CELL_COLUMNS = 60
 _MAX_LINES = 60
 _TEXT_LINES = 12
+
+_Rows = Sequence[dict[str, Any]]
 
 
 def render_artifact(artifact: Artifact, width: int) -> list[Text]:
@@ -30,39 +36,66 @@ def render_artifact(artifact: Artifact, width: int) -> list[Text]:
             rows += _render_rows(artifact.rows, _TABLE_ROWS, width)
         case "chart" if artifact.chart:
             rows += render_chart(artifact.rows, artifact.chart, width)
-            rows += [Text(), *_render_rows(artifact.rows, _CHART_ROWS, width)]
+            rows.append(Text())
+            rows += _render_rows(artifact.rows, _CHART_ROWS, width)
         case "html":
-            rows.append(Text(f"an HTML page of {len(artifact.text.encode()):,} bytes, for a browser", "dim"))
+            size = len(artifact.text.encode())
+            rows.append(Text(f"an HTML page of {size:,} bytes, for a browser", "dim"))
         case _:
-            lines = wrap_words(Text(escape_controls(artifact.text).rstrip("\n")), width)
-            more = len(lines) - _TEXT_LINES
-            rows += [*lines[:_TEXT_LINES], Text(f"… {more:,} more lines", "dim")] if more > 1 else lines
-    return [Text(), *indent_rows(rows, Text("    "), Text("    ")), Text()]
+            rows += _render_text(artifact.text, width)
+    indent = Text("    ")
+    return [Text(), *indent_rows(rows, indent, indent), Text()]
 
 
-def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list[Text]:
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    shown = rows[: limit + 1] if len(rows) == limit + 1 else rows[:limit]  # "1 more row" would take as much space
+def _render_text(text: str, width: int) -> list[Text]:
+    lines = wrap_words(Text(escape_controls(text).rstrip("\n")), width)
+    hidden_count = len(lines) - _TEXT_LINES
+    if hidden_count <= 1:  # the note would take as much space
+        return lines
+    return [*lines[:_TEXT_LINES], Text(f"… {hidden_count:,} more lines", "dim")]
+
+
+def _render_rows(rows: _Rows, limit: int, width: int) -> list[Text]:
+    shown = rows[:limit]
+    if len(rows) == limit + 1:  # "1 more row" would take as much space
+        shown = rows
+    keys = list(dict.fromkeys(chain.from_iterable(rows)))
     columns = keys[:_COLUMNS]
-    body = [[((_format_cell(row.get(key)), ""),) for key in columns] for row in shown]
     sides = ["right" if _is_numeric(rows, key) else "left" for key in columns]
-    head = [((to_one_line(key, _CELL_COLUMNS), ""),) for key in columns]
-    lines = [Text.from_ansi(row) for row in render_table(head, body, sides, width)] if columns else []
-    left_out = [
-        format_count(count, f"more {noun}")
-        for count, noun in ((len(rows) - len(shown), "row"), (len(keys) - len(columns), "column"))
-        if count > 0
-    ]
+    lines = _render_cells(shown, columns, sides, width)
+    left_out = []
+    if len(shown) < len(rows):
+        left_out.append(format_count(len(rows) - len(shown), "more row"))
+    if len(columns) < len(keys):
+        left_out.append(format_count(len(keys) - len(columns), "more column"))
     if len(lines) > _MAX_LINES:  # in a narrow terminal each cell has a line of its own
-        lines, left_out = lines[:_MAX_LINES], [*left_out, f"{len(lines) - _MAX_LINES:,} more lines"]
-    return [*lines, *([Text(f"… {', '.join(left_out)}", "dim")] if left_out else [])]
+        left_out.append(f"{len(lines) - _MAX_LINES:,} more lines")
+        lines = lines[:_MAX_LINES]
+    if left_out:
+        lines.append(Text(f"… {', '.join(left_out)}", "dim"))
+    return lines
 
 
-def _is_numeric(rows: Sequence[dict[str, Any]], key: str) -> bool:
+def _render_cells(rows: _Rows, columns: Sequence[str], sides: Sequence[str], width: int) -> list[Text]:
+    if not columns:
+        return []
+    head = [((to_one_line(key, _CELL_COLUMNS), ""),) for key in columns]
+    body = []
+    for row in rows:
+        cells = [_format_cell(row.get(key)) for key in columns]
+        body.append([((cell, ""),) for cell in cells])
+    return list(map(Text.from_ansi, render_table(head, body, sides, width)))
+
+
+def _is_numeric(rows: _Rows, key: str) -> bool:
     values = [row[key] for row in rows if row.get(key) is not None]
     return bool(values) and all(to_number(value) is not None for value in values)
 
 
 def _format_cell(value: Any) -> str:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return "" if value is None else to_one_line(text, _CELL_COLUMNS)
+    if value is None:
+        return ""
+    text = str(value)
+    if isinstance(value, bool):
+        text = text.lower()
+    return to_one_line(text, _CELL_COLUMNS)

@@ -4,26 +4,58 @@ import re
 import unicodedata
 from typing import TextIO
 
-_ESCAPES = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)] if chr(code) not in "\n\t"}
-_SEPARATORS_AND_DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-_ESCAPES |= {code: f"\\u{code:04x}" for code in _SEPARATORS_AND_DIRECTIONS}
-NON_TEXT = {chr(code) for code in _ESCAPES} - {"\r", "\x1b"} | {"\ufffd"}
-"""Characters that binary output has and text does not."""
-
+# All but tabs and line ends.
+_CONTROLS = (
+    *range(0x09),
+    *range(0x0B, 0x20),
+    *range(0x7F, 0xA0),
+)
+_SEPARATORS_AND_DIRECTIONS = (
+    *(0x061C, 0x200B, 0x200E, 0x200F),
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+)
 # Characters that text may have, that no terminal shows, and that can carry a hidden text: soft hyphens, invisible
 # operators, the byte order mark, tags and the variation selectors beyond those of emoji.
-_HIDDEN = (0x00AD, 0x180E, *range(0x2060, 0x2066), *range(0x206A, 0x2070), 0xFEFF, *range(0xFFF9, 0xFFFC))
-_ESCAPES |= {code: f"\\u{code:04x}" for code in _HIDDEN}
-_ESCAPES |= {code: f"\\U{code:08x}" for code in (*range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0))}
-
+_HIDDEN = (
+    *(0x00AD, 0x180E, 0xFEFF),
+    *range(0x2060, 0x2066),
+    *range(0x206A, 0x2070),
+    *range(0xFFF9, 0xFFFC),
+    *range(0xE0000, 0xE0080),
+    *range(0xE0100, 0xE01F0),
+)
 # Characters that look like nothing although they are neither controls nor spaces: fillers, variation selectors and the
 # blank of Braille.
 _BLANKS = (
-    *(range(code, code + 1) for code in (0x034F, 0x2800, 0x3164, 0xFFA0)),
-    *(range(0x115F, 0x1161), range(0x17B4, 0x17B6), range(0x180B, 0x1810), range(0xFE00, 0xFE10)),
+    range(0x034F, 0x0350),
+    range(0x115F, 0x1161),
+    range(0x17B4, 0x17B6),
+    range(0x180B, 0x1810),
+    range(0x2800, 0x2801),
+    range(0x3164, 0x3165),
+    range(0xFE00, 0xFE10),
+    range(0xFFA0, 0xFFA1),
     range(0xE0000, 0xE1000),
 )
+_INVISIBLE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"))
 _GAP = re.compile(r"[ \t]{40,}|\n{6,}")
+
+
+def _escape_code(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"
+
+
+_NON_TEXT_CODES = (*_CONTROLS, *_SEPARATORS_AND_DIRECTIONS)
+_ESCAPES = {code: _escape_code(code) for code in (*_NON_TEXT_CODES, *_HIDDEN)}
+_ESCAPES[0x00AD] = r"\u00ad"  # as the other hidden characters
+# Text has carriage returns and colours. Bytes that are no text were read as U+FFFD.
+NON_TEXT = {*map(chr, _NON_TEXT_CODES), "\ufffd"} - {"\r", "\x1b"}
+"""Characters that binary output has and text does not."""
 
 
 def escape_controls(text: str) -> str:
@@ -42,24 +74,28 @@ def escape_invisible(text: str) -> str:
     Use it for text that a person is asked to allow: no zero-width character, no unusual space and no long gap can hide
     anything. The only line end is \\n.
     """
-    return _GAP.sub(_describe_gap, "".join(one if _is_plain(one) else _escape_code(ord(one)) for one in text))
+    visible = "".join(map(_make_visible, text))
+    return _GAP.sub(_describe_gap, visible)
+
+
+def _make_visible(character: str) -> str:
+    return character if _is_plain(character) else _escape_code(ord(character))
 
 
 def _is_plain(character: str) -> bool:
     """Return whether a character is visible, or a plain space or line end."""
     if character in " \n\t":
         return True
-    is_blank = any(ord(character) in blank for blank in _BLANKS)
-    return not is_blank and unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp")
-
-
-def _escape_code(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if unicodedata.category(character) in _INVISIBLE_CATEGORIES:
+        return False
+    return not any(ord(character) in blank for blank in _BLANKS)
 
 
 def _describe_gap(gap: re.Match[str]) -> str:
-    size = f"{len(gap[0]):,}"
-    return f"\n[{size} line ends]\n" if gap[0][0] == "\n" else f" [{size} blanks] "
+    text = gap[0]
+    if text.startswith("\n"):
+        return f"\n[{len(text):,} line ends]\n"
+    return f" [{len(text):,} blanks] "
 
 
 def measure_width(line: str) -> int:
@@ -73,12 +109,14 @@ def measure_width(line: str) -> int:
 
 def to_one_line(text: str, width: int = 100) -> str:
     """Return the text as one line of at most `width` columns."""
-    return cut_line(" ".join(escape_controls(text[: 20 * width]).split()), width)
+    words = escape_controls(text[: 20 * width]).split()
+    return cut_line(" ".join(words), width)
 
 
 def cut_line(line: str, width: int) -> str:
     """Cut a line without controls to at most `width` columns. Blanks stay, and tabs become blanks."""
-    line, width = line.expandtabs(), max(width, 1)
+    line = line.expandtabs()
+    width = max(width, 1)
     if measure_width(line) <= width:
         return line
     if line.isascii():

@@ -75,10 +75,13 @@ class CodeHighlighter:
 
     def render_lines(self, lines: Iterable[str], width: int) -> list[str]:
         """Return the next lines as rows, indented by two columns; long lines are folded."""
-        rows = [
-            row for line in lines for row in fold_pieces(self._highlight_line(line.expandtabs(4)), max(width - 2, 2))
-        ]
-        return [f"  {encode(row)}" if row else "" for row in rows]
+        room = max(width - 2, 2)
+        rows = []
+        for line in lines:
+            pieces = self._highlight_line(line.expandtabs(4))
+            for row in fold_pieces(pieces, room):
+                rows.append("  " + encode(row) if row else "")
+        return rows
 
     def _highlight_line(self, line: str) -> Sequence[Piece]:
         if self._lexer is None or len(line) > LONG_LINE:
@@ -86,21 +89,32 @@ class CodeHighlighter:
         result: list[Piece] = []
         at = 0
         while at < len(line):
-            begin = search_from = at
+            begin = at
+            search_from = at
             if not self._inside:
-                # A start within another string does not count: it is not a match of its own.
-                start = next((start for start in self._starts.finditer(line, at) if start[0] in _SPANS), None)
-                begin, search_from = start.span() if start else (len(line), len(line))
-                result += _highlight_text(self._lexer, line[at:begin])
+                start = self._find_start(line, at)
                 if start is None:
+                    result += _highlight_text(self._lexer, line[at:])
                     break
+                begin, search_from = start.span()
+                result += _highlight_text(self._lexer, line[at:begin])
                 self._inside = start[0]
             mark, style = _SPANS[self._inside]
             end = line.find(mark, search_from)
-            at = len(line) if end < 0 else end + len(mark)
+            if end < 0:
+                at = len(line)
+            else:
+                at = end + len(mark)
+                self._inside = ""
             result.append((line[begin:at], style))
-            self._inside = self._inside if end < 0 else ""
         return result
+
+    def _find_start(self, line: str, at: int) -> re.Match[str] | None:
+        """Find the next token that can span lines. A start within another string is not a match of its own."""
+        for start in self._starts.finditer(line, at):
+            if start[0] in _SPANS:
+                return start
+        return None
 
 
 def _highlight_text(lexer: Lexer, text: str) -> list[Piece]:
@@ -112,7 +126,8 @@ def _highlight_text(lexer: Lexer, text: str) -> list[Piece]:
     for word in words.finditer(text):
         result.append((text[at : word.start()], ""))
         if word.lastgroup:
-            result.append((word[0], GREEN if word.lastgroup == "string" else _COMMENT))
+            style = GREEN if word.lastgroup == "string" else _COMMENT
+            result.append((word[0], style))
         else:
             result += _lex_word(lexer, word[0])
         at = word.end()
@@ -136,12 +151,16 @@ def _lex(lexer: Lexer, text: str) -> list[Piece]:
 
 @cache
 def _get_style(kind: _TokenType) -> str:
-    return next((_STYLES[parent] for parent in reversed(kind.split()) if parent in _STYLES), "")
+    for parent in reversed(kind.split()):
+        if parent in _STYLES:
+            return _STYLES[parent]
+    return ""
 
 
 @lru_cache
 def _find_lexer(language: str) -> Lexer | None:
     """Return Pygments' own lexer of a language, or None; lexers of plugins would need a scan of entry points."""
-    lexers = get_all_lexers(plugins=False)
-    name = next((name for name, aliases, *_ in lexers if language in aliases), "")
-    return find_lexer_class(name)() if name else None
+    for name, aliases, *_ in get_all_lexers(plugins=False):
+        if language in aliases:
+            return find_lexer_class(name)()
+    return None

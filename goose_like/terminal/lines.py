@@ -1,6 +1,7 @@
 """Lines of text in a log. Without a terminal nothing loads Rich, which takes a twentieth of the time of a start."""
 
 import os
+from collections.abc import Sequence
 from typing import IO, Protocol
 
 from goose_like.core.message import ToolResult
@@ -33,8 +34,9 @@ class LineWriter:
         self.end_line()
         if isinstance(text, list):
             text = "".join(part for part, _ in text)
-        plain = text if isinstance(text, str) else text.plain
-        self._write_plain(f"{plain}\n")
+        if not isinstance(text, str):
+            text = text.plain
+        self._write_plain(f"{text}\n")
 
     def write_text(self, text: str, style: str = "") -> None:
         """Print text that may end within a line."""
@@ -63,7 +65,10 @@ class LineWriter:
     def fold(self, text: str, indent: int) -> list[str]:
         """Split text into rows, before spaces where possible. No space is lost between two rows."""
         room = self.get_room(indent)
-        return [row for line in text.expandtabs(4).split("\n") for row in _fold_line(line, room)]
+        rows: list[str] = []
+        for line in text.expandtabs(4).split("\n"):
+            rows += _fold_line(line, room)
+        return rows
 
     def get_room(self, indent: int) -> int:
         """Return the columns left beside an indent. Lines of a log may be long."""
@@ -75,19 +80,29 @@ class LineWriter:
             self._file.flush()
         except OSError:  # the reader is gone or the disk is full: work goes on without progress
             # The rest of the buffer must not cause an error at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
+            sink = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(sink, self._file.fileno())
+
+
+def join_rows(rows: Sequence[str], indent: int) -> str:
+    """Join rows of which all but the first begin with an indent of so many columns."""
+    return f"\n{' ' * indent}".join(rows)
 
 
 def _fold_line(line: str, room: int) -> list[str]:
     from rich.cells import chop_cells
 
-    rows, start = [], 0
+    rows = []
+    start = 0
     while start < len(line):
         piece = line[start : start + room + 1]
-        row = next(iter(chop_cells(piece, room)), piece)  # letters without a width are no row of their own
+        pieces = chop_cells(piece, room)
+        row = pieces[0] if pieces else piece  # letters without a width are no row of their own
         end = start + len(row)
-        words = row[: row.rfind(" ") + 1].rstrip(" ")
-        is_at_word_end = end == len(line) or (line[end] == " " and row[-1] != " ")
+        before, _, _ = row.rpartition(" ")
+        words = before.rstrip(" ")
+        is_at_line_end = end == len(line)
+        is_at_word_end = is_at_line_end or (line[end] == " " and row[-1] != " ")
         if words and not is_at_word_end:
             end = start + len(words)
         rows.append(line[start:end])

@@ -29,7 +29,8 @@ def render_plain_text(content: object) -> str:
     console = Console(no_color=True, width=width, force_terminal=False, markup=False, emoji=False)
     with console.capture() as capture:
         console.print(content)
-    return "\n".join(map(str.rstrip, capture.get().rstrip("\n").split("\n")))
+    lines = capture.get().rstrip("\n").split("\n")
+    return "\n".join(map(str.rstrip, lines))
 
 
 def strip_markup(text: str) -> str:

@@ -31,4 +31,5 @@ def print_fitted(renderable: object) -> None:
         console.width = _UNLIMITED_COLUMNS
     with console.capture() as capture:
         console.print(renderable)
-    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    lines = capture.get().splitlines()
+    print("\n".join(map(str.rstrip, lines)))

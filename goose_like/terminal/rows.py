@@ -14,8 +14,15 @@ from rich.text import Text
 Piece = tuple[str, str]
 """A text without control characters, and its style: an empty string or codes such as `1;36`, a colour last."""
 
-BOLD, DIM, ITALIC, UNDERLINE, STRIKE = "1", "2", "3", "4", "9"
-RED, GREEN, MAGENTA, CYAN = "31", "32", "35", "36"
+BOLD = "1"
+DIM = "2"
+ITALIC = "3"
+UNDERLINE = "4"
+STRIKE = "9"
+RED = "31"
+GREEN = "32"
+MAGENTA = "35"
+CYAN = "36"
 
 _CODES = re.compile(r"\x1b\[[\d;]*m")
 _COLOURS = re.compile(r"\x1b\[3[0-7]m|;3[0-7](?=m)")
@@ -33,8 +40,10 @@ class Rows(list[str]):
         if console.color_system is None or not console.is_terminal:
             yield Segment(_CODES.sub("", text))
             return
+        if console.no_color:
+            text = _COLOURS.sub("", text)
         # Rich neither measures nor crops a segment with a control type.
-        yield Segment(_COLOURS.sub("", text) if console.no_color else text, None, [(ControlType.HOME,)])
+        yield Segment(text, None, [(ControlType.HOME,)])
 
 
 def join_styles(*styles: str) -> str:
@@ -54,21 +63,37 @@ def measure_cells(text: str) -> int:
 
 def encode(pieces: Iterable[Piece]) -> str:
     """Return the text with escape codes."""
-    return "".join([f"\x1b[{style}m{text}\x1b[0m" if style else text for text, style in pieces])
+    parts = []
+    for text, style in pieces:
+        if style:
+            text = f"\x1b[{style}m{text}\x1b[0m"
+        parts.append(text)
+    return "".join(parts)
 
 
 def strip_end(pieces: Sequence[Piece]) -> Sequence[Piece]:
     """Return the pieces without blanks at the end."""
-    end = next((index for index in range(len(pieces), 0, -1) if pieces[index - 1][0].strip()), 0)
-    return [*pieces[: end - 1], (pieces[end - 1][0].rstrip(), pieces[end - 1][1])] if end else []
+    kept = list(pieces)
+    while kept:
+        text, style = kept.pop()
+        stripped = text.rstrip()
+        if stripped:
+            return [*kept, (stripped, style)]
+    return []
 
 
 def wrap_pieces(pieces: Sequence[Piece], width: int) -> list[Sequence[Piece]]:
     """Split a text into rows of at most `width` columns, at spaces where possible and at each line end."""
     plain = get_plain(pieces)
-    if len(plain) <= width and "\n" not in plain and measure_cells(plain) <= width:
+    is_one_row = len(plain) <= width and "\n" not in plain and measure_cells(plain) <= width
+    if is_one_row:
         return [pieces] if plain else []
     return list(_cut(pieces, _find_rows(plain, width)))
+
+
+def wrap_encoded(pieces: Sequence[Piece], width: int) -> list[str]:
+    """Split a text like `wrap_pieces`, and return the rows with escape codes."""
+    return list(map(encode, wrap_pieces(pieces, width)))
 
 
 def fold_pieces(pieces: Sequence[Piece], width: int) -> list[Sequence[Piece]]:
@@ -76,24 +101,33 @@ def fold_pieces(pieces: Sequence[Piece], width: int) -> list[Sequence[Piece]]:
     plain = get_plain(pieces)
     if len(plain) <= width and measure_cells(plain) <= width:
         return [pieces]
-    return list(_cut(pieces, pairwise([0, *accumulate(map(len, chop_cells(plain, width)))])))
+    lengths = map(len, chop_cells(plain, width))
+    edges = accumulate(lengths, initial=0)
+    return list(_cut(pieces, pairwise(edges)))
 
 
 def _find_rows(text: str, width: int) -> Iterator[tuple[int, int]]:
     """Yield the start of each row and its end, without the blanks there."""
-    start = 0
+    line_start = 0
     for line in text.split("\n"):
-        if not line[:1].isspace() and _NARROW.fullmatch(line):
-            rows = [(row.start(), row[0].rstrip()) for row in _get_row_pattern(width).finditer(line)]
-        else:
-            rows, at = [], 0
-            for row in Text(line).wrap(get_console(), width, overflow="fold"):
-                at = line.index(row.plain.rstrip(), at)
-                rows.append((at, row.plain.rstrip()))
-                at += len(row.plain.rstrip())
-        for at, row_text in rows or [(0, "")]:
-            yield start + at, start + at + len(row_text)
-        start += len(line) + 1
+        rows = list(_find_rows_of_line(line, width))
+        for start, end in rows or [(0, 0)]:
+            yield line_start + start, line_start + end
+        line_start += len(line) + 1
+
+
+def _find_rows_of_line(line: str, width: int) -> Iterator[tuple[int, int]]:
+    if not line[:1].isspace() and _NARROW.fullmatch(line):
+        for match in _get_row_pattern(width).finditer(line):
+            start = match.start()
+            yield start, start + len(match[0].rstrip())
+        return
+    end = 0
+    for row in Text(line).wrap(get_console(), width, overflow="fold"):
+        row_text = row.plain.rstrip()
+        start = line.index(row_text, end)
+        end = start + len(row_text)
+        yield start, end
 
 
 @lru_cache(maxsize=64)
@@ -104,15 +138,19 @@ def _get_row_pattern(width: int) -> re.Pattern[str]:
 
 def _cut(pieces: Sequence[Piece], spans: Iterable[tuple[int, int]]) -> Iterator[Sequence[Piece]]:
     """Yield the pieces between each start and end; the spans are in order."""
-    first = first_at = 0
+    first = 0
+    first_at = 0
     for start, end in spans:
         while first < len(pieces) and first_at + len(pieces[first][0]) <= start:
             first_at += len(pieces[first][0])
             first += 1
-        row, index, at = [], first, first_at
+        row = []
+        index = first
+        at = first_at
         while index < len(pieces) and at < end:
             text, style = pieces[index]
-            row.append((text[max(start - at, 0) : end - at], style))
+            shown = text[max(start - at, 0) : end - at]
+            row.append((shown, style))
             at += len(text)
             index += 1
         yield row

@@ -34,10 +34,14 @@ def wrap_words(text: Text, width: int) -> list[Text]:
 
 def indent_rows(rows: list[Text], first: Text, other: Text) -> list[Text]:
     """Put one mark before the first row and another before the others."""
-    marks = [first, *[other] * (len(rows) - 1)]
-    return [
-        Text.assemble(mark, row) if row or mark.plain.strip() else row for mark, row in zip(marks, rows, strict=False)
-    ]
+    indented = []
+    mark = first
+    for row in rows:
+        if row or mark.plain.strip():
+            row = Text.assemble(mark, row)
+        indented.append(row)
+        mark = other
+    return indented
 
 
 class ConsoleLines(LineWriter):
@@ -56,8 +60,11 @@ class ConsoleLines(LineWriter):
             return
         self.end_line()
         if isinstance(text, str):
-            text = [("\n".join(self.wrap(text, 0)), style)]
-        self.console.print(Text.assemble(*text) if isinstance(text, list) else text)
+            rows = self.wrap(text, 0)
+            text = [("\n".join(rows), style)]
+        if isinstance(text, list):
+            text = Text.assemble(*text)
+        self.console.print(text)
 
     @override
     def write_text(self, text: str, style: str = "") -> None:
@@ -66,14 +73,19 @@ class ConsoleLines(LineWriter):
 
     @override
     def write_pictures(self, result: ToolResult) -> None:
-        if not self.is_terminal or (protocol := find_protocol(os.environ)) is None:
+        if not self.is_terminal:
+            return
+        protocol = find_protocol(os.environ)
+        if protocol is None:
             return
         for data in read_pictures(result):
-            if sequence := encode_picture(data, protocol, self.get_room(4)):
-                self.end_line()
-                self.stop_spinner()
-                self.console.file.write(f"    {sequence}\n")  # Rich would take it apart
-                self.console.file.flush()
+            sequence = encode_picture(data, protocol, self.get_room(4))
+            if not sequence:
+                continue
+            self.end_line()
+            self.stop_spinner()
+            self.console.file.write(f"    {sequence}\n")  # Rich would take it apart
+            self.console.file.flush()
 
     @override
     def spin(self, text: str) -> None:
@@ -96,8 +108,11 @@ class ConsoleLines(LineWriter):
     def wrap(self, text: str, indent: int) -> list[str]:
         if not self.is_terminal:
             return super().wrap(text, indent)
-        return [row.plain.rstrip() for row in wrap_words(Text(text.expandtabs()), self.get_room(indent))] or [""]
+        rows = wrap_words(Text(text.expandtabs()), self.get_room(indent))
+        return [row.plain.rstrip() for row in rows] or [""]
 
     @override
     def get_room(self, indent: int) -> int:
-        return max(self.console.width - indent, _MIN_COLUMNS) if self.is_terminal else MAX_LINE
+        if not self.is_terminal:
+            return MAX_LINE
+        return max(self.console.width - indent, _MIN_COLUMNS)
