@@ -9,7 +9,7 @@ from typing import Any
 from .highlight import CodeHighlighter
 from .markdown_inline import MAX_NESTING, escape_line, get_parser, render_inline
 from .markdown_table import render_table
-from .rows import BOLD, DIM, UNDERLINE, encode, join_styles, wrap_pieces
+from .rows import BOLD, DIM, UNDERLINE, encode, join_styles, wrap_encoded
 
 MIN_INDENTED_WIDTH = 10
 """Nothing is indented if fewer columns would remain."""
@@ -84,7 +84,10 @@ class Block:
     def code(self) -> list[str]:
         """The lines of code, without the fences."""
         content = self.node.token.content
-        return content.removesuffix("\n").split("\n") if content else []
+        if not content:
+            return []
+        lines: list[str] = content.removesuffix("\n").split("\n")
+        return lines
 
     @property
     def is_closed(self) -> bool:
@@ -103,63 +106,103 @@ class Block:
     @property
     def stub(self) -> str:
         """One line that can replace this fence line or item: text after it parses as it does now."""
-        line = self.lines[self.span[0]]
-        is_empty = not self.node.children  # an empty item stays empty: no text after an empty line belongs to it
-        if mark := None if is_empty else _ITEM.match(line):
-            line = f"{mark[0]}." if mark[0][-1].isspace() else f"{mark[0]} ."
+        start, _ = self.span
+        line = self.lines[start]
+        item = _ITEM.match(line)
+        # An empty item stays empty: no text after an empty line belongs to it.
+        if item and self.node.children:
+            mark = item[0]
+            gap = "" if mark[-1].isspace() else " "
+            line = f"{mark}{gap}."
         return f"{line}\n"
 
     @property
     def language(self) -> str:
         """The language after the opening fence, or an empty string."""
-        return str([*self.node.token.info.split(), ""][0])
+        words = self.node.token.info.split()
+        return str(next(iter(words), ""))
 
     def render(self, width: int) -> list[str]:
         """Return the block as rows of at most `width` columns."""
-        if self.node.type in ("blockquote", "list_item") and any(
-            node.token.level >= MAX_NESTING - 1
-            for node in self.node.walk()  # the parser skips deeper levels
-        ):
-            lines = map(escape_line, self.lines[slice(*self.span)])
-            return [encode(row) for line in lines for row in wrap_pieces([(line, "")], width)]
+        if self._is_cut_by_parser():
+            return self._render_source(width)
         match self.node.type:
             case "paragraph" | "heading":
                 style = _TEXT_STYLES.get(self.node.token.tag, BOLD)
-                return [encode(row) for row in wrap_pieces(render_inline(self.node.text, style), width)]
+                return wrap_encoded(render_inline(self.node.text, style), width)
             case "fence" | "code_block":
                 return CodeHighlighter(self.language).render_lines(self.code, width)
             case "blockquote":
                 return self._render_children("│ ", "│ ", width)
             case "list_item":
-                mark = "• " if self.number is None else f"{self.number}. "
+                mark = "• "
+                if self.number is not None:
+                    mark = f"{self.number}. "
                 return self._render_children(mark, " " * len(mark), width) or [mark]
             case "table":
                 return self._render_table(width)
             case _:
                 return [encode([("─" * min(width, RULE_WIDTH), DIM)])]
 
+    def _is_cut_by_parser(self) -> bool:
+        """Return whether a quote or an item is so deep that the parser skips a part of it."""
+        if self.node.type not in ("blockquote", "list_item"):
+            return False
+        return any(node.token.level >= MAX_NESTING - 1 for node in self.node.walk())
+
+    def _render_source(self, width: int) -> list[str]:
+        start, end = self.span
+        rows: list[str] = []
+        for line in self.lines[start:end]:
+            rows += wrap_encoded([(escape_line(line), "")], width)
+        return rows
+
     def _render_children(self, first: str, other: str, width: int) -> list[str]:
         """Return the blocks within a quote or an item behind a mark, or without it if too few columns remain."""
         room = width - len(first)
-        is_indented = room >= MIN_INDENTED_WIDTH
+        if room < MIN_INDENTED_WIDTH:
+            return self._render_blocks_within(width)
+        rows = []
+        mark = first
+        for row in self._render_blocks_within(room):
+            rows.append(_add_mark(mark, row))
+            mark = other
+        return rows
+
+    def _render_blocks_within(self, width: int) -> list[str]:
         rows: list[str] = []
         for block in _make_blocks(self.node.children, self.lines):
-            rows += [""] * bool(rows and block.has_space_before)
-            rows += block.render(room if is_indented else width)
-        if not is_indented:
-            return rows
-        marks = [encode([(first, DIM)]), encode([(other, DIM)]) if other.strip() else other]
-        return [
-            f"{marks[index > 0]}{row}" if row or (other if index else first).strip() else ""
-            for index, row in enumerate(rows)
-        ]
+            if rows and block.has_space_before:
+                rows.append("")
+            rows += block.render(width)
+        return rows
 
     def _render_table(self, width: int) -> list[str]:
-        rows = [row.children for part in self.node.children for row in part.children]
-        sides = [str(cell.token.attrs.get("style", "")).removeprefix("text-align:") for cell in rows[0]]
-        cells = [[render_inline(cell.text) for cell in row] for row in rows]
-        cells += [[render_inline(text) for text in (row + [""] * len(sides))[: len(sides)]] for row in self.more_cells]
-        return render_table(cells[0], cells[1:], sides, width)
+        rows: list[Node] = []
+        for part in self.node.children:  # the head and the body
+            rows += part.children
+        cells = []
+        for row in rows:
+            cells.append([render_inline(cell.text) for cell in row.children])
+        head, *body = cells
+        for texts in self.more_cells:
+            missing_count = len(head) - len(texts)
+            filled = [*texts, *[""] * missing_count]
+            body.append([render_inline(text) for text in filled[: len(head)]])
+        sides = [_get_side(cell) for cell in rows[0].children]
+        return render_table(head, body, sides, width)
+
+
+def _add_mark(mark: str, row: str) -> str:
+    """Return a row behind a mark; an empty row needs no blanks."""
+    if mark.strip():
+        return encode([(mark, DIM)]) + row
+    return mark + row if row else ""
+
+
+def _get_side(cell: Node) -> str:
+    style = str(cell.token.attrs.get("style", ""))
+    return style.removeprefix("text-align:")
 
 
 def split_blocks(source: str, number: int | None = None) -> list[Block]:
@@ -169,8 +212,11 @@ def split_blocks(source: str, number: int | None = None) -> list[Block]:
 
 def split_cells(line: str) -> list[str]:
     """Return the cells of a table's row that starts with a pipe."""
-    cells = [cell.replace("\\|", "|").strip() for cell in _PIPE.split(line.strip())[1:]]
-    return cells[:-1] if cells[-1] == "" else cells
+    _, *parts = _PIPE.split(line.strip())
+    cells = [part.replace("\\|", "|").strip() for part in parts]
+    if cells[-1] == "":  # after a pipe at the end
+        cells.pop()
+    return cells
 
 
 def _make_nodes(tokens: Iterable[Any]) -> list[Node]:
@@ -192,12 +238,22 @@ def _make_blocks(nodes: Sequence[Node], lines: Sequence[str], number: int | None
         if node.type not in ("bullet_list", "ordered_list"):
             result.append(Block(node, lines))
             continue
-        first = int(node.token.attrs.get("start", 1)) if node.type == "ordered_list" else None
+        first = None
+        if node.type == "ordered_list":
+            first = int(node.token.attrs.get("start", 1))
         if number is not None and not result:
             first = number
-        for count, item in enumerate(node.children):
-            result.append(Block(item, lines, None if first is None else first + count, is_next=count > 0))
+        result += _make_items(node.children, lines, first)
     return result
+
+
+def _make_items(nodes: Sequence[Node], lines: Sequence[str], first: int | None) -> Iterator[Block]:
+    """Yield the items of a list, with numbers if it is an ordered one."""
+    number = first
+    for node in nodes:
+        yield Block(node, lines, number, is_next=node is not nodes[0])
+        if number is not None:
+            number += 1
 
 
 class OpenFence:
@@ -205,7 +261,8 @@ class OpenFence:
 
     def __init__(self, block: Block) -> None:
         start, _ = block.span
-        line, mark = block.lines[start], block.node.token.markup
+        line = block.lines[start]
+        mark = block.node.token.markup
         self._code = CodeHighlighter(block.language)
         self._end = re.compile(rf" {{0,3}}{mark}{mark[0]}*[ \t]*")
         self._indent = len(line) - len(line.lstrip(" "))
@@ -220,15 +277,20 @@ class OpenFence:
 
     def render_open(self, lines: Iterable[str], width: int) -> list[str]:
         """Return the rows of lines that can still change."""
-        code, self._code = self._code, copy.copy(self._code)
+        code = self._code
+        self._code = copy.copy(code)
         rows = self.render_lines(lines, width)
         self._code = code
         return rows
 
     def _unindent(self, line: str) -> str:
         """Return a line without the indent that the first fence has. A tab ends at a multiple of four columns."""
-        at = column = 0
+        at = 0
+        column = 0
         while column < self._indent and line[at : at + 1] in (" ", "\t"):
-            column += 4 - column % 4 if line[at] == "\t" else 1
+            if line[at] == "\t":
+                column += 4 - column % 4
+            else:
+                column += 1
             at += 1
         return " " * (column - self._indent) + line[at:]

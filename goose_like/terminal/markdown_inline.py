@@ -60,40 +60,54 @@ def escape_line(text: str) -> str:
 
 def _split_simple(source: str, style: str) -> list[Piece] | None:
     """Return the pieces of a source that has only simple marks, otherwise None."""
-    pieces, at = [], 0
+    pieces = []
+    at = 0
     for match in _SIMPLE.finditer(source):
         if match.start() != at:
             return None
         kind = match.lastgroup or ""
-        pieces.append((match[kind].replace("\n", " "), join_styles(style, _SIMPLE_STYLES[kind])))
+        text = match[kind].replace("\n", " ")
+        pieces.append((text, join_styles(style, _SIMPLE_STYLES[kind])))
         at = match.end()
     return pieces if at == len(source) else None
 
 
 def _join_tokens(tokens: list[Any], style: str) -> Iterator[Piece]:
+    """Yield the pieces of inline tokens. A link is followed by its target, unless its label says the same."""
     styles = [style]
-    href, label = "", ""
+    href = ""
+    label = ""
     for token in tokens:
-        text = escape_line(token.content)
         match token.type:
-            case "softbreak" | "hardbreak":
-                yield _BREAKS[token.type], styles[-1]
-            case "code_inline":
-                yield text, join_styles(styles[-1], CYAN)
-            case "image":
-                yield f"[image: {text} ({_get_target(token, 'src')})]", join_styles(styles[-1], DIM)
             case "link_open":
-                href, label = _get_target(token, "href"), ""
+                href = _get_target(token, "href")
+                label = ""
             case "link_close":
                 if href.removeprefix("mailto:") != label:
                     yield f" ({href})", join_styles(styles[-1], DIM)
             case _ if token.nesting > 0:
-                styles.append(join_styles(styles[-1], _STYLES.get(token.tag, "")))
+                added = _STYLES.get(token.tag, "")
+                styles.append(join_styles(styles[-1], added))
             case _ if token.nesting < 0:
                 styles.pop()
             case _:
-                yield text, styles[-1]
-        label += text
+                yield _make_piece(token, styles[-1])
+        label += escape_line(token.content)
+
+
+def _make_piece(token: Any, style: str) -> Piece:
+    """Return the piece of a token that has no tokens within it."""
+    text = escape_line(token.content)
+    match token.type:
+        case "softbreak" | "hardbreak":
+            return _BREAKS[token.type], style
+        case "code_inline":
+            return text, join_styles(style, CYAN)
+        case "image":
+            source = _get_target(token, "src")
+            return f"[image: {text} ({source})]", join_styles(style, DIM)
+        case _:
+            return text, style
 
 
 def _get_target(token: Any, name: str) -> str:

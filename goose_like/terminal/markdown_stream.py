@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from .escape import escape_controls
@@ -26,9 +27,7 @@ class MarkdownStream:
         self._new: list[str] = []  # text since the last frame
         self._text = ""  # from the start of the open block
         self._has_new_lines = False
-        # The item before the open block, which is printed already, as a line to parse, and its number.
-        self._head = ""
-        self._number: int | None = None
+        self._head = _Head()
         self._fence: OpenFence | None = None  # then the text is code
         self._open: _OpenEnd | None = None
         self._has_rows = False
@@ -47,29 +46,39 @@ class MarkdownStream:
 
     def render_open(self, width: int, height: int) -> Rows:
         """Return the last rows of the text that `take_final` left open, at most `height`."""
-        state = self._has_rows, self._has_block_rows
+        # These rows are not printed: they do not count for the next ones.
+        has_rows = self._has_rows
+        has_block_rows = self._has_block_rows
+        rows = self._render_open_rows(width)
+        self._has_rows = has_rows
+        self._has_block_rows = has_block_rows
+        hidden_count = max(len(rows) - height, 0)
+        return Rows(rows[hidden_count:])
+
+    def _render_open_rows(self, width: int) -> list[str]:
         if self._fence:
             line = _drop_marks(self._text)
-            rows = self._add_rows(self._fence.render_open([line] if line else [], width))
-        else:
-            if self._open is None or not self._open.extend(self._text):
-                at = self._text.rfind("\n") + 1
-                source = self._text[:at] + _drop_marks(self._text[at:])
-                self._open = _OpenEnd(_split_blocks(self._head, source, self._number), self._text)
-            rows = self._finish_blocks(self._open.blocks, width)
-        self._has_rows, self._has_block_rows = state
-        return Rows(rows[-height:] if height > 0 else ())
+            lines = [line] if line else []
+            return self._add_rows(self._fence.render_open(lines, width))
+        if self._open is None or not self._open.extend(self._text):
+            at = self._text.rfind("\n") + 1
+            source = self._text[:at] + _drop_marks(self._text[at:])
+            self._open = _OpenEnd(self._head.split_blocks(source), self._text)
+        return self._finish_blocks(self._open.blocks, width)
 
     def finish(self, width: int) -> Rows:
         """Return the rest when the message has ended."""
         rows = self._settle(width)
         if self._fence:
-            self._text += "\n" * bool(self._text)
+            if self._text:
+                self._text += "\n"
             rows += self._settle_code(width)
         else:
-            rows += self._finish_blocks(_split_blocks(self._head, self._text, self._number), width)
-        self._text = self._head = ""
-        self._fence = self._open = None
+            rows += self._finish_blocks(self._head.split_blocks(self._text), width)
+        self._text = ""
+        self._head = _Head()
+        self._fence = None
+        self._open = None
         return Rows(rows)
 
     def _take_new(self) -> None:
@@ -92,58 +101,77 @@ class MarkdownStream:
         if self._fence or (self._open and self._open.extend(self._text)):
             return rows
         self._open = None
+        return rows + self._settle_blocks(width)
+
+    def _settle_blocks(self, width: int) -> list[str]:
+        """Return the rows of the blocks that are final now, and drop their text."""
         at = self._text.rfind("\n") + 1
         line = _drop_marks(self._text[at:])
-        if is_start := line.lstrip().startswith(("```", "~~~")):  # it can still become a text
+        is_fence_start = line.lstrip().startswith(("```", "~~~"))
+        if is_fence_start:  # it can still become a text
             line = ""
-        blocks = _split_blocks(self._head, self._text[:at] + line, self._number)
+        blocks = self._head.split_blocks(self._text[:at] + line)
         if not blocks:
             self._text = self._text[at:]
-            return rows
+            return []
         *final, last = blocks
-        is_closed = not line and last.is_closed
-        number, head, (end, next_start) = None, "", last.span
-        if is_closed:
-            final, end = blocks, next_start
-        elif last.is_next and not final:
-            head, number = self._head, self._number
-            end = head.count("\n")
-        elif last.is_next:
-            head, number = final[-1].stub + "\n" * last.is_spaced, final[-1].number
-        rows += self._finish_blocks(final, width)
-        if last.is_fence and not is_closed:
-            self._fence = OpenFence(last)
-            rows += self._add_rows(self._fence.render_lines(last.lines[end + 1 : -1], width))
-            printed = at
-        else:
-            printed = sum(len(line) + 1 for line in last.lines[:end]) - len(self._head)
-        self._text, self._head, self._number = self._text[printed:], head, number
-        if not (is_closed or is_start or self._fence):
+        start, end = last.span
+        if not line and last.is_closed:
+            self._drop_lines(last.lines[:end], _Head())
+            return self._finish_blocks(blocks, width)
+        rows = self._finish_blocks(final, width)
+        if last.is_fence:
+            rows += self._open_fence(last, at, width)
+            return rows
+        if not last.is_next:
+            self._drop_lines(last.lines[:start], _Head())
+        elif final:
+            self._drop_lines(last.lines[:start], _Head.make(final[-1], last))
+        if not is_fence_start:
             self._open = _OpenEnd([last], self._text)
         return rows
+
+    def _drop_lines(self, lines: Iterable[str], head: "_Head") -> None:
+        """Drop lines that are printed, of which the first are those of the head, and set the head of the others."""
+        printed = sum(len(line) + 1 for line in lines)
+        self._text = self._text[printed - len(self._head.source) :]
+        self._head = head
+
+    def _open_fence(self, block: Block, at: int, width: int) -> list[str]:
+        """Return the rows of the whole lines of code in a block that is open, and keep the text from `at`."""
+        start, _ = block.span
+        self._fence = OpenFence(block)
+        self._text = self._text[at:]
+        self._head = _Head()
+        return self._add_rows(self._fence.render_lines(block.lines[start + 1 : -1], width))
 
     def _settle_code(self, width: int) -> list[str]:
         """Return the rows of the whole lines of code, up to the end of the fence, and drop their text."""
         assert self._fence
         *lines, rest = self._text.split("\n")
-        end = next((index for index, line in enumerate(lines) if self._fence.is_end(line)), None)
+        ends = (index for index, line in enumerate(lines) if self._fence.is_end(line))
+        end = next(ends, None)
         rows = self._add_rows(self._fence.render_lines(lines[:end], width))
-        self._text = rest
-        if end is not None:
+        if end is None:
+            self._text = rest
+        else:
             self._text = "\n".join([*lines[end + 1 :], rest])
-            self._fence, self._has_block_rows = None, False
+            self._fence = None
+            self._has_block_rows = False
         return rows
 
     def _end_long_block(self, width: int) -> list[str]:
         """End the open block after a word; in code end only the line."""
         at = self._text.rfind(" ", 0, LIMIT_CHARACTERS) + 1 or LIMIT_CHARACTERS
         rest = self._text[at:]
-        self._has_new_lines, self._open = True, None
+        self._has_new_lines = True
+        self._open = None
         if self._fence:
             self._text = f"{self._text[:at]}\n{rest}"
             return self._settle(width)
-        rows = self._finish_blocks(_split_blocks(self._head, self._text[:at], self._number), width)
-        self._text, self._head, self._number = rest, "", None
+        rows = self._finish_blocks(self._head.split_blocks(self._text[:at]), width)
+        self._text = rest
+        self._head = _Head()
         return rows + self._settle(width)
 
     def _finish_blocks(self, blocks: Iterable[Block], width: int) -> list[str]:
@@ -156,10 +184,33 @@ class MarkdownStream:
 
     def _add_rows(self, rows: list[str], *, is_spaced: bool = True) -> list[str]:
         """Return the next rows of a block, with an empty row between two blocks."""
-        gap = [""] if rows and is_spaced and self._has_rows and not self._has_block_rows else []
-        self._has_rows |= bool(rows)
-        self._has_block_rows |= bool(rows)
-        return gap + rows
+        if not rows:
+            return []
+        is_next_block = self._has_rows and not self._has_block_rows
+        self._has_rows = True
+        self._has_block_rows = True
+        return ["", *rows] if is_spaced and is_next_block else rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The item before the open block, which is printed already: its source in one line, and its number."""
+
+    source: str = ""
+    number: int | None = None
+
+    @classmethod
+    def make(cls, item: Block, following: Block) -> "_Head":
+        """Return the head for the item that follows."""
+        source = item.stub
+        if following.is_spaced:
+            source += "\n"
+        return cls(source, item.number)
+
+    def split_blocks(self, text: str) -> list[Block]:
+        """Return the blocks of a text after the head, which is one block."""
+        blocks = split_blocks(self.source + text, self.number)
+        return blocks[1:] if self.source else blocks
 
 
 class _OpenEnd:
@@ -167,58 +218,93 @@ class _OpenEnd:
 
     def __init__(self, blocks: list[Block], text: str) -> None:
         self.blocks = blocks
-        self._leaf: Any = None  # the paragraph at the end, or
-        self._table: Block | None = None  # the table there, up to the last line
-        start = text.rfind("\n") + 1
-        line = _drop_marks(text[start:])
-        if self.blocks and self.blocks[-1].node.type == "table":
-            self._add_table(self.blocks[-1], text, start, line)
-        elif self.blocks and line:
-            self._add_leaf(self.blocks[-1], text)
+        self._end: _OpenTable | _OpenParagraph | None = None
+        if blocks:
+            self._end = _find_open_end(blocks[-1], text)
 
     def extend(self, text: str) -> bool:
         """Return whether the text only continues the last paragraph or table, and add it there."""
-        if self._table:
-            *lines, line = text[self._length :].split("\n")
-            if any(not row.startswith("|") for row in lines) or not line.startswith("|" if line else ""):
-                return False
-            self._table.more_cells[:] = map(split_cells, lines)
-            if line := _drop_marks(line):
-                *cells, last = split_cells(line)
-                self._table.more_cells.append([*cells, _close_marks(last)])
-            return True
-        more = text[self._length :] if self._leaf else "\n"
-        if "\n" in more:
+        return self._end is not None and self._end.extend(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenTable:
+    """A table at the end of a text. `start` is the place in the text from where its rows can change."""
+
+    block: Block
+    start: int
+
+    def extend(self, text: str) -> bool:
+        """Replace the rows that can change, unless the text has something else than rows."""
+        *rows, last_row = text[self.start :].split("\n")
+        if not all(row.startswith("|") for row in rows):
             return False
-        self._leaf.content = _close_marks(self._content + more)
+        if last_row and not last_row.startswith("|"):
+            return False
+        self.block.more_cells[:] = map(split_cells, rows)
+        last_row = _drop_marks(last_row)
+        if last_row:
+            *cells, last = split_cells(last_row)
+            self.block.more_cells.append([*cells, _close_marks(last)])
         return True
 
-    def _add_table(self, table: Block, text: str, start: int, line: str) -> None:
-        if line.startswith("|"):
-            table.node.children[-1].children.pop()
-        elif line:
-            return
-        self._table, self._length = table, start
-        self.extend(text)
 
-    def _add_leaf(self, block: Block, text: str) -> None:
-        nodes = [node for node in block.node.walk() if node.children and node.text]
-        if not nodes:
-            return
-        node, leaf = nodes[-1], nodes[-1].children[0].token
-        self._content, self._length = leaf.content, len(text.rstrip())
-        if node.type == "paragraph" and text.endswith(leaf.content.rsplit("\n", 1)[-1], 0, self._length):
-            self._leaf = leaf
-        leaf.content = _close_marks(leaf.content)
+@dataclass(frozen=True, slots=True)
+class _OpenParagraph:
+    """A paragraph at the end of a text: its token, its source, and the length of the text up to its end."""
+
+    token: Any
+    source: str
+    length: int
+
+    def extend(self, text: str) -> bool:
+        """Add the rest of the text, unless it has more lines."""
+        more = text[self.length :]
+        if "\n" in more:
+            return False
+        self.token.content = _close_marks(self.source + more)
+        return True
+
+
+def _find_open_end(block: Block, text: str) -> _OpenTable | _OpenParagraph | None:
+    """Return the table or paragraph at the end of a block that more text can continue, with closed marks."""
+    line_start = text.rfind("\n") + 1
+    line = _drop_marks(text[line_start:])
+    if block.node.type == "table":
+        return _find_open_table(block, text, line_start, line)
+    if not line:
+        return None
+    return _find_open_paragraph(block, text)
+
+
+def _find_open_table(block: Block, text: str, line_start: int, line: str) -> _OpenTable | None:
+    if line and not line.startswith("|"):
+        return None
+    if line:  # the row can change
+        block.node.children[-1].children.pop()
+    table = _OpenTable(block, line_start)
+    table.extend(text)
+    return table
+
+
+def _find_open_paragraph(block: Block, text: str) -> _OpenParagraph | None:
+    nodes = [node for node in block.node.walk() if node.children and node.text]
+    if not nodes:
+        return None
+    node = nodes[-1]
+    token = node.children[0].token
+    source = token.content
+    token.content = _close_marks(source)
+    length = len(text.rstrip())
+    _, _, last_line = source.rpartition("\n")
+    is_at_end = text.endswith(last_line, 0, length)
+    if node.type != "paragraph" or not is_at_end:
+        return None
+    return _OpenParagraph(token, source, length)
 
 
 def _drop_marks(line: str) -> str:
     return "" if _ONLY_MARKS.fullmatch(line) else line
-
-
-def _split_blocks(head: str, text: str, number: int | None) -> list[Block]:
-    """Return the blocks of a text after the head, which is one block."""
-    return split_blocks(head + text, number)[bool(head) :]
 
 
 def _close_marks(text: str) -> str:
@@ -226,4 +312,7 @@ def _close_marks(text: str) -> str:
     if "``" in text or "~~~" in text:
         return text
     text = text.rstrip("*_~` \t")
-    return text + next((mark for mark in ("`", "**", "~~") if text.count(mark) % 2), "")
+    for mark in ("`", "**", "~~"):
+        if text.count(mark) % 2:
+            return text + mark
+    return text
