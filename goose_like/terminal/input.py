@@ -40,6 +40,7 @@ MENU_ROWS = 8
 _LABEL = "goose> "
 QUIT_WITHIN_S = 2.0
 REWIND_WITHIN_S = 1.0
+_ALERTS = {"bell": "\a", "osc9": "\x1b]9;goose-like waits for you\a", "off": ""}
 KEY_HELP = (
     ("Enter", "send; while the model works: queue the message for its next step"),
     ("Ctrl-S", "while the model works: stop the step and send now"),
@@ -99,19 +100,22 @@ class Prompt:
         self._resources = ExitStack()
         self._draft = Document()
         self._unprinted = ""
-        self._frame = -1, ""  # number and live rows
-        self._interrupted_at = self._escaped_at = 0.0
+        self._live_rows = ""
+        self._live_frame = -1  # the frame that these rows were rendered for
+        self._interrupted_at = 0.0
+        self._escaped_at = 0.0
         self._is_tab_pending = False
         self._is_chosen_by_tab = False
         self._output = PromptOutput.open()
         self._history = InputHistory(str(history))
         self.save_history = self._history.save
+        asks_nothing = Condition(lambda: self._question is None)
         self._buffer = Buffer(
             multiline=True,
             history=self._history,
             completer=ThreadedCompleter(DynamicCompleter(lambda: self.completer)),
-            complete_while_typing=Condition(lambda: self._question is None),
-            auto_suggest=ConditionalAutoSuggest(AutoSuggestFromHistory(), Condition(lambda: self._question is None)),
+            complete_while_typing=asks_nothing,
+            auto_suggest=ConditionalAutoSuggest(AutoSuggestFromHistory(), asks_nothing),
             enable_history_search=False,
             accept_handler=self._accept,
             tempfile_suffix=".md",
@@ -142,7 +146,8 @@ class Prompt:
         )
         # In a small terminal the cursor of the live rows keeps the last ones in view.
         live = layout.FormattedTextControl(
-            lambda: ANSI(self._render_live()), get_cursor_position=lambda: Point(0, self._render_live().count("\n"))
+            lambda: ANSI(self._render_live()),
+            get_cursor_position=lambda: Point(0, self._render_live().count("\n")),
         )
         has_live_rows = Condition(lambda: bool(self._render_live()))
         rows: list[layout.Container] = [
@@ -221,8 +226,10 @@ class Prompt:
         if self._is_closed:
             return ""
         question: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._question, self._label, self._draft = question, label, self._buffer.document
+        self._question = question
+        self._label = label
         self._is_command = is_command
+        self._draft = self._buffer.document
         self._buffer.reset()
         self.redraw()
         try:
@@ -243,18 +250,16 @@ class Prompt:
     def prepend_text(self, text: str) -> None:
         """Put text before the typed text."""
         typed = self._buffer.text
-        self._buffer.set_document(Document(f"{text}\n{typed}" if typed else text))
+        if typed:
+            text = f"{text}\n{typed}"
+        self._buffer.set_document(Document(text))
 
     def insert_word(self, word: str) -> None:
         """Insert a word at the cursor of the input, also while a question hides the input."""
-        typed = self._draft if self._question else self._buffer.document
-        before = typed.text_before_cursor
-        before += f"{' ' if before[-1:].strip() else ''}{word} "
-        changed = Document(before + typed.text_after_cursor, len(before))
         if self._question:
-            self._draft = changed
+            self._draft = _insert_word(self._draft, word)
         else:
-            self._buffer.set_document(changed)
+            self._buffer.set_document(_insert_word(self._buffer.document, word))
 
     # --- output
 
@@ -265,12 +270,13 @@ class Prompt:
 
     def alert(self, how: Literal["bell", "osc9", "off"]) -> None:
         """Call a person who looks elsewhere: with the bell, or with a desktop notification (OSC 9)."""
-        self._output.write_raw({"bell": "\a", "osc9": "\x1b]9;goose-like waits for you\a", "off": ""}[how])
+        self._output.write_raw(_ALERTS[how])
         self._output.flush()
 
     def copy_text(self, text: str) -> None:
         """Copy text to the clipboard through the terminal (OSC 52; most terminals and tmux support it)."""
-        self._output.write_raw(f"\x1b]52;c;{b64encode(text.encode()).decode()}\a")
+        encoded = b64encode(text.encode()).decode()
+        self._output.write_raw(f"\x1b]52;c;{encoded}\a")
         self._output.flush()
 
     def redraw(self) -> None:
@@ -286,7 +292,8 @@ class Prompt:
         app = self.app
         if not self._unprinted or not app.is_running or is_suspended(app):
             return
-        text, self._unprinted = self._unprinted, ""
+        text = self._unprinted
+        self._unprinted = ""
         with self._output.hold_writes():
             app.renderer.erase()
             self._output.write_raw(text.replace("\n", "\r\n"))
@@ -294,14 +301,17 @@ class Prompt:
 
     def _render_live(self) -> str:
         """Render the live rows once per frame: its height and its cursor must fit its text, also in a resize."""
-        if self._frame[0] != self.app.render_counter:
-            self._frame = self.app.render_counter, self.live(self.size.columns)
-        return self._frame[1]
+        if self._live_frame != self.app.render_counter:
+            self._live_frame = self.app.render_counter
+            self._live_rows = self.live(self.size.columns)
+        return self._live_rows
 
     def _get_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
-        is_first = line == 0 and wrapped == 0
+        prefix = self._label
+        if line or wrapped:
+            prefix = " " * min(len(self._label), 2)
         style = "bold" if self._question else "ansicyan"
-        return [(style, self._label if is_first else " " * min(len(self._label), 2))]
+        return [(style, prefix)]
 
     # --- keys
 
@@ -309,14 +319,16 @@ class Prompt:
         """Take the input; return whether it should stay in the buffer."""
         if not buffer.text.strip():
             return True
-        self._lines.put_nowait(buffer.text.rstrip("\n") + "\n")
+        line = buffer.text.rstrip("\n")
+        self._lines.put_nowait(f"{line}\n")
         return False
 
     def _end_question(self, answer: str) -> None:
         """Answer the open question and restore the half-typed input."""
-        question, self._question = self._question, None
+        question = self._question
         if question is None:
             return
+        self._question = None
         if not question.done():
             question.set_result(answer)
         self._label = _LABEL
@@ -345,8 +357,8 @@ class Prompt:
 
     def _escape(self) -> None:
         """Handle Esc: stop the work, or go back to an earlier message when it is pressed twice at an empty prompt."""
-        now = time.monotonic()
-        is_again, self._escaped_at = now - self._escaped_at < REWIND_WITHIN_S, now
+        is_again = self._has_escaped()
+        self._escaped_at = time.monotonic()
         if self.is_working():
             self._escaped_at = 0.0  # a second one stops too
             self.on_interrupt()
@@ -354,13 +366,17 @@ class Prompt:
             self._escaped_at = 0.0
             self.send_line("/rewind")
 
+    def _has_escaped(self) -> bool:
+        """Return whether Esc came just before, and nothing was typed since."""
+        return time.monotonic() - self._escaped_at < REWIND_WITHIN_S
+
     def _escape_twice(self) -> None:
         self._escape()
         self._escape()
 
     def _submit(self) -> None:
-        is_behind_escape = time.monotonic() - self._escaped_at < REWIND_WITHIN_S
-        if is_behind_escape and self._buffer.text and not self._question and self.app.editing_mode is EditingMode.EMACS:
+        is_message = self._buffer.text != "" and not self._question
+        if is_message and self._has_escaped() and self.app.editing_mode is EditingMode.EMACS:
             self._escaped_at = 0.0
             self._buffer.newline(copy_margin=False)
         elif self._question and not self._is_command(self._buffer.text):
@@ -387,7 +403,8 @@ class Prompt:
 
     def _go_up(self, count: int) -> None:
         """Handle Up at an empty prompt: edit the newest waiting message, or else an earlier input."""
-        if text := self.take_waiting():
+        text = self.take_waiting()
+        if text:
             self._buffer.set_document(Document(text))
         else:
             self._buffer.auto_up(count)
@@ -422,40 +439,54 @@ class Prompt:
 
     def _takes_choice(self) -> bool:
         """Return whether Enter takes the chosen completion only: a file for a message that is still being written."""
+        if self._is_chosen_by_tab or self._buffer.text.startswith("/"):
+            return False
+        return self._has_choice()
+
+    def _has_choice(self) -> bool:
         state = self._buffer.complete_state
-        has_choice = state is not None and state.current_completion is not None
-        return has_choice and not self._is_chosen_by_tab and not self._buffer.text.startswith("/")
+        return state is not None and state.current_completion is not None
 
     def _make_key_bindings(self) -> KeyBindings:
         """Return the key bindings; of several for one key the last with a true filter counts."""
         buffer = self._buffer
         is_typing = ~is_searching
-        is_inserting = emacs_mode | vi_insert_mode
+        is_inserting = is_typing & (emacs_mode | vi_insert_mode)
+        is_emacs = is_typing & emacs_mode
         is_empty = Condition(lambda: not buffer.text and self._question is None)
-        has_choice = Condition(lambda: bool(buffer.complete_state and buffer.complete_state.current_completion))
+        takes_choice = is_typing & Condition(self._takes_choice)
         keys = KeyBindings()
         keys.add("enter", filter=is_typing)(lambda _: self._submit())
-        keys.add("enter", filter=is_typing & Condition(self._takes_choice))(lambda _: self._close_menu())
-        keys.add("c-y", filter=has_choice)(lambda _: self._close_menu())
-        keys.add("tab", filter=is_typing & is_inserting & ~has_completions)(lambda _: self._start_tab())
-        keys.add("tab", filter=is_typing & is_inserting & has_completions)(lambda _: self._choose_next())
-        keys.add("escape", "enter", filter=is_typing & emacs_mode)(lambda _: buffer.newline(copy_margin=False))
+        keys.add("enter", filter=takes_choice)(lambda _: self._close_menu())
+        keys.add("c-y", filter=Condition(self._has_choice))(lambda _: self._close_menu())
+        keys.add("tab", filter=is_inserting & ~has_completions)(lambda _: self._start_tab())
+        keys.add("tab", filter=is_inserting & has_completions)(lambda _: self._choose_next())
+        keys.add("escape", "enter", filter=is_emacs)(lambda _: buffer.newline(copy_margin=False))
         keys.add("c-c")(lambda _: self._interrupt())
         keys.add("c-d", filter=Condition(lambda: not buffer.text))(lambda _: self._end_input())
         keys.add("c-s", filter=is_typing)(lambda _: self._steer())
         keys.add("up", filter=is_typing & is_empty)(lambda event: self._go_up(event.arg))
-        keys.add("c-v", filter=is_typing & is_inserting)(lambda _: self.on_paste())
-        keys.add("escape", "v", filter=is_typing & emacs_mode)(lambda _: self.on_paste())
+        keys.add("c-v", filter=is_inserting)(lambda _: self.on_paste())
+        keys.add("escape", "v", filter=is_emacs)(lambda _: self.on_paste())
         keys.add("c-x", "c-e", filter=is_typing)(lambda _: self._open_editor())
         keys.add("c-o")(lambda _: self.on_unfold())
         keys.add("c-z", filter=is_typing)(lambda event: event.app.suspend_to_background())
         keys.add("s-tab", filter=is_typing & ~has_completions)(lambda _: self.on_mode())
-        keys.add("?", filter=is_typing & is_inserting & is_empty)(lambda _: self.on_help())
+        keys.add("?", filter=is_inserting & is_empty)(lambda _: self.on_help())
         # A key behind Esc in the same read belongs to it (Alt-Enter). Alone, Esc must not eat the next key.
         is_alone = Condition(lambda: not self.app.key_processor.input_queue)
         takes_escape = is_typing & ~has_completions & (emacs_mode | vi_navigation_mode)
         keys.add("escape", filter=takes_escape, eager=is_alone)(lambda _: self._escape())
         keys.add("escape", "escape", filter=takes_escape)(lambda _: self._escape_twice())
-        keys.add("escape", filter=is_typing & has_completions & emacs_mode)(lambda _: self._close_menu())
+        keys.add("escape", filter=is_emacs & has_completions)(lambda _: self._close_menu())
         keys.add("c-l")(lambda event: event.app.renderer.clear())
         return keys
+
+
+def _insert_word(typed: Document, word: str) -> Document:
+    """Return a text with a word at its cursor, between blanks."""
+    before = typed.text_before_cursor
+    if before[-1:].strip():
+        before += " "
+    before += f"{word} "
+    return Document(before + typed.text_after_cursor, len(before))

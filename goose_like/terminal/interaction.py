@@ -7,7 +7,7 @@ import signal
 import sys
 import termios
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TextIO
@@ -21,8 +21,17 @@ from .lines import LineWriter
 from .renderer import MAX_LABEL_CHARS
 from .run_screen import RunScreen, Screen
 
-_KEYS: dict[AnswerChoice, str] = {"allow": "y", "allow_prefix": "p", "allow_always": "a", "deny": "n"}
-_CHOICES: dict[str, AnswerChoice] = {key: choice for choice, key in _KEYS.items()}
+_KEYS: dict[AnswerChoice, str] = {
+    "allow": "y",
+    "allow_prefix": "p",
+    "allow_always": "a",
+    "deny": "n",
+}
+_CHOICES = {key: choice for choice, key in _KEYS.items()}
+_WORDS = {"yes": "y", "no": "n"}
+_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_LOCAL_MODES = 3
+"""The index of the flags such as ECHO in the settings of a terminal."""
 _MAX_TEXT_CHARS = 60
 _NO = re.compile(r"(?:no?\b[\s,.:;-]*|(?=(?:don't|do not|stop)\b))(?P<reason>.*)", re.IGNORECASE | re.DOTALL)
 
@@ -48,14 +57,18 @@ class LineReader:
 
     async def read_line(self) -> str:
         """Return a line with its end. The last line may have no end, and after it comes an empty string."""
-        while b"\n" not in self._buffer and (chunk := await _read_chunk(sys.stdin.fileno())):
+        while b"\n" not in self._buffer:
+            chunk = await _read_chunk(sys.stdin.fileno())
+            if not chunk:
+                break
             self._buffer += chunk
         line, end, self._buffer = self._buffer.partition(b"\n")
         return (line + end).decode(errors="replace")
 
 
 async def _read_chunk(descriptor: int) -> bytes:
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
     with suppress(PermissionError):  # a file is always ready
         loop.add_reader(descriptor, ready.set)
         try:
@@ -101,7 +114,8 @@ class AskingScreen(Screen):
                     return await ask_person(question, self._read_line, self.renderer.print_detail, show)
             finally:
                 self._screen.skip_time(time.monotonic() - asked_at)
-                held, self._held = self._held or [], None
+                held = self._held or []
+                self._held = None
                 for event in held:
                     self.notify(event)
 
@@ -143,22 +157,28 @@ async def _read_answer(
 ) -> Answer:
     if question.kind == "text":
         line = await read_line("  answer: ")
-        return Answer(choice="allow", by="person", text=line.strip()) if line else Answer()
+        if not line:
+            return Answer()
+        return Answer(choice="allow", by="person", text=line.strip())
     keys = _list_keys(question)
-    words = "  ".join(f"[{'N' if key == 'n' else key}] {word}" for key, word in keys.items())
+    label = _format_label(keys)
     while True:
-        typed = (await read_line(f"  {words}: ")).strip()
-        key = {"yes": "y", "no": "n"}.get(typed.lower(), typed.lower())
+        line = await read_line(label)
+        typed = line.strip()
+        key = _WORDS.get(typed.lower(), typed.lower())
         if key == "t" and "t" in keys:
             show_detail(question)
-        elif not key or key in keys:
+            continue
+        if not key or key in keys:
             return Answer(choice=_CHOICES.get(key, "deny"), by="person")
-        elif found := _NO.fullmatch(typed):
-            return Answer(choice="deny", by="person", text=found["reason"])
-        elif send_to_model and len(typed) > 1:
+        refusal = _NO.fullmatch(typed)
+        if refusal:
+            return Answer(choice="deny", by="person", text=refusal["reason"])
+        if send_to_model and len(typed) > 1:
             send_to_model(typed)
         else:
-            show(f"  '{escape_invisible(typed)}' is no answer; type {', '.join([*keys][:-1])} or n")
+            *others, last = keys
+            show(f"  '{escape_invisible(typed)}' is no answer; type {', '.join(others)} or {last}")
 
 
 def _list_keys(question: Question) -> dict[str, str]:
@@ -170,8 +190,18 @@ def _list_keys(question: Question) -> dict[str, str]:
         label = option.label
         if option.choice == "allow_prefix" and len(question.prefix) > MAX_LABEL_CHARS:
             label = "session"  # the question shows the long prefix
-        keys[_KEYS[option.choice]] = label
+        key = _KEYS[option.choice]
+        keys[key] = label
     return keys
+
+
+def _format_label(keys: dict[str, str]) -> str:
+    """Return the keys with their words. The key that Enter alone stands for is in upper case."""
+    parts = []
+    for key, word in keys.items():
+        shown = "N" if key == "n" else key
+        parts.append(f"[{shown}] {word}")
+    return f"  {'  '.join(parts)}: "
 
 
 @contextmanager
@@ -181,8 +211,12 @@ def set_echo(is_on: bool) -> Iterator[None]:
         yield
         return
     before = termios.tcgetattr(sys.stdin)
-    flags = before[3] | termios.ECHO if is_on else before[3] & ~termios.ECHO
-    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, [*before[:3], flags, *before[4:]])
+    changed = before.copy()
+    if is_on:
+        changed[_LOCAL_MODES] |= termios.ECHO
+    else:
+        changed[_LOCAL_MODES] &= ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, changed)
     try:
         yield
     finally:
@@ -216,7 +250,9 @@ def handle_signals(act: Callable[[], object]) -> Iterator[list[signal.Signals]]:
     Yields the list of received signals. The second signal prints a warning; the third ends the process at once.
     """
     loop = asyncio.get_running_loop()
-    terminal = termios.tcgetattr(sys.stdin) if is_terminal(sys.stdin) else None
+    terminal = None
+    if is_terminal(sys.stdin):
+        terminal = termios.tcgetattr(sys.stdin)
     received: list[signal.Signals] = []
 
     # A plain handler, not one of the loop: a tool can keep the loop busy.
@@ -229,11 +265,19 @@ def handle_signals(act: Callable[[], object]) -> Iterator[list[signal.Signals]]:
             _exit_now(terminal, 128 + number)
         loop.call_soon_threadsafe(act)
 
-    # An ignored signal stays ignored: nohup relies on this.
-    numbers = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
-    before = {number: signal.signal(number, handle) for number in numbers}
-    try:
+    with _set_handlers((signal.SIGINT, *_END_SIGNALS), handle):
         yield received
+
+
+@contextmanager
+def _set_handlers(numbers: Iterable[signal.Signals], handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle signals within the block, except those that are ignored: nohup relies on this."""
+    before = {}
+    for number in numbers:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            before[number] = signal.signal(number, handle)
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -251,16 +295,12 @@ def exit_on_signals() -> Iterator[None]:
         received.append(number)
         raise SystemExit(128 + number)
 
-    numbers = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
-    before = {number: signal.signal(number, handle) for number in numbers}
-    try:
-        yield
-    except BaseException:  # the terminal may be gone, which causes other errors
-        if not received:
-            raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with _set_handlers(_END_SIGNALS, handle):
+        try:
+            yield
+        except BaseException:  # the terminal may be gone, which causes other errors
+            if not received:
+                raise
     if received:
         raise SystemExit(128 + received[0])
 

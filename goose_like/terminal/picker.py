@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Generic, TypeVar
 
 from prompt_toolkit import layout
@@ -26,6 +27,8 @@ _MIN_LABEL = 30
 _MAX_CELL = 28
 _MAX_ONLY_CELL = 60
 _GAP = 2
+_FAR = 10**9
+_ROWS_BY_KEY = {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "home": -_FAR, "end": _FAR}
 T = TypeVar("T")
 
 
@@ -86,16 +89,17 @@ class _Picker(Generic[T]):
         self._preview = preview
         self._texts: dict[int, str] = {}
         self._loading: asyncio.Task[None] | None = None
-        self._index = self._first = 0
+        self._index = 0
+        self._first = 0
         self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._apply_filter())
         self._set_choices(choices, current)
-        running = get_app_or_none()
+        terminal = get_app_or_none() or get_app_session()
         self._app: Application[T | None] = Application(
             layout=self._make_layout(),
             key_bindings=self._make_key_bindings(),
             erase_when_done=True,
-            input=running.input if running else get_app_session().input,
-            output=running.output if running else get_app_session().output,
+            input=terminal.input,
+            output=terminal.output,
             color_depth=ColorDepth.from_env(),
             terminal_size_polling_interval=None,
         )
@@ -103,7 +107,9 @@ class _Picker(Generic[T]):
 
     async def run(self, reload: Callable[[], Awaitable[Sequence[Choice[T]]]] | None) -> T | None:
         """Show the list until the person chooses or cancels."""
-        reloading = asyncio.ensure_future(self._replace_choices(reload())) if reload else None
+        reloading = None
+        if reload:
+            reloading = asyncio.ensure_future(self._replace_choices(reload()))
         try:
             return await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:  # the terminal is gone
@@ -119,13 +125,8 @@ class _Picker(Generic[T]):
     def _set_choices(self, choices: Sequence[Choice[T]], current: T | None) -> None:
         """Show other choices and keep the row of `current`."""
         self._choices = choices
-        self._searched = [f"{one.label} {one.keywords}".casefold() for one in choices]
-        count = max((len(one.cells) for one in choices), default=0)
-        limit = _MAX_CELL if count > 1 else _MAX_ONLY_CELL
-        self._widths = [
-            min(max(measure_width(one.cells[cell]) for one in choices if cell < len(one.cells)), limit)
-            for cell in range(count)
-        ]
+        self._searched = [f"{choice.label} {choice.keywords}".casefold() for choice in choices]
+        self._widths = _measure_cells(choices)
         self._texts.clear()
         self._apply_filter(current)
 
@@ -138,16 +139,29 @@ class _Picker(Generic[T]):
     def _apply_filter(self, current: T | None = None) -> None:
         """Find the choices that have all typed words, in any order."""
         words = self._filter.text.casefold().split()
-        self._found = [index for index, text in enumerate(self._searched) if all(word in text for word in words)]
-        rows = (row for row, index in enumerate(self._found) if self._choices[index].value == current)
-        self._index = 0 if current is None else next(rows, 0)
+        self._found = []
+        for index, text in enumerate(self._searched):
+            if all(word in text for word in words):
+                self._found.append(index)
+        self._index = 0 if current is None else self._find_row(current)
         self._start_preview()
 
+    def _find_row(self, value: T) -> int:
+        """Return the row of a value, or the first row."""
+        for row, index in enumerate(self._found):
+            if self._choices[index].value == value:
+                return row
+        return 0
+
     def _get_chosen(self) -> Choice[T] | None:
-        return self._choices[self._found[self._index]] if self._found else None
+        if not self._found:
+            return None
+        index = self._found[self._index]
+        return self._choices[index]
 
     def _move(self, rows: int) -> None:
-        self._index = max(0, min(self._index + rows, len(self._found) - 1))
+        last = len(self._found) - 1
+        self._index = max(0, min(self._index + rows, last))
         self._start_preview()
 
     # --- preview
@@ -171,22 +185,21 @@ class _Picker(Generic[T]):
     # --- screen
 
     def _make_layout(self) -> layout.Layout:
+        title = layout.FormattedTextControl(self._render_title)
         field = layout.BufferControl(self._filter)
-        has_preview = Condition(lambda: self._has_preview)
-        preview = layout.HSplit(
-            [
-                layout.Window(char="─", height=1, style="dim"),
-                layout.Window(layout.FormattedTextControl(self._render_preview), height=PREVIEW_ROWS, wrap_lines=True),
-            ]
-        )
-        rows: list[layout.Container] = [
-            layout.Window(layout.FormattedTextControl(self._render_title), height=1),
+        rows = layout.FormattedTextControl(self._render_rows)
+        rule = layout.Window(char="─", height=1, style="dim")
+        preview = layout.FormattedTextControl(self._render_preview)
+        keys = layout.FormattedTextControl(self._render_keys)
+        preview_rows = layout.HSplit([rule, layout.Window(preview, height=PREVIEW_ROWS, wrap_lines=True)])
+        containers: list[layout.Container] = [
+            layout.Window(title, height=1),
             layout.Window(field, height=1, get_line_prefix=lambda *_: [("ansicyan", "> ")]),
-            layout.Window(layout.FormattedTextControl(self._render_rows), height=lambda: self._row_count),
-            layout.ConditionalContainer(preview, has_preview),
-            layout.Window(layout.FormattedTextControl(self._render_keys), height=1),
+            layout.Window(rows, height=lambda: self._row_count),
+            layout.ConditionalContainer(preview_rows, Condition(lambda: self._has_preview)),
+            layout.Window(keys, height=1),
         ]
-        return layout.Layout(layout.HSplit(rows), focused_element=field)
+        return layout.Layout(layout.HSplit(containers), focused_element=field)
 
     @property
     def _room(self) -> int:
@@ -199,7 +212,9 @@ class _Picker(Generic[T]):
 
     @property
     def _row_count(self) -> int:
-        room = self._room - (PREVIEW_ROWS + 1 if self._has_preview else 0)
+        room = self._room
+        if self._has_preview:
+            room -= PREVIEW_ROWS + 1
         return max(1, min(len(self._choices), room, MAX_ROWS))
 
     @property
@@ -213,33 +228,41 @@ class _Picker(Generic[T]):
 
     def _render_keys(self) -> StyleAndTextTuples:
         below = len(self._found) - self._first - self._row_count
-        more = f"{below:,} more below · " if below > 0 else ""
-        return [
-            ("dim", to_one_line(f"{more}↑↓ move · type to filter · Enter chooses · Esc cancels", self._columns - 1))
-        ]
+        text = "↑↓ move · type to filter · Enter chooses · Esc cancels"
+        if below > 0:
+            text = f"{below:,} more below · {text}"
+        return [("dim", to_one_line(text, self._columns - 1))]
 
     def _render_rows(self) -> StyleAndTextTuples:
         """Return the visible rows; the chosen one stays in view."""
         if not self._found:
             return [("dim", "  nothing matches; Backspace shows more")]
-        count = self._row_count
-        self._first = max(0, min(max(self._first, self._index - count + 1), self._index, len(self._found) - count))
+        self._first = self._find_first_row()
         label_width, *cell_widths = self._fit_widths()
         fragments: StyleAndTextTuples = []
-        for row in range(self._first, min(self._first + count, len(self._found))):
-            choice, is_chosen = self._choices[self._found[row]], row == self._index
-            style = "bold ansicyan" if is_chosen else ""
-            cells = zip(choice.cells, cell_widths, strict=False)
-            fragments += [
-                (style, ("▸ " if is_chosen else "  ") + _pad(choice.label, label_width)),
-                (style or "dim", "".join(" " * _GAP + _pad(cell, width) for cell, width in cells)),
-                ("", "\n"),
-            ]
+        visible = self._found[self._first : self._first + self._row_count]
+        for row, index in enumerate(visible, self._first):
+            choice = self._choices[index]
+            label = _pad(choice.label, label_width)
+            cells = _join_cells(choice.cells, cell_widths)
+            if row == self._index:
+                fragments += [("bold ansicyan", f"▸ {label}"), ("bold ansicyan", cells)]
+            else:
+                fragments += [("", f"  {label}"), ("dim", cells)]
+            fragments.append(("", "\n"))
         return fragments[:-1]
+
+    def _find_first_row(self) -> int:
+        """Return the first visible row: the one of before, unless the chosen row is out of view then."""
+        count = self._row_count
+        first = max(self._first, self._index - count + 1)
+        first = min(first, self._index, len(self._found) - count)
+        return max(first, 0)
 
     def _fit_widths(self) -> list[int]:
         """Return the columns of the label and of the cells that leave it enough room."""
-        room, widths = self._columns - 3, list[int]()
+        room = self._columns - 3
+        widths: list[int] = []
         for width in self._widths:
             if room - width - _GAP < _MIN_LABEL:
                 break
@@ -250,14 +273,15 @@ class _Picker(Generic[T]):
     def _render_preview(self) -> StyleAndTextTuples:
         if not self._found:
             return []
-        text = self._texts.get(self._found[self._index], "…")
+        index = self._found[self._index]
+        text = self._texts.get(index, "…")
         return [("", escape_controls(text[:10_000]).expandtabs(4))]
 
     # --- keys
 
     def _make_key_bindings(self) -> KeyBindings:
         keys = KeyBindings()
-        for name, rows in (("up", -1), ("c-p", -1), ("down", 1), ("c-n", 1), ("home", -(10**9)), ("end", 10**9)):
+        for name, rows in _ROWS_BY_KEY.items():
             keys.add(name)(lambda _, rows=rows: self._move(rows))
         keys.add("pageup")(lambda _: self._move(-self._row_count))
         keys.add("pagedown")(lambda _: self._move(self._row_count))
@@ -268,12 +292,33 @@ class _Picker(Generic[T]):
         return keys
 
     def _accept(self) -> None:
-        if chosen := self._get_chosen():
+        chosen = self._get_chosen()
+        if chosen:
             self._exit(chosen.value)
 
     def _exit(self, value: T | None) -> None:
         if self._app.future and not self._app.future.done():  # keys can follow the first Enter
             self._app.exit(result=value)
+
+
+def _measure_cells(choices: Sequence[Choice[Any]]) -> list[int]:
+    """Return the columns that the first cells of all choices need, those that the second ones need, and so on."""
+    cells = [choice.cells for choice in choices]
+    columns = list(zip_longest(*cells, fillvalue=""))
+    limit = _MAX_CELL if len(columns) > 1 else _MAX_ONLY_CELL
+    widths = []
+    for column in columns:
+        width = max(map(measure_width, column))
+        widths.append(min(width, limit))
+    return widths
+
+
+def _join_cells(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return the cells that have a width, each behind a gap."""
+    text = ""
+    for cell, width in zip(cells, widths, strict=False):
+        text += " " * _GAP + _pad(cell, width)
+    return text
 
 
 def _pad(text: str, width: int) -> str:

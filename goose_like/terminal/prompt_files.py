@@ -25,7 +25,8 @@ class InputHistory(FileHistory):
     def save(self, mask: Callable[[str], str]) -> None:
         """Save the inputs so far and all later ones, as `mask` returns them."""
         self._mask = mask
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for text in waiting:
             self.store_string(text)
 
@@ -35,7 +36,8 @@ class InputHistory(FileHistory):
             self._waiting.append(string)
             return
         with suppress(OSError):
-            os.close(os.open(self.filename, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            descriptor = os.open(self.filename, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.close(descriptor)
             os.chmod(self.filename, 0o600)  # earlier versions let others read it
             super().store_string(self._mask(string))
 
