@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from typing import assert_never
 
 from typing_extensions import override
 
@@ -56,11 +57,7 @@ class RunScreen(Screen):
                 self.pause()
                 self.renderer.print_event(event)
             case events.TurnStarted(message=message):
-                self._is_cut = False
-                for image in message.images:
-                    name = to_one_line(image.source, self.renderer.lines.get_room(20))
-                    self.renderer.lines.write_line(f"image attached: {name}", "dim")
-                self.renderer.lines.spin("thinking")
+                self._start_turn(message)
             case events.Status(text=text):
                 self.renderer.lines.spin(text or "thinking")
                 self.renderer.print_status(text)
@@ -84,9 +81,16 @@ class RunScreen(Screen):
                 pass
             case events.Retrying(retry=retry, max_retries=max_retries):
                 self.renderer.print_event(event)
-                self.renderer.lines.spin(f"retrying {retry} of {max_retries}" if retry else "thinking")
-            case _:
+                activity = f"retrying {retry} of {max_retries}" if retry else "thinking"
+                self.renderer.lines.spin(activity)
+            case events.PlanUpdated() | events.Rewound() | events.Logged() | events.Asked() | events.Answered():
                 self.renderer.print_event(event)
+            case events.FileChanged() | events.ArtifactShown() | events.PromptsSuggested():
+                self.renderer.print_event(event)
+            case events.Reminded() | events.Compacted():
+                self.renderer.print_event(event)
+            case _:
+                assert_never(event)
 
     @override
     def pause(self) -> None:
@@ -98,8 +102,19 @@ class RunScreen(Screen):
             running.skip_time(seconds)
 
     def _spin_for_calls(self) -> None:
-        names = ", ".join(running.call.name for running in self._calls.values())
-        self.renderer.lines.spin(f"running {names}" if names else "thinking")
+        if not self._calls:
+            self.renderer.lines.spin("thinking")
+            return
+        names = [running.call.name for running in self._calls.values()]
+        self.renderer.lines.spin(f"running {', '.join(names)}")
+
+    def _start_turn(self, message: Message) -> None:
+        self._is_cut = False
+        lines = self.renderer.lines
+        for image in message.images:
+            name = to_one_line(image.source, lines.get_room(20))
+            lines.write_line(f"image attached: {name}", "dim")
+        lines.spin("thinking")
 
     def _show_text(self, text: str) -> None:
         if not self._shows_answer:
@@ -111,21 +126,25 @@ class RunScreen(Screen):
 
     def _complete_message(self, message: Message, is_cut: bool) -> None:
         numbers = number_calls(message, 1, self._displays)
-        # The rows of a single call need no number.
-        self._labels = {call_id: str(number) for call_id, number in numbers.items()} if len(numbers) > 1 else {}
+        self._labels = {}
+        if len(numbers) > 1:  # the rows of a single call need no number
+            self._labels = {call_id: str(number) for call_id, number in numbers.items()}
         self._stream_tail = ""
         self._is_cut = is_cut
         lines = self.renderer.lines
         lines.end_line()
         self._show_text_beside_plan()
-        text = "" if self._shows_answer else message.text.strip()
-        if text and message.tool_calls:
-            if not numbers:
-                self._text_beside_plan = text  # perhaps the answer
-            else:
-                lines.write_line(escape_controls(text), "italic")
-        if is_cut and self._shows_answer:
-            lines.write_line("(cut off)", "yellow")
+        if self._shows_answer:
+            if is_cut:
+                lines.write_line("(cut off)", "yellow")
+            return
+        text = message.text.strip()
+        if not text or not message.tool_calls:
+            return
+        if numbers:
+            lines.write_line(escape_controls(text), "italic")
+        else:
+            self._text_beside_plan = text  # perhaps the answer
 
     def _show_text_beside_plan(self) -> None:
         text = self._text_beside_plan
@@ -134,8 +153,9 @@ class RunScreen(Screen):
             self.renderer.lines.write_line(escape_controls(text), "italic")
 
     def _start_call(self, call: ToolCall) -> None:
+        label = self._labels.get(call.id, "")
         display = self._displays.get(call.name, "whole")
-        running = RunningCall(call, self._labels.get(call.id, ""), time.monotonic(), display=display)
+        running = RunningCall(call, label, time.monotonic(), display=display)
         self._calls[call.id] = running
         self.renderer.print_head(running)
         self._spin_for_calls()
@@ -152,17 +172,23 @@ class RunScreen(Screen):
         for number, line in enumerate(running.head[shown_count:], shown_count):
             if line or number:  # no blank line at the start
                 self.renderer.print_output_line(running, line)
-        more = f" · {running.line_count:,} lines" if running.line_count > LIVE_LINES else ""
-        rest = f" · {fit_line(running.rest, 0, width)}" if running.rest else ""
-        self.renderer.lines.spin(f"running {running.call.name}{more}{rest}")
+        activity = f"running {running.call.name}"
+        if running.line_count > LIVE_LINES:
+            activity += f" · {running.line_count:,} lines"
+        if running.rest:
+            rest = fit_line(running.rest, 0, width)
+            activity += f" · {rest}"
+        self.renderer.lines.spin(activity)
 
     def _finish_call(self, result: ToolResult) -> None:
-        if running := self._calls.get(result.call_id):
-            if running.rest:
-                self._add_output(result.call_id, "\n")
-            del self._calls[result.call_id]
-            self.renderer.print_result(running, result)
-            self._spin_for_calls()
+        running = self._calls.get(result.call_id)
+        if running is None:
+            return
+        if running.rest:
+            self._add_output(result.call_id, "\n")
+        del self._calls[result.call_id]
+        self.renderer.print_result(running, result)
+        self._spin_for_calls()
 
     def _finish_turn(self, event: events.TurnFinished) -> None:
         self.pause()

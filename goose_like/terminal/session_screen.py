@@ -3,10 +3,9 @@
 import asyncio
 import io
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, assert_never
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -15,15 +14,16 @@ from typing_extensions import override
 from goose_like.core import events
 from goose_like.core.history import INTERRUPTED, SHOWN_UNTIL_THEN
 from goose_like.core.message import Message, ToolCall, ToolResult
-from goose_like.core.spelling import format_count
 
+from .activity import describe_calls, format_subagent
 from .escape import cut_line, escape_controls, to_one_line
 from .input import KEY_HELP, Prompt
 from .interaction import ask_person
+from .lines import join_rows
 from .markdown_stream import MarkdownStream
 from .plain_text import RichNotifier
 from .renderer import Renderer, is_failed
-from .tool_call import RunningCall, convert_nested_event, describe_call, number_calls
+from .tool_call import RunningCall, convert_nested_event, number_calls
 from .wrap import ConsoleLines
 
 FRAME_S = 1 / 15
@@ -31,7 +31,8 @@ TICK_S = 0.1
 OPEN_ROWS = 12
 MESSAGE_ROWS = 12
 PLAN_ROWS = 8
-HEAD_ROWS, TAIL_ROWS = 3, 5
+HEAD_ROWS = 3
+TAIL_ROWS = 5
 KEY_COLUMNS = 18
 OTHER_ROWS = 6
 """Rows of the terminal that unfolded output leaves to the rest, without queue and plan."""
@@ -70,10 +71,13 @@ class SessionScreen(RichNotifier):
         self._calls: dict[str, RunningCall] = {}
         self._displays: Mapping[str, events.CallDisplay] = {}
         self._numbers: dict[str, int] = {}
-        self._thought = self._status = ""
+        self._thought = ""
+        self._status = ""
         self._turn_started_at: float | None = None
         self._is_open = False
-        self._has_answer_text = self._shows_keys = self._is_unfolded = False
+        self._has_answer_text = False
+        self._shows_keys = False
+        self._is_unfolded = False
         self._last_call: RunningCall | None = None
         self._plan: Sequence[events.Task] = ()
         self._cached_below = (0, "")
@@ -107,29 +111,26 @@ class SessionScreen(RichNotifier):
                 self._start_call(call)
             case events.ToolProgress(call_id=call_id, text=text, skipped_line_count=count):
                 self._add_output(call_id, text, count)
-            case events.SubagentEvent(call_id=call_id, event=inner):
-                if running := self._calls.get(call_id):
-                    running.is_subagent = True
-                    running.call_count += isinstance(inner, events.ToolStarted)
-                    running.status = escape_controls(inner.text) if isinstance(inner, events.Status) else ""
-                shown = convert_nested_event(event, self.renderer.lines.get_room(5))
-                if isinstance(shown, events.ToolProgress):
-                    self.notify(shown)
+            case events.SubagentEvent():
+                self._show_subagent(event)
             case events.ToolFinished(result=result):
                 self._finish_call(result)
-            case events.PlanUpdated() | events.Rewound():
-                self._change_plan(event)
+            case events.PlanUpdated(tasks=tasks):
+                self._plan = tasks
+                if not self._is_plan_open:
+                    self.renderer.print_event(event)
+            case events.Rewound():
+                self._plan = self.get_plan()
+                self.renderer.print_event(event)
             case events.Logged():
                 if len(self._calls) == 1:  # else the entry can belong to any call
                     self.renderer.print_head(*self._calls.values())
                 self.renderer.print_event(event)
             case events.Asked(question=question):
-                if asking := self._find_asking(question):
-                    self.renderer.print_head(asking)
+                self._print_head_of(self._find_asking(question))
                 self.renderer.print_event(event)
             case events.ArtifactShown(call_id=call_id) | events.FileChanged(call_id=call_id):
-                if running := self._calls.get(call_id):
-                    self.renderer.print_head(running)
+                self._print_head_of(self._calls.get(call_id))
                 self.renderer.print_event(event)
             case events.TurnFinished():
                 self._finish_turn(event)
@@ -137,8 +138,12 @@ class SessionScreen(RichNotifier):
                 pass
             case events.PromptRecorded() | events.PromptChanged():
                 pass
-            case _:
+            case events.Answered() | events.Reminded() | events.Compacted():
                 self.renderer.print_event(event)
+            case events.PromptsSuggested() | events.RunFinished():
+                self.renderer.print_event(event)
+            case _:
+                assert_never(event)
         self._draw_soon()
 
     @override
@@ -146,7 +151,8 @@ class SessionScreen(RichNotifier):
         self._ring_bell()
         self.draw()
         read_answer = partial(self._prompt.read_answer, is_command=self.is_command)
-        asked_at, self._status = time.monotonic(), "waiting for your answer"
+        asked_at = time.monotonic()
+        self._status = "waiting for your answer"
         asking = self._calls.get(question.call_id)
         if asking:
             asking.is_asking = True
@@ -163,11 +169,16 @@ class SessionScreen(RichNotifier):
         """Find the call that a question is about. A question about a host and one of an older session do not say it."""
         if question.call_id:
             return self._calls.get(question.call_id)
-        calls = [*self._calls.values()]
-        fitting = [running for running in calls if running.is_named_in(question.text)]
-        if not fitting and len(calls) == 1:
-            fitting = calls
-        return next(iter(fitting), None)
+        calls = list(self._calls.values())
+        for running in calls:
+            if running.is_named_in(question.text):
+                return running
+        return calls[0] if len(calls) == 1 else None
+
+    def _print_head_of(self, running: RunningCall | None) -> None:
+        """Print the head of a call above what it asks or shows."""
+        if running:
+            self.renderer.print_head(running)
 
     def _add_to_queue(self, text: str) -> None:
         self.add_to_queue(text)
@@ -180,11 +191,6 @@ class SessionScreen(RichNotifier):
         else:
             self._console.print(renderable)
         self._draw_soon()
-
-    def _change_plan(self, event: events.PlanUpdated | events.Rewound) -> None:
-        self._plan = event.tasks if isinstance(event, events.PlanUpdated) else self.get_plan()
-        if isinstance(event, events.Rewound) or not any(task.is_open for task in self._plan):
-            self.renderer.print_event(event)
 
     def toggle_keys(self) -> None:
         """Show the keys above the prompt, or hide them."""
@@ -210,7 +216,8 @@ class SessionScreen(RichNotifier):
 
     def hide_panels(self) -> None:
         """Hide the keys and fold the output."""
-        self._shows_keys = self._is_unfolded = False
+        self._shows_keys = False
+        self._is_unfolded = False
 
     def show_startup(self) -> None:
         """Show status texts until `show_session` is called."""
@@ -232,39 +239,55 @@ class SessionScreen(RichNotifier):
 
     def _replay(self, event: events.DurableEvent) -> None:
         """Show an earlier event: calls have no start time, and their output is in their results."""
-        if isinstance(event, events.SessionStarted):
-            return  # the one of this process is shown
-        if isinstance(event, events.ToolFinished) and (running := self._calls.get(event.result.call_id)):
-            body, notes = running.split_result(event.result.output)
-            if running.is_command and (notes or not event.result.is_error):  # it was run
-                self._add_output(running.call.id, "\n".join([*body, ""]))
-        if isinstance(event, events.Logged) and self._calls:  # calls that log run in the order of their message
-            self.renderer.print_head(next(iter(self._calls.values())))
+        match event:
+            case events.SessionStarted():
+                return  # the one of this process is shown
+            case events.ToolFinished(result=result):
+                self._restore_output(result)
+            case events.Logged() if self._calls:  # calls that log run in the order of their message
+                first = next(iter(self._calls.values()))
+                self.renderer.print_head(first)
         self.notify(event)
         if isinstance(event, events.MessageCompleted):
             calls = event.message.tool_calls
             self._calls = {call.id: self._make_running_call(call) for call in calls}
 
+    def _restore_output(self, result: ToolResult) -> None:
+        """Add the output of a command that was run to its call."""
+        running = self._calls.get(result.call_id)
+        if running is None or not running.is_command:
+            return
+        body, notes = running.split_result(result.output)
+        if notes or not result.is_error:
+            output = "".join(f"{line}\n" for line in body)
+            self._add_output(result.call_id, output)
+
     # --- messages
 
     def _start_message(self, message: Message) -> None:
         """Print the person's message, without attached files, and with the names of attached images."""
-        self._turn_started_at = self._turn_started_at or time.monotonic()
-        self._has_answer_text = self._shows_keys = False
+        if self._turn_started_at is None:
+            self._turn_started_at = time.monotonic()
+        self._has_answer_text = False
+        self._shows_keys = False
         self._status = ""
-        rows = self.renderer.lines.wrap(escape_controls(message.first_text), 2)
+        lines = self.renderer.lines
+        rows = lines.wrap(escape_controls(message.first_text), 2)
         if len(rows) > MESSAGE_ROWS:
-            rows = [*rows[: MESSAGE_ROWS - 1], f"… {len(rows) - MESSAGE_ROWS + 1:,} more lines"]
+            shown = rows[: MESSAGE_ROWS - 1]
+            rows = [*shown, f"… {len(rows) - len(shown):,} more lines"]
         self._print_space()
-        self.renderer.lines.write_line(Text("> " + "\n  ".join(rows), "bold cyan"))
+        lines.write_line(Text("> " + join_rows(rows, 2), "bold cyan"))
         for image in message.images:
-            name = to_one_line(image.source, self.renderer.lines.get_room(20))
-            self.renderer.lines.write_line(f"  image attached: {name}", "cyan")
+            name = to_one_line(image.source, lines.get_room(20))
+            lines.write_line(f"  image attached: {name}", "cyan")
 
     def _add_answer_text(self, text: str) -> None:
         if not self._has_answer_text:
             self._print_space()
-        self._has_answer_text, self._status, self._thought = True, "", ""
+        self._has_answer_text = True
+        self._status = ""
+        self._thought = ""
         self._answer.feed(text)
 
     def _complete_message(self, message: Message, is_cut: bool) -> None:
@@ -272,10 +295,14 @@ class SessionScreen(RichNotifier):
             self._add_answer_text(message.text)
         lines = self.renderer.lines
         self._console.print(self._answer.finish(self._console.width))
-        self._answer, self._has_answer_text, self._thought = MarkdownStream(), False, ""
+        self._answer = MarkdownStream()
+        self._has_answer_text = False
+        self._thought = ""
         self._numbers = number_calls(message, len(self.finished) + 1, self._displays)
-        calls = [call for call in message.tool_calls if call.id in self._numbers]
-        self.finished += [(call, ToolResult(call_id=call.id, output=_NOT_ENDED)) for call in calls]
+        for call in message.tool_calls:
+            if call.id in self._numbers:
+                result = ToolResult(call_id=call.id, output=_NOT_ENDED)
+                self.finished.append((call, result))
         if is_cut:
             lines.write_line("(cut off)", "yellow")
 
@@ -297,7 +324,8 @@ class SessionScreen(RichNotifier):
     def _start_call(self, call: ToolCall) -> None:
         if self._last_call and self._last_call.call.id not in self._calls:
             self._is_unfolded = False  # the output is in the transcript
-        running = self._calls[call.id] = self._make_running_call(call, time.monotonic())
+        running = self._make_running_call(call, time.monotonic())
+        self._calls[call.id] = running
         if running.number:
             self._last_call = running
         self._status = ""
@@ -305,12 +333,29 @@ class SessionScreen(RichNotifier):
     def _make_running_call(self, call: ToolCall, started_at: float | None = None) -> RunningCall:
         number = str(self._numbers.get(call.id, ""))
         label = number if len(self._numbers) > 1 else ""
-        return RunningCall(call, label, started_at, number, self._displays.get(call.name, "whole"))
+        display = self._displays.get(call.name, "whole")
+        return RunningCall(call, label, started_at, number, display)
+
+    def _show_subagent(self, event: events.SubagentEvent) -> None:
+        inner = event.event
+        running = self._calls.get(event.call_id)
+        if running:
+            running.is_subagent = True
+            running.status = ""
+            if isinstance(inner, events.Status):
+                running.status = escape_controls(inner.text)
+            if isinstance(inner, events.ToolStarted):
+                running.call_count += 1
+        shown = convert_nested_event(event, self.renderer.lines.get_room(5))
+        if isinstance(shown, events.ToolProgress):
+            self.notify(shown)
 
     def _add_output(self, call_id: str, text: str, skipped_line_count: int = 0) -> None:
-        if running := self._calls.get(call_id):
+        running = self._calls.get(call_id)
+        if running:
+            width = self.renderer.lines.get_room(4 + len(running.label))
             running.skip_lines(skipped_line_count)
-            running.add_output(text, self.renderer.lines.get_room(4 + len(running.label)))
+            running.add_output(text, width)
 
     def _finish_call(self, result: ToolResult) -> None:
         running = self._calls.get(result.call_id)
@@ -322,7 +367,8 @@ class SessionScreen(RichNotifier):
             return
         if running.is_subagent:
             running.drop_output()
-        if is_failed(result, running.split_result(result.output)[1]):
+        _, notes = running.split_result(result.output)
+        if is_failed(result, notes):
             running.favor_end()
         self._print_output(running)
         del self._calls[result.call_id]
@@ -346,7 +392,8 @@ class SessionScreen(RichNotifier):
         if running.display == "nothing":
             return
         if not running.line_count and SHOWN_UNTIL_THEN in result.output:  # a resumed session
-            self._add_output(running.call.id, result.output.partition(SHOWN_UNTIL_THEN)[2])
+            _, _, output = result.output.partition(SHOWN_UNTIL_THEN)
+            self._add_output(running.call.id, output)
         self._print_output(running)
         self._keep_result(running, result)
         self.renderer.print_stopped(running)
@@ -393,62 +440,70 @@ class SessionScreen(RichNotifier):
 
     def _render_below(self, width: int) -> str:
         """Return the rows between the printed text and the input, rendered once per frame."""
-        if self._cached_below[0] != width:
-            console = self._console
-            console.width = width
-            with console.capture() as capture:
-                for piece in self._iterate_below(width):
-                    console.print(piece)
-            self._cached_below = (width, capture.get().rstrip("\n"))
-        return self._cached_below[1]
+        cached_width, cached = self._cached_below
+        if cached_width == width:
+            return cached
+        console = self._console
+        console.width = width
+        with console.capture() as capture:
+            for piece in self._iterate_below(width):
+                console.print(piece)
+        below = capture.get().rstrip("\n")
+        self._cached_below = (width, below)
+        return below
 
     def _iterate_below(self, width: int) -> Iterator[RenderableType]:
         """Yield what is in progress, from the answer down to the plan next to the input."""
-        if rows := self._answer.render_open(width, OPEN_ROWS):
+        rows = self._answer.render_open(width, OPEN_ROWS)
+        if rows:
             yield rows
         for running in self._calls.values():
-            if running.is_subagent and not self._is_unfolded:
-                yield self._format_subagent(running, width)
-                continue
-            if not running.is_head_printed:
-                state = [(f" · {running.state}", "yellow")] if len(self._calls) > 1 and running.is_asking else []
-                yield Text.assemble(*self.renderer.format_call(running), *state)
-            if running.is_subagent or not (self._is_unfolded and running is self._last_call):
-                for line in running.get_excerpt(HEAD_ROWS, TAIL_ROWS):
-                    yield Text(f"  │{running.label} {cut_line(escape_controls(line), width - 6)}", "dim")
+            yield from self._format_running(running, width)
         if self._is_unfolded and self._last_call and not self._is_running_subagent(self._last_call):
             yield from self._format_unfolded(self._last_call, width)
         if self._shows_keys:
-            for key, effect in KEY_HELP:
-                effect_rows = self.renderer.lines.wrap(effect, KEY_COLUMNS)
-                yield Text(f"  {key:<{KEY_COLUMNS - 2}}" + f"\n{'':{KEY_COLUMNS}}".join(effect_rows), "cyan")
+            yield from self._format_keys()
         if self._turn_started_at is not None:
-            yield self._format_activity(width, time.monotonic() - self._turn_started_at)
+            elapsed_s = time.monotonic() - self._turn_started_at
+            yield self._format_activity(width, elapsed_s)
         elif self._status and not self._is_open:
             yield Text(to_one_line(self._status, width - 2), "dim")
-        for words in self.get_queue():
-            yield Text(f"  ⏎ {to_one_line(words, width - 34)}  ({self.describe_wait()})", "cyan")
+        for message in self.get_queue():
+            words = to_one_line(message, width - 34)
+            yield Text(f"  ⏎ {words}  ({self.describe_wait()})", "cyan")
         yield from self._format_plan()
+
+    def _format_running(self, running: RunningCall, width: int) -> Iterator[Text]:
+        """Yield the head of a call and the rows of its folded output; one line for a subagent."""
+        if running.is_subagent and not self._is_unfolded:
+            yield format_subagent(running, width)
+            return
+        if not running.is_head_printed:
+            head = self.renderer.format_call(running)
+            if running.is_asking and len(self._calls) > 1:
+                head.append((f" · {running.state}", "yellow"))
+            yield Text.assemble(*head)
+        is_unfolded = self._is_unfolded and running is self._last_call
+        if is_unfolded and not running.is_subagent:
+            return
+        for line in running.get_excerpt(HEAD_ROWS, TAIL_ROWS):
+            shown = cut_line(escape_controls(line), width - 6)
+            yield Text(f"  │{running.label} {shown}", "dim")
+
+    def _format_keys(self) -> Iterator[Text]:
+        for key, effect in KEY_HELP:
+            label = f"  {key}".ljust(KEY_COLUMNS)
+            rows = self.renderer.lines.wrap(effect, KEY_COLUMNS)
+            yield Text(label + join_rows(rows, KEY_COLUMNS), "cyan")
 
     def _is_running_subagent(self, running: RunningCall) -> bool:
         return running.is_subagent and running.call.id in self._calls
 
-    def _format_subagent(self, running: RunningCall, width: int) -> Text:
-        """Return one line for a subagent: its task, the number of its calls, and the newest one."""
-        mark, count = f"▸{running.number} ", running.call_count
-        room = width - len(mark) - len(running.call.name) - 4
-        newest = running.status or "".join([*running.head, *running.newest][-1:])
-        newest = running.state if running.is_asking else newest
-        calls = format_count(count, "call") if count else ""
-        steps = " · ".join(filter(None, [calls, newest]))
-        task = describe_call(running.call, max(room // 2, room - len(steps) - 3))
-        step = f" · {to_one_line(steps, max(room - len(task) - 3, 10))}" if steps else ""
-        return Text.assemble((mark, "cyan"), (running.call.name, "bold"), f"  {task}", (step, "dim"))
-
     def _format_unfolded(self, running: RunningCall, width: int) -> Iterator[RenderableType]:
         """Yield as much of the output of a call as fits on the screen."""
         row_count = self._count_free_rows()
-        yield Text(f"  output of {to_one_line(running.call.name, width - 40)} · Ctrl-O folds it", "cyan")
+        name = to_one_line(running.call.name, width - 40)
+        yield Text(f"  output of {name} · Ctrl-O folds it", "cyan")
         yield Text("\n".join(self.renderer.wrap_excerpt(running, row_count)), "dim")
 
     def _count_free_rows(self) -> int:
@@ -456,24 +511,44 @@ class SessionScreen(RichNotifier):
         return max(self._prompt.size.rows - others, HEAD_ROWS + TAIL_ROWS)
 
     def _format_plan(self) -> list[Text]:
-        rows = self.renderer.format_plan_rows(self._plan, PLAN_ROWS) if any(task.is_open for task in self._plan) else ()
+        if not self._is_plan_open:
+            return []
+        rows = self.renderer.format_plan_rows(self._plan, PLAN_ROWS)
         return [Text.assemble(*row) for row in rows]
 
+    @property
+    def _is_plan_open(self) -> bool:
+        return any(task.is_open for task in self._plan)
+
     def _format_activity(self, width: int, elapsed_s: float) -> Text:
-        dot, activity, time_text = _DOTS[int(elapsed_s * 10) % len(_DOTS)], self._status, f"{elapsed_s:.0f} s"
-        if started := [running.started_at for running in self._calls.values() if running.started_at is not None]:
-            time_text = f"{time.monotonic() - min(started):.0f} s · turn {time_text}"
+        dot = _DOTS[int(elapsed_s * 10) % len(_DOTS)]
+        times = self._format_times(elapsed_s)
+        activity = self._describe_activity(max(width - 30, 10))
+        line = to_one_line(activity, width - len(times) - 6)
+        return Text(f"{dot} {line} · {times}", "dim")
+
+    def _format_times(self, turn_s: float) -> str:
+        """Return how long the oldest call runs, if one does, and how long the turn."""
+        starts = [running.started_at for running in self._calls.values() if running.started_at is not None]
+        if not starts:
+            return f"{turn_s:.0f} s"
+        call_s = time.monotonic() - min(starts)
+        return f"{call_s:.0f} s · turn {turn_s:.0f} s"
+
+    def _describe_activity(self, width: int) -> str:
         if self._thought and not self._has_answer_text:
-            activity = f"thinking: {' '.join(self._thought.split())[-max(width - 30, 10) :]}"
-        elif self._calls and not activity:
-            counts = Counter(f"{running.state}: {running.call.name}" for running in self._calls.values())
-            activity = ", ".join(f"{text} ({count})" if count > 1 else text for text, count in counts.items())
-        line = f"{dot} {to_one_line(activity or 'thinking', width - len(time_text) - 6)} · {time_text}"
-        return Text(line, "dim")
+            thought = " ".join(self._thought.split())
+            return f"thinking: {thought[-width:]}"
+        if self._status or not self._calls:
+            return self._status or "thinking"
+        return describe_calls(self._calls.values())
 
     def _ring_bell(self) -> None:
         """Call the person back after a turn that took long."""
-        if self._turn_started_at is not None and time.monotonic() - self._turn_started_at > BELL_AFTER_S:
+        if self._turn_started_at is None:
+            return
+        elapsed_s = time.monotonic() - self._turn_started_at
+        if elapsed_s > BELL_AFTER_S:
             self._prompt.alert(self._bell)
 
 
