@@ -164,9 +164,9 @@ def test_plan_hides_no_wider_sandbox(session, open_screen, place, sandbox):
     terminal = session("a plan", words=("--approval", "plan"))
     terminal.type("go\r")
     terminal.see("a plan")
-    for words in (sandbox, f"plan {sandbox}"):
+    for times, words in enumerate((sandbox, f"plan {sandbox}"), 1):
         terminal.type(f"/mode {words}\r")
-        terminal.see(f"plan only reads; to leave it too: /mode auto {sandbox}")
+        terminal.see(f"plan only reads; to leave it too: /mode auto {sandbox}", times)
     assert terminal.leave() == 0
     place.run("run", "--session", "wide", "--model", place.script("x"), "--approval", "plan", "--sandbox", sandbox, "x")
     for name in ("talk", "wide"):
