@@ -25,11 +25,13 @@ PACKAGES = [
     "github",
     "jira",
     "providers",
+    "reasoner",
     "repo_context",
     "screen",
     "sdk",
     "serve",
     "sessions",
+    "terminal",
 ]
 """The packages that keep the limits already, in `goose_like/` or `toolkits/goose_like_toolkits/`."""
 
