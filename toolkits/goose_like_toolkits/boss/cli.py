@@ -81,7 +81,7 @@ def boss(
 
     has_goal = bool(goal or file)
     with report_failure(output_format):
-        if resume and session is None and goal and len(goal) == 1 and not _has_blank(goal[0]):
+        if resume and session is None and goal and _is_name(goal):
             session = goal[0]
             has_goal = file is not None
         if resume and (has_goal or memory or config or review_plan):
@@ -103,5 +103,6 @@ def boss(
     raise typer.Exit(run_async(run_command(run_options, wanted, job, max_round)))
 
 
-def _has_blank(text: str) -> bool:
-    return len(text.split()) > 1
+def _is_name(goal: list[str]) -> bool:
+    """Tell whether a goal is a single word, which `--resume` takes for the name of a session."""
+    return len(goal) == 1 and len(goal[0].split()) <= 1

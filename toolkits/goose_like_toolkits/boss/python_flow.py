@@ -41,8 +41,10 @@ class FlowBranch:
     async def run(self, payload: Payload) -> tuple[str, str, Payload]:
         """Return `result` (or the whole output as JSON), `summary` and the output, or raise ToolError for a failure."""
         given = await call_flow(self.flow, payload)
-        output = dict(given) if isinstance(given, Mapping) else {"result": given}
-        return _to_text(output.get("result", output)), _to_text(output.get("summary", "")), output
+        output = read_output(given)
+        result = _to_text(output.get("result", output))
+        summary = _to_text(output.get("summary", ""))
+        return result, summary, output
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,11 @@ class Detection:
 
     async def decide(self, choice: Payload) -> Payload:
         """Turn a command into `branch` and `branch_input_data`, or an early exit. Raise ToolError if that fails."""
-        command, arguments = choice["command"], dict(choice["command_args"])
+        command = choice["command"]
+        arguments = dict(choice["command_args"])
         if command == FINISH and "result" in arguments:
-            arguments = dict.fromkeys(self.end_arguments, arguments["result"]) | arguments
+            copies = dict.fromkeys(self.end_arguments, arguments["result"])
+            arguments = {**copies, **arguments}
         name = f"{get_flow_name(self.flow)}.{DETECT}"
         method = _bind_method(self.flow, DETECT, parameter_count=2)
         with _convert_errors(f"{name} failed at the command {command!r}", type(self.flow).__module__):
@@ -86,17 +90,30 @@ class Detection:
 async def call_flow(flow: Flow, payload: Payload) -> Any:
     """Return the output of a flow for a payload. Raise ToolError if the flow failed, or can't be called."""
     name = get_flow_name(flow)
-    method_name = next((each for each in ("arun", "run") if callable(getattr(flow, each, None))), "")
-    method = _bind_method(flow, method_name, parameter_count=1) if method_name else flow
+    method: Any = flow
+    module = getattr(flow, "__module__", "")
+    for method_name in ("arun", "run"):
+        if callable(getattr(flow, method_name, None)):
+            method = _bind_method(flow, method_name, parameter_count=1)
+            module = type(flow).__module__
+            break
     if not callable(method):
         raise ToolError(f"the flow {name!r} has no `run`; write `def run(self, input_data)`, which returns a dict")
-    with _convert_errors(f"the flow {name!r} failed", type(flow).__module__ if method_name else flow.__module__):
+    with _convert_errors(f"the flow {name!r} failed", module):
         return await _invoke(method, payload)
+
+
+def read_output(given: Any) -> Payload:
+    """Return a copy of a flow's output. Anything but a mapping becomes its `result`."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    return {"result": given}
 
 
 def get_flow_name(flow: object) -> str:
     """Return the name of a flow for error messages."""
-    return str(getattr(flow, "name", "") or getattr(flow, "__name__", "") or type(flow).__name__)
+    name = getattr(flow, "name", "") or getattr(flow, "__name__", "")
+    return str(name or type(flow).__name__)
 
 
 async def _invoke(method: Callable[..., Any], *arguments: Any) -> Any:
@@ -122,8 +139,11 @@ def _bind_method(flow: object, name: str, *, parameter_count: int) -> Callable[.
     method: Callable[..., Any] = getattr(flow, name)
     function: Callable[..., Any] = getattr(method, "__func__", method)
     parameters = list(inspect.signature(function).parameters)
-    return function if len(parameters) == parameter_count and parameters[0] != "self" else method
+    has_neither = len(parameters) == parameter_count and parameters[0] != "self"
+    return function if has_neither else method
 
 
 def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -20,7 +20,7 @@ from goose_like.launch.output import StdoutWriter, describe_stop, make_run_finis
 from goose_like.launch.run_options import RunOptions
 from goose_like.launch.start import OpenedSession, SessionRequest, open_session
 from goose_like.launch.start_notifier import StartNotifier
-from goose_like.sessions.index import find_session, list_sessions
+from goose_like.sessions.index import SessionInfo, find_session, list_sessions
 from goose_like.sessions.session import Session
 from goose_like.terminal.interaction import add_person, set_echo
 from goose_like.terminal.wrap import open_console
@@ -46,22 +46,30 @@ def create_job(config: Path | None, memory: Sequence[str], max_round: int | None
     spec = _read_spec(config) if config else BossSpec()
     # A configuration that names files, but no library, gets no library.
     names = [name for name in DEFAULT_FILES if name != LIBRARY or not spec.memory_files]
-    files = {**dict.fromkeys(names, ""), **spec.memory_files, **dict(map(_split_option, memory))}
+    files = {**dict.fromkeys(names, ""), **spec.memory_files}
+    files |= map(_split_option, memory)
     for name, file in files.items():
         if file and Path(file).is_dir():
             example = str(Path(file) / f"{name}.md")
             raise UsageError(f"memory {name!r}: {file!r} is a folder; name a file, e.g. {example!r}")
-    rounds, is_reviewed = max_round or spec.max_round, review_plan or spec.review_plan
-    return spec.model_copy(update={"memory_files": files, "max_round": rounds, "review_plan": is_reviewed})
+    changes = {
+        "memory_files": files,
+        "max_round": max_round or spec.max_round,
+        "review_plan": review_plan or spec.review_plan,
+    }
+    return spec.model_copy(update=changes)
 
 
 def save_job(spec: BossSpec, session: Session) -> BossSpec:
     """Give every memory file a path, and save the description. Raise SessionError if it can't be written."""
     folder = session.folder / "memory"
-    files = {name: file or str(folder / DEFAULT_FILES[name]) for name, file in spec.memory_files.items()}
+    files = {}
+    for name, file in spec.memory_files.items():
+        files[name] = file or str(folder / DEFAULT_FILES[name])
     spec = spec.model_copy(update={"memory_files": files})
+    text = spec.model_dump_json(exclude_defaults=True)
     try:
-        (session.folder / _JOB_FILE).write_text(spec.model_dump_json(exclude_defaults=True), encoding="utf-8")
+        (session.folder / _JOB_FILE).write_text(text, encoding="utf-8")
     except OSError as error:
         raise SessionError(f"can't write to {session.folder}: {error}; free some space") from error
     return spec
@@ -79,21 +87,21 @@ def load_job(session: Session, max_round: int | None) -> BossSpec:
 
 def check_new_name(name: str | None) -> None:
     """Raise SessionError if there is a run with that name."""
-    if any(each.name == name and (each.folder / _JOB_FILE).is_file() for each in list_sessions() if name):
-        command = f"goose-like boss --resume --session {shlex.quote(str(name))}"
-        raise SessionError(f"there is a run {name!r} already; continue it with: {command}, or give another name")
+    if not name:
+        return
+    for info in list_sessions():
+        if info.name == name and _is_run(info):
+            command = f"goose-like boss --resume --session {shlex.quote(name)}"
+            raise SessionError(f"there is a run {name!r} already; continue it with: {command}, or give another name")
 
 
 def find_run(name: str | None) -> str:
     """Return the name of a boss run: the given one, or the newest here. Raise SessionError if there is none."""
     here = os.getcwd()
     if name is None:
-        runs = (each.name for each in list_sessions() if each.cwd == here and (each.folder / _JOB_FILE).is_file())
-        if newest := next(runs, None):
-            return newest
-        raise SessionError(f'there is no boss run to continue in {here}; start one: goose-like boss "GOAL"')
+        return _find_newest_run(here)
     found = find_session(name)
-    if not (found.folder / _JOB_FILE).is_file():
+    if not _is_run(found):
         command = f"goose-like session resume {shlex.quote(name)}"
         raise SessionError(f"session {name!r} is no boss run; continue it with: {command}")
     if found.cwd != here:  # the memory files are there
@@ -101,12 +109,26 @@ def find_run(name: str | None) -> str:
     return name
 
 
+def _find_newest_run(folder: str) -> str:
+    for info in list_sessions():
+        if info.cwd == folder and _is_run(info):
+            return info.name
+    raise SessionError(f'there is no boss run to continue in {folder}; start one: goose-like boss "GOAL"')
+
+
+def _is_run(info: SessionInfo) -> bool:
+    return (info.folder / _JOB_FILE).is_file()
+
+
 async def run_command(options: RunOptions, request: SessionRequest, job: BossSpec | None, max_round: int | None) -> int:
     """Open the session in the current folder, run a new job or continue a saved one, and return the exit code."""
     async with AsyncExitStack() as stack:
         with report_failure(options.output_format):
             opened = await stack.enter_async_context(open_session(request, StartNotifier(), Path.cwd()))
-            spec = save_job(job, opened.session) if job else load_job(opened.session, max_round)
+            if job:
+                spec = save_job(job, opened.session)
+            else:
+                spec = load_job(opened.session, max_round)
         return await run_boss(spec, options, opened)
 
 
@@ -115,9 +137,14 @@ async def run_boss(spec: BossSpec, options: RunOptions, opened: OpenedSession) -
     session = opened.session
     limits = options.limit(opened.profile)
     out = StdoutWriter(options.output_format)
-    screen = None if options.is_quiet else BossScreen(open_console(), spec)
-    front: Notifier = Tee(add_person(screen), out) if screen else out
-    history, exit_code, outcome = History(), 1, Outcome(result="", summary="", status="failed")
+    screen = None
+    front: Notifier = out
+    if not options.is_quiet:
+        screen = BossScreen(open_console(), spec)
+        front = Tee(add_person(screen), out)
+    history = History()
+    exit_code = 1
+    outcome = Outcome(result="", summary="", status="failed")
     failure = ""
     try:
         building = open_boss(Boss(spec), opened.profile, front, session=session, limits=limits, logs_prints=True)
@@ -128,9 +155,12 @@ async def run_boss(spec: BossSpec, options: RunOptions, opened: OpenedSession) -
                     print("this run is finished; its outcome again:", file=sys.stderr)
                 screen.load_history(history)
             handler = InterruptHandler(run, front)
-            ended, exit_code = await run_until_stopped(_work(run, options.text), front, out, handler.interrupt)
-            outcome = ended or build_outcome(history).model_copy(update={"status": "interrupted"})
-            if ended is None:
+            work = _work(run, options.text)
+            ended, exit_code = await run_until_stopped(work, front, out, handler.interrupt)
+            if ended:
+                outcome = ended
+            else:
+                outcome = build_outcome(history).model_copy(update={"status": "interrupted"})
                 failure = describe_stop(exit_code)
             exit_code = exit_code or run.exit_code or int(outcome.status == "failed")
     except GooseLikeError as error:
@@ -138,26 +168,32 @@ async def run_boss(spec: BossSpec, options: RunOptions, opened: OpenedSession) -
         failure = opened.describe_error(error)
         raise
     finally:  # after all events of closing
-        event = make_run_finished(history.usage.by_model, outcome.status, exit_code, failure or describe_end(history))
+        detail = failure or describe_end(history)
+        event = make_run_finished(history.usage.by_model, outcome.status, exit_code, detail)
         front.notify(event)
+        usage = json.loads(event.model_dump_json(include={"usage", "cost_usd", "detail"}))
         summary = {
             **outcome.model_dump(),
             "rounds": count_rounds(history),
-            **json.loads(event.model_dump_json(include={"usage", "cost_usd", "detail"})),
+            **usage,
             "session": session.name,
             "memory": spec.memory_files,
         }
         out.finish(outcome.result, summary)
     if screen and outcome.status != "finished":
         advice = _ADVICE.get(outcome.status, "continue with")
-        rounds = f" --max-round {2 * spec.max_round}" if outcome.status == "max_round" else ""
-        print(f"{advice}: goose-like boss --resume --session {shlex.quote(session.name)}{rounds}", file=sys.stderr)
+        command = f"goose-like boss --resume --session {shlex.quote(session.name)}"
+        if outcome.status == "max_round":
+            command += f" --max-round {2 * spec.max_round}"
+        print(f"{advice}: {command}", file=sys.stderr)
     return exit_code
 
 
 async def _work(run: BossRun, goal: str) -> Outcome:
     with set_echo(False):  # typed keys would spoil the screen
-        return await (run.work(goal) if goal else run.resume())
+        if goal:
+            return await run.work(goal)
+        return await run.resume()
 
 
 class InterruptHandler:
@@ -173,7 +209,8 @@ class InterruptHandler:
         if self._note and not self._note.done():
             self._note.cancel()
             return False
-        if len(names := self._run.active_names) < 2:
+        names = self._run.active_names
+        if len(names) < 2:
             return False
         self._note = asyncio.create_task(self._ask_for_note(names[-2]))
         is_stopped = self._run.stop_innermost(self._note)

@@ -9,7 +9,10 @@ from goose_like.config.profile import ToolkitChoice
 from goose_like.core.message import FrozenModel, Utf8Text
 from goose_like.core.spelling import did_you_mean
 
-PLAN, LOGS, LIBRARY, TESTS = "plan", "logs", "code_library", "code_tests"
+PLAN = "plan"
+LOGS = "logs"
+LIBRARY = "code_library"
+TESTS = "code_tests"
 """Names of the memory files with a meaning of their own. The controller reads all other files as plain text.
 
 The controller does not see the tests. Without a path of their own, they lie beside the library.
@@ -31,7 +34,9 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
 def _expand_names(value: Any) -> Any:
-    return [{"name": one} if isinstance(one, str) else one for one in value] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    return [{"name": one} if isinstance(one, str) else one for one in value]
 
 
 ToolkitList = Annotated[tuple[ToolkitChoice, ...], BeforeValidator(_expand_names)]
@@ -54,15 +59,25 @@ class RoleSettings(FrozenModel):
 
 
 def _allow_empty_branches(value: Any) -> Any:
-    return {name: {} if one is None else one for name, one in value.items()} if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return {name: {} if one is None else one for name, one in value.items()}
 
 
 def _check_branches(branches: dict[str, Branch]) -> dict[str, Branch]:
     for name, branch in branches.items():
         if not branch.toolkits and not branch.boss and name not in ACTIONS:
             text = "{name} has neither `toolkits` nor a `boss`, and is no action; {hint}"
-            raise PydanticCustomError("user_message", text, {"name": repr(name), "hint": did_you_mean(name, ACTIONS)})
+            context = {"name": repr(name), "hint": did_you_mean(name, ACTIONS)}
+            raise PydanticCustomError("user_message", text, context)
     return branches
+
+
+_Branches = Annotated[
+    dict[str, Branch],
+    BeforeValidator(_allow_empty_branches),
+    AfterValidator(_check_branches),
+]
 
 
 class BossSpec(FrozenModel):
@@ -76,7 +91,7 @@ class BossSpec(FrozenModel):
     name: Utf8Text = DEFAULT_NAME
     description: Utf8Text = ""
     memory_files: dict[str, Utf8Text] = {}
-    branches: Annotated[dict[str, Branch], BeforeValidator(_allow_empty_branches), AfterValidator(_check_branches)] = {}
+    branches: _Branches = {}
     max_round: int = Field(default=30, ge=1, validation_alias=AliasChoices("max_round", "max_rounds"))
     early_exit_key: Utf8Text = "EARLY_EXIT"
     planner: RoleSettings | None = RoleSettings()

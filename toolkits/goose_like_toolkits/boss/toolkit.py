@@ -19,11 +19,13 @@ class BossToolkit(Toolkit):
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
+        config = {key: value for key, value in self.config.items() if key != "tools"}
         try:
-            self._boss = Boss(BossSpec.model_validate({key: v for key, v in self.config.items() if key != "tools"}))
+            self._boss = Boss(BossSpec.model_validate(config))
         except ValidationError as error:
             problem = error.errors()[0]
-            raise ProfileError(describe_field_error(problem, "the boss"), ("config", *problem["loc"])) from error
+            text = describe_field_error(problem, "the boss")
+            raise ProfileError(text, ("config", *problem["loc"])) from error
 
     @override
     def prompt(self) -> str:

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from goose_like.core import events
 from goose_like.core.history import INTERRUPTED, History
-from goose_like.core.message import ToolResult, Usage
+from goose_like.core.message import ToolCall, ToolResult, Usage
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.renderer import Renderer, is_failed
@@ -25,13 +25,14 @@ from goose_like.terminal.wrap import ConsoleLines
 from goose_like_toolkits.boss.flow.boss import count_rounds
 from goose_like_toolkits.boss.memory.log import LogEntry, list_entries
 
-from .spec import BossSpec
+from .spec import FINISH, BossSpec
 
 _PLAN_ROWS = 10
 _LOG_ROWS = 3
 _OUTPUT_ROWS = 2
 _FRAME_S = 0.1
 _MAX_COLUMNS = 110
+_MIN_COLUMNS = 8
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _UNFINISHED = re.compile(r"\[.+: (max round|budget|interrupted|failed)\]$")
 """First line in the result of a sub-boss that did not finish (see `run_sub_boss`)."""
@@ -39,10 +40,14 @@ _UNFINISHED = re.compile(r"\[.+: (max round|budget|interrupted|failed)\]$")
 
 @dataclass(slots=True)
 class _Work:
-    """The state of one boss. `children` are the bosses that its running calls started, by call."""
+    """The state of one boss. `children` are the bosses that its running calls started, by call.
+
+    The outermost boss has the depth 0.
+    """
 
     name: str
     spec: BossSpec | None
+    depth: int = 0
     has_heading: bool = False
     rounds: int = 0
     actions: int = 0
@@ -55,15 +60,46 @@ class _Work:
     def get_child(self, call_id: str) -> "_Work":
         if call_id not in self.children:
             name = self.running[call_id].call.name
-            branch = self.spec.branches.get(name) if self.spec else None
-            self.children[call_id] = _Work(name, branch.boss if branch else None)
+            spec = None
+            if self.spec and name in self.spec.branches:
+                spec = self.spec.branches[name].boss
+            self.children[call_id] = _Work(name, spec, self.depth + 1)
         return self.children[call_id]
 
     def walk(self) -> "Iterator[_Work]":
         """Yield this boss, the boss at work for it, and so on."""
         yield self
         if self.children:
-            yield from next(reversed(self.children.values())).walk()
+            newest = next(reversed(self.children.values()))
+            yield from newest.walk()
+
+    def apply(self, event: events.Event) -> None:
+        """Apply an event of this boss. A finished call stays until `finish_call`."""
+        match event:
+            case events.SessionStarted(displays=displays):
+                self.displays = displays
+            case events.MessageCompleted():
+                self.rounds += 1
+            case events.PlanUpdated(tasks=tasks):
+                self.plan = tasks
+            case events.ToolStarted(call=call):
+                display = self.displays.get(call.name, "whole")
+                self.running[call.id] = RunningCall(call, "", time.monotonic(), display=display)
+            case events.ToolProgress(call_id=call_id, text=text, skipped_line_count=count) if call_id in self.running:
+                self.running[call_id].skip_lines(count)
+                self.running[call_id].add_output(text, _MAX_COLUMNS)
+
+    def finish_call(self, result: ToolResult) -> RunningCall:
+        """Remove a call with its boss, and log it unless it was interrupted. Return the call."""
+        running = self.running.pop(result.call_id)
+        self.children.pop(result.call_id, None)
+        if running.rest:
+            running.add_output("\n", _MAX_COLUMNS)
+        if not result.output.startswith(INTERRUPTED):
+            self.actions += 1
+            entry = LogEntry(self.actions, running.call, result, 0)
+            self.log.append(entry.line)
+        return running
 
 
 class BossScreen(Screen):
@@ -93,6 +129,10 @@ class BossScreen(Screen):
 
     @override
     def notify(self, event: events.Event) -> None:
+        if isinstance(event, events.TurnFinished | events.RunFinished):
+            self._finish(event)
+            return
+        self._count_usage(event)
         match event:
             case events.SessionStarted():
                 self._model = event.models["processor"]
@@ -106,21 +146,24 @@ class BossScreen(Screen):
             case events.Status(text=text):
                 self._activity = escape_controls(text)
                 self.renderer.print_status(text)
-            case events.MessageCompleted(usage=usage):
-                self._add_usage(self._model, usage)
+            case (
+                events.MessageCompleted()
+                | events.ToolStarted()
+                | events.ToolProgress()
+                | events.ToolFinished()
+                | events.PlanUpdated()
+                | events.SubagentEvent()
+            ):
                 self._update(self._work, event)
-            case events.UsageRecorded(model=model, usage=usage):
-                self._add_usage(model, usage)
-            case events.ToolStarted() | events.ToolProgress() | events.ToolFinished():
-                self._update(self._work, event)
-            case events.PlanUpdated() | events.SubagentEvent():
-                self._update(self._work, event)
-            case events.TurnFinished() | events.RunFinished():
-                self._finish(event)
-                return
-            case events.ThinkingDelta() | events.Interjected() | events.StateSaved() | events.ModeRestricted():
-                pass
-            case events.PromptRecorded() | events.PromptChanged():
+            case (
+                events.ThinkingDelta()
+                | events.Interjected()
+                | events.UsageRecorded()
+                | events.StateSaved()
+                | events.ModeRestricted()
+                | events.PromptRecorded()
+                | events.PromptChanged()
+            ):
                 pass
             case _:
                 self.renderer.print_event(event)
@@ -131,8 +174,9 @@ class BossScreen(Screen):
         if self._frame:
             self._frame.cancel()
             self._frame = None
-        live, self._live = self._live, None
-        if live:
+        if self._live:
+            live = self._live
+            self._live = None
             live.stop()
 
     @override
@@ -165,83 +209,83 @@ class BossScreen(Screen):
             event = event.model_copy(update={"detail": f"round {self._work.rounds}, the last one"})
         self.renderer.print_turn_end(event)
 
-    def _update(self, work: _Work, event: events.Event, depth: int = 0) -> None:
-        """Apply an event of a boss at this depth: 0 is the outermost boss."""
+    def _count_usage(self, event: events.Event) -> None:
         match event:
-            case events.SessionStarted(displays=displays):
-                work.displays = displays
-            case events.MessageCompleted():
-                work.rounds += 1
+            case events.MessageCompleted(usage=usage):
+                self._add_usage(self._model, usage)
+            case events.UsageRecorded(model=model, usage=usage):
+                self._add_usage(model, usage)
+
+    def _update(self, work: _Work, event: events.Event) -> None:
+        """Apply an event of a boss, and print what happened."""
+        work.apply(event)
+        match event:
+            case events.MessageCompleted() | events.ToolStarted():
                 self._activity = ""
-            case events.PlanUpdated(tasks=tasks):
-                work.plan = tasks
-            case events.ToolStarted(call=call):
-                display = work.displays.get(call.name, "whole")
-                work.running[call.id] = RunningCall(call, "", time.monotonic(), display=display)
-                self._activity = ""
-            case events.ToolProgress(call_id=call_id, text=text, skipped_line_count=count) if call_id in work.running:
-                work.running[call_id].skip_lines(count)
-                work.running[call_id].add_output(text, _MAX_COLUMNS)
             case events.ToolFinished(result=result) if result.call_id in work.running:
-                self._finish_action(work, result, depth)
+                self._finish_action(work, result)
             case events.SubagentEvent(call_id=call_id, event=inner) if call_id in work.running:
-                self._update_child(work, call_id, inner, depth)
+                self._update_child(work, call_id, inner)
             case events.Status(text=text):
                 self._activity = escape_controls(text)
-            case events.Logged(text=text) if depth:
-                self._write_lines(text, depth)
-            case events.FileChanged(diff=diff) if depth and diff:
-                self._write_lines(diff, depth)
-            case _:
-                pass
+            case events.Logged(text=text) if work.depth:
+                self._write_lines(text, work.depth)
+            case events.FileChanged(diff=diff) if work.depth and diff:
+                self._write_lines(diff, work.depth)
 
     def _write_lines(self, text: str, depth: int) -> None:
         for line in text.split("\n"):
-            self._write(f"{'  ' * depth}  {to_one_line(line, self._get_room(2 * depth + 2))}", "dim")
+            shown = to_one_line(line, self._get_room(2 * depth + 2))
+            self._write(f"{'  ' * depth}  {shown}", "dim")
 
-    def _update_child(self, work: _Work, call_id: str, event: events.Event, depth: int) -> None:
+    def _update_child(self, work: _Work, call_id: str, event: events.Event) -> None:
         child = work.get_child(call_id)
-        if not child.has_heading and isinstance(event, events.ToolStarted | events.Logged | events.FileChanged):
+        prints_lines = isinstance(event, events.ToolStarted | events.Logged | events.FileChanged)
+        if prints_lines and not child.has_heading:
             child.has_heading = True
-            call = work.running[call_id].call
-            text = describe_call(call, self._get_room(2 * depth + len(call.name) + 6))
-            self._write(Text.assemble(("  " * depth + "▸ ", "cyan"), (escape_controls(call.name), "bold"), "  ", text))
-        self._update(child, event, depth + 1)
+            self._write(self._format_heading(work.running[call_id].call, work.depth))
+        self._update(child, event)
 
-    def _finish_action(self, work: _Work, result: ToolResult, depth: int) -> None:
+    def _format_heading(self, call: ToolCall, depth: int) -> Text:
+        """Format the line above the actions of a sub-boss, whose caller has this depth."""
+        goal = describe_call(call, self._get_room(2 * depth + len(call.name) + 6))
+        return Text.assemble(("  " * depth + "▸ ", "cyan"), (escape_controls(call.name), "bold"), "  ", goal)
+
+    def _finish_action(self, work: _Work, result: ToolResult) -> None:
         """Print a finished action on one line, and after a failure its reason on a second one."""
-        running = work.running.pop(result.call_id)
-        work.children.pop(result.call_id, None)
-        if running.rest:
-            running.add_output("\n", _MAX_COLUMNS)
+        running = work.finish_call(result)
         body, notes = running.split_result(result.output)
-        is_failure = is_failed(result, notes) or any(map(_UNFINISHED.match, body[:1]))
-        if not result.output.startswith(INTERRUPTED):
-            work.actions += 1
-            work.log.append(LogEntry(work.actions, running.call, result, 0).line)
+        is_unfinished = any(map(_UNFINISHED.match, body[:1]))
+        is_failure = is_failed(result, notes) or is_unfinished
         if running.display == "nothing" and not is_failure and self._is_drawn:
             return  # the plan itself is drawn
-        self._write(self._format_action(running, is_failure, depth))
-        if is_failure:
-            lines = [line.strip() for line in body if line.strip() and not _UNFINISHED.match(line)]
-            reason = " · ".join([*notes, *lines[-1:]] if notes else lines[:1])
-            if reason:
-                self._write(f"{'  ' * depth}  {to_one_line(reason, self._get_room(2 * depth + 3))}", "red")
+        self._write(self._format_action(running, is_failure, work.depth))
+        reason = _find_reason(body, notes)
+        if is_failure and reason:
+            shown = to_one_line(reason, self._get_room(2 * work.depth + 3))
+            self._write(f"{'  ' * work.depth}  {shown}", "red")
 
     def _format_action(self, running: RunningCall, is_failure: bool, depth: int) -> Text:
-        name = escape_controls(running.call.name)
-        took = f"{time.monotonic() - (running.started_at or self._began):.1f} s"
-        room = max(min(self._get_room(0), _MAX_COLUMNS) - 2 * depth - len(name) - len(took) - 7, 8)
-        summary = running.call.parse_arguments().get("summary") if running.call.name == "finish" else None
-        text = to_one_line(str(summary), room) if summary else describe_call(running.call, room)
+        call = running.call
+        name = escape_controls(call.name)
+        took_s = time.monotonic() - (running.started_at or self._began)
+        took = f" · {took_s:.1f} s"
+        columns = min(self._get_room(0), _MAX_COLUMNS)
+        room = max(columns - 2 * depth - len(name) - len(took) - 4, _MIN_COLUMNS)
+        text = _describe_action(call, room)
         mark = ("✗ ", "red") if is_failure else ("✓ ", "green")
-        return Text.assemble("  " * depth, mark, (name, "bold"), f"  {text}" if text else "", (f" · {took}", "dim"))
+        parts: list[str | tuple[str, str]] = ["  " * depth, mark, (name, "bold")]
+        if text:
+            parts.append(f"  {text}")
+        return Text.assemble(*parts, (took, "dim"))
 
     def _add_usage(self, model: str, usage: Usage) -> None:
         self._usage[model] = self._usage.get(model, Usage()) + usage
 
     def _write(self, text: str | Text, style: str = "") -> None:
-        self.renderer.lines.write_line(Text(text, style) if isinstance(text, str) else text)
+        if isinstance(text, str):
+            text = Text(text, style)
+        self.renderer.lines.write_line(text)
 
     def _get_room(self, indent: int) -> int:
         return self.renderer.lines.get_room(indent)
@@ -263,34 +307,93 @@ class BossScreen(Screen):
 
     def _build_frame(self, width: int) -> Iterator[RenderableType]:
         active = list(self._work.walk())
-        plans = [(depth, work.plan) for depth, work in enumerate(active) if work.plan]
         yield Text("")
-        for depth, plan in plans:
-            for row in self.renderer.format_plan_rows(plan, max(_PLAN_ROWS // len(plans), 2)):
-                yield Text.assemble("  " * depth, *row, no_wrap=True, overflow="ellipsis")
+        yield from self._build_plan_rows(active)
         for entry in self._work.log:
-            yield Text(f"  {to_one_line(entry, width - 2)}", "dim", no_wrap=True)
+            yield _format_row(f"  {to_one_line(entry, width - 2)}")
         for running in active[-1].running.values():
             for line in running.get_excerpt(0, _OUTPUT_ROWS - 1):
-                yield Text(f"  │ {to_one_line(line, width - 4)}", "dim", no_wrap=True)
+                yield _format_row(f"  │ {to_one_line(line, width - 4)}")
         yield self._build_status_line(active, width)
+
+    def _build_plan_rows(self, active: Sequence[_Work]) -> Iterator[Text]:
+        """Build the rows of the plans of all bosses at work, which share the room."""
+        planned = [work for work in active if work.plan]
+        for work in planned:
+            max_rows = max(_PLAN_ROWS // len(planned), 2)
+            for row in self.renderer.format_plan_rows(work.plan, max_rows):
+                yield Text.assemble("  " * work.depth, *row, no_wrap=True, overflow="ellipsis")
 
     def _build_status_line(self, active: Sequence[_Work], width: int) -> Text:
         """Build `round 7 of 30 · Coder > write_code · 12,345 tokens · $0.02 · 1:23`, shortened to the width."""
         elapsed_s = time.monotonic() - self._began
-        rounds = self._work.rounds + (not self._work.running)  # between two rounds, show the next one
-        start = f"round {max(min(rounds, self._spec.max_round), 1)} of {self._spec.max_round}"
-        end = f"{int(elapsed_s) // 60}:{int(elapsed_s) % 60:02}"
-        tokens = sum(usage.total_tokens for usage in self._usage.values())
-        cost_usd = compute_cost_usd(self._usage)
-        details = [f"{tokens:,} tokens"] * bool(tokens) + [f"${cost_usd or 0:.2f}"] * bool(cost_usd)
-        calls = ", ".join(running.call.name for running in active[-1].running.values())
-        activity = calls or self._activity.partition(":")[0] or "thinking"
-        names = " \u203a ".join([*(work.name for work in active[1:]), activity])
-        while details and cell_len(" · ".join([start, names, *details, end])) > width - 2:
-            details.pop(0)
-        room = max(width - 2 - len(" · ".join([start, "", *details, end])), 8)
-        names = names if len(names) <= room else f"…{names[1 - room :]}"
+        start = self._describe_round()
+        activity = self._name_activity(active)
+        facts = self._fit_facts(start, activity, _format_clock(elapsed_s), width - 2)
         spinner = _SPINNER[int(elapsed_s / _FRAME_S) % len(_SPINNER)]
-        text = escape_controls(" · ".join([start, names, *details, end]))
+        text = escape_controls(" · ".join(facts))
         return Text.assemble((f"{spinner} ", "cyan"), (text, "bold"), no_wrap=True, overflow="ellipsis")
+
+    def _describe_round(self) -> str:
+        number = self._work.rounds
+        if not self._work.running:  # between two rounds, show the next one
+            number += 1
+        max_round = self._spec.max_round
+        number = max(min(number, max_round), 1)
+        return f"round {number} of {max_round}"
+
+    def _name_activity(self, active: Sequence[_Work]) -> str:
+        """Name the sub-bosses at work, and what the innermost boss does."""
+        names = [work.name for work in active[1:]]
+        calls = ", ".join(running.call.name for running in active[-1].running.values())
+        activity = self._activity.partition(":")[0]
+        names.append(calls or activity or "thinking")
+        return " \u203a ".join(names)
+
+    def _describe_usage(self) -> list[str]:
+        """Describe the tokens and their cost, each if there is any."""
+        details = []
+        tokens = sum(usage.total_tokens for usage in self._usage.values())
+        if tokens:
+            details.append(f"{tokens:,} tokens")
+        cost_usd = compute_cost_usd(self._usage)
+        if cost_usd:
+            details.append(f"${cost_usd:.2f}")
+        return details
+
+    def _fit_facts(self, start: str, activity: str, end: str, room: int) -> list[str]:
+        """Return the facts, without tokens and cost and with a shorter activity where the room needs it."""
+        details = self._describe_usage()
+        while details and cell_len(" · ".join([start, activity, *details, end])) > room:
+            details.pop(0)
+        others = " · ".join([start, "", *details, end])
+        activity_room = max(room - len(others), _MIN_COLUMNS)
+        if len(activity) > activity_room:
+            activity = f"…{activity[1 - activity_room :]}"
+        return [start, activity, *details, end]
+
+
+def _describe_action(call: ToolCall, room: int) -> str:
+    """Describe the arguments of a call; of `finish`, only the summary."""
+    if call.name == FINISH:
+        summary = call.parse_arguments().get("summary")
+        if summary:
+            return to_one_line(str(summary), room)
+    return describe_call(call, room)
+
+
+def _find_reason(body: Sequence[str], notes: Sequence[str]) -> str:
+    """Return the reason of a failure: the notes and the last line, or else the first line."""
+    lines = [line.strip() for line in body if line.strip() and not _UNFINISHED.match(line)]
+    if notes:
+        return " · ".join([*notes, *lines[-1:]])
+    return lines[0] if lines else ""
+
+
+def _format_row(text: str) -> Text:
+    return Text(text, "dim", no_wrap=True, overflow="ellipsis")
+
+
+def _format_clock(elapsed_s: float) -> str:
+    minutes, seconds = divmod(int(elapsed_s), 60)
+    return f"{minutes}:{seconds:02}"

@@ -179,7 +179,9 @@ class _Importer:
 
     def import_boss(self, flow: FlowConfig, name: str = "boss", owner: object | None = None) -> Boss:
         """Import one boss with its sub-bosses. Raise ProfileError if a flow can't be built, or lacks a method."""
-        loop = flow if _is_loop(flow) else flow.subflows_config.get("CtrlExMem", FlowConfig())
+        loop = flow
+        if not _is_loop(flow):
+            loop = flow.subflows_config.get("CtrlExMem", FlowConfig())
         config = _BossConfig(flow, loop)
         self._note_unused(config)
         parts: dict[Part, Flow] = {}
@@ -225,7 +227,9 @@ class _Importer:
             if key not in listed and key != FINISH:
                 self._note(f"command {key!r}: there is no such branch")
         if listed and branches.is_unable():
-            left = f"only {', '.join(branches.specs)}" if branches.specs else "no branch"
+            left = "no branch"
+            if branches.specs:
+                left = f"only {', '.join(branches.specs)}"
             self._note(f"{left} is left: the toolkits of the profile take the place of the others")
             branches.specs.clear()  # a boss without branches has the toolkits of the profile, and all of `_TALK`
         return branches
@@ -249,11 +253,14 @@ class _Importer:
             parameters = command.input_args or config.input_interface.keys
             branches.flows[key] = FlowBranch(flow, description, parameters)
             return
-        action = key if key in ACTIONS and not is_own else find_action(config.target, key)
+        action = find_action(config.target, key)
+        if not is_own and key in ACTIONS:
+            action = key
         if not action:
             branches.is_incomplete = True
-            path = get_path(config.target)
-            flow_name = repr(path) if path else "a flow without `_target_`"
+            flow_name = "a flow without `_target_`"
+            if get_path(config.target):
+                flow_name = repr(get_path(config.target))
             self._note(
                 f"branch {key!r}: {flow_name} can't run here; give a toolkit or, from Python, a flow of your own"
             )

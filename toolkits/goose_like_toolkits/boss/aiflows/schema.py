@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field, JsonValue, field_validator, model_vali
 from goose_like.core.message import FrozenModel, Utf8Text
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import ToolError
-from goose_like_toolkits.boss.python_flow import Flow, Payload, call_flow, get_flow_name
+from goose_like_toolkits.boss.python_flow import Flow, Payload, call_flow, get_flow_name, read_output
 from goose_like_toolkits.boss.spec import ToolkitList
 
 from .target import MISSING, is_from_aiflows
@@ -88,7 +88,7 @@ class AdaptedFlow:
     async def run(self, input_data: Payload, /) -> Payload:
         """Return the changed output of the flow. Raise ToolError like `call_flow` and `KeyInterface.apply`."""
         given = await call_flow(self.flow, self.inputs.apply(input_data))
-        output = dict(given) if isinstance(given, Mapping) else {"result": given}
+        output = read_output(given)
         output[_OUTPUT_KEY] = dict(output)
         for interface in self.outputs:
             output = interface.apply(output)
@@ -141,8 +141,9 @@ class FlowConfig(FrozenModel):
         if not isinstance(value, Mapping):
             if value is None:
                 return {}
-            is_flow = callable(value) or hasattr(value, "run")
-            return {"_target_": value} if is_flow else value
+            if callable(value) or hasattr(value, "run"):
+                return {"_target_": value}
+            return value
         # A tool's class stands in its backend or, in later versions, under another key.
         backend = value.get("backend")
         in_backend = backend.get("_target_") if isinstance(backend, Mapping) else None

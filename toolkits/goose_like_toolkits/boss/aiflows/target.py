@@ -79,7 +79,9 @@ def find_action(target: Any, branch: str) -> Action | None:
 
 def build_flow(target: Any, config: Mapping[str, Any]) -> Flow:
     """Build a flow: call `instantiate_from_config` of a class, or the class. Raise ProfileError if that fails."""
-    found = _import_target(target) if isinstance(target, str) else target
+    found = target
+    if isinstance(target, str):
+        found = _import_target(target)
     if not isinstance(found, type):
         return cast(Flow, found)
     own_config = {key: value for key, value in config.items() if key not in _OUR_KEYS}

@@ -73,7 +73,9 @@ def build_outcome(history: History) -> Outcome:
     end = history.last_turn or TurnFinished(reason="cancelled")
     status = _STATUSES.get(end.reason, "failed")
     problem = status.replace("_", " ")
-    reason = "it named no action" if end.reason == "stop" else describe_end(history)
+    reason = describe_end(history)
+    if end.reason == "stop":
+        reason = "it named no action"
     if reason:
         problem += f": {reason}"
     heading = f"not finished ({problem})"

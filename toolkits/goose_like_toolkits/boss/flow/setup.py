@@ -256,7 +256,9 @@ def _check_files(boss: Boss, callers: Mapping[str, str]) -> None:
 
 def _narrow_limits(spec: BossSpec, limits: Limits, history: History, *, is_sub_boss: bool) -> Limits:
     # Rounds count over all turns, but limits hold for the newest turn.
-    end = history.turns[-1].start if history.is_in_turn else None
+    end = None
+    if history.is_in_turn:
+        end = history.turns[-1].start
     used = count_rounds(history, end)
     is_used_up = used >= spec.max_round and not history.has_final_result
     if is_used_up and not is_sub_boss:

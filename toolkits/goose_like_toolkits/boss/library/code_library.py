@@ -323,8 +323,9 @@ def parse_source(source: str, what: str) -> ast.Module:
     try:
         return _parse(source)
     except SyntaxError as error:
-        line = f" in line {error.lineno}" if error.lineno else ""
-        raise ToolError(f"{what} has a syntax error{line}: {error.msg}; correct it") from error
+        if error.lineno:
+            raise ToolError(f"{what} has a syntax error in line {error.lineno}: {error.msg}; correct it") from error
+        raise ToolError(f"{what} has a syntax error: {error.msg}; correct it") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise ToolError(f"{what} can't be read as Python: {error}; correct it") from error
 
