@@ -16,6 +16,7 @@ MAX_TUPLE_ASSIGNMENTS = 1
 
 PACKAGES = [
     "agent",
+    "boss",
     "code",
     "components",
     "config",
@@ -24,6 +25,7 @@ PACKAGES = [
     "developer",
     "github",
     "jira",
+    "openbb",
     "providers",
     "reasoner",
     "repo_context",

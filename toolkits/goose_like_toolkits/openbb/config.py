@@ -44,7 +44,8 @@ def parse_config(config: Mapping[str, Any]) -> OpenBBConfig:
         detail = error.errors()[0]
         text = describe_field_error(detail, "the config of 'openbb'")
         if detail["type"] == "extra_forbidden":
-            key, known = str(detail["loc"][0]), OpenBBConfig.model_fields.keys() - {"query"}
+            key = str(detail["loc"][0])
+            known = OpenBBConfig.model_fields.keys() - {"query"}
             text = f"toolkit 'openbb' has no {key!r}; {did_you_mean(key, known)}"
         raise ProfileError(text, ("config", *detail["loc"])) from error
     for index, name in enumerate(parsed.functions):

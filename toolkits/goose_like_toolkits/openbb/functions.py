@@ -7,17 +7,19 @@ from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec
 from goose_like.serve.openbb.query import Query
 
+_Schema = dict[str, Any]
 Check = Callable[[str, dict[str, Any]], None]
 
 _TEXT = {"type": "string"}
 _OBJECT = {"type": "object", "properties": {}}
 
 
-def _build_schema(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
+def _build_schema(required: _Schema, optional: _Schema | None = None) -> _Schema:
+    properties = {**required, **(optional or {})}
+    return {"type": "object", "properties": properties, "required": list(required)}
 
 
-FUNCTIONS: Mapping[str, tuple[str, dict[str, Any]]] = {
+FUNCTIONS: Mapping[str, tuple[str, _Schema]] = {
     "add_widget_to_dashboard": (
         "Put a widget on the dashboard, one of those that could be added.",
         _build_schema(
@@ -47,19 +49,25 @@ FUNCTIONS: Mapping[str, tuple[str, dict[str, Any]]] = {
 
 def build_function_tools(names: tuple[str, ...], check: Check) -> list[Tool]:
     """Build tools for some of the optional functions."""
-    return [_build_remote_tool(name, *FUNCTIONS[name], check) for name in names]
+    tools = []
+    for name in names:
+        description, schema = FUNCTIONS[name]
+        tools.append(_build_remote_tool(name, description, schema, check))
+    return tools
 
 
 def build_client_tools(query: Query, check: Check) -> list[Tool]:
     """Build tools for the client's own tools; invalid schemas are repaired."""
-    return [
-        _build_remote_tool(tool.alias, tool.description, sanitize_schema(tool.input_schema), check)
-        for tool in query.tools
-    ]
+    tools = []
+    for tool in query.tools:
+        schema = sanitize_schema(tool.input_schema)
+        tools.append(_build_remote_tool(tool.alias, tool.description, schema, check))
+    return tools
 
 
-def _build_remote_tool(name: str, description: str, schema: dict[str, Any], check: Check) -> Tool:
+def _build_remote_tool(name: str, description: str, schema: _Schema, check: Check) -> Tool:
     async def check_arguments(**arguments: Any) -> None:
         check(name, arguments)
 
-    return Tool(ToolSpec(name, description, schema), check_arguments, AnyArguments, ToolOptions(remote=True))
+    spec = ToolSpec(name, description, schema)
+    return Tool(spec, check_arguments, AnyArguments, ToolOptions(remote=True))

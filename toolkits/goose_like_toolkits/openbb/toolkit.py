@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 from typing_extensions import override
 
 from goose_like.core.events import Artifact, ArtifactShown, Chart, PromptsSuggested
+from goose_like.core.message import Message
 from goose_like.core.spelling import format_count
 from goose_like.core.tool import Tool, current_call
 from goose_like.serve.openbb.client_tools import (
@@ -20,7 +21,7 @@ from goose_like.serve.openbb.client_tools import (
     check_call,
     get_changes,
 )
-from goose_like.serve.openbb.query import WidgetTiers
+from goose_like.serve.openbb.query import Widget, WidgetTiers
 from goose_like.toolkit import Example, Notifier, Requirements, ToolError, Toolkit, tool
 
 from .config import parse_config
@@ -30,7 +31,8 @@ from .rows import Row, list_columns, parse_rows, prepare_chart_rows
 
 _MAX_PAGE_BYTES = 300_000
 _MAX_REPEATED_CHARACTERS = 2_000
-_MAX_PROMPTS, _MAX_PROMPT_CHARACTERS = 5, 200
+_MAX_PROMPTS = 5
+_MAX_PROMPT_CHARACTERS = 200
 _CODE_FENCE = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
 _KIND_NAMES = {"html": "page"}
 _NOT_IN_FILE_NAMES = re.compile(r"[^\w-]+")
@@ -61,27 +63,41 @@ class OpenBBToolkit(Toolkit):
     @override
     def prompt(self) -> str:
         # The prompt is the same for every request; the dashboard is described in the messages.
-        shows = self._config.tools is None or not {"show_table", "show_chart"}.isdisjoint(self._config.tools)
-        pages = ["widgets.md"] * (self._config.query is not None) + ["showing.md"] * shows
-        return "\n".join(files(__package__).joinpath(page).read_text(encoding="utf-8") for page in pages)
+        pages = []
+        if self._config.query is not None:
+            pages.append(_read_page("widgets.md"))
+        names = self._config.tools
+        if names is None or "show_table" in names or "show_chart" in names:
+            pages.append(_read_page("showing.md"))
+        return "\n".join(pages)
 
     @override
     def tools(self) -> tuple[Tool, ...]:
         useful_names = set(self._list_useful_tools())
-        own_tools = {each.name: each for each in super().tools() if each.name in useful_names}
+        tools = {}
+        for each in super().tools():
+            if each.name in useful_names:
+                tools[each.name] = each
         query = self._config.query
         if query and self._config.small_model:
-            own_tools |= {name: self._narrow(own_tools[name]) for name in WIDGET_DATA_FUNCTIONS if name in own_tools}
+            for name in WIDGET_DATA_FUNCTIONS:
+                if name in tools:
+                    tools[name] = self._narrow(tools[name])
         if query is None or query.dialect == "copilot":
-            return tuple(own_tools.values())
-        names = dict.fromkeys((*self._config.functions, *[SKILL_FUNCTION] * bool(query.offered_skills)))
-        functions = build_function_tools(tuple(names), self._check)
-        client_tools = build_client_tools(query, self._check)
-        return tuple((own_tools | {each.name: each for each in (*functions, *client_tools)}).values())
+            return tuple(tools.values())
+        functions = dict.fromkeys(self._config.functions)
+        if query.offered_skills:
+            functions[SKILL_FUNCTION] = None
+        for each in build_function_tools(tuple(functions), self._check):
+            tools[each.name] = each
+        for each in build_client_tools(query, self._check):
+            tools[each.name] = each
+        return tuple(tools.values())
 
     def _list_useful_tools(self) -> Iterator[str]:
         """List the tools that make sense for the dashboard and the client of this request."""
-        if query := self._config.query:
+        query = self._config.query
+        if query:
             if query.widgets.primary or query.widgets.secondary:
                 yield "get_widget_data"
             if query.dialect == "copilot":
@@ -89,49 +105,68 @@ class OpenBBToolkit(Toolkit):
                 return
             if query.widgets.extra:
                 yield "get_extra_widget_data"
-            if any(param.has_options_endpoint for widget in query.all_widgets for param in widget.params):
+            if any(map(_has_options, query.all_widgets)):
                 yield "get_params_options"
         yield from ("show_table", "show_chart", "show_html", "suggest_prompts")
 
     def _narrow(self, tool: Tool) -> Tool:
         """Limit a tool for data to the widgets without a call in this turn, because small models repeat their calls."""
         widgets = self._config.query.widgets if self._config.query else WidgetTiers()
-        own = widgets.extra if tool.name == WIDGET_DATA_FUNCTIONS[1] else (*widgets.primary, *widgets.secondary)
-        newest = takewhile(lambda message: message.role != "user", reversed(self.exchange_view.processor.messages))
-        called = {str(call.parse_arguments().get("widget_uuid")) for message in newest for call in message.tool_calls}
+        if tool.name == WIDGET_DATA_FUNCTIONS[1]:
+            own = widgets.extra
+        else:
+            own = (*widgets.primary, *widgets.secondary)
+        called: set[str] = set()
+        for message in self._iterate_turn():
+            for call in message.tool_calls:
+                called.add(str(call.parse_arguments().get("widget_uuid")))
         left = [widget.uuid for widget in own if widget.uuid not in called]
         uuid = {"type": "string", "enum": left}
         schema = {"type": "object", "properties": {"widget_uuid": uuid}, "required": ["widget_uuid"]}
         return replace(tool, spec=replace(tool.spec, schema=schema))
 
+    def _iterate_turn(self) -> Iterator[Message]:
+        """Yield the messages after the newest one of the person, the last first."""
+        messages = self.exchange_view.processor.messages
+        return takewhile(lambda message: message.role != "user", reversed(messages))
+
     def _check(self, name: str, arguments: dict[str, Any]) -> None:
         if self._config.query is None:
             raise ToolError("there is no dashboard here; answer without its data")
         check_call(name, arguments, self._config.query)
-        is_repeatable = name not in (*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION, SKILL_FUNCTION)
-        if not is_repeatable and (earlier := self._find_result(name, arguments)) is not None:
-            text = earlier[:_MAX_REPEATED_CHARACTERS] + " [more above]" * (len(earlier) > _MAX_REPEATED_CHARACTERS)
-            raise ToolError(f"{name} gave this already for these arguments; answer from it:\n{text}")
+        if name not in (*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION, SKILL_FUNCTION):
+            return  # to repeat it can make sense
+        earlier = self._find_result(name, arguments)
+        if earlier is None:
+            return
+        text = earlier[:_MAX_REPEATED_CHARACTERS]
+        if len(earlier) > _MAX_REPEATED_CHARACTERS:
+            text += " [more above]"
+        raise ToolError(f"{name} gave this already for these arguments; answer from it:\n{text}")
 
     def _find_result(self, name: str, arguments: dict[str, Any]) -> str | None:
         """Return the result of the same call in this turn, if it succeeded: small models repeat calls."""
         wanted = self._complete(arguments)
         results: dict[str, str] = {}
-        for message in reversed(self.exchange_view.processor.messages):
-            if message.role == "user":
-                break
-            results |= {result.call_id: result.output for result in message.tool_results if not result.is_error}
+        for message in self._iterate_turn():
+            for result in message.tool_results:
+                if not result.is_error:
+                    results[result.call_id] = result.output
             for call in message.tool_calls:
-                if call.id in results and call.name == name and self._complete(call.parse_arguments()) == wanted:
+                if call.id not in results or call.name != name:
+                    continue
+                if self._complete(call.parse_arguments()) == wanted:
                     return results[call.id]
         return None
 
     def _complete(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Add the current values of the widget, which a call may leave out, to the arguments of a call."""
-        query, uuid = self._config.query, str(arguments.get("widget_uuid", ""))
+        query = self._config.query
+        uuid = str(arguments.get("widget_uuid", ""))
         widget = query.find_widget(uuid) if query else None
-        values = (widget.current_values if widget else {}) | get_changes(arguments)
-        return {name: value for name, value in (arguments | {"arguments": values}).items() if value}
+        values = widget.current_values if widget else {}
+        completed = {**arguments, "arguments": {**values, **get_changes(arguments)}}
+        return {name: value for name, value in completed.items() if value}
 
     # --- tools that the client runs
 
@@ -217,18 +252,25 @@ class OpenBBToolkit(Toolkit):
             html: The whole page with its styles; it cannot load anything from elsewhere.
             description: One sentence about the content.
         """
-        text = fenced[1] if (fenced := _CODE_FENCE.fullmatch(html)) else html
+        fenced = _CODE_FENCE.fullmatch(html)
+        text = fenced[1] if fenced else html
         if "<" not in text:
             raise ToolError("this is no HTML; send the whole page, or answer in words")
-        if (size := len(text.encode())) > _MAX_PAGE_BYTES:
-            raise ToolError(f"the page has {size:,} bytes; send at most {_MAX_PAGE_BYTES:,}, or a table or chart")
+        size_bytes = len(text.encode())
+        if size_bytes > _MAX_PAGE_BYTES:
+            raise ToolError(f"the page has {size_bytes:,} bytes; send at most {_MAX_PAGE_BYTES:,}, or a table or chart")
         summary = self._show(Artifact(kind="html", name=name, description=description, text=text))
         if self._config.query is None and self.session.is_kept:  # no client shows the page, but a browser can
-            self.session.outputs.mkdir(parents=True, exist_ok=True)
-            file = self.session.outputs / f"{current_call.get('')}-{_NOT_IN_FILE_NAMES.sub('-', name)[:40]}.html"
-            file.write_text(text, encoding="utf-8")
-            self.notifier.log(f"saved the page as {file}")
+            self._save_page(name, text)
         return summary
+
+    def _save_page(self, name: str, text: str) -> None:
+        folder = self.session.outputs
+        folder.mkdir(parents=True, exist_ok=True)
+        file_name = _NOT_IN_FILE_NAMES.sub("-", name)[:40]
+        file = folder / f"{current_call.get('')}-{file_name}.html"
+        file.write_text(text, encoding="utf-8")
+        self.notifier.log(f"saved the page as {file}")
 
     @tool(title="Suggest what to ask next")
     async def suggest_prompts(self, prompts: Annotated[list[str], BeforeValidator(_to_list)]) -> str:
@@ -237,18 +279,31 @@ class OpenBBToolkit(Toolkit):
         Args:
             prompts: Two or three short questions, each as the person would say it.
         """
-        texts = tuple(dict.fromkeys(" ".join(prompt.split()) for prompt in prompts if prompt.strip()))
+        texts = [" ".join(prompt.split()) for prompt in prompts if prompt.strip()]
+        texts = list(dict.fromkeys(texts))
         if not 1 <= len(texts) <= _MAX_PROMPTS:
             raise ToolError(f"{len(texts)} prompts were sent; send 1 to {_MAX_PROMPTS}")
-        if long := next((prompt for prompt in texts if len(prompt) > _MAX_PROMPT_CHARACTERS), None):
-            raise ToolError(
-                f"a prompt has {len(long)} characters; at most {_MAX_PROMPT_CHARACTERS}, as a person would ask"
-            )
-        self.notifier.notify(PromptsSuggested(prompts=texts))
+        for text in texts:
+            if len(text) > _MAX_PROMPT_CHARACTERS:
+                raise ToolError(
+                    f"a prompt has {len(text)} characters; at most {_MAX_PROMPT_CHARACTERS}, as a person would ask"
+                )
+        self.notifier.notify(PromptsSuggested(prompts=tuple(texts)))
         return "suggested"
 
     def _show(self, artifact: Artifact) -> str:
         self.notifier.notify(ArtifactShown(call_id=current_call.get(""), artifact=artifact))
-        rows = artifact.rows
-        size = f", {format_count(len(rows), 'row')} of {', '.join(list_columns(rows))}" if rows else ""
-        return f"the person sees the {_KIND_NAMES.get(artifact.kind, artifact.kind)} {artifact.name!r}{size}"
+        kind = _KIND_NAMES.get(artifact.kind, artifact.kind)
+        summary = f"the person sees the {kind} {artifact.name!r}"
+        if artifact.rows:
+            columns = ", ".join(list_columns(artifact.rows))
+            summary += f", {format_count(len(artifact.rows), 'row')} of {columns}"
+        return summary
+
+
+def _read_page(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _has_options(widget: Widget) -> bool:
+    return any(param.has_options_endpoint for param in widget.params)
