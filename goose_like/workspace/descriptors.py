@@ -7,14 +7,16 @@ import sys
 PATH_ONLY = os.O_PATH if sys.platform == "linux" else os.O_RDONLY
 FOLDER_FLAGS = PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-_GET_PATH, _MAX_PATH = 50, 1024  # F_GETPATH of macOS
+_GET_PATH = 50  # F_GETPATH of macOS
+_MAX_PATH = 1024
 
 
 def read_descriptor_path(descriptor: int) -> str:
     """Read the real path of an open file or folder."""
     if sys.platform == "linux":
         return os.readlink(f"/proc/self/fd/{descriptor}")
-    return os.fsdecode(fcntl.fcntl(descriptor, _GET_PATH, bytes(_MAX_PATH)).rstrip(b"\0"))
+    path = fcntl.fcntl(descriptor, _GET_PATH, bytes(_MAX_PATH))
+    return os.fsdecode(path.rstrip(b"\0"))
 
 
 def set_mode(descriptor: int, mode: int) -> None:

@@ -22,6 +22,8 @@ from .descriptors import FOLDER_FLAGS, read_descriptor_path
 from .diff import format_diff
 
 _NOFOLLOW_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | _NOFOLLOW_FLAGS
+_NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW_FLAGS
 _MAX_TMP_LINKS = 8
 
 ContentUpdate = Callable[[bytes], bytes | None]
@@ -36,7 +38,8 @@ class FileAccess:
         self._permissions = permissions
         self._ignored = ignored
         self._shown_paths = shown_paths
-        self._branch: tuple[tuple[int, ...], str] = ((), "")
+        self._branch = ""
+        self._branch_mark: tuple[int, ...] = ()
 
     @property
     def _rules(self) -> Rules | None:
@@ -98,19 +101,20 @@ class FileAccess:
         git = find_repository_root(self.root) / ".git"
         try:
             if git.is_file():  # a worktree
-                git = git.parent / os.fsdecode(self.read_bytes(git, 4096)).removeprefix("gitdir: ").rstrip("\n")
+                pointer = os.fsdecode(self.read_bytes(git, 4096))
+                git = git.parent / pointer.removeprefix("gitdir: ").rstrip("\n")
             file = git / "HEAD"
             status = file.stat()
             mark = (status.st_dev, status.st_ino, status.st_ctime_ns, status.st_size)
-            if mark != self._branch[0]:
+            if mark != self._branch_mark:
                 name = self.read_bytes(file, 1000).decode(errors="replace").strip()
+                self._branch_mark = mark
+                self._branch = f"detached at {name[:8]}"
                 if name.startswith("ref: "):
-                    self._branch = mark, name.removeprefix("ref: refs/heads/")
-                else:
-                    self._branch = mark, f"detached at {name[:8]}"
+                    self._branch = name.removeprefix("ref: refs/heads/")
         except (GooseLikeError, OSError, ValueError):  # no repository
             return ""
-        return self._branch[1]
+        return self._branch
 
     def resolve(self, path: str | Path) -> Path:
         """Resolve a path through all links. A path below /tmp, as commands see it, leads into the private folder."""
@@ -118,16 +122,21 @@ class FileAccess:
             place = resolve_path(self.root / Path(path).expanduser())
         except (ValueError, RuntimeError) as error:
             raise GooseLikeError(f"{str(path)!r} is not a path: {error}") from error
-        if rules := self._rules:
-            for _ in range(_MAX_TMP_LINKS):  # a link in the private folder may lead to /tmp again
-                before, place = place, resolve_path(rules.to_host_path(place))
-                if place == before:
-                    break
+        rules = self._rules
+        if rules is None:
+            return place
+        for _ in range(_MAX_TMP_LINKS):  # a link in the private folder may lead to /tmp again
+            host_place = resolve_path(rules.to_host_path(place))
+            if host_place == place:
+                break
+            place = host_place
         return place
 
     def is_ignored(self, path: str | Path) -> bool:
         """Check whether `.gooseignore` or the profile hides a path, or the target of a link."""
-        return bool(self._ignored) and self._is_ignored(path, resolve_path(self.root / path))
+        if not self._ignored:
+            return False
+        return self._is_ignored(path, resolve_path(self.root / path))
 
     def find_ignored_paths(self) -> list[Path]:
         """Find the real paths that `.gooseignore` or the profile hides from commands: files and whole folders."""
@@ -135,7 +144,8 @@ class FileAccess:
 
     def show_path(self, path: str | Path) -> None:
         """Let tools read a path in the home folder until the session ends, because the person named it."""
-        if not is_around_home(place := self.resolve(path)):
+        place = self.resolve(path)
+        if not is_around_home(place):
             self._shown_paths.add(place)
 
     def read_bytes(self, path: str | Path, limit_bytes: int | None = None) -> bytes:
@@ -164,8 +174,14 @@ class FileAccess:
 
     def list_folder(self, path: str | Path) -> list[str]:
         """List the names in a folder, sorted. Names of folders end with a slash. Raise like `read_bytes`."""
+        names = []
         with self._open_visible(path, os.O_DIRECTORY) as folder, os.scandir(folder) as entries:
-            return sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
+            for entry in entries:
+                name = entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    name += "/"
+                names.append(name)
+        return sorted(names)
 
     async def write_bytes(self, path: str | Path, data: bytes) -> Path:
         """Create or replace a file atomically, and return its real path. Ask first where a command could not write.
@@ -190,13 +206,15 @@ class FileAccess:
         write. Return True if the file was written. The errors are those of `write_bytes` and of `update`.
         """
         place, rule = await self._find_target(path)
-        if (data := update(self._read_old(place) or b"")) is None:
+        data = update(self._read_old(place) or b"")
+        if data is None:
             return False
         if rule != "write":
             await self._require_write(place, rule, data)
         await self.announce_change(place, ())
         old = self._read_old(place) or b""  # the file may have changed while a question was open
-        if (data := update(old)) is None:
+        data = update(old)
+        if data is None:
             return False
         if at_end:
             append_to_file(place, data[len(old) :])
@@ -207,13 +225,12 @@ class FileAccess:
 
     def _get_rule(self, place: Path) -> Rule:
         """Return the rule of a real path. Hooks and settings of any repository are protected."""
-        if (rules := self._rules) is None:
+        rules = self._rules
+        if rules is None:
             return "write"
         rule = rules.get_rule(place)
-        if ".git" in place.parts and rule == "write":
-            inside = place.parts[place.parts.index(".git") + 1 :]
-            if not inside or "hooks" in inside or inside[-1] in ("config", "config.worktree", "commondir"):
-                return "protected"
+        if rule == "write" and _is_run_by_git(place):
+            return "protected"
         return rule
 
     @contextmanager
@@ -233,19 +250,25 @@ class FileAccess:
 
     def _require_visible(self, path: str | Path, place: Path) -> Rule:
         # Rule `tmp` covers the machine's own /tmp here, which the session must not see.
-        if (rule := self._get_rule(place)) in ("hidden", "tmp"):
+        rule = self._get_rule(place)
+        if rule in ("hidden", "tmp"):
             raise DeniedError(f"{path} is hidden from you: it may hold secrets; work without it")
         if self._ignored and self._is_ignored(path, place):
             raise DeniedError(f"{path} is hidden from you by .gooseignore or the profile; work without it")
         # The question about a write shows no content, so a new file needs no more than that question.
-        if rule == "private" and not self._shown_paths.intersection((place, *place.parents)) and os.path.lexists(place):
+        if rule == "private" and not self._is_shown(place) and os.path.lexists(place):
             raise DeniedError(f"{path} is in the home folder, which is hidden from you; ask the person for @{path}")
         return rule
+
+    def _is_shown(self, place: Path) -> bool:
+        """Check whether the person named a path, or a folder above it."""
+        return not self._shown_paths.isdisjoint((place, *place.parents))
 
     async def _find_target(self, path: str | Path) -> tuple[Path, Rule]:
         await self._freeze_rules()
         place = self.resolve(path)
-        if (rule := self._require_visible(path, place)) == "protected":
+        rule = self._require_visible(path, place)
+        if rule == "protected":
             raise DeniedError(
                 f"{path} is protected: git, a shell or goose-like runs it; tell the person what to change"
             )
@@ -258,14 +281,17 @@ class FileAccess:
             shown.append(self._read_old(place))
             return format_diff(shown[0], data)
 
-        is_outside = rule in ("read", "private") and self._permissions.mode != "read-only"
+        kind: PermissionKind = "change"
         named = self._to_sandbox_path(place)
-        text = f"write {place}, which is outside the workspace" if is_outside else f"change {named}"
+        text = f"change {named}"
+        if rule in ("read", "private") and self._permissions.mode != "read-only":
+            kind = "outside"
+            text = f"write {place}, which is outside the workspace"
         if named != place:
-            text = f"{text}, in the sandbox's own /tmp"
-        kind: PermissionKind = "outside" if is_outside else "change"
+            text += ", in the sandbox's own /tmp"
         if kind == "change" and self._is_start_file(place):
-            kind, text = "repository", f"{text}, by which an editor, a shell or an agent runs programs"
+            kind = "repository"
+            text += ", by which an editor, a shell or an agent runs programs"
         await self._permissions.require(kind, str(named), text, detail)
         if shown and self._read_old(place) != shown[0]:
             raise GooseLikeError(f"{place} was changed while the question was open; look at it again")
@@ -273,14 +299,26 @@ class FileAccess:
     def _to_sandbox_path(self, place: Path) -> Path:
         """Translate a path of the private folder to the path below /tmp that commands see; keep any other path."""
         rules = self._rules
-        if rules and place.is_relative_to(rules.tmp) and rules.to_host_path(Path("/tmp")) == rules.tmp:
-            return Path("/tmp", place.relative_to(rules.tmp))
-        return place
+        if rules is None or not place.is_relative_to(rules.tmp):
+            return place
+        is_seen_as_tmp = rules.to_host_path(Path("/tmp")) == rules.tmp
+        return Path("/tmp", place.relative_to(rules.tmp)) if is_seen_as_tmp else place
 
     def _read_old(self, place: Path) -> bytes | None:
         with suppress(FileNotFoundError, NotADirectoryError):
             return self.read_bytes(place)
         return None
+
+
+def _is_run_by_git(place: Path) -> bool:
+    """Check for a hook or a settings file in a `.git`, or the `.git` itself."""
+    if ".git" not in place.parts:
+        return False
+    start = place.parts.index(".git") + 1
+    inside = place.parts[start:]
+    if not inside or "hooks" in inside:
+        return True
+    return inside[-1] in ("config", "config.worktree", "commondir")
 
 
 def write_file(place: Path, data: bytes) -> None:
@@ -289,17 +327,19 @@ def write_file(place: Path, data: bytes) -> None:
     No link on the way is followed, so a link that appears after the path check causes an error.
     """
     with open_folder(place.parent) as folder:
-        replace_file(folder, place.name, data, _stat_regular_file(place, folder))
+        old = _stat_regular_file(place, folder)
+        replace_file(folder, place.name, data, old)
 
 
 def append_to_file(place: Path, data: bytes) -> None:
     """Append to a file at a real path in one write. Create the file and its folders, and follow no link."""
     with open_folder(place.parent) as folder:
         _stat_regular_file(place, folder)  # before opening, which would wait for the reader of a pipe
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | _NOFOLLOW_FLAGS
-        with open(os.open(place.name, flags, 0o666, dir_fd=folder), "wb", buffering=0) as file:
-            if (written := file.write(data)) != len(data):
-                raise GooseLikeError(f"{place} took {written:,} of {len(data):,} bytes; free some space")
+        descriptor = os.open(place.name, _APPEND_FLAGS, 0o666, dir_fd=folder)
+        with open(descriptor, "wb", buffering=0) as file:
+            written = file.write(data)
+        if written != len(data):
+            raise GooseLikeError(f"{place} took {written:,} of {len(data):,} bytes; free some space")
 
 
 @contextmanager
@@ -330,18 +370,20 @@ def replace_file(folder: int, name: str, data: bytes, old: os.stat_result | None
 
     The file gets the owner of `old` if this user may give files away, and the mode of `old` unless `mode` is given.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW_FLAGS
     temporary = temporary_name(name)
+    first_mode = 0o666 if mode is None else 0o600
+    if mode is None and old is not None:
+        mode = old.st_mode
     try:
-        with open(os.open(temporary, flags, 0o666 if mode is None else 0o600, dir_fd=folder), "wb") as file:
+        descriptor = os.open(temporary, _NEW_FLAGS, first_mode, dir_fd=folder)
+        with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             if old is not None:
                 with suppress(OSError):
-                    os.fchown(file.fileno(), old.st_uid, old.st_gid)
-                mode = old.st_mode if mode is None else mode
+                    os.fchown(descriptor, old.st_uid, old.st_gid)
             if mode is not None:
-                os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                os.fchmod(descriptor, stat.S_IMODE(mode))
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):
@@ -351,7 +393,8 @@ def replace_file(folder: int, name: str, data: bytes, old: os.stat_result | None
 
 def temporary_name(name: str) -> str:
     """Build a hidden name that no other file has, at most 80 bytes of the given name with a random end."""
-    return f".{os.fsdecode(os.fsencode(name)[:80])}.{secrets.token_hex(6)}"
+    start = os.fsdecode(os.fsencode(name)[:80])
+    return f".{start}.{secrets.token_hex(6)}"
 
 
 def _stat_regular_file(place: Path, folder: int) -> os.stat_result | None:

@@ -21,8 +21,13 @@ def build_safe_path(root: Path) -> str:
     top = os.path.realpath(find_repository_root(find_main_folder(root)))
 
     def is_safe(folder: str) -> bool:
-        places = (os.path.abspath(folder), os.path.realpath(folder))
-        return os.path.isabs(folder) and not any(os.path.commonpath((top, place)) == top for place in places)
+        if not os.path.isabs(folder):
+            return False
+        for place in (os.path.abspath(folder), os.path.realpath(folder)):
+            if os.path.commonpath((top, place)) == top:
+                return False
+        return True
 
-    folders = filter(is_safe, os.environ.get("PATH", os.defpath).split(os.pathsep))
+    search_path = os.environ.get("PATH", os.defpath)
+    folders = filter(is_safe, search_path.split(os.pathsep))
     return os.pathsep.join(folders) or os.defpath  # the workspace may be the whole disk

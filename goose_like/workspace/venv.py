@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.metadata import Distribution
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,7 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_thread
 
 from .permissions.policy import Access
-from .processes.process import describe_exit
+from .processes.process import Process, describe_exit
 from .sandbox.scope import SandboxScope
 from .workspace import Workspace
 
@@ -31,6 +31,8 @@ _POLL_S = 0.05
 _KEPT_LINES = 1_000
 _SHOWN_LINES = 5
 _PROGRESS = re.compile(r"(Collecting|Downloading|Obtaining|Building|Preparing|Installing|Processing|Using) ")
+_BEFORE_PATH = re.compile(r"^(--?[\w-]+=|.* @ )?(file://(localhost)?)?")
+_EXTRAS = re.compile(r"\[[^\]]*\]$")
 _PIP_OPTIONS = ("--disable-pip-version-check", "--no-input", "--no-cache-dir", "--progress-bar", "off")
 # pip ignores an empty value: these settings of the person lead to another place than the environment.
 _ELSEWHERE = dict.fromkeys(("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_REQUIREMENT"), "")
@@ -120,10 +122,15 @@ class VirtualEnvironment:
 
         A path, a URL or any other word of pip counts as satisfied if it was installed here before.
         """
-        packages, words = (self.site_packages, self._installed) if self.is_made else (None, ())
-        folders = [str(packages)] if packages else []
-        folders += [path for path in sys.path if path] if self._sees_packages else []
-        done = frozenset(chain.from_iterable(words))
+        folders: list[str] = []
+        done: frozenset[str] = frozenset()
+        if self.is_made:
+            packages = self.site_packages
+            if packages:
+                folders.append(str(packages))
+            done = frozenset(chain.from_iterable(self._installed))
+        if self._sees_packages:
+            folders += filter(None, sys.path)
         return [text for text in requirements if not _is_satisfied(text, folders, done)]
 
     async def install(
@@ -149,9 +156,12 @@ class VirtualEnvironment:
         async with self._lock():
             await self._make()
             await run_in_thread(self._copy)
+            said: list[str] = []
             try:
-                said = [line for words in lines for line in await self._run_pip(words)]
-                self._write_record(_Record(python=self._identity, installed=(*self._installed, *map(tuple, commands))))
+                for words in lines:
+                    said += await self._run_pip(words)
+                installed = (*self._installed, *map(tuple, commands))
+                self._write_record(_Record(python=self._identity, installed=installed))
             except BaseException:
                 await asyncio.shield(run_in_thread(self._restore))
                 raise
@@ -171,10 +181,14 @@ class VirtualEnvironment:
         return record.installed if record else ()
 
     def _read_record(self) -> _Record | None:
-        with suppress(OSError, ValidationError):
-            record = _Record.model_validate_json((self.folder / "record.json").read_bytes())
-            return record if record.python == self._identity else None
-        return None
+        try:
+            text = (self.folder / "record.json").read_bytes()
+            record = _Record.model_validate_json(text)
+        except (OSError, ValidationError):
+            return None
+        if record.python != self._identity:
+            return None
+        return record
 
     def _write_record(self, record: _Record) -> None:
         new = self.folder / "record.json.new"
@@ -188,7 +202,8 @@ class VirtualEnvironment:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                if not (is_locked := _try_lock(descriptor)):
+                is_locked = _try_lock(descriptor)
+                if not is_locked:
                     self._notifier.status("waiting for another session that installs packages")
                 while not is_locked:
                     await asyncio.sleep(_POLL_S)
@@ -207,7 +222,8 @@ class VirtualEnvironment:
             return
         self._notifier.status("making a virtual environment")
         await run_in_thread(_empty_folder, self._venv)
-        line = [self._base, "-c", _MAKE, str(self._venv), "yes" if self._sees_packages else ""]
+        sees_packages = "yes" if self._sees_packages else ""
+        line = [self._base, "-c", _MAKE, str(self._venv), sees_packages]
         code, output = await self._run(line, "workspace")
         if code:
             reason = output[-1] if output else describe_exit(code)
@@ -244,15 +260,15 @@ class VirtualEnvironment:
     async def _run_pip(self, words: Sequence[str]) -> list[str]:
         line = [str(self.python), "-I", "-m", "pip", "install", *_PIP_OPTIONS, *words]
         code, output = await self._run(line, "network", words)
-        if code:
-            said = [text for text in output if text.strip() and not text.startswith("[notice]")]
-            reason = "pip failed; check the names, or pip's settings"
-            if any("Retrying (" in text for text in said):
-                reason = "there is no way to the package index; check the network, or pip's settings"
-                said = [text for text in said if "Retrying (" not in text]
-            last = "\n".join(said[-_SHOWN_LINES:]) or describe_exit(code)
-            raise GooseLikeError(f"can't install {shlex.join(words)}: {reason}. pip's last lines:\n{last}")
-        return output
+        if code == 0:
+            return output
+        said = [text for text in output if text.strip() and not text.startswith("[notice]")]
+        other = [text for text in said if "Retrying (" not in text]
+        reason = "pip failed; check the names, or pip's settings"
+        if other != said:
+            reason = "there is no way to the package index; check the network, or pip's settings"
+        last = "\n".join(other[-_SHOWN_LINES:]) or describe_exit(code)
+        raise GooseLikeError(f"can't install {shlex.join(words)}: {reason}. pip's last lines:\n{last}")
 
     async def _run(self, line: list[str], access: Access, words: Sequence[str] = ()) -> tuple[int, list[str]]:
         """Run a command that may write into the environment. Return its exit code and its last lines."""
@@ -266,19 +282,28 @@ class VirtualEnvironment:
         process = await self._workspace.spawn(
             line, env=_ELSEWHERE, access=access, scope=scope, writes=bool(built), is_own=True
         )
-        lines, rest = deque[str](maxlen=_KEPT_LINES), b""
         try:
-            while chunk := await process.read():
-                *whole, rest = (rest + chunk).split(b"\n")
-                for text in (each.decode(errors="replace").rstrip() for each in whole):
-                    lines.append(text)
-                    if _PROGRESS.match(text):
-                        self._notifier.status(text)
+            lines = await self._read_lines(process)
             code = await process.wait()
         except BaseException:
             await asyncio.shield(process.stop(0))
             raise
-        return code, [*lines, *([rest.decode(errors="replace")] if rest else [])]
+        return code, lines
+
+    async def _read_lines(self, process: Process) -> list[str]:
+        """Read the last lines of a process, and show the progress that they name."""
+        lines = deque[str](maxlen=_KEPT_LINES)
+        rest = b""
+        while chunk := await process.read():
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                text = line.decode(errors="replace").rstrip()
+                lines.append(text)
+                if _PROGRESS.match(text):
+                    self._notifier.status(text)
+        if rest:
+            return [*lines, rest.decode(errors="replace")]
+        return list(lines)
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -316,32 +341,47 @@ def _is_satisfied(text: str, folders: list[str], done: frozenset[str], extra: st
     found = next(iter(Distribution.discover(name=requirement.name, path=folders)), None)
     if found is None or not requirement.specifier.contains(found.version, prereleases=True):
         return False
-    wanted = ((line, name) for name in requirement.extras for line in found.requires or () if "extra" in line)
-    inner = [(line, name) for line, name in wanted if line not in done]
-    done |= {line for line, _ in inner}  # an extra may ask for itself
-    return all(_is_satisfied(line, folders, done, name) for line, name in inner)
+    wanted = []
+    for line in found.requires or ():
+        if "extra" in line and line not in done:
+            wanted += [(line, name) for name in requirement.extras]
+    done |= {line for line, _ in wanted}  # an extra may ask for itself
+    return all(_is_satisfied(line, folders, done, name) for line, name in wanted)
 
 
 def _find_paths(words: Iterable[str], root: Path) -> Iterator[Path]:
     """Yield the existing files and folders that pip's words name; relative ones start at `root`."""
     for word in words:
-        text = re.sub(r"^(--?[\w-]+=|.* @ )?(file://(localhost)?)?", "", word).partition("#")[0]
-        text = os.path.expanduser(re.sub(r"\[[^\]]*\]$", "", text))
-        if ("/" in text or text.startswith(".")) and os.path.exists(path := root / text):
+        text, _, _ = _BEFORE_PATH.sub("", word).partition("#")
+        text = os.path.expanduser(_EXTRAS.sub("", text))
+        path = root / text
+        may_be_path = "/" in text or text.startswith(".")
+        if may_be_path and os.path.exists(path):
             yield path.resolve()
 
 
 def _list_settings() -> list[Path]:
     """List pip's settings, which name the person's package index."""
-    home, base = home_folder(), os.environ.get("XDG_CONFIG_HOME")
-    files = [home / ".config/pip", home / ".pip", *([Path(base, "pip")] if base else [])]
-    files += [Path(file) for file in [os.environ.get("PIP_CONFIG_FILE", "")] if file not in ("", os.devnull)]
+    home = home_folder()
+    files = [home / ".config/pip", home / ".pip"]
+    config_folder = os.environ.get("XDG_CONFIG_HOME")
+    if config_folder:
+        files.append(Path(config_folder, "pip"))
+    config_file = os.environ.get("PIP_CONFIG_FILE", "")
+    if config_file not in ("", os.devnull):
+        files.append(Path(config_file))
     return [path.resolve() for path in files if path.exists()]
 
 
 def _list_prefixes(python: str) -> list[Path]:
     """List the folders of an interpreter: its virtual environment, if it is in one, and its installation."""
-    prefixes = {
-        Path(path).parents[1] for path in (os.path.abspath(python), os.path.realpath(python)) if path.count("/") > 2
-    }
-    return [path for path in prefixes if (path / "pyvenv.cfg").exists() or any(path.glob("lib/python3*/os.py"))]
+    prefixes: set[Path] = set()
+    for path in (os.path.abspath(python), os.path.realpath(python)):
+        if path.count("/") > 2:
+            prefixes.add(Path(path).parents[1])
+    return [prefix for prefix in prefixes if _is_prefix(prefix)]
+
+
+def _is_prefix(folder: Path) -> bool:
+    """Check for a virtual environment, or an installation of Python."""
+    return (folder / "pyvenv.cfg").exists() or any(folder.glob("lib/python3*/os.py"))

@@ -8,12 +8,11 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from typing_extensions import override
 
-from goose_like.config.paths import FOLDER_ADVICE, config_folder, describe_file_error
 from goose_like.config.private_folder import PrivateFolder, check_temporary_files
 from goose_like.config.profile import ApprovalMode, SandboxMode, WorkspaceSettings
 from goose_like.core.errors import DeniedError, GooseLikeError
@@ -26,16 +25,13 @@ from goose_like.workspace.permissions.policy import Access, Grant, describe_rule
 from goose_like.workspace.permissions.shell_state import shell_state
 from goose_like.workspace.processes.pool import SpawnerPool
 from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, SpawnerClient
-from goose_like.workspace.repositories.audit import RepositoryAudit
 from goose_like.workspace.sandbox.file_owners import CLOSED_FILES_ADVICE, find_file_owners, open_user_namespace
-from goose_like.workspace.sandbox.ignored import IgnoredFiles
 from goose_like.workspace.sandbox.mechanism import SandboxMechanism
-from goose_like.workspace.sandbox.path_rules import Rules, build_rules, resolve_path
+from goose_like.workspace.sandbox.path_rules import Rules, resolve_path
 from goose_like.workspace.sandbox.scope import SandboxScope, narrow_rules
-from goose_like.workspace.sandbox.visible_repository import VisibleRepository, find_visible_repository
 
-from .files import FileAccess
 from .programs import build_safe_path, find_program
+from .protected_files import ProtectedFiles
 from .sandbox import bubblewrap, environment
 
 _SPAWNER_DELAY_S = 1.0
@@ -46,7 +42,7 @@ ChangeListener = Callable[[Path | None, Sequence[str], str, bool], Awaitable[Non
 The last two arguments are the folder of a command, and whether a sandbox confines it."""
 
 
-class Workspace(FileAccess):
+class Workspace(ProtectedFiles):
     """A folder, and everything that a session may do in it and with it.
 
     The sandbox is entered with the first command, or soon after `prepare_sandbox`. Mode `full` has no sandbox and no
@@ -72,32 +68,23 @@ class Workspace(FileAccess):
 
         The settings of a parent hold for its children too.
         """
-        root, above = resolve_path(root), parent._permissions if parent else None
-        ignored = parent._ignored if parent else IgnoredFiles(root, settings.paths.hide if settings else ())
+        root = resolve_path(root)
+        above = parent._permissions if parent else None
         lists = settings.permissions if settings else None
         permissions = Permissions(root, mode, approval, notifier, grants=grants, parent=above, lists=lists)
-        super().__init__(root, permissions, ignored, parent._shown_paths if parent else set())
-        self._notifier = notifier
-        self._parent = parent
-        self.settings: WorkspaceSettings = parent.settings if parent else settings or WorkspaceSettings()
-        self.hosts = HostAccess(self._permissions, self.settings.network.allow)
-        self._outputs = session_folder / "outputs" if session_folder else None
-        self._change_listeners: list[ChangeListener] = [parent.announce_change] if parent else []
-        self._preparing = asyncio.Lock()
+        if parent:
+            settings = parent.settings
+        settings = settings or WorkspaceSettings()
+        super().__init__(root, permissions, settings, notifier, session_folder=session_folder, parent=parent)
+        self.hosts = HostAccess(permissions, settings.network.allow)
+        self._change_listeners: list[ChangeListener] = []
+        if parent:
+            self._change_listeners.append(parent.announce_change)
         above_mechanism = parent._mechanism if parent else None
-        self._mechanism: SandboxMechanism = SandboxMechanism(self._permissions, notifier, above_mechanism)
+        self._mechanism: SandboxMechanism = SandboxMechanism(permissions, notifier, above_mechanism)
         self._spawners = SpawnerPool(self._start_spawner)
-        self._private_tmp: PrivateFolder | None = None
         self._cleaned_settings: PrivateFolder | None = None
-        self._audit: RepositoryAudit | None = None
-        self._frozen_rules: Rules | None = None
         self._has_closed_files = False
-        self._drawn_mode = self.mode
-
-    @property
-    def mode(self) -> SandboxMode:
-        """The sandbox mode in effect."""
-        return self._permissions.mode
 
     @property
     def approval(self) -> ApprovalMode:
@@ -107,14 +94,18 @@ class Workspace(FileAccess):
     @property
     def rules_text(self) -> str:
         """The rules of this workspace in one line, for the model."""
-        notes = [self._landlock_advice] if self._mechanism.is_landlocked else []
-        notes += [problem] if self.mode != "full" and (problem := self._repository.problem) else []
-        return " ".join([describe_rules(self.mode, self.approval), *(f"Also, {note}." for note in notes)])
+        sentences = [describe_rules(self.mode, self.approval)]
+        if self._mechanism.is_landlocked:
+            sentences.append(f"Also, {self._landlock_advice}.")
+        if self.mode != "full" and self._repository.problem:
+            sentences.append(f"Also, {self._repository.problem}.")
+        return " ".join(sentences)
 
     @property
     def _landlock_advice(self) -> str:
-        is_read_only = self.mode == "read-only"
-        return bubblewrap.READ_ONLY_LANDLOCK_ADVICE if is_read_only else bubblewrap.LANDLOCK_ADVICE
+        if self.mode == "read-only":
+            return bubblewrap.READ_ONLY_LANDLOCK_ADVICE
+        return bubblewrap.LANDLOCK_ADVICE
 
     @property
     def can_ask_for_network(self) -> bool:
@@ -131,18 +122,12 @@ class Workspace(FileAccess):
         """True for the workspace of a subagent."""
         return self._parent is not None
 
-    @property
-    def tmp(self) -> Path:
-        """The private folder that commands see as /tmp. In mode `full` it is an ordinary folder."""
-        if self._parent:
-            return self._parent.tmp  # shared, so that files can be handed over
-        self._private_tmp = self._private_tmp or PrivateFolder("tmp")
-        return self._private_tmp.path
-
     def path_in_sandbox(self, path: Path) -> str:
         """Return the path under which a command sees a file of the private folder."""
         is_mounted = self.mode != "full" and self._mechanism.has_mounts
-        return str(Path("/tmp", path.relative_to(self.tmp)) if is_mounted else path)
+        if is_mounted:
+            path = Path("/tmp", path.relative_to(self.tmp))
+        return str(path)
 
     def is_private(self, path: str | Path) -> bool:
         """Check whether a path leads into the private folder, which is removed at the end."""
@@ -171,8 +156,10 @@ class Workspace(FileAccess):
     async def close(self) -> None:
         """End all processes, audit what they left without asking anyone, and remove the private folder."""
         await self._spawners.close()
-        audit, self._audit = self._audit, None
-        if audit and not (self._parent and self._parent._audit):  # a parent audits what its child left
+        audit = self._audit
+        self._audit = None
+        has_parent_audit = self._parent is not None and self._parent._audit is not None
+        if audit and not has_parent_audit:  # a parent audits what its child left
             for sentence in await audit.finish():
                 self._notifier.log(sentence)
         if self._private_tmp is not None:
@@ -199,7 +186,9 @@ class Workspace(FileAccess):
 
     async def ask_loss(self, line: str, folder: str, problem: str) -> None:
         """Ask about a command that deletes what undo cannot keep. Raise DeniedError after a no."""
-        subject = line if folder == str(self.root) else f"cd {shlex.quote(folder)} && {line}"
+        subject = line
+        if folder != str(self.root):
+            subject = f"cd {shlex.quote(folder)} && {line}"
         text = f"delete or overwrite without a way back ({problem}): {subject}"
         await self._permissions.require("deletion", subject, text, line=line)
 
@@ -277,30 +266,42 @@ class Workspace(FileAccess):
             SandboxError: there is no sandbox here, and nobody allowed commands without one.
             GooseLikeError: the command cannot be started.
         """
-        if (mode := self.mode) == "full":
+        mode = self.mode
+        if mode == "full":
             access = "full"
         elif access == "network" and self.has_network:
             access = "workspace"
-        line = subject if subject and Path(argv[0]).name == "bash" else shlex.join(argv)
+        if subject and Path(argv[0]).name == "bash":
+            line = subject
+        else:
+            line = shlex.join(argv)
         if access != "workspace" and "/" not in argv[0]:
             argv = [self.find_program(argv[0]), *argv[1:]]
-        way = f"cd {shlex.quote(str(folder))} && " if folder and self.root != Path(folder) else ""
+        way = ""
+        if folder and self.root != Path(folder):
+            way = f"cd {shlex.quote(str(folder))} && "
         subject = way + (subject or line)
-        is_approved, require = is_own, partial(self._permissions.require, line=line)
-        if access == "network" and not is_own:
-            # Another folder has other settings of git or npm, so an answer for the session does not hold there.
-            is_approved = await require("network", subject, f"network access for: {subject}", line=way + line)
-        elif access == "full" and self.mode != "full" and not is_own:
-            is_approved = await require("sandbox", subject, f"no sandbox for: {subject}")
+        is_approved = is_own or await self._require_access(access, subject, line, way)
         if writes and not is_approved:
-            await require("command", subject, f"run: {subject}", is_at_root=not way)
+            await self._permissions.require("command", subject, f"run: {subject}", line=line, is_at_root=not way)
+        working_folder = self.root / (cwd or "")
         if writes and (is_own or self.mode != "read-only"):
             is_confined = self.mode != "full" and access != "full"
-            await self.announce_change(None, argv, str(folder or self.root / (cwd or "")), is_confined)
+            await self.announce_change(None, argv, str(folder or working_folder), is_confined)
         if mode != self.mode:
             raise DeniedError(format_change(f"run: {subject}", self.mode))
         spawner = await self._get_spawner(access, scope)
-        return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, descriptors, subject)
+        return await spawner.spawn(argv, working_folder, env or {}, descriptors, subject)
+
+    async def _require_access(self, access: Access, subject: str, line: str, way: str) -> bool:
+        """Ask about more access than the mode includes. Return True if the person allowed exactly this command."""
+        if access == "network":
+            # Another folder has other settings of git or npm, so an answer for the session does not hold there.
+            text = f"network access for: {subject}"
+            return await self._permissions.require("network", subject, text, line=way + line)
+        if access == "full" and self.mode != "full":
+            return await self._permissions.require("sandbox", subject, f"no sandbox for: {subject}", line=line)
+        return False
 
     @contextmanager
     def pause_for_questions(self, limit: asyncio.Timeout) -> Iterator[None]:
@@ -317,7 +318,8 @@ class Workspace(FileAccess):
         Raises:
             GooseLikeError: there is none.
         """
-        if program := find_program(name, self.root):
+        program = find_program(name, self.root)
+        if program:
             return program
         if self.mode == "full":  # commands can write everywhere
             return name
@@ -334,9 +336,11 @@ class Workspace(FileAccess):
     async def run_internal(self, argv: list[str], limit_bytes: int = MAX_OUTPUT_BYTES) -> tuple[int, bytes]:
         """Run a short command of our own in the sandbox, unasked. Return its exit code and output; 0 at the limit."""
         spawner = await self._get_spawner("workspace")
-        path = f"{build_safe_path(self.root)}{os.pathsep}{Path(sys.executable).parent}"  # for `rg`
+        own_programs = str(Path(sys.executable).parent)  # for `rg`
+        path = os.pathsep.join((build_safe_path(self.root), own_programs))
         process = await spawner.spawn(argv, Path("/"), {"PATH": path})
-        output, code = bytearray(), None
+        output = bytearray()
+        code = None
         try:
             if await process.read_all(output.extend, limit_bytes):
                 code = await process.wait()
@@ -349,10 +353,12 @@ class Workspace(FileAccess):
         """Explain which limits of the sandbox a failed command may have met, to the model and to the person."""
         from goose_like.workspace.sandbox.limits import explain_limits  # only needed after a failure
 
-        found = [] if self.mode == "full" else list(explain_limits(self.settings.resources, code, output))
+        found: list[str] = []
+        if self.mode != "full":
+            found += explain_limits(self.settings.resources, code, output)
         for sentence in found:
             self._notifier.log(sentence)
-        is_denied = any(words in output for words in ("Permission denied", "Operation not permitted"))
+        is_denied = "Permission denied" in output or "Operation not permitted" in output
         if is_denied and self._mechanism.is_landlocked:
             found.append(self._landlock_advice)
         if is_denied and self._has_closed_files:
@@ -366,16 +372,16 @@ class Workspace(FileAccess):
         longer than `timeout_s` continues, and the next call judges its result. The exchange makes a last call in each
         turn, without a limit. When the session ends, anything left is disabled.
         """
-        audit = None if self.is_turn_read_only else self._audit  # the next turn asks about others' changes
+        audit = self._audit
+        if self.is_turn_read_only:  # the next turn asks about others' changes
+            audit = None
         is_last = timeout_s is None and not self._parent and not await self._spawners.has_processes()
-        require = partial(self.require_permission, "repository")
-        found = await audit.inspect(require, timeout_s, is_last=is_last) if audit else []
+        found = []
+        if audit:
+            require = partial(self.require_permission, "repository")
+            found = await audit.inspect(require, timeout_s, is_last=is_last)
         self._log_warnings()
         return [*found, *self.hosts.take_refusals()]
-
-    def _log_warnings(self) -> None:
-        for sentence in self._audit.take_warnings() if self._audit else ():
-            self._notifier.log(sentence)
 
     async def _get_spawner(self, access: Access, scope: SandboxScope | None = None) -> SpawnerClient:
         self._follow_mode()
@@ -388,20 +394,29 @@ class Workspace(FileAccess):
         return spawner
 
     async def _start_spawner(self, access: Access, scope: SandboxScope | None) -> SpawnerClient:
-        passed = self.settings.variables.allow
         async with self._preparing:
-            if access == "full" or self.mode == "full" or not await self._mechanism.confines():
-                return SpawnerClient(variables=environment.build_environment(is_confined=False, allowed=passed))
+            is_confined = access != "full" and self.mode != "full" and await self._mechanism.confines()
+        if not is_confined:
+            variables = environment.build_environment(is_confined=False, allowed=self.settings.variables.allow)
+            return SpawnerClient(variables=variables)
         await self._freeze_rules()
         rules = self._frozen_rules or self._first_rules
         if scope is not None:
             rules = await run_in_daemon_thread(partial(narrow_rules, rules, self.root, scope))
-        limits, network = self.settings.resources, access == "network" or self.has_network
+        return await self._start_confined_spawner(rules, access, scope)
+
+    async def _start_confined_spawner(self, rules: Rules, access: Access, scope: SandboxScope | None) -> SpawnerClient:
+        limits = self.settings.resources
+        network = access == "network" or self.has_network
         has_mounts = self._mechanism.has_mounts
-        is_staged = scope is None and has_mounts and self.mode != "read-only"
-        staging = self._audit.staging if self._audit and is_staged else None
         is_read_only = self.mode == "read-only" or not has_mounts
-        variables = environment.build_environment(is_confined=True, is_read_only=is_read_only, allowed=passed)
+        staging = None
+        if self._audit and scope is None and not is_read_only:
+            staging = self._audit.staging
+        variables = environment.build_environment(
+            is_confined=True, is_read_only=is_read_only, allowed=self.settings.variables.allow
+        )
+        namespace = None
         if has_mounts:
             namespace = await run_in_thread(self._open_user_namespace, rules)
             line = bubblewrap.build_bwrap_command(
@@ -413,15 +428,14 @@ class Workspace(FileAccess):
                 user_namespace=namespace,
             )
         else:
-            namespace = None
             line = bubblewrap.build_plain_command(rules, self.root, self._repository.commit_folders, network=network)
             variables = bubblewrap.move_tmp(variables, self.tmp)
-        confinement = bubblewrap.build_confinement(limits, staging, is_isolated=has_mounts, network=network)
-        has_proxy = not network and scope is None and has_mounts
         if access == "network":
             variables["PATH"] = environment.drop_writable_folders(variables["PATH"], rules)
+        has_proxy = not network and scope is None and has_mounts
         if has_proxy:
             variables |= environment.PROXY_VARIABLES
+        confinement = bubblewrap.build_confinement(limits, staging, is_isolated=has_mounts, network=network)
         spawner = SpawnerClient(line, variables, confinement, namespace)
         spawner.is_for_one_command = access == "network"
         if has_proxy:
@@ -434,9 +448,9 @@ class Workspace(FileAccess):
         if owners is None:
             return None
         self._has_closed_files = True
-        hidden = [path for path, rule in rules.table.items() if rule == "hidden" and self.root in path.parents]
-        if any(path.is_dir() for path in hidden):
-            return None  # otherwise git could look into a hidden folder, and would take its files for deleted
+        for path, rule in rules.table.items():
+            if rule == "hidden" and self.root in path.parents and path.is_dir():
+                return None  # otherwise git could look into a hidden folder, and would take its files for deleted
         with suppress(OSError):  # commands read these files, and fail to write them
             namespace = open_user_namespace(owners)
             self._has_closed_files = False
@@ -447,7 +461,8 @@ class Workspace(FileAccess):
         """Write the texts that commands see instead of settings with credentials, and return the files."""
         if not rules.cleaned:
             return {}
-        self._cleaned_settings = self._cleaned_settings or PrivateFolder("tmp")
+        if self._cleaned_settings is None:
+            self._cleaned_settings = PrivateFolder("tmp")
         files = {}
         for path, text in rules.cleaned.items():
             file = self._cleaned_settings.path / hashlib.sha256(text).hexdigest()
@@ -460,84 +475,6 @@ class Workspace(FileAccess):
 
         await serve_proxy(listener, self.hosts, spawner)
 
-    # --- sandbox
-
-    @property
     @override
-    def _rules(self) -> Rules | None:
-        """The rules now. Protected paths are missing until `_freeze_rules`, which runs before anything is written."""
-        self._follow_mode()
-        return None if self.mode == "full" else self._frozen_rules or self._first_rules
-
-    def _follow_mode(self) -> None:
-        """Draw the rules again, and leave the sandbox of earlier commands, if the person narrowed the mode."""
-        if self._drawn_mode == self.mode:
-            return
-        self._drawn_mode = self.mode
+    def _retire_sandboxes(self) -> None:
         self._spawners.retire()
-        self.__dict__.pop("_first_rules", None)
-        if self._frozen_rules:
-            self._frozen_rules = self._draw_rules(self._audit.protected) if self._audit else None
-
-    @cached_property
-    def _first_rules(self) -> Rules:
-        return self._draw_rules()
-
-    @override
-    async def _freeze_rules(self) -> None:
-        """Freeze the rules before the first command or write: all files that exist now belong to the person."""
-        if self._parent:  # the parent's files come first: those that exist now may be the parent's own work
-            await self._parent._freeze_rules()
-        async with self._preparing:
-            if self.mode != "full" and self._frozen_rules is None:
-                _ = self.tmp  # create the folder here, not in two threads at once
-                self._frozen_rules, self._audit = await run_in_daemon_thread(self._start_audit)
-                if (problem := self._repository.problem) and not self._parent:
-                    self._notifier.log(f"{problem}; start goose-like in that folder, or use --sandbox full")
-                self._log_warnings()
-
-    @override
-    def _is_start_file(self, place: Path) -> bool:
-        return self._audit is not None and self._audit.is_start_file(place)
-
-    @override
-    def _accept_change(self, place: Path, data: bytes) -> None:
-        if self._audit:
-            self._audit.accept_file(place, data)
-
-    def _start_audit(self) -> tuple[Rules, RepositoryAudit | None]:
-        if self.mode == "read-only" or self._permissions.decide("repository") == "allow":
-            return self._draw_rules(), None
-        if self._parent and self._parent._audit:
-            return self._draw_rules(self._parent._audit.protected), self._parent._audit
-        if self._is_inside(config := resolve_path(config_folder())):
-            config.mkdir(parents=True, exist_ok=True)  # otherwise a command could create it, with answers inside
-        try:
-            audit = RepositoryAudit(self.root, self._repository.commit_folders)
-        except OSError as error:
-            why = describe_file_error(error)
-            raise GooseLikeError(f"the record of hooks can't be written, {why}; {FOLDER_ADVICE}") from error
-        rules = self._draw_rules(audit.protected)
-        audit.watch(rules)
-        return rules, audit
-
-    def _draw_rules(self, protected: Sequence[Path] = ()) -> Rules:
-        if self._outputs:
-            self._outputs.mkdir(0o700, parents=True, exist_ok=True)
-        return build_rules(
-            self.root,
-            self.tmp,
-            writable=self._repository.commit_folders,
-            protected=(*protected, *self._ignored.ignore_files),
-            hidden=self._ignored.find_paths(),
-            outputs=self._outputs,
-            shown=self.settings.paths.read,
-            is_read_only=self.mode == "read-only",
-        )
-
-    @cached_property
-    def _repository(self) -> VisibleRepository:
-        return find_visible_repository(self.root)
-
-    def _is_inside(self, path: Path) -> bool:
-        return any(path.is_relative_to(root) for root in (self.root, *self._repository.commit_folders))

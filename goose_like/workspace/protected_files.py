@@ -1,0 +1,165 @@
+"""File access by the rules of a workspace, and the audit of what commands leave for other programs."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from typing_extensions import override
+
+from goose_like.config.paths import FOLDER_ADVICE, config_folder, describe_file_error
+from goose_like.config.private_folder import PrivateFolder
+from goose_like.config.profile import SandboxMode, WorkspaceSettings
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.notifier import Notifier
+from goose_like.core.threads import run_in_daemon_thread
+from goose_like.workspace.permissions.permissions import Permissions
+from goose_like.workspace.repositories.audit import RepositoryAudit
+from goose_like.workspace.sandbox.ignored import IgnoredFiles
+from goose_like.workspace.sandbox.path_rules import Rules, build_rules, resolve_path
+from goose_like.workspace.sandbox.visible_repository import VisibleRepository, find_visible_repository
+
+from .files import FileAccess
+
+
+class ProtectedFiles(FileAccess):
+    """File access by the rules of a workspace, which are drawn again if the person narrows its mode.
+
+    The first command or write freezes the rules: all files that exist then belong to the person. From then on, the
+    repository audit asks about what commands leave for git, editors and shells.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        permissions: Permissions,
+        settings: WorkspaceSettings,
+        notifier: Notifier,
+        *,
+        session_folder: Path | None,
+        parent: "ProtectedFiles | None",
+    ) -> None:
+        ignored = parent._ignored if parent else IgnoredFiles(root, settings.paths.hide)
+        super().__init__(root, permissions, ignored, parent._shown_paths if parent else set())
+        self.settings = settings
+        self._notifier = notifier
+        self._parent = parent
+        self._outputs = session_folder / "outputs" if session_folder else None
+        self._private_tmp: PrivateFolder | None = None
+        self._preparing = asyncio.Lock()
+        self._audit: RepositoryAudit | None = None
+        self._frozen_rules: Rules | None = None
+        self._drawn_mode = self.mode
+
+    @property
+    def mode(self) -> SandboxMode:
+        """The sandbox mode in effect."""
+        return self._permissions.mode
+
+    @property
+    def tmp(self) -> Path:
+        """The private folder that commands see as /tmp. In mode `full` it is an ordinary folder."""
+        if self._parent:
+            return self._parent.tmp  # shared, so that files can be handed over
+        if self._private_tmp is None:
+            self._private_tmp = PrivateFolder("tmp")
+        return self._private_tmp.path
+
+    def _retire_sandboxes(self) -> None:
+        """Leave the sandboxes of earlier commands."""
+        raise NotImplementedError
+
+    @property
+    @override
+    def _rules(self) -> Rules | None:
+        """The rules now. Protected paths are missing until `_freeze_rules`, which runs before anything is written."""
+        self._follow_mode()
+        if self.mode == "full":
+            return None
+        return self._frozen_rules or self._first_rules
+
+    def _follow_mode(self) -> None:
+        """Draw the rules again, and leave the sandbox of earlier commands, if the person narrowed the mode."""
+        if self._drawn_mode == self.mode:
+            return
+        self._drawn_mode = self.mode
+        self._retire_sandboxes()
+        self.__dict__.pop("_first_rules", None)
+        if self._frozen_rules:
+            self._frozen_rules = None
+            if self._audit:
+                self._frozen_rules = self._draw_rules(self._audit.protected)
+
+    @cached_property
+    def _first_rules(self) -> Rules:
+        return self._draw_rules()
+
+    @override
+    async def _freeze_rules(self) -> None:
+        """Freeze the rules before the first command or write: all files that exist now belong to the person."""
+        if self._parent:  # the parent's files come first: those that exist now may be the parent's own work
+            await self._parent._freeze_rules()
+        async with self._preparing:
+            if self.mode == "full" or self._frozen_rules is not None:
+                return
+            _ = self.tmp  # create the folder here, not in two threads at once
+            self._frozen_rules, self._audit = await run_in_daemon_thread(self._start_audit)
+            problem = self._repository.problem
+            if problem and not self._parent:
+                self._notifier.log(f"{problem}; start goose-like in that folder, or use --sandbox full")
+            self._log_warnings()
+
+    def _log_warnings(self) -> None:
+        if not self._audit:
+            return
+        for sentence in self._audit.take_warnings():
+            self._notifier.log(sentence)
+
+    @override
+    def _is_start_file(self, place: Path) -> bool:
+        return self._audit is not None and self._audit.is_start_file(place)
+
+    @override
+    def _accept_change(self, place: Path, data: bytes) -> None:
+        if self._audit:
+            self._audit.accept_file(place, data)
+
+    def _start_audit(self) -> tuple[Rules, RepositoryAudit | None]:
+        if self.mode == "read-only" or self._permissions.decide("repository") == "allow":
+            return self._draw_rules(), None
+        if self._parent and self._parent._audit:
+            audit = self._parent._audit
+            return self._draw_rules(audit.protected), audit
+        config = resolve_path(config_folder())
+        if self._is_inside(config):
+            config.mkdir(parents=True, exist_ok=True)  # otherwise a command could create it, with answers inside
+        try:
+            audit = RepositoryAudit(self.root, self._repository.commit_folders)
+        except OSError as error:
+            why = describe_file_error(error)
+            raise GooseLikeError(f"the record of hooks can't be written, {why}; {FOLDER_ADVICE}") from error
+        rules = self._draw_rules(audit.protected)
+        audit.watch(rules)
+        return rules, audit
+
+    def _draw_rules(self, protected: Sequence[Path] = ()) -> Rules:
+        if self._outputs:
+            self._outputs.mkdir(0o700, parents=True, exist_ok=True)
+        return build_rules(
+            self.root,
+            self.tmp,
+            writable=self._repository.commit_folders,
+            protected=(*protected, *self._ignored.ignore_files),
+            hidden=self._ignored.find_paths(),
+            outputs=self._outputs,
+            shown=self.settings.paths.read,
+            is_read_only=self.mode == "read-only",
+        )
+
+    @cached_property
+    def _repository(self) -> VisibleRepository:
+        return find_visible_repository(self.root)
+
+    def _is_inside(self, path: Path) -> bool:
+        """Check for a path in the workspace or in a git folder that its commits write to."""
+        return any(path.is_relative_to(root) for root in (self.root, *self._repository.commit_folders))
