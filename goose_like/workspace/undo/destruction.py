@@ -103,9 +103,7 @@ def _follow_command(folders: list[WorkingFolder], command: SimpleCommand, line: 
     entered = find_entered_folder(command)
     if not entered:
         return folders
-    if last.path is None:
-        return [*folders, last]
-    return [*folders, WorkingFolder(last.join(entered))]
+    return [*folders, last.enter(entered)]
 
 
 def _join_find_to_rm(commands: Sequence[SimpleCommand], line: str) -> Iterator[SimpleCommand]:

@@ -48,12 +48,8 @@ def find_git_losses(losses: Losses, folder: WorkingFolder, words: Words) -> None
 def _enter_folders(folder: WorkingFolder, git_options: Words) -> WorkingFolder:
     """Return the folder after the `-C` options of git."""
     for option, value in pairwise(git_options):
-        if option != "-C":
-            continue
-        if folder.path is None or value is None:
-            folder = WorkingFolder(None)
-        else:
-            folder = WorkingFolder(os.path.join(folder.path, value))
+        if option == "-C":
+            folder = folder.enter(value)
     return folder
 
 
@@ -75,8 +71,7 @@ def _list_known(folder: WorkingFolder, names: Sequence[str | None]) -> Sequence[
     for name in names:
         if not folder.is_known(name):
             return _EVERYWHERE
-        path = os.path.join(folder.path or "/", name)
-        paths.append(os.path.realpath(path))
+        paths.append(os.path.realpath(folder.join(name)))
     return paths
 
 

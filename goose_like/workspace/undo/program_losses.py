@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from goose_like.workspace.permissions.simple_command import Words
 
@@ -109,7 +109,7 @@ def find_moved(losses: Losses, folder: WorkingFolder, words: Words) -> None:
     *sources, target = operands
     end = ""
     if target and folder.is_known(target):
-        end = os.path.realpath(os.path.join(folder.path or "/", target))
+        end = os.path.realpath(folder.join(target))
     for source in sources:
         if not folder.is_known(source):
             losses.replaced.append(folder.describe_unknown(source, is_recursive=True))
@@ -179,12 +179,14 @@ def _list_roots(words: Words) -> Words:
 def _add_found(losses: Losses, folder: WorkingFolder, roots: list[str], patterns: list[str]) -> None:
     """Add the paths below some folders with a name that matches one of the patterns, in any case."""
     count = 0
-    for root in roots:
-        for parent, folders, files in os.walk(os.path.join(folder.path or "/", root)):
-            names = [*folders, *files]
-            found = [name for name in names if any(fnmatch(name.lower(), pattern) for pattern in patterns)]
-            losses.add_removed(WorkingFolder(parent), found)
-            count += len(names)
-            if count > MAX_ENTRIES:
-                losses.unknown.append(ANY_NAME)
-                return
+    tops = chain.from_iterable(map(folder.expand, roots))
+    for parent, folders, files in chain.from_iterable(map(os.walk, tops)):
+        names = [*folders, *files]
+        for name in names:
+            if any(fnmatch(name.lower(), pattern) for pattern in patterns):
+                path = os.path.join(parent, name)
+                losses.paths[resolve_link_itself(path)] = None
+        count += len(names)
+        if count > MAX_ENTRIES:
+            losses.unknown.append(ANY_NAME)
+            return

@@ -220,6 +220,40 @@ def test_the_places_where_a_line_moves_files(folder, line, expected):
     assert moved == {str(folder / name): str(folder / end) if end else "" for name, end in expected.items()}
 
 
+@pytest.mark.parametrize(
+    ("line", "kind", "expected"),
+    [
+        ("git -C ~/sub clean -fdx", "cleaned", ["sub"]),
+        ("git clean -fdx ~/build", "cleaned", ["build"]),
+        ("git checkout -- ~/a.txt", "changed", ["a.txt"]),
+        ("find ~/sub -name '*.pyc' -delete", "paths", ["sub/c.pyc"]),
+        ("find s* -name '*.pyc' -delete", "paths", ["sub/c.pyc"]),
+    ],
+)
+def test_names_below_the_home_folder(folder, monkeypatch, line, kind, expected):
+    monkeypatch.setenv("HOME", str(folder))
+    losses = find_losses(line, str(folder))
+    assert list(getattr(losses, kind)) == [str(folder / name) for name in expected]
+
+
+def test_the_place_below_the_home_folder_where_a_line_moves_a_file(folder, monkeypatch, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    assert find_losses("mv a.txt ~/x", str(folder)).moved == {str(folder / "a.txt"): str(home / "x")}
+
+
+def test_a_folder_that_is_only_known_while_the_line_runs(folder):
+    assert find_losses('git -C "$X" clean -fdx', str(folder)).cleaned == ["/"]
+    assert find_losses('git -C "$X" checkout -- a.txt', str(folder)).changed == ["/"]
+    assert find_losses('env -C "$X" rm -r data', str(folder)).is_unknown
+
+
+def test_find_deletes_names_that_look_like_patterns(folder):
+    (folder / "[a].pyc").touch()
+    losses = find_losses("find . -name '*.pyc' -delete", str(folder))
+    assert set(losses.paths) == {str(folder / "[a].pyc"), str(folder / "sub/c.pyc")}
+
+
 def test_unknown_names_spare_the_content_of_folders_that_tools_make(tmp_path):
     marks = {"node_modules": "a", "__pycache__": "a", "cache": "CACHEDIR.TAG", "env": "pyvenv.cfg", "other": "a"}
     for name, mark in marks.items():
