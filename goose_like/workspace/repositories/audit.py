@@ -116,10 +116,15 @@ class RepositoryAudit:
         if self._rules is None:
             return
         candidates = {*self._scanner.start_files, *self._scanner.list_top_start_files(), *more}
-        found = [path for path in candidates if self._is_watchable(path)]
         gone = [path for path in self._watched if self._accepted.places.get(path)]
-        self._watched = {*self._absent, *self._programs, *found, *gone}
-        self._targets = {resolve_path(path): path for path in found if path.is_symlink()}
+        self._watched = {*self._absent, *self._programs, *gone}
+        self._targets = {}
+        for path in candidates:
+            if not self._is_watchable(path):
+                continue
+            self._watched.add(path)
+            if path.is_symlink():
+                self._targets[resolve_path(path)] = path
 
     def _is_watchable(self, path: Path) -> bool:
         """Check that commands can write a path in a searched folder."""
@@ -327,7 +332,9 @@ class RepositoryAudit:
 
     def _list_files(self) -> dict[Path, list[Path]]:
         """List the files of each repository, watched start file and staged folder."""
-        files = {place: git.list_decisive_files(place) for place in self._repositories}
+        files = {}
+        for place in self._repositories:
+            files[place] = git.list_decisive_files(place)
         others = list(self._watched)
         for path, staged in self.staging.folders.items():
             if staged.place == path:
@@ -453,7 +460,10 @@ class RepositoryAudit:
         """Return the start file that a path is or belongs to."""
         places = (path, *path.parents)
         if not self._is_watchable(path):
-            return next((place for place in places if place in self._absent), None)
+            for place in places:
+                if place in self._absent:
+                    return place
+            return None
         for place in places:
             if place in self._targets:
                 return self._targets[place]

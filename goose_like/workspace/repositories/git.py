@@ -230,7 +230,10 @@ def _list_dangerous_settings(git: Path, edit: FileEdit, roots: Collection[Path])
     if after is None:
         return [f"{edit.path.name} (unreadable)"]
     before = read_settings(edit.old) or set()
-    dangers = {f"setting {key}" for key, value in after - before if not _is_harmless(git, key, value, roots)}
+    dangers = set()
+    for key, value in after - before:
+        if not _is_harmless(git, key, value, roots):
+            dangers.add(f"setting {key}")
     return sorted(dangers)
 
 

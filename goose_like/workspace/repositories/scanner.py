@@ -109,16 +109,22 @@ class RepositoryScanner:
     def _list_folder(self, path: str, mark: Mark | None) -> _Listing:
         with os.scandir(path) as entries:
             found = {entry.name: entry for entry in entries}
-        below = [entry.path for entry in found.values() if entry.is_dir(follow_symlinks=False)]
-        linked = [entry for entry in found.values() if entry.is_symlink()]
+        below = []
+        links = []
+        repositories = []
+        for entry in found.values():
+            if entry.is_dir(follow_symlinks=False):
+                below.append(entry.path)
+            elif entry.is_symlink():
+                links.append(entry.name)
+                if _leads_to_tmp(entry.path):
+                    repositories.append(entry.path)
         names = found.keys()
-        repositories = [entry.path for entry in linked if _leads_to_tmp(entry.path)]
         if _is_git_folder(names):
             repositories.append(path)
         if ".git" in names:
             repositories.append(f"{path}/.git")
-        start_names = find_start_names(path, names, [entry.name for entry in linked])
-        start_files = [f"{path}/{name}" for name in start_names]
+        start_files = [f"{path}/{name}" for name in find_start_names(path, names, links)]
         return _Listing(mark, below, repositories, start_files)
 
 

@@ -85,7 +85,7 @@ _WORKTREES = {".claude": "worktrees"}
 
 def find_start_names(folder: str, names: Collection[str], links: Collection[str]) -> list[str]:
     """Find the names in a folder that are start files, or files of a CI server. `links` are those that are links."""
-    *_, above, name = ("", *folder.rsplit("/", 2))
+    above, name = ("", *folder.rsplit("/", 2))[-2:]
     nested: set[str] = set()
     for table in (_BELOW, _CI_BELOW):
         nested.update(table.get(name, ()), table.get(f"{above}/{name}", ()))

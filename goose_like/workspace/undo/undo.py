@@ -207,8 +207,10 @@ class Undo:
         log = self._open_contents().log
         self._git = find_git_folder(self._root)
         if self._git:
-            paths = [str(self._git / name) for name in ("HEAD", "index")]
-            log.record_originals(number, {path: self._read_state(path) for path in paths})
+            git_states = {}
+            for path in (str(self._git / "HEAD"), str(self._git / "index")):
+                git_states[path] = self._read_state(path)
+            log.record_originals(number, git_states)
         self._snapshot_turn = number
         if self._is_too_large:
             return
