@@ -128,7 +128,7 @@ class ToolRunner:
         if is_remote:
             if not outcome.is_error:
                 return True
-            self._emit_start(call)
+            self._emit_start(call)  # the client never learns of a wrong call, so it starts and ends here
         result = self._create_result(call, outcome, change)
         self.journal.emit(ToolFinished(result=result))
         return not outcome.is_error

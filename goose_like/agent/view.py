@@ -48,13 +48,12 @@ class ModelView:
             UsageError: the schema is invalid.
             ProviderError: no complete answer came, or it did not fit after one correction.
         """
+        from goose_like.providers.json_answer import answer_json  # few sessions need it
 
         def record(usage: Usage) -> None:
             self._notifier.notify(UsageRecorded(model=self.model.label, usage=usage, purpose=purpose))
 
         request = Request(self.model.name, system, (Message.user(text),))
-        from goose_like.providers.json_answer import answer_json  # few sessions need it
-
         return await answer_json(self.model.provider, request, schema, record=record)
 
     async def answer(

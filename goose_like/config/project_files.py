@@ -1,7 +1,8 @@
 """The files that a project may bring for goose_like and for toolkits.
 
-Those of toolkits are the names in the entry-point group `goose_like.toolkit_files`: patterns below the root of a
-project, whose files need the person's trust, or patterns of the person's own files that begin with `~/` or `{config}/`.
+Packages declare the files of their toolkits in the entry-point group `goose_like.toolkit_files`, where each name is a
+pattern. A pattern below the root of a project finds files that need the person's trust. A pattern that begins with
+`~/` or `{config}/` finds the person's own files.
 """
 
 import os

@@ -227,7 +227,9 @@ class DelegateToolkit(Toolkit):
         """Build the subagent's exchange, and have it work on the task."""
         view = self.exchange_view
         own_models = ModelPair(view.processor.model, view.accelerator.model)
-        shares_models = job.profile.processor in (None, self.profile.processor)
+        shared_models = None  # the profile of the delegate has models of its own
+        if job.profile.processor in (None, self.profile.processor):
+            shared_models = own_models
         prompts = [job.kind.prompt]
         folder = None
         if job.worktree:
@@ -243,7 +245,7 @@ class DelegateToolkit(Toolkit):
                 parent_workspace=self.workspace,
                 folder=folder,
                 limits=job.limits,
-                models=kind_models or (own_models if shares_models else None),
+                models=kind_models or shared_models,
                 client=ClientPart("\n\n".join(filter(None, prompts))),
             ) as exchange,
         ):
