@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -39,6 +40,7 @@ from goose_like.workspace.workspace import Workspace
 from ..bridges.budget import SpentError
 from ..config import Config
 from ..host.assets import AssetStore
+from ..host.registry import Member, Registry
 from ..host.requests import RequestHandler
 from ..host.runtime import SessionRuntime
 from ..host.sources import parse_component, require_config_file
@@ -46,6 +48,17 @@ from ..host.worker_process import TimeLimit
 from ..surroundings import Surroundings
 from ..toolkit import open_registry
 from .cli import ComponentOptions
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """The component to build or run, as a command line names it. `roots` are folders with packages."""
+
+    method: Literal["build", "run"]
+    component: str
+    options: ComponentOptions
+    arguments: Sequence[str]
+    roots: Sequence[Path]
 
 
 def perform(
@@ -64,34 +77,21 @@ def perform(
         sandbox=options.sandbox,
         approval=options.approval,
     )
-    return run_async(_choose_and_perform(method, component, options, arguments, roots, profile_options))
+    task = _Task(method, component, options, arguments, roots)
+    return run_async(_choose_and_perform(task, profile_options))
 
 
-async def _choose_and_perform(
-    method: Literal["build", "run"],
-    component: str,
-    options: ComponentOptions,
-    arguments: Sequence[str],
-    roots: Sequence[Path],
-    profile_options: ProfileOptions,
-) -> int:
+async def _choose_and_perform(task: _Task, profile_options: ProfileOptions) -> int:
     choice = await settle_profile(profile_options, StartNotifier(), Path.cwd())
     try:
-        return await _perform(method, component, options, arguments, roots, choice.profile)
+        return await _perform(task, choice.profile)
     except ProfileError as error:
         raise choice.locate_error(error) from None
 
 
-async def _perform(
-    method: Literal["build", "run"],
-    component: str,
-    options: ComponentOptions,
-    arguments: Sequence[str],
-    roots: Sequence[Path],
-    profile: Profile,
-) -> int:
+async def _perform(task: _Task, profile: Profile) -> int:
     out = StdoutWriter("text")
-    front = TerminalNotifier(shows_start=method == "run")
+    front = TerminalNotifier(shows_start=task.method == "run")
     async with AsyncExitStack() as stack:
         session = Session.temporary()
         stack.callback(session.close)
@@ -104,7 +104,7 @@ async def _perform(
         for provider in models.providers:
             stack.push_async_callback(provider.close)
         workspace = Workspace(
-            options.working_directory,
+            task.options.working_directory,
             mode=profile.sandbox,
             approval=profile.approval,
             notifier=journal,
@@ -116,23 +116,19 @@ async def _perform(
         # Events wait for the first one, and limits count within a turn.
         start = describe_start(profile, session, workspace, models, {})
         journal.emit(start.model_copy(update={"name": ""}))
-        journal.emit(TurnStarted(message=Message.user(f"component {method} {component}")))
+        message = Message.user(f"component {task.method} {task.component}")
+        journal.emit(TurnStarted(message=message))
         view = ExchangeView(session, models, journal)
         around = Surroundings(workspace, session, view, profile.limits, journal, front.print)
-        config = _read_config(profile, options, roots)
-        registry = await run_in_daemon_thread(partial(open_registry, config, workspace.root, options.settings))
-        named = parse_component(component)
-        file = require_config_file(named) if isinstance(named, Path) else named
-        member = await run_in_daemon_thread(partial(registry.add, file))
-        if method == "run" and member.definition.kind not in ("copilot", "agent"):
-            kind = member.definition.kind
-            raise UsageError(f"{member.name} is a {kind}; only a copilot can be run; `component build` tries others")
+        config = _read_config(profile, task.options, task.roots)
+        registry = await run_in_daemon_thread(partial(open_registry, config, workspace.root, task.options.settings))
+        member = await _add_component(task, registry)
         answer = RequestHandler(around, config.llm).answer
         runtime = SessionRuntime(config, around, registry, AssetStore(session), answer)
         try:
-            work = _work(runtime.perform(method, member, arguments), profile.limits, front)
+            work = _work(runtime.perform(task.method, member, task.arguments), profile.limits, front)
             result, code = await run_until_stopped(work, front, out)
-            if method == "build" and code == 0:
+            if task.method == "build" and code == 0:
                 front.print(f"{member.name} can be constructed; its configuration is {result}\n")
         finally:
             for problem in await runtime.close():
@@ -141,6 +137,18 @@ async def _perform(
                 front.log(note)
             front.pause()
         return code
+
+
+async def _add_component(task: _Task, registry: Registry) -> Member:
+    """Add the component to the registry. Raise GooseLikeError if it cannot be used, or cannot run."""
+    named = parse_component(task.component)
+    if isinstance(named, Path):
+        named = require_config_file(named)
+    member = await run_in_daemon_thread(partial(registry.add, named))
+    kind = member.definition.kind
+    if task.method == "run" and kind not in ("copilot", "agent"):
+        raise UsageError(f"{member.name} is a {kind}; only a copilot can be run; `component build` tries others")
+    return member
 
 
 def _read_config(profile: Profile, options: ComponentOptions, roots: Sequence[Path]) -> Config:
@@ -217,7 +225,9 @@ class TerminalNotifier(EventNotifier):
         if question.kind != "text":
             return await self._screen.ask(question)
         line = await self.ask_line(question.text)
-        return Answer() if line is None else Answer(choice="allow", by="person", text=line)
+        if line is None:
+            return Answer()
+        return Answer(choice="allow", by="person", text=line)
 
     async def ask_line(self, text: str) -> str | None:
         """Show a text and read a line; return None at the end of input."""
@@ -238,7 +248,9 @@ class TerminalNotifier(EventNotifier):
     def print(self, text: str) -> None:
         """Show what a component prints."""
         self.pause()
-        sys.stdout.write(escape_controls(text) if is_terminal(sys.stdout) else text)
+        if is_terminal(sys.stdout):
+            text = escape_controls(text)
+        sys.stdout.write(text)
         sys.stdout.flush()
 
     def _leave_prompt(self) -> None:
