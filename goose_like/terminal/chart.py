@@ -104,14 +104,13 @@ def _make_bars(rows: Data, chart: Chart) -> list[_Bar]:
     total: float = 0
     if chart.kind in ("pie", "donut"):
         total = _add_numbers(rows, chart)
-    colours = cycle(_COLOURS[: len(chart.y)])
     bars = []
     for row in rows[:_MAX_BARS]:
         label = to_one_line(str(row.get(chart.x, "")), _LABEL_COLUMNS)
-        for key in chart.y:
+        for key, colour in zip(chart.y, cycle(_COLOURS), strict=False):
             value = to_number(row.get(key))
             end = _format_end(value, total)
-            bars.append(_Bar(label, value or 0, end, next(colours)))
+            bars.append(_Bar(label, value or 0, end, colour))
             label = ""
     return bars
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from goose_like.core.events import Artifact, ArtifactShown
+from goose_like.core.events import Artifact, ArtifactShown, Chart
+from goose_like.terminal.chart import render_chart
 from tests.terminal.test_renderer import draw, last
 
 
@@ -39,6 +40,15 @@ def test_bars():
     assert "█ 4 (100%)" in draw_artifact("chart", rows[:1], kind="pie", x="who", y=["n"])
     many = [{"who": n, "n": n} for n in range(50)]
     assert "    … 30 more\n" in draw_artifact("chart", many, kind="bar", x="who", y=["n"])
+
+
+def test_each_bar_has_the_colour_of_its_series_in_the_legend():
+    keys = [f"n{number}" for number in range(7)]  # more than there are colours
+    rows = [dict.fromkeys(keys, 1)] * 2
+    *bars, legend = render_chart(rows, Chart(kind="bar", x="who", y=keys), 40)
+    bar_colours = [bar.spans[0].style.color.name for bar in bars]
+    legend_colours = [span.style.color.name for span in legend.spans]
+    assert bar_colours == legend_colours * 2
 
 
 def test_lines_and_points():
