@@ -138,7 +138,9 @@ def run(
         if chosen.is_continued and not chosen.resume:
             check_no_name(words)
         name, words = split_session_name(chosen.resume or "", session, words, has_file=file is not None)
-        example = 'run --resume NAME "continue"' if chosen.is_resumed else 'run "fix the failing test"'
+        example = 'run "fix the failing test"'
+        if chosen.is_resumed:
+            example = 'run --resume NAME "continue"'
         task, is_typed = read_task(words, file, example)
     limits = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
     run_options = RunOptions(task, limits, output_format, quiet, is_typed)
@@ -199,9 +201,9 @@ def version() -> None:
 
     from goose_like.config.entry_points import list_other_packages
 
-    print(
-        f"goose-like {__version__}", *(f"{name} {metadata.version(name)}" for name in list_other_packages()), sep="\n"
-    )
+    print(f"goose-like {__version__}")
+    for name in list_other_packages():
+        print(f"{name} {metadata.version(name)}")
 
 
 def run_command_line() -> int:
@@ -228,11 +230,13 @@ def add_groups(words: Collection[str] | None = None) -> None:
     from goose_like.config.entry_points import list_names, load_entry_point
 
     for name in dict.fromkeys([*_GROUPS, *list_names("goose_like.cli")]):
-        help_text, group = _GROUPS.get(name), typer.Typer()
-        if help_text is None or words is None or name in words:
-            try:
-                group = cast(typer.Typer, load_entry_point("goose_like.cli", name))
-            except GooseLikeError as error:  # the other commands still work
-                print(f"goose-like: skipped: {error}", file=sys.stderr)
-                continue
+        help_text = _GROUPS.get(name)
+        if help_text and words is not None and name not in words:
+            app.add_typer(typer.Typer(), name=name, help=help_text)
+            continue
+        try:
+            group = cast(typer.Typer, load_entry_point("goose_like.cli", name))
+        except GooseLikeError as error:  # the other commands still work
+            print(f"goose-like: skipped: {error}", file=sys.stderr)
+            continue
         app.add_typer(group, name=name, help=help_text or group.info.help)

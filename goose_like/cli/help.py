@@ -19,7 +19,10 @@ _PAGE = re.compile(r"([\w-]+)\.md(?:#.*)?")
 def find_docs_folder() -> Path:
     """Find the folder of the documentation pages: in the package, or in the checkout (editable install)."""
     package = Path(str(files("goose_like")))
-    return package / "docs" if (package / "docs").is_dir() else package.parent / "docs"
+    docs = package / "docs"
+    if docs.is_dir():
+        return docs
+    return package.parent / "docs"
 
 
 def list_topics() -> list[str]:
@@ -33,7 +36,9 @@ def list_topics_below(app: Typer, words: list[str]) -> list[str]:
     for word in words:
         commands = getattr(commands.get(word), "commands", {})
     names = [name for name, command in commands.items() if not command.hidden]
-    return names if words else [*names, *list_topics()]
+    if not words:
+        names += list_topics()
+    return names
 
 
 def find_page(app: Typer, words: list[str]) -> str:
@@ -50,41 +55,62 @@ def find_page(app: Typer, words: list[str]) -> str:
             hint = did_you_mean(word, list_topics_below(app, words[:number]))
             raise UsageError(f"no help for {' '.join(words)!r}; {hint}")
         context = commands[word].make_context(word, [], parent=context, resilient_parsing=True)
-    formatter, topics = context.make_formatter(), _read_topics()
+    topics = _read_topics()
+    formatter = context.make_formatter()
     for title, name in _TABLES.items():
         with formatter.section(title):
             formatter.write_dl(_read_table(topics[name]))
     with formatter.section("See also"):
         formatter.write_text(", ".join(f"goose-like help {name}" for name in topics))
-    topic = topics[words[0]] if len(words) == 1 and words[0] in topics else ""
-    return "\n\n".join(filter(None, (context.get_help(), formatter.getvalue(), topic)))
+    parts = [context.get_help(), formatter.getvalue()]
+    if len(words) == 1:
+        parts.append(topics.get(words[0], ""))
+    return "\n\n".join(filter(None, parts))
 
 
 def _read_topics() -> dict[str, str]:
-    files = sorted(find_docs_folder().glob("*.md"))
-    return {file.stem: _LINK.sub(_write_link, file.read_text(encoding="utf-8")) for file in files}
+    """Read the documentation pages by name, with links as words."""
+    topics = {}
+    for file in sorted(find_docs_folder().glob("*.md")):
+        text = file.read_text(encoding="utf-8")
+        topics[file.stem] = _LINK.sub(_write_link, text)
+    return topics
 
 
 def _write_link(link: re.Match[str]) -> str:
     """Return a link as words for a terminal: a page by the command that shows it, and no image."""
-    label, target = link["label"], link["target"]
-    if link["image"] or target.startswith("#"):
-        return "" if link["image"] else label
+    label = link["label"]
+    target = link["target"]
+    if link["image"]:
+        return ""
+    if target.startswith("#"):
+        return label
+    file, _, _ = target.partition("#")
     page = _PAGE.fullmatch(target)
     place = f"`goose-like help {page[1]}`" if page else target
-    return place if label.strip("`") in (target.partition("#")[0], place) else f"{label} ({place})"
+    if label.strip("`") in (file, place):
+        return place
+    return f"{label} ({place})"
 
 
-def _find_topic(word: str) -> str | None:
+def _find_topic(word: str) -> str:
+    """Return the page of a topic, or all sections with the word in their headings; empty if there is none."""
     topics = _read_topics()
     if word in topics:
         return topics[word]
-    heading = re.compile(rf"\b{re.escape(word.removesuffix('s'))}s?\b", re.IGNORECASE)
-    sections = [part for text in topics.values() for part in re.split(r"^(?=## )", text, flags=re.MULTILINE)]
-    return "\n".join(part.strip("\n") + "\n" for part in sections if heading.search(part.partition("\n")[0])) or None
+    singular = re.escape(word.removesuffix("s"))
+    heading = re.compile(rf"\b{singular}s?\b", re.IGNORECASE)
+    found = []
+    for text in topics.values():
+        for section in re.split(r"^(?=## )", text, flags=re.MULTILINE):
+            first_line, _, _ = section.partition("\n")
+            if heading.search(first_line):
+                found.append(section.strip("\n") + "\n")
+    return "\n".join(found)
 
 
 def _read_table(text: str) -> list[tuple[str, str]]:
     """Return the first two columns of the table on a page, without its head."""
-    rows = re.findall(r"^\| *(.+?) *\| *(.+?) *\|.*$", text, re.MULTILINE)[2:]
-    return [(first.replace("`", ""), second.replace("`", "")) for first, second in rows]
+    plain = text.replace("`", "")
+    rows: list[tuple[str, str]] = re.findall(r"^\| *(.+?) *\| *(.+?) *\|.*$", plain, re.MULTILINE)
+    return rows[2:]

@@ -12,11 +12,14 @@ def check_no_name(words: list[str]) -> None:
     Raises:
         UsageError: it does.
     """
-    if len(words) < 2 or all(words[0] != info.name for info in iterate_sessions()):
+    if len(words) < 2:
         return
-    name = shlex.quote(words[0])
-    task = shlex.quote(" ".join(words[1:]))
-    raise UsageError(f"--continue takes no name; for the session {words[0]!r}: goose-like run --resume {name} {task}")
+    first, *others = words
+    if all(first != info.name for info in iterate_sessions()):
+        return
+    name = shlex.quote(first)
+    task = shlex.quote(" ".join(others))
+    raise UsageError(f"--continue takes no name; for the session {first!r}: goose-like run --resume {name} {task}")
 
 
 def split_session_name(

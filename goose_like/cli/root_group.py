@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -62,14 +62,15 @@ class RootGroup(TyperGroup):
             return self._parse(ctx, args)
 
     def _parse(self, ctx: Any, args: list[str]) -> list[str]:
-        count = self._find_command(args)
-        own, rest = split_flags(args[:count]), args[count:]
-        args, count = [*own, *rest], len(own)
+        position = self._find_command(args)
+        own = split_flags(args[:position])
+        rest = args[position:]
+        args = [*own, *rest]
         with _improve_errors():
             if any(word in _PRINT for word in own):
                 as_run = [word for word in own if word not in _PRINT]
                 return super().parse_args(ctx, ["run", *as_run, *rest])
-            if count < len(args):
+            if rest:
                 return super().parse_args(ctx, args)
             ctx.allow_interspersed_args = True
             if ctx.resilient_parsing:
@@ -89,23 +90,37 @@ class RootGroup(TyperGroup):
 
     def _find_command(self, words: Sequence[str]) -> int:
         """Return the index of the first command, or the number of words. Values of options are no commands."""
-        parameters = [*self.params, *self.commands["run"].params]
-        flags = {name for each in parameters if getattr(each, "is_flag", False) for name in each.opts}
-        options = {name for each in parameters for name in each.opts if name.startswith("-")} - flags
-        place = 0
-        while place < len(words) and words[place] not in self.commands:
-            word = words[place]
+        options = self._list_options_with_values()
+        position = 0
+        while position < len(words):
+            word = words[position]
+            if word in self.commands:
+                return position
             if word == "--":
-                return len(words)
-            has_value = name_follows(words[place + 1 :]) if word in OPTIONAL_VALUES else word in options
-            place += 2 if has_value else 1
-        return min(place, len(words))
+                break
+            position += 1
+            has_value = word in options
+            if word in OPTIONAL_VALUES:
+                has_value = name_follows(words[position:])
+            if has_value:
+                position += 1
+        return len(words)
+
+    def _list_options_with_values(self) -> set[str]:
+        """Return the names of the options that a value follows."""
+        names: set[str] = set()
+        for parameter in [*self.params, *self.commands["run"].params]:
+            if not getattr(parameter, "is_flag", False):
+                names.update(name for name in parameter.opts if name.startswith("-"))
+        return names
 
     def _describe_unknown(self, words: Sequence[str]) -> str:
         word = words[0]
         if ours := _OTHER_COMMANDS.get(word):
             return f"no command {word!r}; here it is: goose-like {ours}"
-        message = f"-- {shlex.quote(word)}" if len(words) == 1 else f'"{" ".join(words)}"'
+        message = f'"{" ".join(words)}"'
+        if len(words) == 1:
+            message = f"-- {shlex.quote(word)}"
         if near := find_nearest_name(word, self.commands):
             return f"no command {word!r}; did you mean {near!r}? As a first message: goose-like {message}"
         if len(words) == 1 and os.path.isfile(word):
@@ -143,14 +158,22 @@ def _report_in_format(words: Sequence[str]) -> Iterator[None]:
 
 
 def _find_output_format(words: Sequence[str]) -> OutputFormat | None:
-    following = [*words[1:], ""]
-    for word, next_word in zip(words, following, strict=True):
-        name, is_joined, value = word.partition("=")
+    for position, word in enumerate(words):
         if word == "--":
             break
-        if name == "--output-format":
-            value = value if is_joined else next_word
-            return next((known for known in get_args(OutputFormat) if known == value), None)
+        name, is_joined, value = word.partition("=")
+        if name != "--output-format":
+            continue
+        if not is_joined:
+            value = "".join(words[position + 1 : position + 2])
+        return _parse_output_format(value)
+    return None
+
+
+def _parse_output_format(text: str) -> OutputFormat | None:
+    for known in get_args(OutputFormat):
+        if known == text:
+            return cast(OutputFormat, known)
     return None
 
 

@@ -94,7 +94,8 @@ async def _run_task(exchange: Exchange, options: RunOptions, opened: OpenedSessi
         return await exchange.reply(options.text)
     from goose_like.launch.slash_message import expand_command  # slash commands are slow to import
 
-    limits, started_at = exchange.limits, time.monotonic()
+    limits = exchange.limits
+    started_at = time.monotonic()
     try:
         async with asyncio.timeout(limits.time_left_s) as limit:
             turn = await expand_command(options.text, exchange, opened.profile, opened.choice.project)

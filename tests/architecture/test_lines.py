@@ -17,6 +17,7 @@ MAX_TUPLE_ASSIGNMENTS = 1
 PACKAGES = [
     "agent",
     "boss",
+    "cli",
     "code",
     "components",
     "config",

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.table import Table
@@ -38,6 +39,9 @@ from goose_like.workspace.sandbox.bubblewrap import describe_sandbox
 from .profile_actions import explain_default
 from .toolkit_actions import describe_conflicts
 
+_FIRST_TASK = 'goose-like run "what is in this folder?"'
+_STRONGER_MODEL = "for a stronger model: set an API key (goose-like provider list) or a processor in profiles.yaml"
+
 
 def run_doctor(profile_name: str | None) -> int:
     """Print a diagnosis; return 0 if the profile works, else the exit code of a run with it."""
@@ -53,57 +57,90 @@ async def diagnose(profile_name: str | None, session_profile: Profile | None = N
     A session passes its own profile, which options and commands can have changed.
     """
     rows = make_table("part", "state")
-    rows.add_row("goose-like", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
-    rows.add_row("configuration", str(config_folder()))
-    rows.add_row("sessions", f"{sessions_folder()}{_find_folder_problem()}")
-    rows.add_row("cache", str(cache_folder()))
-    rows.add_row("sandbox", describe_sandbox())
-    rows.add_row("keys", _list_keys())
-    missing = find_provider_class("local").find_setup_error(ModelChoice(model="local"))
-    rows.add_row("embedded model", str(missing or "ready"))
-    for group, description in GROUPS.items():
-        if names := list_entry_points(group):
-            rows.add_row(description, ", ".join(names))
-        for conflict in describe_conflicts(group):
-            rows.add_row("not used", conflict)
-    for error in list_broken_providers():
-        rows.add_row("not used", str(error))
-    if note := describe_goose09_profiles():
-        rows.add_row("not used", note)
-    for point in list_unused_entry_points():
-        rows.add_row("not used", describe_unused_entry_point(point))
-    if packages := list_other_packages():
-        rows.add_row("other packages", f"{', '.join(packages)}: their code runs with your rights, outside the sandbox")
-    code = 0
+    for part, state in _iterate_installation():
+        rows.add_row(part, state)
+    for description, names in _iterate_extensions():
+        rows.add_row(description, names)
     try:
-        profile, source = load_profile(profile_name) if profile_name else load_default_profile()
-        reason = "" if profile_name else explain_default(profile.name)
-        rows.add_row("profile", f"{profile.name} ({source.file}){reason}")
-        if present := find_present_toolkits(Path.cwd(), load_trusted_project(Path.cwd()), Notifier()):
-            rows.add_row("active by their files", ", ".join(present))
-        reason = "from the profile" if profile.processor else "from the first provider with an API key"
-        if session_profile and session_profile.processor != profile.processor:
-            profile = session_profile
-            reason = "chosen for this session"
-        processor, accelerator = choose_models(profile)
-        rows.add_row("model", f"{processor.model} ({reason}); accelerator {accelerator.model}")
-        next_step = 'goose-like run "what is in this folder?"'
-        if processor.provider == "local":
-            next_step += (
-                "\nfor a stronger model: set an API key (goose-like provider list) or a processor in profiles.yaml"
-            )
-        factory = find_provider_class(processor.provider)
-        if missing := find_setup_error(factory, processor):
-            next_step, code = str(missing), missing.exit_code
-        elif isinstance(factory, SupportsProbe):
-            probe = await probe_server(factory, processor)
-            rows.add_row("server", f"{probe.address} answers{', the key is accepted' if probe.is_key_verified else ''}")
+        next_step = await _check_profile(rows, profile_name, session_profile)
     except GooseLikeError as error:
-        next_step, code = str(error), error.exit_code
-    if code == 0 and _find_folder_problem():
-        code = 1
-        next_step = f"no session can be saved: {FOLDER_ADVICE}, or save none: goose-like run --no-session"
-    return rows, next_step, code
+        return rows, str(error), error.exit_code
+    if _find_folder_problem():
+        return rows, f"no session can be saved: {FOLDER_ADVICE}, or save none: goose-like run --no-session", 1
+    return rows, next_step, 0
+
+
+def _iterate_installation() -> Iterator[tuple[str, str]]:
+    """Yield rows about goose-like itself, its folders and what it needs."""
+    yield "goose-like", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"
+    yield "configuration", str(config_folder())
+    yield "sessions", f"{sessions_folder()}{_find_folder_problem()}"
+    yield "cache", str(cache_folder())
+    yield "sandbox", describe_sandbox()
+    yield "keys", _list_keys()
+    missing = find_provider_class("local").find_setup_error(ModelChoice(model="local"))
+    yield "embedded model", str(missing or "ready")
+
+
+def _iterate_extensions() -> Iterator[tuple[str, str]]:
+    """Yield rows about what packages add, and about what is not used."""
+    for group, description in GROUPS.items():
+        names = list_entry_points(group)
+        if names:
+            yield description, ", ".join(names)
+        for conflict in describe_conflicts(group):
+            yield "not used", conflict
+    for error in list_broken_providers():
+        yield "not used", str(error)
+    if note := describe_goose09_profiles():
+        yield "not used", note
+    for point in list_unused_entry_points():
+        yield "not used", describe_unused_entry_point(point)
+    if packages := list_other_packages():
+        yield "other packages", f"{', '.join(packages)}: their code runs with your rights, outside the sandbox"
+
+
+async def _check_profile(rows: Table, profile_name: str | None, session_profile: Profile | None) -> str:
+    """Add rows about a profile and its model, and return the next step.
+
+    Raises:
+        GooseLikeError: the profile does not work; the text says what to do.
+    """
+    if profile_name:
+        profile, source = load_profile(profile_name)
+        reason = ""
+    else:
+        profile, source = load_default_profile()
+        reason = explain_default(profile.name)
+    rows.add_row("profile", f"{profile.name} ({source.file}){reason}")
+    here = Path.cwd()
+    present = find_present_toolkits(here, load_trusted_project(here), Notifier())
+    if present:
+        rows.add_row("active by their files", ", ".join(present))
+    origin = "from the profile" if profile.processor else "from the first provider with an API key"
+    if session_profile and session_profile.processor != profile.processor:
+        profile = session_profile
+        origin = "chosen for this session"
+    processor, accelerator = choose_models(profile)
+    rows.add_row("model", f"{processor.model} ({origin}); accelerator {accelerator.model}")
+    await _check_provider(rows, processor)
+    if processor.provider == "local":
+        return f"{_FIRST_TASK}\n{_STRONGER_MODEL}"
+    return _FIRST_TASK
+
+
+async def _check_provider(rows: Table, processor: ModelChoice) -> None:
+    """Check that the provider of a model has what it needs, and add a row about its server. Raise GooseLikeError."""
+    factory = find_provider_class(processor.provider)
+    missing = find_setup_error(factory, processor)
+    if missing:
+        raise missing
+    if isinstance(factory, SupportsProbe):
+        probe = await probe_server(factory, processor)
+        state = f"{probe.address} answers"
+        if probe.is_key_verified:
+            state += ", the key is accepted"
+        rows.add_row("server", state)
 
 
 def _find_folder_problem() -> str:
@@ -111,14 +148,20 @@ def _find_folder_problem() -> str:
     folder = sessions_folder()
     nearest = next(place for place in (folder, *folder.parents) if place.exists())
     can_write = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
-    return "" if can_write else f" ({nearest} cannot be written)"
+    if can_write:
+        return ""
+    return f" ({nearest} cannot be written)"
 
 
 def _list_keys() -> str:
     """Return where each API key is stored, never the key."""
+    keys = []
     try:
         variables = dict.fromkeys(factory.info.key_variable for _, factory in list_working_providers())
-        keys = [f"{variable} ({place})" for variable in variables if (place := secrets.find_key_location(variable))]
+        for variable in variables:
+            place = secrets.find_key_location(variable)
+            if place:
+                keys.append(f"{variable} ({place})")
     except GooseLikeError as error:
         return str(error)
     return ", ".join(keys) or "none set"

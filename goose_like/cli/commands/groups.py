@@ -10,10 +10,16 @@ from goose_like.config.entry_points import list_names
 from goose_like.launch.command_line import list_profile_names
 from goose_like.launch.options import ProfileOption, list_own_profiles
 
-profile_app, toolkit_app, provider_app, trust_app, permissions_app = (
-    typer.Typer(no_args_is_help=True, rich_markup_mode=None) for _ in range(5)
-)
 
+def _make_app() -> typer.Typer:
+    return typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+profile_app = _make_app()
+toolkit_app = _make_app()
+provider_app = _make_app()
+trust_app = _make_app()
+permissions_app = _make_app()
 
 ProfileArgument = Annotated[
     str | None, typer.Argument(help="Profile [default: the one `run` would use].", autocompletion=list_profile_names)
@@ -63,7 +69,8 @@ def add_profile(
     """Add a profile to your profiles.yaml that extends another one."""
     from . import profiles_yaml
 
-    print(f"added {name!r} to {profiles_yaml.add_profile(name, base)}; edit it: goose-like profile edit {name}")
+    file = profiles_yaml.add_profile(name, base)
+    print(f"added {name!r} to {file}; edit it: goose-like profile edit {name}")
 
 
 @profile_app.command("edit", epilog="Example: goose-like profile edit")
@@ -84,7 +91,8 @@ def use_profile(name: Annotated[str, typer.Argument(help="Profile.", autocomplet
     """Make a profile the default for commands without --profile."""
     from . import profiles_yaml
 
-    print(f"{name!r} is now the default profile: {profiles_yaml.use_profile(name)}")
+    file = profiles_yaml.use_profile(name)
+    print(f"{name!r} is now the default profile: {file}")
 
 
 @profile_app.command("schema", epilog="Example: goose-like profile schema > profiles.schema.json")
@@ -120,7 +128,8 @@ def create_toolkit(
     from . import toolkit_actions
 
     folder = toolkit_actions.write_toolkit(name, Path(path))
-    print(f"wrote {folder}; next: pip install -e {shlex.quote(f'{folder}[test]')}")
+    requirement = shlex.quote(f"{folder}[test]")
+    print(f"wrote {folder}; next: pip install -e {requirement}")
 
 
 @provider_app.command("list", epilog="Example: goose-like provider list")

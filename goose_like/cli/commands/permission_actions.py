@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
-from goose_like.config.rule_topics import COMMAND, split_rule
+from goose_like.config.rule_topics import COMMAND, RuleTopic, split_rule
 from goose_like.config.trust import load_folder_trust
 from goose_like.core.errors import UsageError
+from goose_like.core.events import PermissionKind
 from goose_like.core.notifier import Notifier
 from goose_like.providers.registry import load_default_profile
 from goose_like.terminal.escape import escape_invisible
@@ -33,8 +35,19 @@ _CLIENT = re.compile(
 _DECISIONS = {"allow": "it is allowed", "ask": "you are asked", "refuse": "it is refused"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """An action to judge: what rules about it name, its kind, and its subject. A command has a `line`."""
+
+    topic: RuleTopic
+    kind: PermissionKind
+    subject: str
+    line: str | None = None
+
+
 def _load_profile(name: str | None) -> Profile:
-    return (load_profile(name) if name else load_default_profile())[0]
+    profile, _ = load_profile(name) if name else load_default_profile()
+    return profile
 
 
 def print_judgement(action: str, profile: str | None) -> None:
@@ -43,37 +56,54 @@ def print_judgement(action: str, profile: str | None) -> None:
     Raises:
         UsageError: nobody knows such a topic.
     """
-    chosen, here = _load_profile(profile), Path.cwd().resolve()
+    chosen = _load_profile(profile)
+    here = Path.cwd().resolve()
     permissions = Permissions(here, chosen.sandbox, chosen.approval, Notifier(), lists=chosen.permissions)
+    judged = _read_action(action, here)
+    answers = load_folder_trust(here).approvals
+    kept = {answer.kind for answer in answers if answer.subject == judged.subject}
+    verdict, reason = permissions.judge(judged.kind, judged.subject, judged.line)
+    rule = escape_invisible(f"{verdict}: {reason}") if verdict else ""
+    print(_describe_judgement(judged, permissions, rule, is_kept=judged.kind in kept))
+    for other in sorted(kept):
+        if other in judged.topic.judged and other != judged.kind:
+            print(f"{other}: allowed for good in this folder")
+    if judged.line is not None and verdict != "deny":
+        _print_effects(judged.line, here, permissions, chosen, kept)
+
+
+def _read_action(text: str, here: Path) -> _Action:
+    """Read a command, or `tool:NAME`, `path:FILE` or `domain:HOST`. A path counts from the folder `here`."""
     try:
-        topic, text = split_rule(action)
+        topic, subject = split_rule(text)
     except ValueError as error:
-        raise UsageError(f"{action!r} is neither {error}") from error
-    line = action if topic is COMMAND else None
+        raise UsageError(f"{text!r} is neither {error}") from error
     kind = topic.judged[0]
-    if topic.name == "path":
-        place = (here / Path(text).expanduser()).resolve()
-        kind, text = "change" if place.is_relative_to(here) else "outside", str(place)
-    elif line is not None:
-        text = line
-    kept = {one.kind for one in load_folder_trust(here).approvals if one.subject == text}
-    verdict, reason = permissions.judge(kind, text, line)
-    decision = permissions.decide(kind)
+    if topic is COMMAND:
+        return _Action(topic, kind, text, line=text)
+    if topic.name != "path":
+        return _Action(topic, kind, subject)
+    place = (here / Path(subject).expanduser()).resolve()
+    if place.is_relative_to(here):
+        return _Action(topic, "change", str(place))
+    return _Action(topic, "outside", str(place))
+
+
+def _describe_judgement(action: _Action, permissions: Permissions, rule: str, *, is_kept: bool) -> str:
+    """Describe what decides about an action: the `rule` with its verdict, an answer for good, or the mode."""
+    decision = permissions.decide(action.kind)
     modes = f"approval {permissions.approval}, sandbox {permissions.mode}"
-    by = f"{verdict}: {reason}" if verdict else "no rule decides"
-    only_reads = line is not None and decision == "ask" and permissions.only_reads(line, is_at_root=True)
-    if verdict == "deny" or (verdict and decision != "refuse" and kind not in kept):
-        print(escape_invisible(by))
-    elif only_reads and not verdict:
-        print(f"it is allowed, since it only reads: you are asked if earlier commands changed programs ({modes})")
-    elif decision != "refuse" and kind in kept:
-        print("it is allowed: you allowed exactly this for good in this folder (goose-like trust list)")
-    else:
-        print(f"{escape_invisible(by)}: {_DECISIONS[decision]} ({modes})")
-    for other in sorted(kept & {*topic.judged} - {kind}):
-        print(f"{other}: allowed for good in this folder")
-    if line is not None and verdict != "deny":
-        _print_effects(line, here, permissions, chosen, kept)
+    if rule.startswith("deny:"):
+        return rule
+    if rule and decision != "refuse" and not is_kept:
+        return rule
+    if not rule and decision == "ask" and action.line is not None:
+        if permissions.only_reads(action.line, is_at_root=True):
+            return f"it is allowed, since it only reads: you are asked if earlier commands changed programs ({modes})"
+    if decision != "refuse" and is_kept:
+        return "it is allowed: you allowed exactly this for good in this folder (goose-like trust list)"
+    by = rule or "no rule decides"
+    return f"{by}: {_DECISIONS[decision]} ({modes})"
 
 
 def _print_effects(line: str, here: Path, permissions: Permissions, profile: Profile, kept: Collection[str]) -> None:
@@ -87,11 +117,11 @@ def _print_effects(line: str, here: Path, permissions: Permissions, profile: Pro
 def _print_hosts(line: str, here: Path, permissions: Permissions, listed: Sequence[str]) -> None:
     """Print what decides about the hosts of a command, which are judged when it connects."""
     access = HostAccess(permissions, listed)
-    kept = {one.subject for one in load_folder_trust(here).approvals if one.kind == "domain"}
+    answers = load_folder_trust(here).approvals
+    kept = {answer.subject for answer in answers if answer.kind == "domain"}
     decision = permissions.decide("domain")
-    words = [word for command in parse_line(line) for word in command.words if word]
-    hosts = [normalize_host(found[1]) for word in words for found in _HOST.finditer(word)]
-    for host in dict.fromkeys(hosts):
+    hosts = _list_hosts(line)
+    for host in hosts:
         verdict, reason = permissions.judge("domain", host)
         if verdict in ("deny", "ask"):
             text = f"{verdict}: {reason}"
@@ -102,9 +132,27 @@ def _print_hosts(line: str, here: Path, permissions: Permissions, listed: Sequen
         else:
             text = f"no rule decides: {_DECISIONS[decision]} when the command connects"
         print(escape_invisible(f"domain:{host}: {text}"))
-    programs = {" ".join(filter(None, command.words[:2])) for command in parse_line(line)}
-    if not hosts and any(map(_CLIENT.match, programs)):
+    if not hosts and _has_client(line):
         print(f"hosts: {_DECISIONS[decision]} about each one that is not listed, when the command connects")
+
+
+def _list_hosts(line: str) -> list[str]:
+    """List the hosts of the URLs in a command, each once."""
+    hosts: dict[str, None] = {}
+    for command in parse_line(line):
+        for word in filter(None, command.words):
+            for match in _HOST.finditer(word):
+                hosts[normalize_host(match[1])] = None
+    return list(hosts)
+
+
+def _has_client(line: str) -> bool:
+    """Return whether a program of a command usually reaches hosts."""
+    for command in parse_line(line):
+        program = " ".join(filter(None, command.words[:2]))
+        if _CLIENT.match(program):
+            return True
+    return False
 
 
 def _print_losses(line: str, here: Path, decision: Decision) -> None:
@@ -120,6 +168,7 @@ def _print_losses(line: str, here: Path, decision: Decision) -> None:
 def print_rules(profile: str | None) -> None:
     """Print all rules, the strictest of the profile first, then those of this folder in the trust file."""
     rules = build_rules(_load_profile(profile).permissions, "the profile")
-    rules += build_rules(load_folder_trust(Path.cwd().resolve()).permissions, "trust.json")
+    stored = load_folder_trust(Path.cwd().resolve())
+    rules += build_rules(stored.permissions, "trust.json")
     rows = [(rule.verdict, escape_invisible(rule.text), rule.source) for rule in rules]
     print_table(("verdict", "rule", "source"), rows, "there are no rules; write some: goose-like help safety")

@@ -30,13 +30,18 @@ from goose_like.terminal.escape import to_one_line
 from goose_like.terminal.report_table import print_table
 from goose_like.workspace.permissions.policy import effective_sandbox
 
+_Path = tuple[str | int, ...]
+
 
 def print_profiles() -> None:
     """Print every profile with its model and file; of several profiles with one name the first is used."""
-    rows: list[tuple[str, str, str]] = []
+    rows = []
+    seen: set[str] = set()
     for source in list_profile_sources():
-        is_overridden = source.name in (name for name, *_ in rows)
-        processor = "(overridden)" if is_overridden else _describe_processor(source.name)
+        processor = "(overridden)"
+        if source.name not in seen:
+            processor = _describe_processor(source.name)
+        seen.add(source.name)
         rows.append((source.name, processor, str(source.file)))
     print_table(("name", "processor", "file"), rows, "")
     project = read_project_config(Path.cwd())
@@ -49,16 +54,18 @@ def print_profiles() -> None:
 def _describe_processor(name: str) -> str:
     try:
         profile, _ = load_profile(name)
-        return profile.processor.model if profile.processor else "(depends on which API key is set)"
     except GooseLikeError as error:
         return f"broken: {error}"
+    return profile.processor.model if profile.processor else "(depends on which API key is set)"
 
 
 def explain_default(name: str) -> str:
     """Return the reason why a profile is the default, as the end of a sentence."""
     if find_selected_profile() == name:
         return f", because {get_profiles_file()} has `use: {name}`"
-    return ", because no API key is set" if name == "local" else ""
+    if name == "local":
+        return ", because no API key is set"
+    return ""
 
 
 def print_profile(name: str | None = None) -> None:
@@ -73,7 +80,10 @@ def format_profile(profile: Profile) -> str:
     data = profile.model_dump(exclude={"name"}, exclude_none=True)
     # A null that somebody wrote may differ from the default, such as `processes: null`.
     for key, value in profile.model_dump(exclude={"name"}, exclude_unset=True).items():
-        data[key] = {**data[key], **value} if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            data[key] |= value
+        else:
+            data[key] = value
     return format_document(data)
 
 
@@ -87,13 +97,7 @@ def check_profile(name: str | None = None) -> int:
 
 
 async def _check_profile(profile: Profile, source: YamlSource) -> int:
-    rows = []
-    written = dict(_iterate_values(profile.model_dump(mode="json", exclude_unset=True)))
-    for path, value in _iterate_values(profile.model_dump(mode="json", exclude={"name"})):
-        text = "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        origin = source.locate(*path) if path in written else "default"
-        rows.append((".".join(map(str, path)), to_one_line(text, 60), origin))
-    print_table(("key", "value", "from"), rows, "")
+    _print_values(profile, source)
     print(flush=True)
     for index, toolkit in enumerate(profile.toolkits):
         with toolkit_errors(toolkit.name, "toolkits", index):
@@ -102,11 +106,9 @@ async def _check_profile(profile: Profile, source: YamlSource) -> int:
     for warning in _list_model_warnings(profile):
         print(f"warning: {warning}", flush=True)
     default, _ = load_default_profile()
-    use = (
-        "by default"
-        if default.name == profile.name
-        else f"with --profile {profile.name}; the default is {default.name!r}"
-    )
+    use = "by default"
+    if default.name != profile.name:
+        use = f"with --profile {profile.name}; the default is {default.name!r}"
     async with build_exchange(profile, Notifier()) as exchange:
         print(f"{profile.name}: ready")
         print(f"  used     {use}{explain_default(default.name)}")
@@ -116,20 +118,44 @@ async def _check_profile(profile: Profile, source: YamlSource) -> int:
     return 0
 
 
+def _print_values(profile: Profile, source: YamlSource) -> None:
+    """Print each value with the file and line that it comes from."""
+    rows = []
+    written = dict(_iterate_values(profile.model_dump(mode="json", exclude_unset=True)))
+    for path, value in _iterate_values(profile.model_dump(mode="json", exclude={"name"})):
+        name = ".".join(map(str, path))
+        text = to_one_line(_format_value(value), 60)
+        origin = source.locate(*path) if path in written else "default"
+        rows.append((name, text, origin))
+    print_table(("key", "value", "from"), rows, "")
+
+
+def _format_value(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _list_model_warnings(profile: Profile) -> Iterator[str]:
     """Yield a sentence for each model whose name looks misspelt. A server of one's own may have any names."""
     choices = {"processor": profile.processor, "accelerator": profile.accelerator, "fallback": profile.fallback}
     for role, choice in choices.items():
         if choice is None or choice.base_url:
             continue
-        if near := find_similar_model(choice.provider, choice.name):
+        near = find_similar_model(choice.provider, choice.name)
+        if near:
             yield f"{role}: no known model has the name {choice.model!r}; did you mean {near!r}?"
 
 
-def _iterate_values(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _iterate_values(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
     """Yield every value except mappings and lists of mappings, with its path."""
-    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
             yield from _iterate_values(item, (*path, key))
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for index, item in enumerate(value):
+            yield from _iterate_values(item, (*path, index))
     else:
         yield path, value

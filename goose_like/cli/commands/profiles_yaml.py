@@ -11,8 +11,9 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import typer
 
 from goose_like.config.entry_points import list_names
 from goose_like.config.paths import config_folder, lock_folder
-from goose_like.config.profile import build_profiles_schema
+from goose_like.config.profile import ToolkitChoice, build_profiles_schema
 from goose_like.config.profile_loader import (
     describe_unknown_profile,
     find_selected_profile,
@@ -61,20 +62,43 @@ def add_profile(name: str, base: str | None) -> Path:
     """
     if not re.fullmatch(r"[^\W\d][\w.-]{0,63}", name) or name in ("use", "version"):
         raise UsageError(f"{name!r} is not a valid profile name; use up to 64 letters, digits, '-', '_' and '.'")
-    known = {source.name: source for source in reversed(list_profile_sources())}
+    known = _get_first_by_name(list_profile_sources())
     if name in known and _is_own(known[name]):
         place = known[name].locate()
         raise ProfileError(f"there is a profile {name!r} already: {place}; edit it: goose-like profile edit {name}")
-    base = base or (name if name in known else "default")
+    if not base:
+        base = name if name in known else "default"
     if base not in known:
         raise ProfileError(describe_unknown_profile(base, known))
     added: dict[str, Any] = {"extends": base}
     if name in list_names("goose_like.toolkit"):
-        toolkits = [toolkit.model_dump(exclude_defaults=True) for toolkit in load_profile(base)[0].toolkits]
-        names = [entry["name"] if len(entry) == 1 else entry for entry in toolkits]
-        added |= {} if name in (entry["name"] for entry in toolkits) else {"toolkits": [*names, name]}
-    hints = "".join(line for line in HINTS.splitlines(keepends=True) if line.split()[1].strip(":") not in added)
-    return _change_file({name: added}, hints=hints)
+        profile, _ = load_profile(base)
+        if all(toolkit.name != name for toolkit in profile.toolkits):
+            added["toolkits"] = [*map(_shorten_toolkit, profile.toolkits), name]
+    return _change_file({name: added}, hints=_list_hints(added))
+
+
+def _shorten_toolkit(toolkit: ToolkitChoice) -> Any:
+    """Return a toolkit as a person writes it: its name, or a mapping if it has more keys."""
+    entry = toolkit.model_dump(exclude_defaults=True)
+    if entry.keys() == {"name"}:
+        return toolkit.name
+    return entry
+
+
+def _list_hints(present: Collection[str]) -> str:
+    """Return the hints about keys that a profile has not yet."""
+    hints = ""
+    for line in HINTS.splitlines(keepends=True):
+        _, key, *_ = line.split()
+        if key.strip(":") not in present:
+            hints += line
+    return hints
+
+
+def _get_first_by_name(sources: Sequence[YamlSource]) -> dict[str, YamlSource]:
+    """Return the profiles by name. Of several with one name, the first is used."""
+    return {source.name: source for source in reversed(sources)}
 
 
 def use_profile(name: str) -> Path:
@@ -112,53 +136,120 @@ def _draft_models(processor: str, accelerator: str | None) -> tuple[str | None, 
     """Return the text of `profiles.yaml` and the text with other models. Raise as `set_models`."""
     name = find_selected_profile() or "default"
     sources = list_profile_sources()
-    known = {source.name: source for source in reversed(sources)}
+    known = _get_first_by_name(sources)
     file = get_profiles_file()
     if name not in known:
         raise ProfileError(f"{file}: use: {describe_unknown_profile(name, known)}")
-    before, source = read_profiles_file(file), known[name]
-    models = {"processor": processor} | ({"accelerator": accelerator} if accelerator else {})
-    base = "local" if processor == "local" else "default"
-    others = {one.name for one in sources if (_is_own(one) or one.is_project) and one.name != name}
-    is_shipped = not others & {"default", "local"}
+    before = read_profiles_file(file)
+    source = known[name]
+    models = {"processor": processor}
+    if accelerator:
+        models["accelerator"] = accelerator
+    bases_are_shipped = _are_bases_shipped(sources, name)
     if not _is_own(source):
-        if base == "local" and name == "default" and is_shipped:
-            return before, _draft_addition(file, before, {name: {"extends": base}})
-        return before, _draft_addition(file, before, {name: {"extends": name, **models}})
+        values = {"extends": name, **models}
+        if processor == "local" and name == "default" and bases_are_shipped:
+            values = {"extends": "local"}
+        return before, _draft_addition(file, before, {name: values})
     if source.error or not isinstance(source.data, Mapping | None):
         load_profile(name)  # raises the error with its place
-    old = source.data or {}
-    if not accelerator and "accelerator" in old:
-        models["accelerator"] = processor
-    removed = ["provider"]
-    has_models_only = old.keys() <= {"extends", "processor", "accelerator"}
-    if is_shipped and has_models_only and old.get("extends") in ("default", "local"):
-        removed += ["processor", "accelerator"] if base == "local" else []
-        models = {"extends": base} | ({} if base == "local" else models)
-    kept = {key: value for key, value in old.items() if key not in removed}
-    block = re.compile(rf"(?m)^{re.escape(name)}:[ \t]*(#.*)?(\r?\n|\Z)(([ \t]+.*|[ \t]*)(\r?\n|\Z))*")
-    text = before or ""
-    if source.file == file and (found := block.search(text)):
-        changed = re.sub(rf"(?m)^[ \t]+({'|'.join(removed)}):[ \t]*[^\s{{#].*(\r?\n|\Z)", "", found[0])
-        for key, value in reversed(models.items()):
-            changed = _set_line(changed, key, value, is_new=key not in old)
-        draft = text[: found.start()] + changed + text[found.end() :]
-        if _has_data(file, draft, {**_parse(file, text), name: {**kept, **models}}):
+    change = _plan_change(source.data or {}, models, bases_are_shipped=bases_are_shipped)
+    if source.file == file:
+        draft = _draft_change(file, before or "", name, change)
+        if draft is not None:
             load_profile(name, drafts={file: draft})
             return before, draft
-    lines = " and ".join(f"`{key}: {value}`" for key, value in models.items())
-    removal = "".join(f"remove `{key}` and " for key in removed if key in old)
-    raise ProfileError(f"{removal}add this to your profile {name!r} in {source.file}: {lines}")
+    raise ProfileError(f"{change.describe_removal()}add this to your profile {name!r} in {source.file}: {change}")
 
 
-def _set_line(block: str, key: str, value: str, *, is_new: bool) -> str:
-    """Return the text of a profile with another value of a key, which is added below the first line if it is new."""
-    entry = format_document({key: value}).strip()
-    if not is_new:
-        line = re.compile(rf"(?m)^([ \t]+){key}:[ \t]*[^\s{{#][^#\r\n]*?(?=[ \t]*(#.*)?\r?$)")
-        return line.sub(lambda match: f"{match[1]}{entry}", block, count=1)
+def _are_bases_shipped(sources: Sequence[YamlSource], name: str) -> bool:
+    """Return whether nobody but the profile of this name replaces the shipped profiles `default` and `local`."""
+    for source in sources:
+        if source.name == name or source.name not in ("default", "local"):
+            continue
+        if source.is_project or _is_own(source):
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change of a profile: the `old` data, the values to set, and the keys to remove."""
+
+    old: Mapping[str, Any]
+    values: dict[str, str]
+    removed: Sequence[str]
+
+    def __str__(self) -> str:
+        return " and ".join(f"`{key}: {value}`" for key, value in self.values.items())
+
+    @property
+    def new(self) -> dict[str, Any]:
+        """The data after the change."""
+        kept = {key: value for key, value in self.old.items() if key not in self.removed}
+        return {**kept, **self.values}
+
+    def describe_removal(self) -> str:
+        """Return the words about keys to remove, which stand before those about values to add."""
+        return "".join(f"remove `{key}` and " for key in self.removed if key in self.old)
+
+    def edit(self, block: str) -> str:
+        """Return the text of the profile after the change."""
+        keys = "|".join(self.removed)
+        block = re.sub(rf"(?m)^[ \t]+({keys}):[ \t]*[^\s{{#].*(\r?\n|\Z)", "", block)
+        for key, value in reversed(self.values.items()):
+            entry = format_document({key: value}).strip()
+            if key in self.old:
+                block = _replace_line(block, key, entry)
+            else:
+                block = _add_line(block, entry)
+        return block
+
+
+def _plan_change(old: Mapping[str, Any], models: Mapping[str, str], *, bases_are_shipped: bool) -> _Change:
+    """Plan how a person's own profile gets other models.
+
+    A profile that only extends a shipped one and names models extends the shipped profile that fits the new models.
+    """
+    processor = models["processor"]
+    values = dict(models)
+    if "accelerator" in old:
+        values.setdefault("accelerator", processor)
+    has_models_only = old.keys() <= {"extends", "processor", "accelerator"}
+    extends_shipped = bases_are_shipped and old.get("extends") in ("default", "local")
+    if not extends_shipped or not has_models_only:
+        return _Change(old, values, ["provider"])
+    if processor == "local":
+        return _Change(old, {"extends": "local"}, ["provider", "processor", "accelerator"])
+    return _Change(old, {"extends": "default", **values}, ["provider"])
+
+
+def _draft_change(file: Path, text: str, name: str, change: _Change) -> str | None:
+    """Return the text of the file with a change in a profile, or None if the profile is written in another form."""
+    block = re.compile(rf"(?m)^{re.escape(name)}:[ \t]*(#.*)?(\r?\n|\Z)(([ \t]+.*|[ \t]*)(\r?\n|\Z))*")
+    match = block.search(text)
+    if not match:
+        return None
+    before = text[: match.start()]
+    after = text[match.end() :]
+    draft = before + change.edit(match[0]) + after
+    expected = {**_parse(file, text), name: change.new}
+    if not _has_data(file, draft, expected):
+        return None
+    return draft
+
+
+def _replace_line(block: str, key: str, entry: str) -> str:
+    """Return the text of a profile with another value of a key."""
+    line = re.compile(rf"(?m)^([ \t]+){key}:[ \t]*[^\s{{#][^#\r\n]*?(?=[ \t]*(#.*)?\r?$)")
+    return line.sub(lambda match: f"{match[1]}{entry}", block, count=1)
+
+
+def _add_line(block: str, entry: str) -> str:
+    """Return the text of a profile with one more line, below the first."""
     head, _, rest = block.partition("\n")
-    indent = match[1] if (match := re.search(r"(?m)^([ \t]+)[^\s#]", rest)) else "  "
+    match = re.search(r"(?m)^([ \t]+)[^\s#]", rest)
+    indent = match[1] if match else "  "
     end = "\r\n" if head.endswith("\r") else "\n"
     return f"{head}\n{indent}{entry}{end}{rest}"
 
@@ -167,17 +258,19 @@ def find_errors(file: Path, text: str) -> str | None:
     """Return the errors that `text` would cause in a file of profiles, with line numbers, or None."""
     drafts = {file: text}
     try:
-        names = [source.name for source in list_profile_sources(drafts=drafts) if source.file == file]
+        sources = list_profile_sources(drafts=drafts)
     except ProfileError as error:
         return str(error)
-    errors: dict[str, None] = {}
+    names = [source.name for source in sources if source.file == file]
+    errors: dict[str, None] = {}  # each once, in this order
     for name in [*names, None]:
         try:
             load_profile(name, drafts=drafts)
         except ProfileError as error:
-            errors.update(dict.fromkeys(str(error).splitlines()))
-    # Errors in other files cannot be corrected here.
-    return "\n".join(line for line in errors if line.startswith(str(file))) or None
+            for line in str(error).splitlines():
+                if line.startswith(str(file)):  # errors in other files cannot be corrected here
+                    errors[line] = None
+    return "\n".join(errors) or None
 
 
 def read_profiles_file(file: Path) -> str | None:
@@ -200,8 +293,9 @@ def replace_profiles_file(file: Path, before: str | None, text: str) -> Path:
 
 def _write(file: Path, text: str) -> Path:
     """Write a file, behind any link, and the schema that its text can name; return the written file."""
+    schema = resolve_path(config_folder() / _SCHEMA_NAME)
+    write_file(schema, format_schema().encode())
     real = resolve_path(file)
-    write_file(resolve_path(config_folder() / _SCHEMA_NAME), format_schema().encode())
     write_file(real, text.encode())
     return real
 
@@ -215,7 +309,8 @@ def _change_file(wanted: dict[str, Any], replaces: re.Pattern[str] | None = None
     """Append data and comments to the file, or put the data where `replaces` matches."""
     file = get_profiles_file()
     with _lock_files():
-        return _write(file, _draft_addition(file, read_profiles_file(file), wanted, replaces, hints))
+        before = read_profiles_file(file)
+        return _write(file, _draft_addition(file, before, wanted, replaces, hints))
 
 
 def _draft_addition(
@@ -232,11 +327,16 @@ def _draft_addition(
     if replaces and replaces.search(text):
         changed = replaces.sub(lambda _: added, text, count=1)
     else:
-        changed = text + ("" if text.endswith("\n") or not text else end) + end + added + end + hints.replace("\n", end)
-    if not _has_data(file, changed, {**_parse(file, text), **wanted}):
+        changed = text
+        if text and not text.endswith("\n"):
+            changed += end
+        changed += end + added + end + hints.replace("\n", end)
+    expected = {**_parse(file, text), **wanted}
+    if not _has_data(file, changed, expected):
         entry = json.dumps(wanted)[1:-1]
         raise ProfileError(f"{file} has a form that cannot be changed automatically; add this by hand: {entry}")
-    load_profile(next(iter(wanted)) if "use" not in wanted else None, drafts={file: changed})
+    (name,) = wanted
+    load_profile(None if name == "use" else name, drafts={file: changed})
     return changed
 
 
@@ -297,22 +397,26 @@ def edit_profile(name: str | None) -> None:
 
 
 def _find_profile(name: str | None) -> tuple[Path, int]:
+    """Return the file and the line of a profile, or the start of `profiles.yaml`."""
     file = get_profiles_file()
     try:
-        sources = list_profile_sources()
+        known = _get_first_by_name(list_profile_sources())
     except ProfileError:  # profiles.yaml is broken: the person wants to repair it
         return file, 1
     if name is None:
         return file, 1
-    source = next((source for source in sources if source.name == name), None)
-    if source is None:
-        raise ProfileError(describe_unknown_profile(name, [source.name for source in sources]))
+    if name not in known:
+        raise ProfileError(describe_unknown_profile(name, known))
+    source = known[name]
     if not _is_own(source):
         raise ProfileError(
             f"the profile {name!r} belongs to an installed package; extend it with a profile of your own: "
             f"goose-like profile new {name}"
         )
-    return source.file, read_yaml(file).find_lines((name,))[-1] if source.file == file else 1
+    if source.file != file:
+        return source.file, 1
+    lines = read_yaml(file).find_lines((name,))
+    return file, lines[-1]
 
 
 def _edit_until_valid(editor: list[str], file: Path, copy: Path, line: int) -> str | None:
@@ -321,7 +425,10 @@ def _edit_until_valid(editor: list[str], file: Path, copy: Path, line: int) -> s
         if code := _run_editor(editor, copy, line):
             raise GooseLikeError(f"the editor exited with code {code}; {file} is unchanged")
         edited = read_profiles_file(copy)
-        if edited is None or (errors := find_errors(file, edited)) is None:
+        if edited is None:
+            return None
+        errors = find_errors(file, edited)
+        if errors is None:
             return edited
         if not has_person():
             raise ProfileError(f"{errors}\n{file} is unchanged")
@@ -331,12 +438,13 @@ def _edit_until_valid(editor: list[str], file: Path, copy: Path, line: int) -> s
                 return None
         except typer.Abort:
             raise GooseLikeError(f"{file} is unchanged") from None
-        line = int(match[1]) if (match := re.search(r", line (\d+)", errors)) else line
+        if match := re.search(r", line (\d+)", errors):
+            line = int(match[1])
 
 
 def _find_editor() -> list[str]:
-    default = next((name for name in ("editor", "nano") if find_program(name, Path.cwd())), "vi")
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or default
+    """Return the command that starts the person's editor."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _find_default_editor()
     try:
         words = shlex.split(command)
     except ValueError:
@@ -347,13 +455,23 @@ def _find_editor() -> list[str]:
     return [program, *words[1:]]
 
 
+def _find_default_editor() -> str:
+    for name in ("editor", "nano"):
+        if find_program(name, Path.cwd()):
+            return name
+    return "vi"
+
+
 def _run_editor(editor: list[str], file: Path, line: int) -> int:
     """Open a file, at a line if the editor is known, and return the editor's exit code."""
-    place = [f"+{line}"] if Path(editor[0]).name in _LINE_EDITORS else []
+    command = list(editor)
+    if Path(editor[0]).name in _LINE_EDITORS:
+        command.append(f"+{line}")
+    command.append(str(file))
     # Ctrl-C belongs to the editor. A handler is not inherited by the editor, while SIG_IGN would be.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
-        return subprocess.run([*editor, *place, str(file)], check=False).returncode
+        return subprocess.run(command, check=False).returncode
     except OSError as error:
         raise GooseLikeError(f"the editor cannot be started: {error}; set VISUAL or EDITOR") from error
     finally:

@@ -45,7 +45,11 @@ def start_with_plan(
 
 
 def _start(
-    options: ProfileOptions, name: str | None, plan: str | None, args: list[str] | None, worktree: str | None = None
+    options: ProfileOptions,
+    name: str | None,
+    plan: str | None,
+    args: list[str] | None,
+    worktree: str | None = None,
 ) -> None:
     from goose_like.cli.chat.startup import start_session
 
@@ -78,7 +82,8 @@ def resume(
     """Resume a session."""
     from goose_like.cli.chat.startup import start_session
 
-    raise typer.Exit(start_session(options, session=name, is_resumed=True, is_forked=fork, picks=name is None))
+    code = start_session(options, session=name, is_resumed=True, is_forked=fork, picks=name is None)
+    raise typer.Exit(code)
 
 
 @app.command("list", epilog="Example: goose-like session list --here")

@@ -3,8 +3,9 @@
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -41,7 +42,6 @@ from goose_like.workspace.files import write_file
 from goose_like.workspace.permissions.policy import effective_sandbox
 
 MAX_LISTED = 20
-_UNFINISHED = "not finished"
 _CUT_CHARACTERS = 40
 _FORMATS = {
     ".md": "markdown",
@@ -59,12 +59,14 @@ _FORMATS = {
 def print_sessions(words: Sequence[str], *, cwd: str | None, is_complete: bool) -> None:
     """Print the sessions that contain these words, newest first, with their cost."""
     sessions = search_sessions(words, cwd)
+    limit = None if is_complete else MAX_LISTED
     rows = []
-    for info in sessions if is_complete else islice(sessions, MAX_LISTED):
+    for info in islice(sessions, limit):
         turns, usage = count_totals(info)
         tokens = sum(spent.total_tokens for spent in usage.values())
-        *start, summary = _make_row(info)
-        rows.append((*start, str(turns), format_money(compute_cost_usd(usage)), f"{tokens:,}", summary))
+        cost = format_money(compute_cost_usd(usage))
+        name, age, folder, summary = _make_row(info)
+        rows.append((name, age, folder, str(turns), cost, f"{tokens:,}", summary))
     empty = "no sessions yet; start one: goose-like session start"
     if words or cwd:
         empty = "no matching sessions; see all: goose-like session list --all"
@@ -88,7 +90,11 @@ def format_age(time: datetime) -> str:
 
 def format_money(cost_usd: float | None) -> str:
     """Return US dollars, or `?` for an unknown price."""
-    return "?" if cost_usd is None else f"${cost_usd:.4f}" if cost_usd else "$0"
+    if cost_usd is None:
+        return "?"
+    if not cost_usd:
+        return "$0"
+    return f"${cost_usd:.4f}"
 
 
 def delete_sessions(keep: int, *, is_confirmed: bool) -> None:
@@ -99,7 +105,8 @@ def delete_sessions(keep: int, *, is_confirmed: bool) -> None:
         return
     print_table(("name", "age", "folder", "about"), list(map(_make_row, old)), "")
     if not is_confirmed:
-        _confirm(f"delete {'this session' if len(old) == 1 else f'these {len(old)} sessions'} permanently?")
+        what = "this session" if len(old) == 1 else f"these {len(old)} sessions"
+        _confirm(f"delete {what} permanently?")
     kept = [info for info in old if not delete_session(info)]
     print(f"deleted {len(old) - len(kept)}")
     for info in kept:
@@ -128,67 +135,112 @@ def describe_resumption(name: str) -> str:
         return f"its profile can't be loaded: {error}"
     mode = f"{profile.approval} · {effective_sandbox(profile.sandbox, profile.approval)}"
     try:
-        model = format_model_label(choose_models(profile)[0])
+        processor, _ = choose_models(profile)
     except CredentialError:
-        model = "no model yet"
-    return f"{mode} · {model}"
+        return f"{mode} · no model yet"
+    return f"{mode} · {format_model_label(processor)}"
 
 
 def print_session(name: str) -> None:
     """Print the facts of a session, its turns, the files it changed, its tokens and cost."""
     transcript = Transcript.read(find_session(name))
-    info, header = transcript.info, transcript.history.header
-    facts = {
-        "name": info.name,
-        "folder": info.cwd,
-        "last used": f"{format_time(info.changed_at)} ({format_age(info.changed_at)})",
-        "profile": header.profile if header else "",
-        "models": ", ".join(f"{role} {model}" for role, model in header.models.items()) if header else "",
-        "file": str(info.file),
-    }
-    print_table(("", ""), [(key, escape_controls(value)) for key, value in facts.items() if value], "")
+    print_table(("", ""), _list_facts(transcript), "")
     print()
     print_table(("turn", "first words", "end"), _list_turns(transcript), "")
-    if nested := list_subagent_sessions(info):
+    nested = list_subagent_sessions(transcript.info)
+    if nested:
         print()
-        rows = [(to_one_line(each.first_words, 60), escape_controls(str(each.file))) for each in nested]
-        print_table(("delegated", "events"), rows, "")
-    paths = (path for each in (transcript, *map(Transcript.read, nested)) for path in list_changed_files(each.events))
-    if changed := list(dict.fromkeys(paths)):
+        print_table(("delegated", "events"), list(map(_make_subagent_row, nested)), "")
+    changed = list(list_changed_files(transcript.events))
+    for info in nested:
+        changed += list_changed_files(Transcript.read(info).events)
+    if changed:
         print("\nfiles written by tools:")
-        print(*(f"  {escape_controls(path)}" for path in changed), sep="\n")
+    for path in dict.fromkeys(changed):
+        print(f"  {escape_controls(path)}")
     print()
     _print_usage(transcript)
     print_problems(transcript.damage)
 
 
+def _list_facts(transcript: Transcript) -> list[tuple[str, str]]:
+    """Return what is known about a session as a whole."""
+    info = transcript.info
+    facts = {
+        "name": info.name,
+        "folder": info.cwd,
+        "last used": f"{format_time(info.changed_at)} ({format_age(info.changed_at)})",
+    }
+    if header := transcript.history.header:
+        facts["profile"] = header.profile
+        models = [f"{role} {model}" for role, model in header.models.items()]
+        facts["models"] = ", ".join(models)
+    facts["file"] = str(info.file)
+    return [(key, escape_controls(value)) for key, value in facts.items() if value]
+
+
+def _make_subagent_row(info: SessionInfo) -> tuple[str, str]:
+    return to_one_line(info.first_words, 60), escape_controls(str(info.file))
+
+
+@dataclass
+class _TurnRow:
+    """A turn in the list: its first words, how it ended, and a note about an answer that was cut off."""
+
+    words: str
+    end: str = "not finished"
+    cut: str = ""
+
+
 def _list_turns(transcript: Transcript) -> list[tuple[str, str, str]]:
     """Return number, first words and end of every turn, with the last words of a cut-off answer."""
-    current = {turn.number for turn in transcript.history.turns}
-    turns: list[tuple[str, str, str]] = []
+    turns: list[_TurnRow] = []
     for event in transcript.events:
         if isinstance(event, TurnStarted):
-            turns.append((str(len(turns) + 1), to_one_line(event.message.first_text, 60), _UNFINISHED))
+            words = to_one_line(event.message.first_text, 60)
+            turns.append(_TurnRow(words))
         elif isinstance(event, TurnFinished) and turns:
-            end = f"{event.reason.replace('_', ' ')} {event.detail}".strip()
-            turns[-1] = (*turns[-1][:2], to_one_line(end, 60) + turns[-1][2].removeprefix(_UNFINISHED))
+            reason = event.reason.replace("_", " ")
+            turns[-1].end = to_one_line(f"{reason} {event.detail}".strip(), 60)
         elif isinstance(event, MessageCompleted) and turns:
-            end = to_one_line(event.message.text[-_CUT_CHARACTERS:], _CUT_CHARACTERS)
-            turns[-1] = (*turns[-1][:2], f"{_UNFINISHED}, cut off: …{end}" if event.is_cut and end else _UNFINISHED)
-    return [turn if int(turn[0]) in current else (*turn[:2], f"{turn[2]}, taken back") for turn in turns]
+            turns[-1].cut = _describe_cut(event)
+    current = {turn.number for turn in transcript.history.turns}
+    rows = []
+    for number, turn in enumerate(turns, 1):
+        end = turn.end + turn.cut
+        if number not in current:
+            end += ", taken back"
+        rows.append((str(number), turn.words, end))
+    return rows
+
+
+def _describe_cut(event: MessageCompleted) -> str:
+    """Return a note with the last words of an answer that was cut off, or an empty text."""
+    if not event.is_cut:
+        return ""
+    last_words = to_one_line(event.message.text[-_CUT_CHARACTERS:], _CUT_CHARACTERS)
+    if not last_words:
+        return ""
+    return f", cut off: …{last_words}"
 
 
 def _print_usage(transcript: Transcript) -> None:
-    groups = {model: {model: usage} for model, usage in transcript.usage.items()}
-    if len(groups) > 1:
-        groups["all"] = transcript.usage
-    rows = []
-    for name, usage in groups.items():
-        total = sum(usage.values(), Usage())
-        counts = (total.input_tokens, total.cache_read_tokens, total.output_tokens)
-        cost = format_money(compute_cost_usd(usage))
-        rows.append((escape_controls(name), *(f"{count:,}" for count in counts), cost))
+    rows = [_make_usage_row(model, {model: usage}) for model, usage in transcript.usage.items()]
+    if len(rows) > 1:
+        rows.append(_make_usage_row("all", transcript.usage))
     print_table(("model", "tokens in", "cached", "out", "cost"), rows, "no tokens were counted")
+
+
+def _make_usage_row(name: str, usage: Mapping[str, Usage]) -> tuple[str, str, str, str, str]:
+    """Return the tokens of some models and their cost."""
+    total = sum(usage.values(), Usage())
+    return (
+        escape_controls(name),
+        f"{total.input_tokens:,}",
+        f"{total.cache_read_tokens:,}",
+        f"{total.output_tokens:,}",
+        format_money(compute_cost_usd(usage)),
+    )
 
 
 def print_problems(problems: Sequence[str]) -> None:
@@ -204,8 +256,9 @@ def export_session(name: str, form: str | None, file: Path | None) -> None:
     """Write a session to a file, or to standard output as Markdown unless `form` says otherwise."""
     if file is not None:
         print(write_export(name, file, form))
-    else:
-        print(escape_for(sys.stdout, _export_text(name, form or "markdown")), end="")
+        return
+    text = _export_text(name, form or "markdown")
+    print(escape_for(sys.stdout, text), end="")
 
 
 def write_export(name: str, file: Path, form: str | None = None) -> str:
@@ -225,13 +278,17 @@ def write_export(name: str, file: Path, form: str | None = None) -> str:
 
 def _find_place(file: Path) -> Path:
     """Return the path to write to. Links below the current folder are refused: a command may have put them there."""
-    place, here = Path(os.path.abspath(file)), Path.cwd()
+    place = Path(os.path.abspath(file))
+    here = Path.cwd()
     if not place.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(place.parent))
-    below = [place, *(parent for parent in place.parents if parent.is_relative_to(here) and parent != here)]
-    if link := next(filter(Path.is_symlink, below), None):
-        raise UsageError(f"{link} is a link, which is not followed; choose another file")
-    return place if place.is_relative_to(here) else place.parent.resolve() / place.name
+    for checked in (place, *place.parents):
+        is_below = checked == place or here in checked.parents
+        if is_below and checked.is_symlink():
+            raise UsageError(f"{checked} is a link, which is not followed; choose another file")
+    if place.is_relative_to(here):
+        return place
+    return place.parent.resolve() / place.name
 
 
 def _export_text(name: str, form: str) -> str:

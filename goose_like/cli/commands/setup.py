@@ -34,7 +34,8 @@ def run_setup() -> None:
     if not has_person():
         raise UsageError(NO_TERMINAL)
     profiles_yaml.check_models_can_be_set()
-    provider = pick_alone("Choose a provider", [_make_provider_choice(name) for name in _list_providers()])
+    choices = [_make_provider_choice(name) for name in _list_providers()]
+    provider = pick_alone("Choose a provider", choices)
     if provider is None:
         _say("nothing was changed")
         return
@@ -55,8 +56,10 @@ def run_setup() -> None:
             raise
         fast_model = None
     place = profiles_yaml.set_models(model, fast_model)
-    more = f", with {fast_model} as fast model" if fast_model else ""
-    _say(f"{model} is now the default model{more}: {place}; start a session with: goose-like")
+    change = f"{model} is now the default model"
+    if fast_model:
+        change += f", with {fast_model} as fast model"
+    _say(f"{change}: {place}; start a session with: goose-like")
 
 
 def _list_providers() -> list[str]:
@@ -65,18 +68,29 @@ def _list_providers() -> list[str]:
 
 def _find_setup_error(name: str) -> GooseLikeError | None:
     """Return the error about what a provider still needs, whichever model is chosen."""
-    choice = ModelChoice(model="local" if name == "local" else f"{name}:model")
-    return find_setup_error(find_provider_class(name), choice)
+    model = "local" if name == "local" else f"{name}:model"
+    return find_setup_error(find_provider_class(name), ModelChoice(model=model))
 
 
 def _make_provider_choice(name: str) -> Choice[str]:
-    info, missing = find_provider_class(name).info, _find_setup_error(name)
+    info = find_provider_class(name).info
+    return Choice(name, f"{name}: {info.summary}", (_describe_state(name),))
+
+
+def _describe_state(provider: str) -> str:
+    """Describe the key that a provider has or needs."""
+    missing = _find_setup_error(provider)
+    if isinstance(missing, CredentialError):
+        return "needs a key"
     if missing:
-        state = "needs a key" if isinstance(missing, CredentialError) else "needs more"
-    else:
-        place = find_key_location(info.key_variable)
-        state = f"key from {place}" if place else "key if the server asks" if info.key_variable else "no key needed"
-    return Choice(name, f"{name}: {info.summary}", (state,))
+        return "needs more"
+    variable = find_provider_class(provider).info.key_variable
+    place = find_key_location(variable)
+    if place:
+        return f"key from {place}"
+    if variable:
+        return "key if the server asks"
+    return "no key needed"
 
 
 def _choose_model(provider: str) -> str | None:
@@ -85,8 +99,11 @@ def _choose_model(provider: str) -> str | None:
     offers = _ask_for_keys(provider, lambda: asyncio.run(fetch_offers(provider)))
     if not offers:
         raise UsageError(f"{provider} has no list of models; name one in profiles.yaml: processor: {provider}:MODEL")
-    title = "Choose the default model (window, $ per million tokens in / out)"
-    return pick_alone(title, [Choice(one.label, one.label, (format_window(one.window), one.price)) for one in offers])
+    choices = []
+    for offer in offers:
+        cells = (format_window(offer.window), offer.price)
+        choices.append(Choice(offer.label, offer.label, cells))
+    return pick_alone("Choose the default model (window, $ per million tokens in / out)", choices)
 
 
 def _ask_for_keys(provider: str, act: Callable[[], T]) -> T:
@@ -109,7 +126,8 @@ def _say(text: str) -> None:
 def _find_fast_model(provider: str, model: str) -> str | None:
     """Return the provider's own fast model if it answers. Other servers with the same protocol may not have it."""
     name = find_provider_class(provider).info.accelerator
-    if not name or (fast_model := f"{provider}:{name}") == model:
+    fast_model = f"{provider}:{name}"
+    if not name or fast_model == model:
         return None
     try:
         _show_answer(fast_model)

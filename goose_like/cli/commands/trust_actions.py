@@ -24,8 +24,9 @@ def add_trust(folder: str) -> None:
     """Trust the files of a folder's project as they are now."""
     project = read_project_config(Path(folder))
     if project is None or not project.files:
-        missing = "it has none of profiles.yaml, commands/*.md and agents/*.md in .goose-like"
-        reason = "; ".join(project.skipped) if project else missing
+        reason = "it has none of profiles.yaml, commands/*.md and agents/*.md in .goose-like"
+        if project:
+            reason = "; ".join(project.skipped)
         raise UsageError(f"there is nothing to trust in {folder!r}: {reason}")
     files = describe_files(project)
     trust_project(project)
@@ -55,30 +56,37 @@ def _list_permissions() -> list[_Permission]:
             found.append(_Permission(folder, "allow", text, partial(revoke, folder, answer)))
         for verdict in get_args(Verdict):
             for rule in getattr(trusted.permissions, verdict):
-                found.append(_Permission(folder, verdict, f"rule: {rule}", partial(store_rule, folder, rule, None)))
+                forget = partial(store_rule, folder, rule, None)
+                found.append(_Permission(folder, verdict, f"rule: {rule}", forget))
     return found
 
 
 def print_permissions() -> None:
     """Print all that holds for good, with the numbers that `trust forget` takes."""
-    rows = [
-        (str(number), str(one.folder), one.verdict, escape_invisible(one.text))
-        for number, one in enumerate(_list_permissions(), 1)
-    ]
+    rows = []
+    for number, permission in enumerate(_list_permissions(), 1):
+        text = escape_invisible(permission.text)
+        rows.append((str(number), str(permission.folder), permission.verdict, text))
     print_table(("number", "folder", "verdict", "what"), rows, "nothing is allowed or denied for good")
 
 
 def revoke_permissions(which: str) -> None:
     """Revoke what holds for good under a number, or all of it in a folder."""
-    every = _list_permissions()
-    if which.isdecimal():
-        number = int(which)
-        chosen = every[number - 1 : number] if number else []
-    else:
-        folder = Path(which).resolve()
-        chosen = [one for one in every if one.folder == folder]
+    chosen = _find_permissions(which)
     if not chosen:
         raise UsageError(f"no permission {which!r}; see numbers and folders with: goose-like trust list")
-    for one in chosen:
-        one.forget()
-        print(f"revoked: {escape_invisible(one.text)} in {one.folder}")
+    for permission in chosen:
+        permission.forget()
+        print(f"revoked: {escape_invisible(permission.text)} in {permission.folder}")
+
+
+def _find_permissions(which: str) -> list[_Permission]:
+    """Find the permission of a number, or those of a folder."""
+    permissions = _list_permissions()
+    if not which.isdecimal():
+        folder = Path(which).resolve()
+        return [permission for permission in permissions if permission.folder == folder]
+    number = int(which)
+    if 1 <= number <= len(permissions):
+        return [permissions[number - 1]]
+    return []
