@@ -50,11 +50,9 @@ def _make_legend(chart: Chart) -> Text:
 
 def to_number(value: Any) -> float | None:
     """Return the value if it is a number that can be drawn, else None."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not -_MAX_VALUE < value < _MAX_VALUE:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    number: float = value
-    return number
+    return value if -_MAX_VALUE < value < _MAX_VALUE else None
 
 
 def _format_number(value: float) -> str:

@@ -83,11 +83,10 @@ class Block:
     @property
     def code(self) -> list[str]:
         """The lines of code, without the fences."""
-        content = self.node.token.content
+        content = str(self.node.token.content)
         if not content:
             return []
-        lines: list[str] = content.removesuffix("\n").split("\n")
-        return lines
+        return content.removesuffix("\n").split("\n")
 
     @property
     def is_closed(self) -> bool:

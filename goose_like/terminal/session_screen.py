@@ -80,7 +80,8 @@ class SessionScreen(RichNotifier):
         self._is_unfolded = False
         self._last_call: RunningCall | None = None
         self._plan: Sequence[events.Task] = ()
-        self._cached_below = (0, "")
+        self._below = ""  # the rows between the printed text and the input
+        self._below_width = 0  # zero if they have to be rendered again
         self._frame: asyncio.TimerHandle | None = None
         self._drawn_at = 0.0
         self._loop = asyncio.get_running_loop()
@@ -430,7 +431,7 @@ class SessionScreen(RichNotifier):
         text = self._above.getvalue()
         self._above.seek(0)
         self._above.truncate()
-        self._cached_below = (0, "")
+        self._below_width = 0
         if text:
             self._prompt.print(text)
         else:
@@ -440,17 +441,16 @@ class SessionScreen(RichNotifier):
 
     def _render_below(self, width: int) -> str:
         """Return the rows between the printed text and the input, rendered once per frame."""
-        cached_width, cached = self._cached_below
-        if cached_width == width:
-            return cached
+        if self._below_width == width:
+            return self._below
         console = self._console
         console.width = width
         with console.capture() as capture:
             for piece in self._iterate_below(width):
                 console.print(piece)
-        below = capture.get().rstrip("\n")
-        self._cached_below = (width, below)
-        return below
+        self._below = capture.get().rstrip("\n")
+        self._below_width = width
+        return self._below
 
     def _iterate_below(self, width: int) -> Iterator[RenderableType]:
         """Yield what is in progress, from the answer down to the plan next to the input."""
