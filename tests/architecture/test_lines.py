@@ -35,6 +35,7 @@ PACKAGES = [
     "serve",
     "sessions",
     "terminal",
+    "workspace",
 ]
 """The packages that keep the limits already, in `goose_like/` or `toolkits/goose_like_toolkits/`."""
 
