@@ -15,36 +15,16 @@ MAX_TUPLE_ASSIGNMENTS = 1
 """Per 1,000 code lines."""
 
 PACKAGES = [
-    "agent",
-    "boss",
-    "cli",
-    "code",
-    "components",
-    "config",
-    "core",
-    "delegate",
-    "developer",
-    "github",
-    "jira",
-    "openbb",
-    "providers",
-    "reasoner",
-    "repo_context",
-    "screen",
-    "sdk",
-    "serve",
-    "sessions",
-    "terminal",
-    "workspace",
+    folder
+    for parent in ("goose_like", "toolkits/goose_like_toolkits")
+    for folder in sorted((ROOT / parent).iterdir())
+    if any(folder.rglob("*.py"))
 ]
-"""The packages that keep the limits already, in `goose_like/` or `toolkits/goose_like_toolkits/`."""
 
 
-@pytest.mark.parametrize("name", PACKAGES)
-def test_the_lines_of_a_package_hold_one_idea_each(name):
-    folders = [ROOT / "goose_like" / name, ROOT / "toolkits/goose_like_toolkits" / name]
-    files = [file for folder in folders for file in sorted(folder.rglob("*.py"))]
-    figures = measure_files(files)
+@pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
+def test_the_lines_of_a_package_hold_one_idea_each(folder):
+    figures = measure_files(sorted(folder.rglob("*.py")))
     assert figures.lines
     assert figures.packed == []
     assert len(figures.heavy) <= MAX_HEAVY_SHARE * figures.lines, figures.heavy
