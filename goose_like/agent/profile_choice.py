@@ -8,6 +8,7 @@ from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
 from goose_like.core.errors import ProfileError, UsageError
+from goose_like.core.events import SessionStarted
 from goose_like.core.spelling import did_you_mean
 from goose_like.providers.known_models import find_effort_error
 from goose_like.providers.registry import (
@@ -67,10 +68,8 @@ def choose_profile(
     header = session.history.header if session else None
     if name is None and header and header.profile:  # an imported session can have none
         profile, source = load_profile(header.profile, project)
-        before = header.models.get("processor")
-        processor, _ = choose_models(profile)
-        if model is None and before != format_model_label(processor):
-            model = before
+        if model is None:
+            model = _find_other_model(profile, header)
     elif name is None:
         profile, source = load_default_profile(project, model)
     else:
@@ -94,6 +93,13 @@ def choose_profile(
     return ProfileChoice(profile.model_copy(update=changes), source, model, project)
 
 
+def _find_other_model(profile: Profile, header: SessionStarted) -> str | None:
+    """Return the model that a session had, if its profile names another one now."""
+    processor, _ = choose_models(profile)
+    before = header.models.get("processor")
+    return None if before == format_model_label(processor) else before
+
+
 def check_mode(kind: str, mode: str | None, known: Sequence[str]) -> None:
     """Check a mode that a program chose; the command line offers only those that exist."""
     if mode is not None and mode not in known:
@@ -108,8 +114,8 @@ def set_effort(profile: Profile, effort: Effort) -> Profile:
     """
     processor, accelerator = choose_models(profile)
     changed = processor.model_copy(update={"effort": effort})
-    default = find_provider_class(changed.provider).info.processor
-    error = find_effort_error(changed, changed.name or default or "")
+    name = changed.name or find_provider_class(changed.provider).info.processor or ""
+    error = find_effort_error(changed, name)
     if error:
         raise error
     return profile.model_copy(update={"processor": changed, "accelerator": accelerator})

@@ -4,9 +4,11 @@ import itertools
 
 import pytest
 
+from goose_like.agent import profile_choice
 from goose_like.agent.profile_choice import choose_profile, keep_modes, restrict_profile
 from goose_like.config.paths import config_folder
 from goose_like.config.profile import Profile
+from goose_like.core.errors import CredentialError
 from goose_like.core.events import ModeRestricted
 from goose_like.sessions.archive import export_archive, import_file
 from goose_like.sessions.fork import fork
@@ -54,6 +56,24 @@ def test_a_fork_before_the_last_start_has_its_mode(home, sandbox, approval, is_r
     kept = keep_modes(Profile(), resumed)
     assert (kept.sandbox, kept.approval) == (sandbox, approval)
     resumed.close()
+
+
+def test_a_given_model_replaces_one_that_cannot_be_chosen_now(home, monkeypatch):
+    write_session("one", "one", "two", cwd="/w")
+    session = Session.resume("one")
+    session.append(make_header("one").model_copy(update={"profile": "default"}))
+    session.close()
+    session = Session.resume("one")
+
+    def fail(profile):
+        raise CredentialError("no model")
+
+    monkeypatch.setattr(profile_choice, "choose_models", fail)
+    profile = choose_profile(None, "scripted:x", session=session).profile
+    assert profile.processor.model == "scripted:x"
+    with pytest.raises(CredentialError):
+        choose_profile(None, None, session=session)
+    session.close()
 
 
 def test_another_profile_may_only_be_stricter(home):
