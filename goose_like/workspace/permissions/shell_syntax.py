@@ -14,7 +14,6 @@ from .simple_command import ARITHMETIC, UNKNOWN, SimpleCommand
 _MAX_CHARS = 100_000
 _MAX_PARSE_S = 0.5  # of processor time; a usual line of this size takes a tenth of it
 _PIECE_BYTES = 4_096
-_MAX_DEPTH = 20  # of lines and commands within others, such as sh -c "sudo sh -c ..."
 
 _NO_NAME = re.compile(
     r".*[*?\[{].*|if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|!|\}", re.DOTALL
