@@ -71,7 +71,6 @@ class RestorePlan:
                 new = describe_commit(self._read_content(change, change.now))
                 if old and new and old != new:
                     return f"HEAD moved from {old} to {new}"
-                return ""
         return ""
 
     def _format_diff(self, change: FileChange) -> str:
