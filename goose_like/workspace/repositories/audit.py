@@ -382,7 +382,9 @@ class RepositoryAudit:
     def _is_copy(self, place: Path, edit: FileEdit) -> bool:
         """Check that a new file equals an accepted one with the same path in the workspace, as in a new worktree."""
         new = edit.new
-        if edit.old or new is None or new.data is None or not stat.S_ISREG(new.mode):
+        if edit.old or new is None:
+            return False
+        if new.data is None or not stat.S_ISREG(new.mode):
             return False
         if not edit.path.is_relative_to(place):
             return False

@@ -90,7 +90,9 @@ def find_git_programs(text: str, folders: Collection[Path], roots: Collection[Pa
                     continue
                 is_run = word in programs or has_interpreter or os.access(path, os.X_OK)
                 is_absent_path = "/" in word and not os.path.lexists(path)
-                if (is_run and (is_absent_path or os.path.isfile(path))) or (key == _TEMPLATES and path.is_dir()):
+                is_program = is_run and (is_absent_path or os.path.isfile(path))
+                is_template = key == _TEMPLATES and path.is_dir()
+                if is_program or is_template:
                     found.add(path)
     return found
 

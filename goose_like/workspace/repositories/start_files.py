@@ -85,10 +85,12 @@ _WORKTREES = {".claude": "worktrees"}
 
 def find_start_names(folder: str, names: Collection[str], links: Collection[str]) -> list[str]:
     """Find the names in a folder that are start files, or files of a CI server. `links` are those that are links."""
-    above, name = ("", *folder.rsplit("/", 2))[-2:]
+    path, _, name = folder.rpartition("/")
+    _, _, above = path.rpartition("/")
     nested: set[str] = set()
     for table in (_BELOW, _CI_BELOW):
-        nested.update(table.get(name, ()), table.get(f"{above}/{name}", ()))
+        nested.update(table.get(name, ()))
+        nested.update(table.get(f"{above}/{name}", ()))
     found = [one for one in names if one in _ANYWHERE or one in nested or _FAMILY.fullmatch(one)]
     # No search follows a link, so a link in the place of such a folder counts as a whole.
     found += [one for one in links if one in _BELOW or one in _CI_BELOW]

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from .log import OpenTurn
@@ -27,7 +28,9 @@ class BackupChoice:
         self._statuses = dict.fromkeys(turn.ignored, "!!")
         self._gaps: set[str] = set()
         if losses.needs_tree or losses.replaced:
-            self._gaps = {path for path, state in turn.before.items() if not state.is_stored and "/.git/" not in path}
+            for path, state in turn.before.items():
+                if not state.is_stored and "/.git/" not in path:
+                    self._gaps.add(path)
 
     @property
     def needs_status(self) -> bool:
@@ -44,7 +47,8 @@ class BackupChoice:
 
     def list_asked(self) -> list[str]:
         """List the paths that the command loses. The person is asked about those that cannot be stored."""
-        paths = [path for path in (*self._losses.paths, *sorted(self._find_away())) if self._is_reached(path)]
+        lost = [*self._losses.paths, *sorted(self._find_away())]
+        paths = [path for path in lost if self._is_reached(path)]
         for path, status in sorted(self._statuses.items()):
             if self._losses.clears(path, status):
                 paths.append(path)
@@ -69,11 +73,14 @@ class BackupChoice:
 
     def _find_meant(self, names: Iterable[UnknownName]) -> list[str]:
         """Find the paths that unknown names may mean, among those that the snapshot does not keep."""
-        candidates = sorted({*self._statuses, *self._gaps, *self._find_repositories()})
         paths: list[str] = []
         for name in dict.fromkeys(names):
-            paths += name.find(candidates)
+            paths += name.find(self._candidates)
         return paths
+
+    @cached_property
+    def _candidates(self) -> list[str]:
+        return sorted({*self._statuses, *self._gaps, *self._find_repositories()})
 
     def _find_repositories(self) -> list[str]:
         """Find the repositories that a folder of unknown name might be, or contain."""
