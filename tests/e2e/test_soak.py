@@ -8,7 +8,6 @@ starts anew:
 
 import os
 import re
-import select
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from itertools import pairwise
@@ -47,15 +46,8 @@ class Held:
 class QuietTerminal(ScreenTerminal):
     """A terminal that keeps only its newest output and emulates no screen."""
 
-    def _read_output(self, patience_s: float) -> bool:
-        if not select.select([self._ours], [], [], max(patience_s, 0))[0]:
-            return False
-        try:
-            chunk = os.read(self._ours, 65536)
-        except OSError:  # the last process has left
-            return False
+    def _keep(self, chunk: bytes) -> None:
         self.raw = (self.raw + chunk)[-20_000:]
-        return bool(chunk)
 
     def wait_for(self, text: str) -> None:
         """Wait until the text is in the newest output."""
