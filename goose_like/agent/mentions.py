@@ -17,8 +17,6 @@ from goose_like.core.text_file import TextFile
 from goose_like.providers.base import Model
 from goose_like.workspace.workspace import Workspace
 
-from .mention_typos import explain_unknown_mention
-
 MAX_IMAGES = 8
 """The largest number of images attached to one message."""
 _MAX_EXPLAINED = 5
@@ -106,6 +104,8 @@ def build_message(
             if word is not None and source.is_own:
                 unknown.setdefault(word, _find_line(source.text, match.start()))
     notes = attachments.notes
+    if unknown:
+        from .mention_typos import explain_unknown_mention  # few messages have a typo
     for word, line in islice(unknown.items(), _MAX_EXPLAINED):
         notes.append(explain_unknown_mention(word, line, workspace))
     message = Message(role="user", parts=(Text(text=text), *attachments.parts.values()))

@@ -27,12 +27,13 @@ from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, extract_names
 from .known_models import find_known_model, record_facts
-from .remedies import Remedy
 from .wire import clip
 
 if TYPE_CHECKING:
     from anthropic.types import OutputConfigParam, ThinkingConfigAdaptiveParam
     from anthropic.types.beta import BetaFallbacksParam
+
+    from .remedies import Remedy
 
 _BETA_HEADER = "anthropic-beta"
 _FALLBACK_BETA = "server-side-fallback-2026-07-01"
@@ -119,7 +120,7 @@ class AnthropicProvider(HttpProvider):
             headers[name] = ",".join(betas)
         return headers
 
-    def _apply_remedy(self, remedy: Remedy) -> None:
+    def _apply_remedy(self, remedy: "Remedy") -> None:
         if remedy.kind == "leave_out_blanks":
             self._encoder = self._create_encoder(keeps_blanks=False)
         elif remedy.kind == "no_system_messages":

@@ -8,7 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from goose_like.config.profile import ModelChoice
@@ -39,8 +39,10 @@ from .connection import ConnectionWatch, describe_cause, is_lasting
 from .event_stream import DONE, EventDecoder, StreamEvent
 from .http_client import create_client, find_proxy
 from .http_headers import parse_retry_after_s
-from .remedies import Remedy, find_remedy
 from .wire import build_status_error, clip, encode_json
+
+if TYPE_CHECKING:
+    from .remedies import Remedy
 
 _PROBE_LIMIT_S = 5.0
 _DRAIN_LIMIT_S = 0.1
@@ -158,6 +160,8 @@ class HttpProvider:
             except ProviderError as error:
                 if not error.refusal:
                     raise
+                from .remedies import find_remedy  # few servers refuse a request
+
                 remedy = find_remedy(error.refusal, self._remedies)
                 is_about_schema = remedy is None or remedy.key in _FORMAT_KEYS
                 if request.answer_schema is not None and is_about_schema:
@@ -180,7 +184,7 @@ class HttpProvider:
         """Return the dialect that the vendor documents."""
         return None
 
-    def _apply_remedy(self, remedy: Remedy) -> None:
+    def _apply_remedy(self, remedy: "Remedy") -> None:
         """Change all later requests. Keys that are left out are those of `_leave_out`."""
 
     def _leave_out(self, extras: dict[str, Any]) -> dict[str, Any]:

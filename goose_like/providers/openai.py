@@ -26,7 +26,6 @@ from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, parse_json
 from .known_models import find_known_model
-from .openai_search import build_search, parse_search
 from .openai_wire import (
     HistoryRules,
     OpenAIEncoder,
@@ -36,7 +35,6 @@ from .openai_wire import (
     parse_embeddings,
 )
 from .presets import Preset, expand_variables
-from .remedies import Remedy
 from .responses_wire import ResponsesEncoder, ResponsesStreamParser, find_error
 from .server_facts import ADVICE, FACTS_PATHS, parse_facts
 from .text_markup import TaggedCallParser
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
     from openai.types.responses import ResponseTextConfigParam
     from openai.types.responses.response_create_params import PromptCacheOptions
     from openai.types.shared_params import ResponseFormatJSONSchema
+
+    from .remedies import Remedy
 
 _IDENTITY = {
     "OpenAI-Organization": "OPENAI_ORG_ID",
@@ -164,6 +164,8 @@ class OpenAIProvider(HttpProvider, TellsFacts):
 
     async def search_web(self, query: str, model: str) -> SearchAnswer:
         """Search with the Responses API, because chat completions search with few models only."""
+        from .openai_search import build_search, parse_search  # few sessions search
+
         with self._add_location_to_errors():
             return parse_search(await self._fetch_json("/responses", build_search(query, model), model))
 
@@ -261,7 +263,7 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         """Check for OpenAI's own servers, also those of a region such as `eu.api.openai.com`."""
         return f".{self._url.hostname}".endswith(f".{OPENAI_HOST}")
 
-    def _apply_remedy(self, remedy: Remedy) -> None:
+    def _apply_remedy(self, remedy: "Remedy") -> None:
         match remedy.kind:
             case "strict_roles":
                 self.preset = self.preset.model_copy(update={"strict_roles": True})

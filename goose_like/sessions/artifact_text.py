@@ -5,8 +5,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from html_to_markdown import ConversionOptions, convert
-
 from goose_like.core.events import Artifact
 from goose_like.core.spelling import format_count
 
@@ -53,6 +51,8 @@ def render_artifact(artifact: Artifact) -> str:
                 sizes = ", ".join(chart.y)
                 body = f"A {chart.kind} chart of {sizes} by {chart.x}:\n\n{body}"
         case "html":
+            from html_to_markdown import ConversionOptions, convert  # few sessions show a page
+
             options = ConversionOptions(skip_images=True, extract_metadata=False)
             page = convert(artifact.text, options)
             body = _truncate((page.content or "").strip())

@@ -6,11 +6,14 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .log import OpenTurn
-from .losses import Losses
-from .names import UnknownName
 from .snapshot import LIMIT_ENTRIES, FileState, Snapshot, StoreBlob, read_cached_state, take_snapshot
+
+if TYPE_CHECKING:  # see `undo.py`
+    from .losses import Losses
+    from .names import UnknownName
 
 
 class BackupChoice:
@@ -19,7 +22,7 @@ class BackupChoice:
     Without a complete snapshot, the status of git is needed to tell which files there are.
     """
 
-    def __init__(self, root: str, turn: OpenTurn, losses: Losses, is_confined: bool) -> None:
+    def __init__(self, root: str, turn: OpenTurn, losses: "Losses", is_confined: bool) -> None:
         self.has_snapshot = bool(turn.root) and not turn.is_partial
         self._root = root
         self._turn = turn
@@ -71,7 +74,7 @@ class BackupChoice:
     def _is_reached(self, path: str) -> bool:
         return not self._is_confined or _is_below(path, self._root)
 
-    def _find_meant(self, names: Iterable[UnknownName]) -> list[str]:
+    def _find_meant(self, names: "Iterable[UnknownName]") -> list[str]:
         """Find the paths that unknown names may mean, among those that the snapshot does not keep."""
         paths: list[str] = []
         for name in dict.fromkeys(names):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from goose_like.config.paths import CACHE_PATHS, WORKTREES_FOLDER, state_folder
 from goose_like.core.errors import GooseLikeError
@@ -22,13 +22,14 @@ from goose_like.workspace.repositories.git_index import read_index
 
 from .backup import BackupChoice, StoredPaths, read_losses
 from .contents import Contents
-from .destruction import find_losses, is_destructive, may_lose
 from .log import OpenTurn, PathChange, UndoLog
-from .losses import Losses
 from .repository import find_git_folder, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import ABSENT, LIMIT_ENTRIES, FileState, Snapshot, read_state, take_snapshot
 from .tracked import TrackedFiles
+
+if TYPE_CHECKING:  # the parser of commands is slow to import, and the first request can do without it
+    from .losses import Losses
 
 LIMIT_STORE_BYTES = 1 << 30
 _LIMIT_INDEX_BYTES = 256 << 20
@@ -103,6 +104,8 @@ class Undo:
             await self._queue_unless_off(partial(self._take_snapshot, number))
         line = _get_line(argv)
         is_elsewhere = is_confined and self._is_in_worktree(Path(folder))
+        from .destruction import may_lose
+
         if is_elsewhere or not may_lose(line):
             return  # most commands: a thread for nothing would delay them
         problem = await self._queue(partial(self._back_up, number, line, folder, is_confined))
@@ -259,6 +262,8 @@ class Undo:
 
     def _back_up(self, number: int, line: str, folder: str, is_confined: bool) -> str:
         """Store what a line would lose and the snapshot lacks. Return what cannot be stored, for the person."""
+        from .destruction import find_losses, is_destructive
+
         try:
             if self._is_off:
                 return "undo is off" if is_destructive(line) else ""
@@ -270,7 +275,7 @@ class Undo:
             self._turn_off(error)
         return "undo is off"
 
-    def _store_losses(self, number: int, losses: Losses, is_confined: bool) -> str:
+    def _store_losses(self, number: int, losses: "Losses", is_confined: bool) -> str:
         log = self._open_contents().log
         turn = log.get_open_turn(number)
         choice = BackupChoice(str(self._root), turn, losses, is_confined)
