@@ -4,7 +4,7 @@ Source: OpenAI's API reference (chat completions, "create" and "streaming"). Com
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 from pathlib import Path
@@ -90,6 +90,7 @@ class OpenAIEncoder:
 
         self._messages = MessageEncoder(encode)
         self._groups: list[_Group] = []
+        self._grouped: list[Message] = []
 
     def encode_request(self, request: Request, extras: Mapping[str, Any] = {}) -> bytes:
         """Encode the JSON body of a request. `extras` are further keys of the body; None removes a key."""
@@ -115,44 +116,42 @@ class OpenAIEncoder:
         """Join neighbouring user messages: the templates of many models want alternating roles.
 
         A message of goose_like counts as one of the user, since many templates take a system message only at the start.
-        A group that did not change since the last request is the same object, so that it is not encoded again.
+        A group of the last request stays the same object, so that it is not encoded again.
         """
-        known_groups = self._groups
-        self._groups = []
-        for index, neighbours in enumerate(_group_messages(messages)):
-            group = None
-            if index < len(known_groups) and known_groups[index].has_members(neighbours):
-                group = known_groups[index]
-            self._groups.append(group or _Group(neighbours, _join_messages(neighbours)))
-        return [group.joined for group in self._groups]
+        has_grown = len(self._grouped) <= len(messages) and all(map(is_, self._grouped, messages))
+        # The last group may go on with the new messages.
+        groups = self._groups[:-1] if has_grown else []
+        start = groups[-1].end if groups else 0
+        groups += _group_messages(messages, start)
+        self._groups = groups
+        self._grouped = list(messages)
+        return [group.joined for group in groups]
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Neighbouring messages that are sent as one message, `joined`."""
+    """Neighbouring messages that are sent as one message, `joined`. `end` is the index behind the last of them."""
 
-    members: list[Message]
     joined: Message
-
-    def has_members(self, messages: Sequence[Message]) -> bool:
-        """Return whether these messages, as the same objects, are the members."""
-        return len(self.members) == len(messages) and all(map(is_, self.members, messages))
+    end: int
 
 
-def _group_messages(messages: Sequence[Message]) -> list[list[Message]]:
-    """Put neighbouring messages of the user into one group. Each other message is a group of its own."""
-    groups: list[list[Message]] = []
-    follows_user = False
-    for message in messages:
+def _group_messages(messages: Sequence[Message], start: int) -> Iterator[_Group]:
+    """Put neighbouring messages of the user into one group, from an index on. Each other message is a group."""
+    members: list[Message] = []
+    end = start
+    for index in range(start, len(messages)):
+        message = messages[index]
         if message.role == "system" and not message.text:
             continue
-        is_user = message.role in USER_ROLES
-        if is_user and follows_user:
-            groups[-1].append(message)
-        else:
-            groups.append([message])
-        follows_user = is_user
-    return groups
+        continues_group = message.role in USER_ROLES and members and members[-1].role in USER_ROLES
+        if members and not continues_group:
+            yield _Group(_join_messages(members), end)
+            members = []
+        members.append(message)
+        end = index + 1
+    if members:
+        yield _Group(_join_messages(members), end)
 
 
 def _join_messages(group: Sequence[Message]) -> Message:
