@@ -446,8 +446,10 @@ class OpenAIStreamParser:
         if not is_cut:
             keys_of_calls = [call.extras for call in calls]
             verbatim = self._thinking.build_verbatim(self.origin, keys_of_calls)
-        message = done.message.model_copy(update={"verbatim": verbatim})
         lacks_call = self._finish in ("tool_calls", "function_call") and not calls
+        if verbatim is None and not lacks_call:
+            return done
+        message = done.message.model_copy(update={"verbatim": verbatim})
         return done.model_copy(update={"message": message, "lacks_call": lacks_call})
 
     def _join_pieces(self) -> list[Part]:
