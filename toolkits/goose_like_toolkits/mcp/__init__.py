@@ -1,0 +1,1 @@
+"""MCP servers: their tools, resources and prompts as parts of a session."""
