@@ -39,8 +39,18 @@ class ProfileChoice:
         if self.model is not None and error.path[0] in ("processor", "accelerator"):
             text = str(error).removeprefix(f"{self.model}: ")
             return ProfileError(f"--model {self.model}: {text}")
-        place = self.source.locate(*error.path)
+        place = self.source.locate(*self._find_written_path(error.path))
         return ProfileError(f"{place}: {error}")
+
+    def _find_written_path(self, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+        """Return where the file has a value of a toolkit's config: in the list, or below a key named like it."""
+        match path:
+            case ("toolkits", int() as index, "config", *rest):
+                name = self.profile.toolkits[index].name
+                sources = (self.source, *self.source.bases)
+                if any(len(source.find_lines((name,))) > 1 for source in sources):
+                    return (name, *rest)
+        return path
 
 
 def choose_profile(

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from goose_like.core.message import FrozenModel
 
-from .entry_points import DEFAULT_TOOLKIT
+from .entry_points import DEFAULT_TOOLKIT, list_names
 from .rule_topics import COMMAND, split_rule
 
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
@@ -237,6 +237,8 @@ def build_profiles_schema() -> dict[str, Any]:
     definitions: dict[str, Any] = profile.pop("$defs")
     keys: dict[str, Any] = profile["properties"]
     del keys["name"]  # the key or the file name is the profile's name
+    for name in list_names("goose_like.toolkit"):
+        keys.setdefault(name, {"type": "object", "description": f"configuration of the toolkit {name}"})
     keys["extends"] = {"type": "string", "description": "another profile whose values this one inherits"}
     keys["provider"] = {"type": "string", "description": "older form: the provider of bare model names"}
     for name in definitions.keys() - {"ToolkitChoice"}:

@@ -17,6 +17,7 @@ from goose_like.core.spelling import did_you_mean
 from .paths import PROFILES, config_folder
 from .profile import Profile, WorkspaceSettings
 from .trust import ProjectConfig, load_trusted_project
+from .toolkit_keys import move_toolkit_keys
 from .yaml_source import YamlSource, read_yaml, validate
 
 _PROJECT_KEYS = re.compile(
@@ -240,6 +241,10 @@ def _resolve(sources: list[YamlSource], name: str) -> tuple[Profile, YamlSource]
     merged["name"] = name
     first, *bases = chain
     source = replace(first, bases=tuple(bases))
+    try:
+        merged = move_toolkit_keys(merged, {*_PROFILE_KEYS, "name"})
+    except ProfileError as error:
+        raise ProfileError(f"{source.locate(*error.path)}: {error}") from error
     profile = validate(Profile, merged, source, "the profile", ("extends", "provider"))
     return profile, source
 

@@ -10,6 +10,7 @@ import pytest
 
 from goose_like.agent.build import build_exchange, change_profile
 from goose_like.agent.compaction.moderators import Truncate
+from goose_like.agent.profile_choice import ProfileChoice
 from goose_like.config.profile import Limits, Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
@@ -165,8 +166,7 @@ async def open_exchange(home, yaml, recorder=None, **options):
         async with build_exchange(profile, recorder or Recorder(), **options) as exchange:
             yield exchange
     except ProfileError as error:
-        line = source.locate(*error.path).rpartition(" ")[2]
-        raise ProfileError(f"line {line}: {error}") from error
+        raise ProfileChoice(profile, source).locate_error(error) from error
 
 
 async def test_toolkits_are_created_and_closed_in_order_of_dependency(home):
@@ -264,6 +264,10 @@ BAD = {
     ),
     "tool to pick unknown": (
         "toolkits:\n  - name: one\n    config:\n      tools: [frist]",
+        r"line 5: no tool 'frist' to pick; did you mean 'first'\?",
+    ),
+    "tool to pick unknown, below a key": (
+        "toolkits:\n  - one\none:\n    tools: [frist]",
         r"line 5: no tool 'frist' to pick; did you mean 'first'\?",
     ),
     "tools to pick no list": (

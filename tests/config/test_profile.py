@@ -49,6 +49,29 @@ mine:
     assert Profile.model_validate_json(profile.model_dump_json()) == profile
 
 
+def test_key_named_like_a_toolkit_configures_it(write):
+    write("""
+added: {jira: {url: a, site: {x: 1}}}
+listed:
+  toolkits: [developer, jira, {name: github, config: {a: 1}}, [reasoner, {b: jira}]]
+  jira: {url: a}
+  github: {a: 2, b: 3}
+  reasoner: {c: 4}
+extending: {extends: added, jira: {site: {y: 2}}}
+""")
+    assert load_profile("added")[0].toolkits == (
+        ToolkitChoice(name="developer"),
+        ToolkitChoice(name="jira", config={"url": "a", "site": {"x": 1}}),
+    )
+    assert load_profile("listed")[0].toolkits == (
+        ToolkitChoice(name="developer"),
+        ToolkitChoice(name="jira", config={"url": "a"}),
+        ToolkitChoice(name="github", config={"a": 1, "b": 3}),  # the list wins
+        ToolkitChoice(name="reasoner", requires={"b": "jira"}, config={"c": 4}),
+    )
+    assert load_profile("extending")[0].toolkits[1].config == {"url": "a", "site": {"x": 1, "y": 2}}
+
+
 def test_provider_beside_bare_names(write):
     write("old: {provider: openai, processor: big, accelerator: small}\nalone: {provider: openai}")
     profile, _ = load_profile("old")
@@ -171,6 +194,9 @@ BAD = {
         "m:\n  model: openai:gpt-5\n",
         r"line 2: unknown key 'model'; did you mean 'processor'\?",
     ),
+    "toolkit key without a mapping": ("m:\n  jira: [a]", r"line 2: jira: expected a mapping, the configuration of"),
+    "misspelt toolkit key": ("m:\n  jirra: {a: b}", r"line 2: unknown key 'jirra'"),
+    "toolkit key and a wrong list": ("m:\n  jira: {a: b}\n  toolkits: x", r"line 3: toolkits: expected a list"),
     "settings without a profile": (
         "provider: openai\nprocessor: gpt-5\ntoolkits: [developer]\n",
         r"line 1: 'provider' stands outside of a profile; write `default:` or another name above",

@@ -370,6 +370,7 @@ def test_the_schema_in_the_docs_is_current(home):
 
 READ = ["processor: local", "processor: {window: 5}", "provider: openai\nprocessor: big", "toolkits: [a, {name: b}]"]
 READ += [
+    "jira: {url: x}",
     "toolkits: [[a, {b: c}]]",
     "moderator: {config: {limit_tokens: 5}}",
     "limits: {steps: 5}",
