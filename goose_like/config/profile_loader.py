@@ -16,8 +16,8 @@ from goose_like.core.spelling import did_you_mean
 
 from .paths import PROFILES, config_folder
 from .profile import Profile, WorkspaceSettings
-from .trust import ProjectConfig, load_trusted_project
 from .toolkit_keys import move_toolkit_keys
+from .trust import ProjectConfig, load_trusted_project
 from .yaml_source import YamlSource, read_yaml, validate
 
 _PROJECT_KEYS = re.compile(
