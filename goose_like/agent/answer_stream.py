@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
+from operator import is_
 
 from goose_like.core.errors import AnswerRefusedError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying, StateSaved, TextDelta, ThinkingDelta, UsageRecorded
 from goose_like.core.history import History
-from goose_like.core.message import Message, ToolCall, Usage
+from goose_like.core.message import Message, Part, ToolCall, Usage
 from goose_like.providers.base import Model, Request
 from goose_like.providers.retry import RetryPolicy, stream_with_retries
 
@@ -60,7 +61,9 @@ def _record_answer(answer: MessageCompleted, model: Model, request: Request, jou
     message = _remove_name_prefixes(message, names)
     label = _find_label(answer, model, journal)
     _tell_withheld(answer.withheld, journal)
-    recorded = answer.model_copy(update={"message": message, "model": label})
+    recorded = answer
+    if message is not answer.message or label != answer.model:
+        recorded = answer.model_copy(update={"message": message, "model": label})
     journal.emit(recorded)
     return recorded
 
@@ -125,19 +128,26 @@ def _remove_name_prefixes(message: Message, names: Collection[str]) -> Message:
             if bare in names:
                 part = part.model_copy(update={"name": bare})
         parts.append(part)
-    return message.model_copy(update={"parts": tuple(parts)})
+    return _replace_parts(message, parts)
 
 
 def _make_ids_unique(message: Message, used: set[str]) -> Message:
     """Give a new id to each call without one, or with one used before: results are found by id."""
-    taken = set(used)
+    taken: set[str] = set()  # by this message; `used` has the ids of a whole session, which no step may copy
     parts = []
     for part in message.parts:
         if isinstance(part, ToolCall):
-            number = len(taken)
-            while not part.id or part.id in taken:
+            number = len(used) + len(taken)
+            while not part.id or part.id in used or part.id in taken:
                 number += 1
                 part = part.model_copy(update={"id": f"call_{number}"})
             taken.add(part.id)
         parts.append(part)
+    return _replace_parts(message, parts)
+
+
+def _replace_parts(message: Message, parts: Sequence[Part]) -> Message:
+    """Return a message with these parts: the message itself, if it has the same ones."""
+    if all(map(is_, parts, message.parts)):
+        return message
     return message.model_copy(update={"parts": tuple(parts)})

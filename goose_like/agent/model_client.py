@@ -125,6 +125,7 @@ class ModelClient:
             session=session.folder.name,
             max_tokens=self.model.max_tokens,
             temperature=self.model.temperature,
+            added_tools=self._history.context.added_tools,
             allowed_tools=tuple(self.tools),
             examples=self.examples,
             first_effort=first_effort,
@@ -136,6 +137,8 @@ class ModelClient:
         messages = self._history.context.messages
         if self.model.takes_images:
             return leave_out_images(messages, list_refused_images(self._history))
+        if not self._history.has_images:
+            return messages
         return [replace_images(message) for message in messages]
 
     def _leave_out_refused(self, error: ProviderError) -> bool:

@@ -72,7 +72,21 @@ class Context:
             kept.insert(self._suffix_index - self._kept_start, self._suffix)
         if self.summary is not None:
             kept.insert(0, self.summary)
-        return _select_sent(kept)
+        if self._prompt_changes or self._past_changes:  # no other message can be without parts
+            return _select_sent(kept)
+        return kept
+
+    @property
+    def added_tools(self) -> list[ToolSpec]:
+        """The tools that the messages for a model bring, without a look at each of them."""
+        start = self._kept_start
+        if self._is_in_fresh_turn and self._fresh_start is not None:
+            start = max(start, self._fresh_start)
+        added: list[ToolSpec] = []
+        for index, change in self._prompt_changes.items():
+            if index >= start:
+                added += change.tools
+        return added
 
     @property
     def kept_messages(self) -> list[Message]:

@@ -68,6 +68,8 @@ class History:
     Between turns `messages` is well-formed: each tool call has exactly one result, in the message after it, in the
     order of the calls. `context` selects from them what the model receives.
 
+    `has_images`: a message has or had an image.
+    `turn_step_count` counts the model's messages in the newest turn.
     `failures` counts the failing calls of this turn by name and arguments, and a success clears it.
     `repeated_step_count` counts the newest steps with equal calls and results.
     """
@@ -78,6 +80,7 @@ class History:
     turns: list[Turn] = field(default_factory=list)
     user_message_indexes: list[int] = field(default_factory=list)
     turn_count: int = 0
+    turn_step_count: int = 0
     header: events.SessionStarted | None = None
     plan: tuple[events.Task, ...] = ()
     steps_since_plan: int = 0
@@ -91,6 +94,7 @@ class History:
     is_answer_cut: bool = False
     is_in_turn: bool = False
     has_final_result: bool = False
+    has_images: bool = False
     _results: dict[str, ToolResult] = field(default_factory=dict)
     _plans: list[_SavedPlan] = field(default_factory=list)
     _reminders: list[str] = field(default_factory=list)
@@ -124,12 +128,6 @@ class History:
             self._repairs.clear()
             self.close()
             yield from self._repairs
-
-    @property
-    def turn_step_count(self) -> int:
-        """The number of model messages in the newest turn."""
-        start = self.turns[-1].start if self.turns else 0
-        return [message.role for message in self.messages[start:]].count("assistant")
 
     @property
     def finished_results(self) -> tuple[ToolResult, ...]:
@@ -255,6 +253,7 @@ class History:
         self.usage.start_turn()
         self.close()
         # Only now: `close` can complete a step of the turn before, and counts it.
+        self.turn_step_count = 0
         self.repeated_step_count = 0
         self._last_step = ()
         self.context.start_turn(is_fresh=event.is_fresh)
@@ -294,6 +293,7 @@ class History:
             note = Text(text=f"\n\n{_CUT_NOTE}")
             message = Message(role="user", parts=(*message.parts, note))
         self.user_message_indexes.append(len(self.messages))
+        self.has_images |= bool(message.images)
         self.messages.append(message)
 
     def _add_shown_text(self, event: events.TextShown) -> None:
@@ -320,6 +320,7 @@ class History:
         self.open_calls = {call.id: call for call in message.tool_calls}
         self.is_answer_cut = event.is_cut and not self.open_calls
         self.call_ids.update(self.open_calls)
+        self.turn_step_count += 1
         self.steps_since_plan += 1
         self.context.measure(event.usage)
         model = event.model
@@ -351,6 +352,7 @@ class History:
             results.append(result)
             outcome = _Outcome(call.name, call.arguments, result.output, result.is_error, result.images)
             step.append(outcome)
+            self.has_images |= bool(result.images)
         if tuple(step) != self._last_step:
             self.repeated_step_count = 0
         self.repeated_step_count += 1
@@ -406,10 +408,16 @@ class History:
         self._set_plan(self._plans[-1].tasks if self._plans else ())
         self.turns = [turn for turn in self.turns if turn.start < count]
         self.user_message_indexes = [index for index in self.user_message_indexes if index < count]
+        self.turn_step_count = self._count_turn_steps()
         fresh_start = None
         if self.turns and self.turns[-1].is_fresh:
             fresh_start = self.turns[-1].start
         self.context.rewind(fresh_start)
+
+    def _count_turn_steps(self) -> int:
+        start = self.turns[-1].start if self.turns else 0
+        roles = [message.role for message in self.messages[start:]]
+        return roles.count("assistant")
 
     def _set_plan(self, tasks: tuple[events.Task, ...]) -> None:
         self.plan = tasks

@@ -4,7 +4,7 @@ Source: Anthropic's API reference (messages, "create" and "streaming", version 2
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from .anthropic_block import KNOWN_KINDS, SHOWN, Block, read_kind
 from .base import Delta, Request
 from .wire import (
     MessageEncoder,
+    StartEncoder,
     build_declined_error,
     complete_answer,
     encode_image,
@@ -87,6 +88,7 @@ class AnthropicEncoder:
             return encode_message(message, images, origin, keeps_blanks=keeps_blanks)
 
         self._messages = MessageEncoder(encode)
+        self._start = StartEncoder()
 
     def encode_request(
         self,
@@ -121,7 +123,7 @@ class AnthropicEncoder:
             entries[at] = entries[at].removesuffix(_END) + self._mark_bytes + _END
         body = merge_body(head, extras)
         del body["messages"]  # it comes last
-        start = encode_json(body | {"messages": []}).removesuffix(b"]}")
+        start = self._start.encode(body | {"messages": []})
         return start + b",".join(filter(None, entries)) + b"]}"
 
     def _build_tool(self, tool: ToolSpec) -> "ToolParam":
@@ -133,16 +135,31 @@ class AnthropicEncoder:
 
 def _find_cache_ends(messages: Sequence[Message], entries: Sequence[bytes]) -> set[int]:
     """Find the ends of this request and of the previous one: their last messages that are not the model's."""
-    ours: int | None = None
-    before_answer: int | None = None
-    for at, entry in enumerate(entries):
-        if not entry:
-            continue
-        if messages[at].role == "assistant":
-            before_answer = ours
-        else:
-            ours = at
-    return {at for at in (before_answer, ours) if at is not None}
+    ends: set[int] = set()
+    newest = _find_last_of_ours(messages, entries, len(entries))
+    if newest is not None:
+        ends.add(newest)
+    answer = _find_last_answer(messages, entries)
+    before_answer = _find_last_of_ours(messages, entries, answer)
+    if before_answer is not None:
+        ends.add(before_answer)
+    return ends
+
+
+def _find_last_answer(messages: Sequence[Message], entries: Sequence[bytes]) -> int:
+    """Find the index of the newest message of the model, or 0 if there is none."""
+    for at in reversed(range(len(entries))):
+        if entries[at] and messages[at].role == "assistant":
+            return at
+    return 0
+
+
+def _find_last_of_ours(messages: Sequence[Message], entries: Sequence[bytes], end: int) -> int | None:
+    """Find the index of the newest message before `end` that is not the model's."""
+    for at in reversed(range(end)):
+        if entries[at] and messages[at].role != "assistant":
+            return at
+    return None
 
 
 def _place_system_messages(messages: Sequence[Message], entries: Sequence[bytes]) -> list[bytes]:
@@ -374,14 +391,14 @@ class AnthropicStreamParser:
             raise BrokenStreamError(f"the answer has a stop reason that is not known ({self._stop!r})")
         is_cut = self._stop in _CUTS
         blocks = self._list_blocks(is_cut)
-        message = self._join_blocks(blocks)
-        done = complete_answer(message.parts, self.usage, is_cut)
-        message = done.message.model_copy(update={"verbatim": message.verbatim})
-        lacks_call = self._stop == "tool_use" and not message.tool_calls
+        parts = _list_parts(blocks)
+        has_call = any(isinstance(part, ToolCall) for part in parts)
+        lacks_call = self._stop == "tool_use" and not has_call
         label = ""
         if self._other_model:
             label = f"{self.provider}:{self._other_model}"
-        return done.model_copy(update={"message": message, "lacks_call": lacks_call, "model": label})
+        verbatim = self._build_verbatim(blocks)
+        return complete_answer(parts, self.usage, is_cut, verbatim, lacks_call=lacks_call, model=label)
 
     def pause(self) -> Message | None:
         """Return what the server sent of an answer that it paused, and go on with the next stream.
@@ -398,15 +415,12 @@ class AnthropicStreamParser:
         self._blocks = {}
         self._usage = {}
         self._stop = ""
-        return self._join_blocks(blocks)
+        parts = _list_parts(blocks)
+        return Message(role="assistant", parts=tuple(parts), verbatim=self._build_verbatim(blocks))
 
-    def _join_blocks(self, blocks: Sequence[Block]) -> Message:
-        parts: list[Part] = []
-        for block in blocks:
-            parts += block.build_parts()
+    def _build_verbatim(self, blocks: Sequence[Block]) -> Verbatim:
         items = [block.build_item() for block in blocks]
-        verbatim = Verbatim(wire=WIRE, origin=self.origin, items=tuple(items))
-        return Message(role="assistant", parts=tuple(parts), verbatim=verbatim)
+        return Verbatim(wire=WIRE, origin=self.origin, items=tuple(items))
 
     def _list_blocks(self, is_cut: bool) -> list[Block]:
         """List the blocks that the server takes back."""
@@ -484,6 +498,14 @@ _COUNT_KEYS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cach
 _LONG_WRITES = "ephemeral_1h_input_tokens"
 
 _NO_TYPE = "no type"
+
+
+def _list_parts(blocks: Iterable[Block]) -> list[Part]:
+    """List the parts of blocks that people and other vendors' models can read."""
+    parts: list[Part] = []
+    for block in blocks:
+        parts += block.build_parts()
+    return parts
 
 
 def _read_delta_type(delta: Mapping[str, Any]) -> str:

@@ -31,9 +31,10 @@ class Request:
 
     From step to step `messages` only grows at its end, so that the server's prompt cache works. `images` is the folder
     with the files of the messages' images. `session` is the same in all requests of a session, so that a vendor can
-    send them to the machine with the cached prefix. Messages may bring further tools, see `all_tools`; the model may
-    use those in `allowed_tools` now, or all if it is None. `first_effort` is the effort at the start of the
-    conversation, if messages tell its changes; else the profile's effort holds.
+    send them to the machine with the cached prefix. Messages may bring further tools, see `all_tools`;
+    `added_tools` are these, or None for a caller that has not collected them. The model may use those in
+    `allowed_tools` now, or all if it is None. `first_effort` is the effort at the start of the conversation, if
+    messages tell its changes; else the profile's effort holds.
 
     `max_tokens` and `temperature` override the profile; a larger `max_tokens` than the profile's has no effect.
     `answer_schema` is the JSON schema of an answer in JSON; only providers that take one get it
@@ -51,29 +52,32 @@ class Request:
     max_tokens: int | None = None
     temperature: float | None = None
     answer_schema: dict[str, Any] | None = None
+    added_tools: Sequence[ToolSpec] | None = None
     allowed_tools: Sequence[str] | None = None
     first_effort: str | None = None
     examples: Sequence[Sequence[Example]] = ()
     told_usage: list[Usage] = field(default_factory=list, compare=False)
 
     @cached_property
-    def added_tools(self) -> Sequence[ToolSpec]:
-        """The tools that messages bring, without those that are known before."""
-        known = {tool.name for tool in self.tools}
+    def all_tools(self) -> Sequence[ToolSpec]:
+        """All tools that the model knows. The first of those with the same name counts."""
+        added = self.added_tools
+        if added is None:
+            added = self._list_added_tools()
+        tools = list(self.tools)
+        known = {tool.name for tool in tools}
+        for tool in added:
+            if tool.name not in known:
+                known.add(tool.name)
+                tools.append(tool)
+        return tools
+
+    def _list_added_tools(self) -> list[ToolSpec]:
         added: list[ToolSpec] = []
         for message in self.messages:
-            if message.role != "system":
-                continue
-            for tool in message.new_tools:
-                if tool.name not in known:
-                    known.add(tool.name)
-                    added.append(tool)
+            if message.role == "system":
+                added += message.new_tools
         return added
-
-    @cached_property
-    def all_tools(self) -> Sequence[ToolSpec]:
-        """All tools that the model knows."""
-        return [*self.tools, *self.added_tools]
 
     def resolve_output_limit(self, profile_limit: int | None) -> int | None:
         """Return the limit of the answer in tokens: the smaller of the request's and the profile's."""

@@ -118,7 +118,7 @@ def convert_request(request: Request, call_format: CallFormat = JSON_FORMAT) -> 
     if tools:
         rules = call_format.format_rules((*tools, FINISH))
         system = "\n\n".join(filter(None, (system, rules)))
-    return replace(request, system=system, messages=messages, tools=())
+    return replace(request, system=system, messages=messages, tools=(), added_tools=())
 
 
 def build_answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:

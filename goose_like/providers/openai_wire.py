@@ -6,7 +6,6 @@ Source: OpenAI's API reference (chat completions, "create" and "streaming"). Com
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,10 +21,12 @@ from .text_markup import Kind, ThinkSplitter, split_unopened_thinking
 from .wire import (
     MAX_ID_LENGTH,
     MessageEncoder,
+    StartEncoder,
     build_declined_error,
     build_filter_error,
     build_stream_error,
     complete_answer,
+    count_same_start,
     encode_image,
     encode_json,
     expect,
@@ -89,7 +90,9 @@ class OpenAIEncoder:
             return b",".join(map(encode_json, entries))
 
         self._messages = MessageEncoder(encode)
-        self._groups: list[_Group] = []
+        self._start = StartEncoder()
+        self._joined: list[Message] = []
+        self._group_ends: list[int] = []
         self._grouped: list[Message] = []
 
     def encode_request(self, request: Request, extras: Mapping[str, Any] = {}) -> bytes:
@@ -109,7 +112,7 @@ class OpenAIEncoder:
         if request.system:
             system: ChatCompletionSystemMessageParam = {"role": "system", "content": request.system}
             entries = [encode_json(system), *entries]
-        start = encode_json(body).removesuffix(b"]}")
+        start = self._start.encode(body)
         return start + b",".join(filter(None, entries)) + b"]}"
 
     def _join_user_messages(self, messages: Sequence[Message]) -> list[Message]:
@@ -118,14 +121,19 @@ class OpenAIEncoder:
         A message of goose_like counts as one of the user, since many templates take a system message only at the start.
         A group of the last request stays the same object, so that it is not encoded again.
         """
-        has_grown = len(self._grouped) <= len(messages) and all(map(is_, self._grouped, messages))
+        has_grown = count_same_start(self._grouped, messages) == len(self._grouped)
+        if not has_grown:
+            self._joined = []
+            self._group_ends = []
         # The last group may go on with the new messages.
-        groups = self._groups[:-1] if has_grown else []
-        start = groups[-1].end if groups else 0
-        groups += _group_messages(messages, start)
-        self._groups = groups
+        del self._joined[-1:]
+        del self._group_ends[-1:]
+        start = self._group_ends[-1] if self._group_ends else 0
+        for group in _group_messages(messages, start):
+            self._joined.append(group.joined)
+            self._group_ends.append(group.end)
         self._grouped = list(messages)
-        return [group.joined for group in groups]
+        return self._joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,16 +449,12 @@ class OpenAIStreamParser:
         calls = [call for call in self._calls if call.name or not is_cut]  # drop a call that was cut before its name
         parts = self._join_pieces()
         parts += [call.build() for call in calls]
-        done = complete_answer(parts, self._usage, is_cut)
         verbatim = None
         if not is_cut:
             keys_of_calls = [call.extras for call in calls]
             verbatim = self._thinking.build_verbatim(self.origin, keys_of_calls)
         lacks_call = self._finish in ("tool_calls", "function_call") and not calls
-        if verbatim is None and not lacks_call:
-            return done
-        message = done.message.model_copy(update={"verbatim": verbatim})
-        return done.model_copy(update={"message": message, "lacks_call": lacks_call})
+        return complete_answer(parts, self._usage, is_cut, verbatim, lacks_call=lacks_call)
 
     def _join_pieces(self) -> list[Part]:
         """Join the pieces of thinking and text, also those that were held back."""

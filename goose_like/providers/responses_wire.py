@@ -29,6 +29,7 @@ from goose_like.core.message import (
 from .base import Delta, Request
 from .wire import (
     MessageEncoder,
+    StartEncoder,
     build_declined_error,
     build_filter_error,
     complete_answer,
@@ -76,6 +77,7 @@ class ResponsesEncoder:
         self._origin = origin
         self._takes_changes = True
         self._sends_efforts = True
+        self._start = StartEncoder()
         self._messages = MessageEncoder(self._encode_message)
 
     def refuse_changes(self) -> None:
@@ -103,7 +105,7 @@ class ResponsesEncoder:
         if tools:
             head["tools"] = list(map(_build_tool, tools))
         body = merge_body(head, extras)
-        start = encode_json(body | {"input": []}).removesuffix(b"]}")
+        start = self._start.encode(body | {"input": []})
         end = b"]}"
         choice = _choose_tools(request)
         if choice is not None and extras.get("tool_choice", "") is not None:
@@ -349,13 +351,12 @@ class ResponsesStreamParser:
         if refusal:
             raise build_declined_error(refusal)
         is_cut = self._status == "incomplete"
-        done = complete_answer(_list_parts(items), self._usage, is_cut)
+        parts = _list_parts(items)
         if is_cut:
             # A server refuses unfinished items. Without its follower the reasoning is refused, too.
-            return done
+            return complete_answer(parts, self._usage, is_cut)
         verbatim = Verbatim(wire=WIRE, origin=self.origin, items=tuple(items))
-        message = done.message.model_copy(update={"verbatim": verbatim})
-        return done.model_copy(update={"message": message, "withheld": self._withheld})
+        return complete_answer(parts, self._usage, is_cut, verbatim, withheld=self._withheld)
 
     def _show_thinking(self, event: Mapping[str, Any]) -> list[Delta]:
         text = _read_delta(event)

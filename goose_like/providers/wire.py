@@ -18,7 +18,17 @@ from goose_like.core.errors import (
     RateLimitError,
 )
 from goose_like.core.events import MessageCompleted
-from goose_like.core.message import Image, Message, Part, RedactedThinking, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.message import (
+    Image,
+    Message,
+    Part,
+    RedactedThinking,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    Verbatim,
+)
 
 from .base import SearchAnswer
 
@@ -111,6 +121,21 @@ def encode_image(image: Image, folder: Path | None) -> str | None:
     return b64encode(content).decode()
 
 
+class StartEncoder:
+    """An encoder of the start of a body, with prompt and tools, which seldom changes."""
+
+    def __init__(self) -> None:
+        self._body: Mapping[str, Any] = {}
+        self._start = b""
+
+    def encode(self, body: Mapping[str, Any]) -> bytes:
+        """Encode a body whose last value is an empty list, up to the entries of this list."""
+        if body != self._body:
+            self._start = encode_json(body).removesuffix(b"]}")
+            self._body = body
+        return self._start
+
+
 class MessageEncoder:
     """An encoder that encodes each message once, because each request repeats the messages of the one before."""
 
@@ -118,24 +143,31 @@ class MessageEncoder:
         """Use `encode` to turn a message, with its images in a folder, into bytes."""
         self._encode = encode
         self._images: Path | None = None
-        self._sent: list[tuple[Message, bytes]] = []
+        self._sent: list[Message] = []
+        self._entries: list[bytes] = []
 
     def encode(self, messages: Sequence[Message], images: Path | None) -> list[bytes]:
         """Return the bytes of each message."""
         if images != self._images:
             self._images = images
             self._sent = []
-        # Keep the messages, not their ids: Python reuses the id of a deleted object.
-        same_count = 0
-        for (old, _), new in zip(self._sent, messages, strict=False):
-            if old is not new:
-                break
-            same_count += 1
-        del self._sent[same_count:]
-        for new in messages[same_count:]:
-            entry = self._encode(new, images)
-            self._sent.append((new, entry))
-        return [entry for _, entry in self._sent]
+        same_count = count_same_start(self._sent, messages)
+        entries = self._entries[:same_count]
+        for message in messages[same_count:]:
+            entries.append(self._encode(message, images))
+        self._sent = list(messages)
+        self._entries = entries
+        return list(entries)
+
+
+def count_same_start(old: Sequence[Message], new: Sequence[Message]) -> int:
+    """Count the messages at the start of a new request that are those of an old one."""
+    if list(new[: len(old)]) == list(old):  # the usual case: the comparison of lists is quick for the same objects
+        return len(old)
+    for index, (old_message, new_message) in enumerate(zip(old, new, strict=False)):
+        if old_message != new_message:
+            return index
+    return min(len(old), len(new))
 
 
 # --- answers
@@ -201,8 +233,12 @@ def read_count(value: object) -> int:
         return 0
 
 
-def complete_answer(parts: Sequence[Part], usage: Usage, is_cut: bool) -> MessageCompleted:
+def complete_answer(
+    parts: Sequence[Part], usage: Usage, is_cut: bool, verbatim: Verbatim | None = None, **facts: Any
+) -> MessageCompleted:
     """Build the message of an answer that ended regularly. `is_cut` says that it reached the output limit.
+
+    `facts` are further fields of the event.
 
     Raises:
         BrokenStreamError: The answer has neither text nor a call, or it has a call without a name.
@@ -218,8 +254,8 @@ def complete_answer(parts: Sequence[Part], usage: Usage, is_cut: bool) -> Messag
     *earlier, last = parts
     if is_cut and isinstance(last, ToolCall) and last.arguments.strip() in ("", "{}"):
         last = last.model_copy(update={"arguments": "{"})  # it must not look like a call without arguments
-    message = Message(role="assistant", parts=(*earlier, last))
-    return MessageCompleted(message=message, usage=usage, is_cut=is_cut)
+    message = Message(role="assistant", parts=(*earlier, last), verbatim=verbatim)
+    return MessageCompleted(message=message, usage=usage, is_cut=is_cut, **facts)
 
 
 # --- web search

@@ -1,5 +1,7 @@
 """Fixtures for the tests of the loop."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.fakes import ExchangeHarness, is_well_formed
@@ -17,6 +19,8 @@ def create_harness(tmp_path):
     yield make
     for each in harnesses:
         each.exchange.history.close()
+        for request in each.provider.requests:
+            assert request.all_tools == replace(request, added_tools=None).all_tools
         assert is_well_formed(each.messages)
         if each.session._descriptor >= 0:
             assert each.replay() == each.exchange.history

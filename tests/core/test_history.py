@@ -121,6 +121,14 @@ def test_lost_lines(events, data):
     assert is_well_formed(history.context.messages)
 
 
+@given(conversation())
+def test_count_of_the_steps_in_the_newest_turn(events):
+    history = fold(events)
+    start = history.turns[-1].start if history.turns else 0
+    roles = [message.role for message in history.messages[start:]]
+    assert history.turn_step_count == roles.count("assistant")
+
+
 def call_tools(*ids):
     return MessageCompleted(
         message=Message.assistant("", [ToolCall(id=id, name="t", arguments="{}") for id in ids]),

@@ -89,9 +89,8 @@ def test_the_system_prompt_describes_the_tools() -> None:
         convert_request(Request("m", "", [], (SHELL,))).system.strip()
         == convert_request(Request("m", "", [], (SHELL,))).system
     )
-    assert convert_request(Request("m", "be good", [Message.user("go")])) == Request(
-        "m", "be good", [Message.user("go")]
-    )
+    plain = Request("m", "be good", [Message.user("go")], added_tools=())
+    assert convert_request(plain) == plain
 
 
 def test_results_name_their_tool_and_say_what_failed() -> None:
