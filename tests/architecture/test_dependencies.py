@@ -51,6 +51,7 @@ EXTRAS = {
     "toolkits/goose_like_toolkits/code/": "kernel",
     "toolkits/goose_like_toolkits/code/shipped_plugins/": "analyst",
     "toolkits/goose_like_toolkits/components/": "components",
+    "toolkits/goose_like_toolkits/mcp/": "mcp",
 }
 """The files and folders that may import packages of an extra."""
 

@@ -1,0 +1,80 @@
+"""Servers for tests, and a session around a connection to one."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from goose_like_toolkits.mcp.connection import Connection
+from goose_like_toolkits.mcp.server import ServerConfig
+from goose_like_toolkits.mcp.surroundings import Surroundings
+
+from goose_like.config.profile import ApprovalMode, SandboxMode
+from goose_like.core.events import Answer, Logged
+from goose_like.core.notifier import Recorder
+from goose_like.workspace.workspace import Workspace
+
+SCRIPTS = Path(__file__).parent / "scripts"
+GIT = (str(Path(sys.executable).parent / "mcp-server-git"),)
+
+
+def script(name: str, *arguments: str) -> tuple[str, ...]:
+    """The command of a script in the folder `scripts`."""
+    return (sys.executable, str(SCRIPTS / name), *arguments)
+
+
+async def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait at most 30 seconds."""
+    async with asyncio.timeout(30):
+        while not is_so():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+class Desk:
+    """What a session around connections holds."""
+
+    def __init__(self, root: Path, workspace: Workspace, recorder: Recorder) -> None:
+        self.root, self.workspace, self.recorder = root, workspace, recorder
+        self.shown: list[str] = []
+        self.connections: list[Connection] = []
+        self.around = Surroundings(workspace, recorder, self.shown.append, root.parent / "outputs")
+
+    def connect(self, *command: str, era: str = "", probe_s: float = 20, url: str = "", **fields: Any) -> Connection:
+        """Create a connection. The slow machines of tests get a longer limit for the probe."""
+        if url:
+            fields.setdefault("transport", "http")
+        server = ServerConfig(name="demo", origin="the test", command=command, url=url, **fields)
+        connection = Connection(server, self.around, era=era, probe_s=probe_s)
+        self.connections.append(connection)
+        return connection
+
+    @property
+    def logged(self) -> list[str]:
+        return [event.text for event in self.recorder.events if isinstance(event, Logged)]
+
+    @property
+    def asked(self) -> list[str]:
+        return [question.text for question in self.recorder.questions]
+
+
+@asynccontextmanager
+async def desk(
+    folder: Path,
+    *,
+    mode: SandboxMode = "workspace",
+    approval: ApprovalMode = "auto",
+    recorder: Recorder | None = None,
+) -> AsyncIterator[Desk]:
+    root = folder / "project"
+    root.mkdir(exist_ok=True)
+    recorder = recorder or Recorder(Answer(choice="allow", by="person"))
+    where = Workspace(root, mode=mode, approval=approval, notifier=recorder, session_folder=folder / "session")
+    async with where as workspace:
+        made = Desk(root, workspace, recorder)
+        try:
+            yield made
+        finally:
+            for connection in made.connections:
+                await connection.close()
