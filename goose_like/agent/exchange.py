@@ -311,6 +311,7 @@ class Exchange:
             end = events.TurnFinished(reason="cancelled", exit_code=130)
             raise
         finally:
+            self.workspace.end_turn()
             if self.undo:
                 self.undo.end_turn()
             self.journal.emit(end)

@@ -30,7 +30,8 @@ class SlashCommand:
     """A slash command. `run` takes the context and the text after the name.
 
     `usage` describes that text in `/help`. With `anytime` the command runs while a turn runs. `source` is the file
-    that defines the command, if any. With `in_run` the command sends a message, and `run "/name"` knows it too.
+    that defines the command, if any. With `in_run` the command sends a message, and `run "/name"` knows it too. With
+    `gives_way` any other command may have its name.
     """
 
     name: str
@@ -41,6 +42,7 @@ class SlashCommand:
     anytime: bool = False
     source: str = ""
     in_run: bool = False
+    gives_way: bool = False
 
 
 @overload

@@ -76,9 +76,13 @@ class ToolkitHooks:
         is_resumed: bool = False,
     ) -> None:
         self.commands: dict[str, SlashCommand] = {}
+        self.yielding_commands: list[SlashCommand] = []
         for toolkit in toolkits.values():
             for command in toolkit.commands():
-                self.commands[command.name] = command
+                if command.gives_way:
+                    self.yielding_commands.append(command)
+                else:
+                    self.commands[command.name] = command
         self._toolkits = toolkits
         self._parent = parent
         self._configs = get_configs(toolkits)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, reduce
 from importlib import import_module
+from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError, ProfileError, describe_foreign_error
 from goose_like.core.spelling import did_you_mean, find_nearest_name
@@ -54,9 +55,18 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "reasoner": "goose_like_toolkits.reasoner:ReasonerToolkit",
         "repo_context": "goose_like_toolkits.repo_context:RepoContextToolkit",
         "screen": "goose_like_toolkits.screen:ScreenToolkit",
+        "skills": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
         "synopsis": "goose_like_toolkits.developer.synopsis:SynopsisToolkit",
     },
-    "goose_like.toolkit_files": {},
+    "goose_like.toolkit_files": {
+        ".agents/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        ".claude/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        ".goose-like/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        "{config}/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        "{packages}/agent_plugins.json": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        "~/.agents/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        "~/.claude/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+    },
     "goose_like.provider": {
         "anthropic": "goose_like.providers.anthropic:AnthropicProvider",
         "bedrock": "goose_like.providers.anthropic:BedrockProvider",
@@ -115,6 +125,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "provider": "goose_like.cli.commands.groups:provider_app",
         "serve": "goose_like.serve.command:app",
         "session": "goose_like.cli.commands.session:app",
+        "skill": "goose_like_toolkits.skills.cli:app",
         "toolkit": "goose_like.cli.commands.groups:toolkit_app",
         "trust": "goose_like.cli.commands.groups:trust_app",
     },
@@ -163,7 +174,7 @@ def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     for group in (*GROUPS, *UNUSED_GOOSE09_GROUPS):
         points[group] = []
     packages = set()
-    for info in _iterate_packages(path):
+    for info in _list_package_folders(path):
         found = list(_read_package(info))
         if not found or found[0].package in packages:  # the first on the path hides other versions
             continue
@@ -175,6 +186,27 @@ def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
         # A later one wins, so that those in our groups come last.
         found.sort(key=lambda point: point.group in GROUPS)
     return {group: tuple(found) for group, found in points.items()}
+
+
+def list_package_files(name: str) -> list[Path]:
+    """List the files of a name in the metadata of installed packages, such as `NAME-1.0.dist-info/agent_plugins.json`.
+
+    Of several versions of a package, the first on the path counts. The package that gives the file its name writes and
+    reads such files, and does not count.
+    """
+    found: dict[str, Path] = {}
+    reader, _, _ = name.partition(".")
+    for info in _list_package_folders(tuple(sys.path)):
+        package, _, _ = os.path.basename(info).partition("-")
+        file = f"{info}/{name}"
+        if package != reader and os.path.exists(file):
+            found.setdefault(package.lower(), Path(file))
+    return list(found.values())
+
+
+@cache
+def _list_package_folders(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_iterate_packages(path))
 
 
 def _iterate_packages(path: tuple[str, ...]) -> Iterator[str]:

@@ -2,15 +2,17 @@
 
 Packages declare the files of their toolkits in the entry-point group `goose_like.toolkit_files`, where each name is a
 pattern. A pattern below the root of a project finds files that need the person's trust. A pattern that begins with
-`~/` or `{config}/` finds the person's own files.
+`~/` or `{config}/` finds the person's own files, and one that begins with `{packages}/` files in the metadata of
+installed packages. `TOP/**/NAME` finds files in nested folders, each of which is trusted together with its folder.
 """
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from .entry_points import list_entry_points
+from .entry_points import list_entry_points, list_package_files
+from .nested_files import MAX_DEPTH, find_nested_files
 from .paths import (
     PROFILES,
     PROJECT_FOLDER,
@@ -20,7 +22,8 @@ from .paths import (
     list_project_folders,
 )
 
-_PERSONAL = ("~/", "{config}/")
+_PERSONAL = ("~/", "{config}/", "{packages}/")
+_NESTED = "/**/"
 
 
 def has_project_files(folder: Path) -> bool:
@@ -29,17 +32,59 @@ def has_project_files(folder: Path) -> bool:
     names = (f"{PROJECT_FOLDER}/{PROFILES}", *list_project_folders(root))
     if any(os.path.lexists(root / name) for name in names):
         return True
-    return bool(list_toolkit_files(root))
+    return any(True for _ in _find_toolkit_files(root))
 
 
 def list_toolkit_files(root: Path) -> list[Path]:
-    """List the files of a project that belong to a toolkit, sorted. In the home folder, only those in our folder."""
+    """List the files of a project that belong to a toolkit, sorted. In the home folder, only those in our folder.
+
+    A linked folder that a search in nested folders met stands in the list itself: its files may lie anywhere.
+    """
+    return sorted(set(_find_toolkit_files(root)))
+
+
+def _find_toolkit_files(root: Path) -> Iterator[Path]:
     is_home = root == home_folder()
-    found: set[Path] = set()
     for pattern in _list_project_patterns():
-        if not is_home or pattern.startswith(f"{PROJECT_FOLDER}/"):
-            found.update(root.glob(pattern))
-    return sorted(found)
+        if is_home and not pattern.startswith(f"{PROJECT_FOLDER}/"):
+            continue
+        if _NESTED in pattern:
+            yield from _find_nested(root, pattern)
+        else:
+            yield from root.glob(pattern)
+
+
+def _find_nested(root: Path, pattern: str) -> Iterator[Path]:
+    top, _, name = pattern.partition(_NESTED)
+    folder = f"{root}/{top}"
+    if os.path.realpath(folder) != folder:
+        if os.path.isdir(folder) and not _leads_to_searched_folder(root, folder):
+            yield Path(folder)
+        return
+    for path in find_nested_files(folder, name):
+        is_file = path.endswith(f"/{name}")
+        if is_file or not _leads_to_searched_folder(root, path):
+            yield Path(path)
+
+
+def _leads_to_searched_folder(root: Path, link: str) -> bool:
+    """Check for a link into another folder of the project that is searched anyway, as made for several agents."""
+    real = os.path.realpath(link)
+    for pattern in _list_project_patterns():
+        top, nested, _ = pattern.partition(_NESTED)
+        searched = f"{root}/{top}"
+        if nested and (real == searched or real.startswith(f"{searched}/")):
+            return True
+    return False
+
+
+def brings_folder(name: str) -> bool:
+    """Check whether a name of `ProjectConfig.files` stands for its whole folder, as found by a pattern with `**`."""
+    for pattern in _list_project_patterns():
+        own_pattern = pattern.removeprefix(f"{PROJECT_FOLDER}/")
+        if _NESTED in own_pattern and _matches(name, own_pattern):
+            return True
+    return False
 
 
 def is_below_root(name: str) -> bool:
@@ -65,12 +110,22 @@ def find_toolkits_with_files(trusted: Collection[str]) -> list[str]:
 
 def _has_file(pattern: str, trusted: Collection[str]) -> bool:
     folder, _, rest = pattern.partition("/")
+    if folder == "{packages}":
+        return bool(list_package_files(rest))
     if folder == "~":
-        return any(home_folder().glob(rest))
+        return _has_match(home_folder(), rest)
     if folder == "{config}":
-        return any(config_folder().glob(rest))
+        return _has_match(config_folder(), rest)
     own_pattern = pattern.removeprefix(f"{PROJECT_FOLDER}/")
     return any(_matches(name, own_pattern) for name in trusted)
+
+
+def _has_match(folder: Path, pattern: str) -> bool:
+    top, nested, name = pattern.partition(_NESTED)
+    if nested:
+        found = find_nested_files(f"{folder}/{top}", name, follows_links=True)
+        return any(True for _ in found)
+    return any(folder.glob(pattern))
 
 
 def _list_project_patterns() -> list[str]:
@@ -80,6 +135,11 @@ def _list_project_patterns() -> list[str]:
 
 def _matches(name: str, pattern: str) -> bool:
     """Compare a path with a pattern, folder by folder."""
+    top, nested, last = pattern.partition(_NESTED)
+    if nested:
+        below = name.removeprefix(f"{top}/")
+        *folders, file = below.split("/")
+        return below != name and file == last and len(folders) <= MAX_DEPTH
     parts = name.split("/")
     wanted = pattern.split("/")
     return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))

@@ -97,7 +97,7 @@ def read_rules(text: str, root: Path) -> Iterator[str]:
         ValueError: the pattern of a tool cannot be a rule.
     """
     for part in split_tools(text, ","):
-        translated = [_translate_entry(entry, root) for entry in split_tools(part)]
+        translated = [translate_entry(entry, root) for entry in split_tools(part)]
         if None in translated:
             yield part.strip()
             continue
@@ -105,8 +105,12 @@ def read_rules(text: str, root: Path) -> Iterator[str]:
             yield from rules or ()
 
 
-def _translate_entry(entry: str, root: Path) -> list[str] | None:
-    """Return the rules of a tool of other agents, or None if the entry is none."""
+def translate_entry(entry: str, root: Path) -> list[str] | None:
+    """Return the rules of a tool of other agents, or None if the entry is none.
+
+    Raises:
+        ValueError: its pattern cannot be a rule.
+    """
     name, pattern = parse_tool(entry) or ("", "")
     if name == "Bash" or (name.lower() == "bash" and pattern):  # `bash` alone is the command
         return [make_command_rule(pattern)]

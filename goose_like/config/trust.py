@@ -6,7 +6,7 @@ import operator
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.format_version import describe_newer_format
 from goose_like.core.message import FrozenModel, Utf8Text
 
+from .folder_marks import mark_folder
 from .paths import (
     OTHER_AGENTS,
     OTHER_COMMANDS,
@@ -31,7 +32,7 @@ from .paths import (
     replace_private_file,
 )
 from .profile import PermissionLists
-from .project_files import is_below_root, list_toolkit_files
+from .project_files import brings_folder, is_below_root, list_toolkit_files
 
 _FILE = "trust.json"
 _FORMAT = 1
@@ -48,12 +49,13 @@ class StoredApproval(FrozenModel):
 class FolderTrust(FrozenModel):
     """Permissions in one folder.
 
-    `files` holds the exact contents of the project's files that a person trusted; None means no trust. `refused` is the
-    hash of contents that the person does not want to use. `permissions` are rules that hold in addition to those of the
-    profile.
+    `files` holds the exact contents of the project's files that a person trusted; None means no trust. `folders` has
+    the marks of the folders that belong to such files. `refused` is the hash of contents that the person does not want
+    to use. `permissions` are rules that hold in addition to those of the profile.
     """
 
     files: dict[str, str] | None = None
+    folders: dict[str, str] = Field(default={}, exclude_if=operator.not_)
     refused: str = Field(default="", exclude_if=operator.not_)
     approvals: tuple[StoredApproval, ...] = ()
     permissions: PermissionLists = Field(default=PermissionLists(), exclude_if=PermissionLists().__eq__)
@@ -69,12 +71,14 @@ class ProjectConfig:
     """Files of a repository's `.goose-like` folder by name, read once. Those of other folders begin with its name.
 
     A person judges exactly the texts that are used, even if the files change meanwhile. `skipped` lists the files that
-    were not read, with the reason.
+    were not read, with the reason. `folders` has the mark of what lies beside a file in a folder of its own, such as
+    the scripts of a skill, as the person trusted it. Compare it with a new mark before these files are used.
     """
 
     root: Path
     files: Mapping[str, str]
     skipped: tuple[str, ...] = ()
+    folders: Mapping[str, str] = field(default_factory=dict)
 
     def get_path(self, name: str) -> Path:
         """Return the path of a file."""
@@ -131,9 +135,38 @@ def _read_text(path: Path, name: str) -> str:
     return data.decode()
 
 
+def mark_folders(project: ProjectConfig) -> ProjectConfig:
+    """Return the project with the marks of the folders that belong to its files, as they are now.
+
+    A folder that cannot be marked gets none, with a line in `skipped`.
+    """
+    folders: dict[str, str] = {}
+    skipped = list(project.skipped)
+    for name in project.files:
+        if not brings_folder(name):
+            continue
+        path = project.get_path(name)
+        try:
+            mark = mark_folder(path.parent, path.name)
+        except GooseLikeError as error:
+            skipped.append(f"the files beside {name} are not trusted: {error}")
+            continue
+        if mark:
+            folders[name] = mark
+    return replace(project, folders=folders, skipped=tuple(skipped))
+
+
+def find_trusted(project: ProjectConfig) -> ProjectConfig | None:
+    """Return the project with the trusted marks of its folders, or None if nobody trusted exactly these contents."""
+    trusted = load_folder_trust(project.root)
+    if trusted.files != project.files:
+        return None
+    return replace(project, folders=trusted.folders)
+
+
 def is_trusted(project: ProjectConfig) -> bool:
     """Check whether a person trusted exactly these contents in this folder."""
-    return load_folder_trust(project.root).files == project.files
+    return find_trusted(project) is not None
 
 
 def is_refused(project: ProjectConfig) -> bool:
@@ -144,9 +177,7 @@ def is_refused(project: ProjectConfig) -> bool:
 def load_trusted_project(cwd: Path) -> ProjectConfig | None:
     """Read the project around a folder, or return None if nobody trusted its present contents."""
     project = read_project_config(cwd)
-    if project and is_trusted(project):
-        return project
-    return None
+    return find_trusted(project) if project else None
 
 
 def load_trust() -> dict[Path, FolderTrust]:
@@ -189,9 +220,15 @@ def load_folder_trust(folder: Path) -> FolderTrust:
 
 
 def trust_project(project: ProjectConfig) -> None:
-    """Store that a person trusts these contents in this folder."""
+    """Store that a person trusts these contents in this folder, and `folders` as they are marked."""
     with _edit_folder(project.root) as fields:
-        fields.update(files=dict(project.files), refused="")
+        fields.update(files=dict(project.files), folders=dict(project.folders), refused="")
+
+
+def trust_marked_folder(root: Path, name: str, mark: str) -> None:
+    """Store that a person trusts what lies beside a trusted file of a project, as it is marked now."""
+    with _edit_folder(root) as fields:
+        fields["folders"] = {**fields["folders"], name: mark}
 
 
 def refuse_project(project: ProjectConfig) -> None:
@@ -215,7 +252,7 @@ def revoke(folder: Path, approval: StoredApproval | None = None) -> None:
     """Remove one answer, or without an answer the trust in the folder's files."""
     with _edit_folder(folder) as fields:
         if approval is None:
-            fields.update(files=None, refused="")
+            fields.update(files=None, folders={}, refused="")
         else:
             kept = [stored for stored in fields["approvals"] if stored != approval]
             fields["approvals"] = tuple(kept)

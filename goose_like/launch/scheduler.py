@@ -236,7 +236,8 @@ class TurnScheduler:
 
     def _open_context(self) -> None:
         """Make the context of slash commands for the exchange that is open now."""
-        commands, self.command_problems = collect_commands(self.exchange.hooks.commands, self._project)
+        hooks = self.exchange.hooks
+        commands, self.command_problems = collect_commands(hooks.commands, self._project, hooks.yielding_commands)
         self._context = SlashContext(
             self.exchange,
             self.current.profile,

@@ -20,7 +20,8 @@ async def expand_command(text: str, exchange: Exchange, profile: Profile, projec
         UsageError: there is no such command, or it sends no message.
         GooseLikeError: the command failed.
     """
-    commands, problems = collect_commands(exchange.hooks.commands, project)
+    hooks = exchange.hooks
+    commands, problems = collect_commands(hooks.commands, project, hooks.yielding_commands)
     found = split_command_line(text, commands)
     if found is None:
         return TurnRequest(text)
@@ -31,7 +32,7 @@ async def expand_command(text: str, exchange: Exchange, profile: Profile, projec
     if name in commands and commands[name].source:
         source = commands[name].source
     for problem in problems:
-        if source in problem:  # other files do not matter here
+        if source in problem or f"the name /{name} is taken" in problem:  # others do not matter here
             exchange.journal.log(problem)
     usable = {each: command for each, command in commands.items() if command.in_run}
     if name not in usable:

@@ -1,7 +1,7 @@
 """All slash commands of a session: from packages, from the toolkits in use, and from Markdown files."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, cast
@@ -99,12 +99,15 @@ def describe_unknown(name: str, commands: Mapping[str, SlashCommand]) -> str:
 
 
 def collect_commands(
-    toolkit_commands: Mapping[str, SlashCommand], project: ProjectConfig | None
+    toolkit_commands: Mapping[str, SlashCommand],
+    project: ProjectConfig | None,
+    yielding_commands: Sequence[SlashCommand] = (),
 ) -> tuple[dict[str, SlashCommand], list[str]]:
     """Return all commands by name, and a sentence for each one that cannot be used.
 
     Of commands with one name a toolkit's wins, then a package's. A file replaces only those of `REPLACEABLE`, and the
-    person's file wins over a project's. `project` holds the trusted files of the project.
+    person's file wins over a project's. `project` holds the trusted files of the project. All others win over the
+    `yielding_commands` of toolkits.
     """
     commands: dict[str, SlashCommand] = {}
     problems = []
@@ -139,7 +142,20 @@ def collect_commands(
         if file.stem not in commands:
             shipped, _ = parse_command(file.stem, file, file.read_text(encoding="utf-8"))
             commands[file.stem] = replace(shipped, source="")
+    problems += _add_yielding(yielding_commands, commands)
     return commands, problems
+
+
+def _add_yielding(yielding: Sequence[SlashCommand], commands: dict[str, SlashCommand]) -> list[str]:
+    """Add commands whose names are free, and return a sentence for each other one."""
+    problems: list[str] = []
+    for command in yielding:
+        other = commands.setdefault(command.name, command)
+        if other is command:
+            continue
+        owner = other.source or "another command"
+        problems.append(f"{command.source}: the name /{command.name} is taken by {owner}; the model can still use it")
+    return problems
 
 
 def _list_files(project: ProjectConfig | None) -> Iterator[tuple[PurePath, Path, str | None]]:

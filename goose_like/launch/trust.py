@@ -5,17 +5,21 @@ from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 
+from goose_like.config.folder_marks import describe_difference
 from goose_like.config.trust import (
     ProjectConfig,
+    find_trusted,
     is_refused,
-    is_trusted,
     load_folder_trust,
+    mark_folders,
     read_project_config,
     refuse_project,
     trust_project,
 )
 from goose_like.core.events import Question
 from goose_like.core.notifier import Notifier, ask_or_deny
+
+_MAX_NAMED = 5
 
 
 async def settle_project_trust(folder: Path, notifier: Notifier, *, is_trusted_now: bool) -> ProjectConfig:
@@ -29,15 +33,22 @@ async def settle_project_trust(folder: Path, notifier: Notifier, *, is_trusted_n
         return ProjectConfig(folder, {})
     for problem in project.skipped:
         notifier.log(problem)
-    if is_trusted_now or not project.files or is_trusted(project):
+    if not project.files:
         return project
-    nothing = replace(project, files={})
-    files = describe_files(project)
-    if is_refused(project):
+    trusted = find_trusted(project)
+    if trusted:
+        return trusted
+    nothing = replace(project, files={}, folders={})
+    if not is_trusted_now and is_refused(project):
+        files = describe_files(project)
         notifier.log(f"skipped the files that you refused: {files}; to use them: goose-like trust add")
         return nothing
+    project = _mark(project, notifier)
+    if is_trusted_now:
+        return project
     answer = await ask_or_deny(notifier, _make_question(project), notifier.log)
     if answer.by == "nobody":
+        files = describe_files(project)
         notifier.log(f"skipped untrusted files: {files}; to use them: --trust, or goose-like trust add")
         return nothing
     if answer.choice == "allow_always":
@@ -48,22 +59,47 @@ async def settle_project_trust(folder: Path, notifier: Notifier, *, is_trusted_n
     return project
 
 
+def _mark(project: ProjectConfig, notifier: Notifier) -> ProjectConfig:
+    """Mark the folders of the project's files as they are now. Log which cannot be marked."""
+    marked = mark_folders(project)
+    for problem in marked.skipped[len(project.skipped) :]:
+        notifier.log(problem)
+    return marked
+
+
 def _make_question(project: ProjectConfig) -> Question:
     is_changed = bool(load_folder_trust(project.root).files)
-    reason = "has changed files that you trusted" if is_changed else "brings settings, commands or agents"
+    reason = "brings settings, commands, agents or skills"
+    if is_changed:
+        reason = "has changed files that you trusted"
     text = f"this project {reason}: {describe_files(project)}. Use them?"
     return Question(kind="trust", subject=str(project.root), text=text, detail=_format_files(project))
 
 
 def describe_files(project: ProjectConfig) -> str:
     """Return the files with their sizes, and how they differ from the trusted ones."""
-    before = load_folder_trust(project.root).files or {}
+    trusted = load_folder_trust(project.root)
+    before = trusted.files or {}
     parts = []
     for name in sorted({*before, *project.files}):
         path = project.get_path(name)
         state = _describe_state(name, project, before)
-        parts.append(f"{path} ({state})")
+        beside = _describe_folder(trusted.folders.get(name, ""), project.folders.get(name, ""))
+        parts.append(f"{path} ({state}{beside})")
     return "; ".join(parts)
+
+
+def _describe_folder(before: str, now: str) -> str:
+    """Describe what lies beside a file: the names of few files, else their number; and how they differ from before."""
+    names = [line.split(" ", 2)[2] for line in now.splitlines()]
+    text = ""
+    if 0 < len(names) <= _MAX_NAMED:
+        text = f", with {', '.join(names)}"
+    elif names:
+        text = f", with {len(names):,} more files"
+    if before and before != now:
+        text += f"; changed since: {describe_difference(before, now)}"
+    return text
 
 
 def _describe_state(name: str, project: ProjectConfig, before: Mapping[str, str]) -> str:
@@ -82,13 +118,22 @@ def _describe_state(name: str, project: ProjectConfig, before: Mapping[str, str]
 
 def _format_files(project: ProjectConfig) -> str:
     """Return the texts of the files, or a diff if other versions were trusted."""
-    before = load_folder_trust(project.root).files
-    if not before:
-        texts = [f"{name}:\n{text}" for name, text in sorted(project.files.items())]
-        return "\n".join(texts)
+    trusted = load_folder_trust(project.root)
+    texts = _join_texts(project.files, project.folders)
+    if not trusted.files:
+        return "\n".join(f"{name}:\n{text}" for name, text in sorted(texts.items()))
+    before = _join_texts(trusted.files, trusted.folders)
     lines: list[str] = []
-    for name in sorted({*before, *project.files}):
+    for name in sorted({*before, *texts}):
         old = before.get(name, "").split("\n")
-        new = project.files.get(name, "").split("\n")
+        new = texts.get(name, "").split("\n")
         lines += unified_diff(old, new, f"trusted {name}", name, lineterm="", n=10_000)
     return "\n".join(lines)
+
+
+def _join_texts(files: Mapping[str, str], folders: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of files, and the marks of the folders beside them, by names that stand next to each other."""
+    texts = dict(files)
+    for name, mark in folders.items():
+        texts[f"{name}, the other files of its folder"] = mark
+    return texts

@@ -74,6 +74,15 @@ class FileAccess:
         with self._permissions.limit_turn(allow, is_read_only=is_read_only):
             yield
 
+    def allow_in_turn(self, rules: Sequence[str]) -> None:
+        """Let more rules allow actions until the turn ends. Without a sandbox, none do."""
+        if self._permissions.mode != "full":
+            self._permissions.allow_in_turn(rules)
+
+    def end_turn(self) -> None:
+        """Forget what was allowed for this turn alone."""
+        self._permissions.end_turn()
+
     def change_approval(self, approval: ApprovalMode) -> None:
         """Continue in another approval mode of the same sandbox, such as `ask`. Running commands keep their rights."""
         self._permissions.change_approval(approval)

@@ -1,7 +1,7 @@
 """File access by the rules of a workspace, and the audit of what commands leave for other programs."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class ProtectedFiles(FileAccess):
         self.settings = settings
         self._notifier = notifier
         self._parent = parent
+        self._opened_folders: list[Path] = parent._opened_folders if parent else []
         self._outputs = session_folder / "outputs" if session_folder else None
         self._private_tmp: PrivateFolder | None = None
         self._preparing = asyncio.Lock()
@@ -64,6 +65,16 @@ class ProtectedFiles(FileAccess):
         if self._private_tmp is None:
             self._private_tmp = PrivateFolder("tmp")
         return self._private_tmp.path
+
+    def open_folders(self, folders: Iterable[Path]) -> None:
+        """Let commands and tools read folders that a toolkit needs, wherever they are. Call this before the first one.
+
+        A subagent sees the folders of its parent, and no others.
+        """
+        if self._parent:
+            return
+        self._opened_folders += folders
+        self.__dict__.pop("_first_rules", None)
 
     def _retire_sandboxes(self) -> None:
         """Leave the sandboxes of earlier commands."""
@@ -153,6 +164,7 @@ class ProtectedFiles(FileAccess):
             hidden=self._ignored.find_paths(),
             outputs=self._outputs,
             shown=self.settings.paths.read,
+            opened=self._opened_folders,
             is_read_only=self.mode == "read-only",
         )
 

@@ -8,6 +8,7 @@ from typing import get_args
 
 from goose_like.config.trust import (
     load_trust,
+    mark_folders,
     read_project_config,
     revoke,
     store_rule,
@@ -24,10 +25,11 @@ def add_trust(folder: str) -> None:
     """Trust the files of a folder's project as they are now."""
     project = read_project_config(Path(folder))
     if project is None or not project.files:
-        reason = "it has none of profiles.yaml, commands/*.md and agents/*.md in .goose-like"
+        reason = "it has no profiles.yaml, commands/*.md, agents/*.md and skills/*/SKILL.md in .goose-like"
         if project:
             reason = "; ".join(project.skipped)
         raise UsageError(f"there is nothing to trust in {folder!r}: {reason}")
+    project = mark_folders(project)
     files = describe_files(project)
     trust_project(project)
     print(f"trusted as it is now: {files}")

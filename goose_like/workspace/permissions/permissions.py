@@ -94,6 +94,7 @@ class Permissions:
             self._grants = parent._grants
             self._question_lock = parent._question_lock
         self._open_question: asyncio.Timeout | None = None
+        self._turn_allow: tuple[str, ...] = ()
         self._turn_rules: Any = None
         self.is_turn_read_only = False
 
@@ -132,17 +133,28 @@ class Permissions:
     @contextmanager
     def limit_turn(self, allow: Sequence[str], *, is_read_only: bool) -> Iterator[None]:
         """Let rules allow more for one turn, or let it only read. The rules of the person win."""
-        if allow:
-            from .rules import PermissionRules, build_rules  # few commands have rules
-
-            rules = build_rules(PermissionLists(allow=tuple(allow)), "the slash command")
-            self._turn_rules = PermissionRules(rules, self._root)
+        self.allow_in_turn(allow)
         self.is_turn_read_only = is_read_only
         try:
             yield
         finally:
-            self._turn_rules = None
+            self.end_turn()
             self.is_turn_read_only = False
+
+    def allow_in_turn(self, allow: Sequence[str]) -> None:
+        """Let more rules allow actions until the turn ends."""
+        if not allow:
+            return
+        from .rules import PermissionRules, build_rules  # few turns have rules
+
+        self._turn_allow = (*self._turn_allow, *allow)
+        rules = build_rules(PermissionLists(allow=self._turn_allow), "the slash command or skill")
+        self._turn_rules = PermissionRules(rules, self._root)
+
+    def end_turn(self) -> None:
+        """Forget the rules of the turn."""
+        self._turn_allow = ()
+        self._turn_rules = None
 
     @property
     def _rules(self) -> Any:

@@ -53,7 +53,7 @@ _FAMILY = re.compile(
 )
 # The names below a folder that holds other files too.
 _BELOW: dict[str, frozenset[str]] = {
-    ".goose-like": frozenset(("profiles.yaml", "commands", "agents")),
+    ".goose-like": frozenset(("profiles.yaml", "commands", "agents", "skills")),
     ".github": frozenset(("hooks", "agents", "skills", "prompts")),
     ".config": frozenset(("mise", "nvim", "helix", "zed")),
     ".cargo": frozenset(("config", "config.toml")),

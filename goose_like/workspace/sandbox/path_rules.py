@@ -99,6 +99,7 @@ def build_rules(
     writable: Iterable[Path] = (),
     protected: Iterable[Path] = (),
     shown: Iterable[str] = (),
+    opened: Iterable[Path] = (),
     hidden: Iterable[Path] = (),
     outputs: Path | None = None,
     is_read_only: bool = False,
@@ -106,8 +107,9 @@ def build_rules(
     """Build the rules of a session with its workspace `root` and the private folder `tmp`, seen as /tmp.
 
     `writable` lists git folders outside the workspace, and `protected` paths that stay read-only in writable folders.
-    `shown` are paths that the profile shows, secrets included; `hidden` are real paths to hide. `outputs` is the only
-    folder of goose_like's own state that commands may read. With `is_read_only`, nothing but `tmp` is writable.
+    `shown` are paths that the profile shows, secrets included; `opened` are folders that toolkits show. `hidden` are
+    real paths to hide. `outputs` is the only folder of goose_like's own state that commands may read. With
+    `is_read_only`, nothing but `tmp` is writable.
     """
     writable = tuple(writable)
     table: dict[Path, Rule] = {Path("/"): "read"}
@@ -146,6 +148,7 @@ def build_rules(
             table[path] = "hidden"
     rules.change_rule(secrets, "hidden", of=("read", "write", "protected", "private"))
     rules.change_rule(named, "read", of=("hidden",))
+    _open_folders(rules, opened)
     table |= dict.fromkeys(list_own_secrets(), "hidden")
     rules.change_rule(hidden, "hidden", of=("read", "write", "protected", "private"))
     # A read-only mount does not stop connect(2).
@@ -153,6 +156,19 @@ def build_rules(
     if rules.outputs is not None:
         table[rules.outputs] = "read"
     return rules
+
+
+def _open_folders(rules: Rules, folders: Iterable[Path]) -> None:
+    """Let commands read folders, also one within a secret, such as `~/.claude/skills`.
+
+    The target of a link stays hidden if it is a secret: the link could lead to any.
+    """
+    for folder in folders:
+        real = resolve_path(folder)
+        is_link = real != resolve_path(folder.parent) / folder.name
+        rules.change_rule([real], "read", of=("private", "tmp"))
+        if not is_link:
+            rules.change_rule([real], "read", of=("hidden",))
 
 
 def find_repositories(root: Path, commit_folders: Iterable[Path]) -> set[Path]:

@@ -1,0 +1,177 @@
+"""The skills that a session can use: those of the project, the person and installed packages."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from goose_like.config.nested_files import find_nested_files
+from goose_like.config.paths import config_folder, home_folder
+from goose_like.config.project_files import brings_folder
+from goose_like.config.trust import ProjectConfig
+from goose_like.core.spelling import normalize_name
+
+from .cache import Summary, SummaryCache
+from .packages import find_package_plugins
+from .skill_file import FILE_NAME, SkillFile, parse_skill_file, read_skill_text
+
+Owner = Literal["project", "person", "package"]
+_PROJECT_FOLDERS = ("skills/", ".agents/skills/", ".claude/skills/")
+"""The folders of a project's skills, the first one first, as `ProjectConfig` names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill that can be used. `package` is the name of its package, `trusted_name` that among the project's files."""
+
+    name: str
+    description: str
+    path: Path
+    owner: Owner
+    package: str = ""
+    trusted_name: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """The real folder of the skill, as commands see it."""
+        return Path(os.path.realpath(self.path.parent))
+
+
+@dataclass(slots=True)
+class Catalog:
+    """The skills by name. Of several with one name, the project's wins, then the person's.
+
+    `hidden` are those that lost. `problems` has a sentence for each file that cannot be used. `opened` are the folders
+    of skills outside of the project.
+    """
+
+    skills: dict[str, Skill] = field(default_factory=dict)
+    hidden: list[Skill] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    opened: list[Path] = field(default_factory=list)
+
+    def find(self, name: str) -> Skill | None:
+        """Find a skill by its name, however it is spelled."""
+        if name in self.skills:
+            return self.skills[name]
+        wanted = normalize_name(name)
+        for skill in self.skills.values():
+            if normalize_name(skill.name) == wanted:
+                return skill
+        return None
+
+    def add(self, skill: Skill) -> None:
+        """Add a skill, unless one of a nearer owner has its name."""
+        other = self.skills.setdefault(skill.name, skill)
+        if other is not skill and other.folder != skill.folder:
+            self.hidden.append(skill)
+
+
+def has_skills(project: ProjectConfig | None) -> bool:
+    """Return whether there is a SKILL.md file of anybody. This reads none."""
+    if project and any(True for _ in list_project_names(project)):
+        return True
+    for folder in _list_personal_folders():
+        if any(True for _ in _find_files(folder)):
+            return True
+    plugins, _ = find_package_plugins()
+    return bool(plugins)
+
+
+def find_skills(project: ProjectConfig | None) -> Catalog:
+    """Find all skills. `project` has the trusted files; no other file of the project is read."""
+    catalog = Catalog()
+    cache = SummaryCache()
+    if project:
+        _add_project(catalog, project, cache)
+    _add_person(catalog, cache)
+    _add_packages(catalog, cache)
+    cache.save()
+    return catalog
+
+
+def list_project_names(project: ProjectConfig) -> Iterator[str]:
+    """Yield the names of the SKILL.md files of a project, in the order of their folders."""
+    for folder in _PROJECT_FOLDERS:
+        for name in sorted(project.files):
+            if name.startswith(folder) and brings_folder(name):
+                yield name
+
+
+def _list_personal_folders() -> list[Path]:
+    home = home_folder()
+    folders = (config_folder() / "skills", home / ".agents/skills", home / ".claude/skills")
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _find_files(folder: Path) -> Iterator[str]:
+    """Yield the SKILL.md files in a folder of the person, also in linked folders."""
+    return find_nested_files(str(folder), FILE_NAME, follows_links=True)
+
+
+def _add_project(catalog: Catalog, project: ProjectConfig, cache: SummaryCache) -> None:
+    for name in list_project_names(project):
+        path = project.get_path(name)
+        text = project.files[name]
+        summary = cache.get_for_text(path, text)
+        _add(catalog, summary, Skill(summary.name, summary.description, path, "project", trusted_name=name))
+
+
+def _add_person(catalog: Catalog, cache: SummaryCache) -> None:
+    for folder in _list_personal_folders():
+        catalog.opened.append(folder)
+        for file in _find_files(folder):
+            path = Path(file)
+            summary = cache.get_for_file(file)
+            _add(catalog, summary, Skill(summary.name, summary.description, path, "person"))
+            if _is_linked(folder, file):
+                catalog.opened.append(path.parent)
+
+
+def _is_linked(folder: Path, file: str) -> bool:
+    """Check whether a link leads from a folder to a file below it."""
+    place = str(folder)
+    for name in os.path.dirname(file)[len(place) + 1 :].split("/"):
+        place = f"{place}/{name}"
+        if os.path.islink(place):
+            return True
+    return False
+
+
+def _add_packages(catalog: Catalog, cache: SummaryCache) -> None:
+    plugins, problems = find_package_plugins()
+    catalog.problems += problems
+    for plugin in plugins:
+        catalog.opened.append(plugin.root / "skills")
+        for path in plugin.skill_files:
+            summary = cache.get_for_file(str(path))
+            if summary.deviation:
+                summary = Summary(problem=f"{path} is not used: {summary.deviation}")
+            _add(catalog, summary, Skill(summary.name, summary.description, path, "package", plugin.package))
+
+
+def _add(catalog: Catalog, summary: Summary, skill: Skill) -> None:
+    if summary.problem:
+        catalog.problems.append(summary.problem)
+    else:
+        catalog.add(skill)
+
+
+def read_skill(skill: Skill, project: ProjectConfig | None) -> SkillFile:
+    """Read the SKILL.md of a skill: the trusted text of a project's, and the present one of the others.
+
+    Raises:
+        GooseLikeError: it cannot be read, or cannot be used any more.
+    """
+    if skill.trusted_name:
+        text = project.files[skill.trusted_name] if project else ""
+    else:
+        text = read_skill_text(skill.path)
+    return parse_skill_file(skill.path, text)
+
+
+def sort_by_owner(skills: Iterable[Skill]) -> list[Skill]:
+    """Sort skills: the project's first, then the person's, each by name."""
+    order = ("project", "person", "package")
+    return sorted(skills, key=lambda skill: (order.index(skill.owner), skill.name))
