@@ -68,7 +68,7 @@ def _print_problems(folder: Path, catalog: Catalog) -> None:
     untrusted = _list_untrusted(folder)
     if untrusted:
         count = format_count(len(untrusted), "skill")
-        lines.append(f"{count} of this project are not used before you trust them: goose-like trust add")
+        lines.append(f"not used before you trust the files of this project (goose-like trust add): {count}")
     for line in lines:
         print(escape_invisible(line), file=sys.stderr)
 
