@@ -27,6 +27,8 @@ class ServerConfig(FrozenModel):
     folder: str = ""
     url: str = ""
     headers: dict[str, str] = {}
+    client_id: str = Field(default="", description="of a client that the person registered there, for OAuth")
+    client_secret: str = ""
     tools: tuple[str, ...] = Field(default=("*",), description="patterns of the tools that the model may use")
     start_timeout_s: float = Field(default=30, gt=0)
     timeout_s: float = Field(default=120, gt=0, description="of one call; progress of the server starts it anew")
