@@ -23,7 +23,7 @@ from goose_like.agent.view import ExchangeView
 from goose_like.core.events import Question
 from goose_like.core.example import Example, ExampleCall
 from goose_like.core.notifier import Notifier
-from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult, tool
+from goose_like.core.tool import FinalResult, ImageResult, InnerCall, Tool, ToolError, TransientResult, tool
 from goose_like.workspace.workspace import Workspace
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "FinalResult",
     "FollowUp",
     "ImageResult",
+    "InnerCall",
     "Notification",
     "Notifier",
     "PermissionAsked",

@@ -26,6 +26,7 @@ _NO_CHANGE = ResultChange()
 class CheckedCall:
     """A call that no hook denies. `doubt` is a reason to ask the person, and `notes` follow the result."""
 
+    tool: str
     arguments: dict[str, Any]
     doubt: str = ""
     notes: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class CallHooks:
         self._after: list[Hook] = list_hooks(toolkits, "after_call", after)
         self._denied: list[Hook] = list_hooks(toolkits, "on_permission_denied", denied)
         self._started: dict[str, CheckedCall] = {}
+        self._inner: dict[str, CheckedCall] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -89,7 +91,7 @@ class CallHooks:
                     notes.append(_format_note(hook.toolkit, f"the call ran with other arguments: {present}"))
             if verdict.context:
                 notes.append(_format_note(hook.toolkit, verdict.context))
-        return CheckedCall(arguments, "; ".join(doubts), tuple(notes))
+        return CheckedCall(tool.name, arguments, "; ".join(doubts), tuple(notes))
 
     async def _judge(self, hook: Hook, call: BeforeCall) -> CallVerdict:
         try:
@@ -97,6 +99,11 @@ class CallHooks:
         except Exception as error:  # a check that does not work must not let everything pass
             reason = self._runner.report(hook, error, "so the person is asked about each call")
             return CallVerdict("ask", reason)
+
+    def name_inner_call(self, tool: str, arguments: dict[str, Any]) -> None:
+        """Record that the running call is one of another tool, whose name hooks are told."""
+        if not self.is_empty:
+            self._inner[current_call.get("")] = CheckedCall(tool, arguments)
 
     def start(self, checked: CheckedCall) -> None:
         """Record that a call runs now: all permissions are there."""
@@ -110,10 +117,12 @@ class CallHooks:
         if self.is_empty:
             return _NO_CHANGE
         started = self._started.pop(call.id, None)
-        arguments = started.arguments if started else call.parse_arguments()
+        judged = started or self._inner.pop(call.id, None) or CheckedCall(call.name, call.parse_arguments())
+        name = judged.tool
+        arguments = judged.arguments
         shown = to_json(arguments, fallback=repr)
         if is_denied:
-            denial = PermissionDenied(call.id, call.name, json.loads(shown), output, self._subagent)
+            denial = PermissionDenied(call.id, name, json.loads(shown), output, self._subagent)
             await self._runner.tell(self._denied, denial)
         if started is None:
             return _NO_CHANGE
@@ -123,7 +132,7 @@ class CallHooks:
         for hook in self._after:
             if hook.has_failed:
                 continue
-            event = AfterCall(call.id, call.name, json.loads(shown), present, is_error, self._subagent)
+            event = AfterCall(call.id, name, json.loads(shown), present, is_error, self._subagent)
             with self._runner.guard(hook):
                 change = await hook.ask(event, ResultChange) or _NO_CHANGE
                 if change.output is not None:

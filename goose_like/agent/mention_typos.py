@@ -27,6 +27,8 @@ def explain_unknown_mention(word: str, line: str, workspace: Workspace) -> str:
 
     `line` is the line of the message with the word. Decorators, names of people and packages are no typos.
     """
+    if "://" in word:  # an address, which a toolkit may know
+        return ""
     name = PurePath(word).name
     media_type, _ = guess_type(name)
     has_suffix = media_type is not None

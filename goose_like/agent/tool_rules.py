@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from goose_like.core.notifier import Notifier
-from goose_like.core.tool import Tool
+from goose_like.core.tool import InnerCall, Tool
 from goose_like.workspace.permissions.permissions import current_tool
 from goose_like.workspace.workspace import Workspace
 
@@ -31,11 +31,13 @@ def apply_tool_rules(
 
 def _guard(tool: Tool, workspace: Workspace, hooks: CallHooks) -> Tool:
     function: Callable[..., Any] = tool.function
+    # Hooks judge only the inner call, so that nobody is asked twice.
+    has_hooks = not hooks.is_empty and not tool.options.calls_another
 
     @wraps(function)
     async def call(**arguments: Any) -> Any:
-        checked = CheckedCall(arguments)
-        if not hooks.is_empty and workspace.judge_tool(tool.name) != "deny":
+        checked = CheckedCall(tool.name, arguments)
+        if has_hooks and workspace.judge_tool(tool.name) != "deny":
             checked = await hooks.check(tool, arguments)
         is_ruled = workspace.judge_tool(tool.name) is not None
         if is_ruled or checked.doubt:
@@ -43,14 +45,22 @@ def _guard(tool: Tool, workspace: Workspace, hooks: CallHooks) -> Tool:
             subject = f"{tool.name} {text}"
             action = f"call {tool.name} with {text}"
             await workspace.require_permission("tool", subject, action, doubt=checked.doubt)
-        if not hooks.is_empty:
+        if has_hooks:
             hooks.start(checked)
         if not is_ruled:
-            return await invoke(function, checked.arguments)
+            return await run(checked.arguments)
         token = current_tool.set(tool.name)
         try:
-            return await invoke(function, checked.arguments)
+            return await run(checked.arguments)
         finally:
             current_tool.reset(token)
+
+    async def run(arguments: dict[str, Any]) -> Any:
+        value = await invoke(function, arguments)
+        if not isinstance(value, InnerCall):
+            return value
+        hooks.name_inner_call(value.tool.name, value.arguments)
+        guarded = _guard(value.tool, workspace, hooks)
+        return await guarded.function(**value.arguments)
 
     return Tool(tool.spec, call, tool.parameters, tool.options)

@@ -215,6 +215,10 @@ class Toolkit:
         """Return what runs beside the conversation. The person lists and stops it with `/tasks`. This must be quick."""
         return ()
 
+    def mention_choices(self) -> Sequence[tuple[str, str]]:
+        """Return words that the person may write behind `@`, with descriptions, for completion. This must be quick."""
+        return ()
+
     # --- hook points: only the overridden ones are called; see docs/hook-points.md
 
     async def on_session_start(self, start: SessionStart) -> str | None:

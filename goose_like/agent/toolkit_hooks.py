@@ -105,6 +105,7 @@ class ToolkitHooks:
         self._finishes = list_hooks(toolkits, "before_finish")
         self._states = list_hooks(toolkits, "state_sections")
         self._tasks = list_hooks(toolkits, "running_tasks")
+        self._mentions = list_hooks(toolkits, "mention_choices")
         self._facts = list_hooks(toolkits, "context_updates")
         self._compaction_starts = list_hooks(toolkits, "before_compaction")
         self._compaction_ends = list_hooks(toolkits, "after_compaction")
@@ -261,6 +262,14 @@ class ToolkitHooks:
             with self._runner.guard(hook):
                 tasks += hook.function()
         return tasks
+
+    def list_mention_choices(self) -> list[tuple[str, str]]:
+        """Return what all toolkits complete behind `@`."""
+        choices: list[tuple[str, str]] = []
+        for hook in self._list_working(self._mentions):
+            with self._runner.guard(hook):
+                choices += hook.function()
+        return choices
 
     async def collect_facts(self) -> dict[str, str]:
         """Return the current facts of all toolkits by `toolkit.key`."""

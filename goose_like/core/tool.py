@@ -52,6 +52,7 @@ class ToolOptions:
     title: str = ""
     paths: tuple[str, ...] = ()
     display: CallDisplay = "whole"
+    calls_another: bool = False
 
     def find_kind(self) -> ToolKind:
         """Return the kind of the tool. Without a given one, it follows from the other options."""
@@ -114,6 +115,14 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerCall:
+    """The call of another tool, which a tool with `calls_another` returns. Rules and hooks judge it by its own name."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class TransientResult:
     """A tool result whose `text` matters in this turn only.
 
@@ -167,6 +176,7 @@ def tool(
     title: str = "",
     paths: tuple[str, ...] = (),
     display: CallDisplay = "whole",
+    calls_another: bool = False,
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, **options: Any) -> Any:
     """Turn a toolkit method into a tool. The model reads its name, type hints and docstring.
@@ -194,6 +204,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
             `title`: one short line for people, such as `Read {path}`; an argument takes the place of its name.
             `paths`: the arguments that name files or folders, each a text or a list of texts.
             `display`: how much of a call screens show; see `CallDisplay`.
+            `calls_another`: the method returns an `InnerCall`, which then runs. Hooks judge only that call.
     """
 
     def mark(function: F) -> F:

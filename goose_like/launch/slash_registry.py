@@ -35,7 +35,8 @@ _OTHER_NAMES = {
     **dict.fromkeys(("approvals", "allowed-tools", "sandbox"), "/permissions and /mode"),
     **dict.fromkeys(("ps", "bashes"), "/tasks"),
     **dict.fromkeys(("memory", "hints"), "AGENTS.md; /init writes one"),
-    **dict.fromkeys(("mcp", "tools"), "/toolkits"),
+    "tools": "/toolkits",
+    "mcp": "goose-like mcp add: goose-like help mcp",
     **dict.fromkeys(("login", "logout"), "goose-like setup"),
     "agents": "files in .goose-like/agents: goose-like help more-toolkits",
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from goose_like.agent.tool_call import call_tool
+from goose_like.agent.tool_rules import apply_tool_rules
 from goose_like.agent.toolkit import Requirements, Toolkit
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice, Profile
@@ -40,9 +41,10 @@ class Trial(Generic[K]):
     def __init__(self, toolkit: K, recorder: Recorder) -> None:
         self.toolkit = toolkit
         self.recorder = recorder
-        self.tools: dict[str, Tool] = {}
+        tools: dict[str, Tool] = {}
         for tool in toolkit.tools():
-            self.tools[tool.name] = tool
+            tools[tool.name] = tool
+        self.tools: dict[str, Tool] = apply_tool_rules(tools, toolkit.workspace)
 
     async def call(self, name: str, /, **arguments: Any) -> str:
         """Call a tool and return its output for the model.

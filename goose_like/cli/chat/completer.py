@@ -39,6 +39,10 @@ class SessionCompleter(Completer):
 
     def _complete_mention(self, mention: re.Match[str]) -> Iterator[Completion]:
         letters = mention["bare"] or mention["quoted"] or ""
+        for choice, meta in self._context.exchange.hooks.list_mention_choices():
+            if letters and letters.casefold() in choice.casefold():
+                word = _end_word(format_mention(choice))
+                yield Completion(word, -len(mention[0]), escape_controls(choice), escape_controls(meta))
         for path in self._files.find_paths(letters):
             word = _end_word(format_mention(path))
             yield Completion(word, -len(mention[0]), path)

@@ -12,6 +12,7 @@ from goose_like.agent.exchange import Exchange
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.events import Answer, Logged
 from goose_like.core.notifier import Recorder
+from goose_like.core.tool import InnerCall, make_tool
 from goose_like.providers.base import Model, ModelPair
 from goose_like.sessions.session import Session
 from goose_like.toolkit import (
@@ -46,6 +47,11 @@ class Work(Toolkit):
         if text == "fail":
             raise ToolError("it failed")
         return text * times
+
+    @tool(calls_another=True)
+    def relay(self, text: str) -> InnerCall:
+        """Let `say` say a text."""
+        return InnerCall(make_tool(self.say), {"text": text})
 
     @tool(parallel=True)
     async def look(self, text: str) -> str:

@@ -343,3 +343,44 @@ async def test_the_end_of_a_session_waits_for_notifications(give: Any) -> None:
     async with open_place("first") as place:
         await place.run(say("a"))
     assert told == ["turn_finished"]
+
+
+# --- a call that calls another tool
+
+
+async def test_hooks_judge_the_inner_call_by_its_own_name(give: Any) -> None:
+    told: list[tuple[str, dict[str, Any]]] = []
+
+    def judge(call: BeforeCall) -> CallVerdict:
+        told.append((call.tool, dict(call.arguments)))
+        return CallVerdict("ask", "it is late", {"text": "B"}, context="a note")
+
+    def learn(call: AfterCall) -> None:
+        told.append((call.tool, dict(call.arguments)))
+
+    give(First, before_call=judge, after_call=learn)
+    async with open_place("first", answer=ONCE) as place:
+        (output,) = await place.run(call("relay", '{"text": "a"}'))
+    assert told == [("say", {"text": "a"}), ("say", {"text": "B"})]
+    assert [question.subject for question in place.recorder.questions] == ['say {"text":"B"}']
+    assert output.startswith("B\n[first] the call ran with other arguments")
+    assert output.endswith("[first] a note")
+    assert Work.ran == ["B"]
+
+
+async def test_rules_hold_for_the_inner_call(give: Any) -> None:
+    told: list[PermissionDenied] = []
+    give(First, on_permission_denied=told.append)
+    async with open_place("first", permissions=PermissionLists(deny=("tool:say",))) as place:
+        (output,) = await place.run(call("relay", '{"text": "a"}'))
+    assert output.startswith('not allowed: call say with {"text":"a"}: a rule forbids it')
+    assert [(denial.tool, denial.arguments) for denial in told] == [("say", {"text": "a"})]
+    assert Work.ran == []
+
+
+@pytest.mark.parametrize("rule", ["tool:say", "tool:relay"])
+async def test_a_rule_asks_about_either_name(rule: str) -> None:
+    async with open_place(answer=ONCE, permissions=PermissionLists(ask=(rule,))) as place:
+        assert await place.run(call("relay", '{"text": "a"}')) == ["a"]
+    name = rule.removeprefix("tool:")
+    assert [question.subject for question in place.recorder.questions] == [f'{name} {{"text":"a"}}']
