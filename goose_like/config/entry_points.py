@@ -51,6 +51,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "developer": "goose_like_toolkits.developer:DeveloperToolkit",
         "github": "goose_like_toolkits.github:GitHubToolkit",
         "jira": "goose_like_toolkits.jira:JiraToolkit",
+        "mcp": "goose_like_toolkits.mcp.toolkit:McpToolkit",
         "openbb": "goose_like_toolkits.openbb:OpenBBToolkit",
         "reasoner": "goose_like_toolkits.reasoner:ReasonerToolkit",
         "repo_context": "goose_like_toolkits.repo_context:RepoContextToolkit",
