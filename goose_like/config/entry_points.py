@@ -64,6 +64,8 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         ".claude/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
         ".goose-like/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
         "{config}/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        ".mcp.json": "goose_like_toolkits.mcp.toolkit:McpToolkit",
+        "{config}/mcp.json": "goose_like_toolkits.mcp.toolkit:McpToolkit",
         "{packages}/agent_plugins.json": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
         "~/.agents/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
         "~/.claude/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",

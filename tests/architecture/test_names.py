@@ -14,6 +14,7 @@ WORDS = {"boss", "code", "screen"}
 
 OTHER_MEANINGS = {
     "config/entry_points.py": set(TOOLKITS) - WORDS,  # the table of parts, and which of them is the default
+    "launch/slash_registry.py": {"mcp"},  # a command of other agents
     "providers/anthropic_search.py": {"web_search"},  # a tool of Anthropic's server
     "providers/openai_search.py": {"web_search"},  # a tool of OpenAI's server
     "providers/json_tool_calls.py": {"finish"},  # the end of the format, for models without native calls

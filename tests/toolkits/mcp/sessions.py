@@ -63,7 +63,7 @@ class McpPlace(Place):
 @asynccontextmanager
 async def open_session(
     root: Path,
-    servers: Mapping[str, Mapping[str, Any]],
+    servers: Mapping[str, Any],
     *,
     person: Recorder | None = None,
     session: Session | None = None,
@@ -74,7 +74,7 @@ async def open_session(
     provider = FakeProvider(script)
     recorder = person or Answers()
     model = Model(provider, "x", "scripted:x", sees_images=True)
-    root.mkdir(exist_ok=True)
+    root.mkdir(exist_ok=True)  # noqa: ASYNC240
     toolkit = {"name": "mcp", "config": dict(servers)}
     chosen = Profile.model_validate({"name": "mine", "toolkits": [toolkit], "sandbox": "full", **profile})
     async with build_exchange(

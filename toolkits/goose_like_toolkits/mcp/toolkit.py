@@ -217,7 +217,6 @@ class McpToolkit(Toolkit):
             self.report_progress,
             self.session.outputs,
             expand_server,
-            _find_auth,
         )
         return Connection(server, around, era=era)
 
@@ -303,12 +302,6 @@ class McpToolkit(Toolkit):
             return f"[{mention.uri} of the MCP server {mention.server!r} could not be read: {error}]"
         text = found.text if isinstance(found, ImageResult) else found
         return format_resource(mention, text)
-
-
-def _find_auth(server: ServerConfig) -> Any:
-    from .login import build_auth  # few servers need a login
-
-    return build_auth(server)
 
 
 def _add_schema(text: str, listed: ListedTool) -> str:
