@@ -22,8 +22,9 @@ class ConnectionWatch:
     """The connection of one request, followed through the trace of the HTTP library."""
 
     def __init__(self) -> None:
-        self._has_begun = asyncio.Event()
-        self._is_made = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._begun: asyncio.Future[None] = loop.create_future()
+        self._made: asyncio.Future[None] = loop.create_future()
 
     @property
     def extensions(self) -> dict[str, Any]:
@@ -32,27 +33,31 @@ class ConnectionWatch:
 
     async def _take_event(self, name: str, _: object) -> None:
         if name == "connection.connect_tcp.started":
-            self._has_begun.set()
+            _resolve(self._begun)
         elif name.endswith("send_request_headers.started"):
-            self._is_made.set()
+            _resolve(self._made)
 
     async def report(self, sending: "asyncio.Future[Any]") -> AsyncGenerator[Status, None]:
         """Yield a status if the connection of a request takes more than a second, and clear it afterwards."""
-        for event, limit_s in ((self._has_begun, None), (self._is_made, _QUICK_S)):
-            if not await _wait_for(event, sending, limit_s):
-                yield Status(text="connecting")
-                await _wait_for(event, sending, None)
-                yield Status(text="")
+        await _wait_for(self._begun, sending, None)
+        if sending.done():  # the usual case: the connection was open
+            return
+        if not await _wait_for(self._made, sending, _QUICK_S):
+            yield Status(text="connecting")
+            await _wait_for(self._made, sending, None)
+            yield Status(text="")
 
 
-async def _wait_for(event: asyncio.Event, sending: "asyncio.Future[Any]", limit_s: float | None) -> bool:
+def _resolve(future: "asyncio.Future[None]") -> None:
+    """Mark an event, which may come again after a redirect."""
+    if not future.done():
+        future.set_result(None)
+
+
+async def _wait_for(event: "asyncio.Future[None]", sending: "asyncio.Future[Any]", limit_s: float | None) -> bool:
     """Wait for an event or the end of the request. Return False if neither came in time."""
-    waiting = asyncio.ensure_future(event.wait())
-    try:
-        done, _ = await asyncio.wait({waiting, sending}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-        return bool(done)
-    finally:
-        waiting.cancel()
+    done, _ = await asyncio.wait({event, sending}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    return bool(done)
 
 
 def is_loopback_host(host: str | None) -> bool:

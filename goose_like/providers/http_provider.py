@@ -6,7 +6,7 @@ request, and they drop what sloppy servers send (docs/decisions/0031).
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import SplitResult, urlencode, urlsplit
@@ -88,6 +88,8 @@ class HttpProvider:
         self._key = find_key(self.info.key_variable)
         self._client: Any = None  # an httpx2.AsyncClient, imported at the first request
         self._connecting = asyncio.Lock()
+        self._urls: dict[str, Any] = {}  # parsed, by path
+        self._finishing: set[asyncio.Task[None]] = set()
         self._remedies: list[Remedy] = []
         self._refused_schema_models: set[str] = set()
 
@@ -243,6 +245,7 @@ class HttpProvider:
 
     async def close(self) -> None:
         """Close the connections."""
+        await self._wait_for_ends()
         if self._client is not None:
             await self._client.aclose()
 
@@ -382,9 +385,19 @@ class HttpProvider:
 
     async def _send(self, client: Any, path: str, body: bytes, extensions: Mapping[str, Any]) -> Any:
         headers = {"content-type": "application/json", "accept": "application/json", **self._build_headers()}
-        url = self._build_url(path)
+        url = self._parse_url(path)
         request = client.build_request("POST", url, content=body, headers=headers, extensions=dict(extensions))
         return await client.send(request, stream=True)
+
+    def _parse_url(self, path: str) -> Any:
+        """Return the URL of a path of the server as an `httpx2.URL`, which is parsed at the first request."""
+        import httpx2
+
+        url = self._urls.get(path)
+        if url is None:
+            url = httpx2.URL(self._build_url(path))
+            self._urls[path] = url
+        return url
 
     def _build_url(self, path: str, query: Mapping[str, str] = {}) -> str:
         """Build the URL of a path of the server. A query in the base URL is kept."""
@@ -405,6 +418,7 @@ class HttpProvider:
 
     async def _stream_events(self, request: Request) -> AsyncGenerator[Any, None]:
         """Yield the decoded events of the answer, and before them a status if it takes long to connect."""
+        await self._wait_for_ends()
         watch = ConnectionWatch()
         body = self._encode_body(request)
         posting = asyncio.ensure_future(self._post(self.path, body, request.model, watch.extensions))
@@ -419,6 +433,7 @@ class HttpProvider:
                 await _abandon(posting)
         has_begun = False
         is_over = False
+        has_rest = False
         decoder = EventDecoder()
         pieces = response.aiter_bytes()
         clock = asyncio.get_running_loop().time
@@ -442,14 +457,27 @@ class HttpProvider:
                         if _is_last(value):
                             is_over = True
                             break
-                if piece is not None:
-                    await _drain(pieces)
+                has_rest = piece is not None
         finally:
-            await pieces.aclose()
-            await response.aclose()
+            if has_rest:
+                self._finish_later(pieces, response)
+            else:
+                await pieces.aclose()
+                await response.aclose()
         if not has_begun:
             kind = clip(response.headers.get("content-type", "nothing"), 60)
             raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
+
+    def _finish_later(self, pieces: AsyncGenerator[bytes, None], response: Any) -> None:
+        """Read the end of a whole answer and release its connection, while the calls in it run."""
+        finishing = asyncio.create_task(_finish(pieces, response))
+        self._finishing.add(finishing)
+        finishing.add_done_callback(self._finishing.discard)
+
+    async def _wait_for_ends(self) -> None:
+        """Wait until the connections of whole answers can be used again."""
+        if self._finishing:
+            await asyncio.wait(self._finishing)
 
     @contextmanager
     def _explain_breaks(self) -> Iterator[None]:
@@ -557,9 +585,13 @@ def _get_port(url: SplitResult) -> int:
     return 443 if url.scheme == "https" else 80
 
 
-async def _drain(pieces: AsyncIterator[bytes]) -> None:
-    """Read the end of a body, so that the connection can be used again."""
+async def _finish(pieces: AsyncGenerator[bytes, None], response: Any) -> None:
+    """Read the end of a body, so that the connection can be used again. Close the connection if the end is late."""
     with suppress(Exception):  # the answer is complete
-        async with asyncio.timeout(_DRAIN_LIMIT_S):
-            async for _ in pieces:
-                pass
+        try:
+            async with asyncio.timeout(_DRAIN_LIMIT_S):
+                async for _ in pieces:
+                    pass
+        finally:
+            await pieces.aclose()
+            await response.aclose()

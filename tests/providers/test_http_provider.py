@@ -25,7 +25,7 @@ from goose_like.providers.base import Delta
 from goose_like.providers.connection import is_lasting
 from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.retry import stream_with_retries
-from tests.loopback import Loopback, Response, raw, refusal, threaded
+from tests.loopback import Asked, Loopback, Response, raw, refusal, threaded
 from tests.providers.vendors import (
     ANTHROPIC,
     KEY,
@@ -320,6 +320,30 @@ async def test_no_key(vendor: Vendor, key: str, monkeypatch: pytest.MonkeyPatch)
 
 
 # --- closing and importing
+
+
+@pytest.mark.parametrize(("missing_bytes", "connections"), [(0, 1), (1, 2)], ids=["it ends", "its end never comes"])
+async def test_a_whole_answer_is_finished_in_the_background(
+    vendor: Vendor, missing_bytes: int, connections: int
+) -> None:
+    whole = vendor.whole("x")
+    length = str(len(whole) + missing_bytes)
+    served = set()
+
+    class CountingServer(Loopback):
+        def _response(self, asked: Asked) -> Response:
+            served.add(asyncio.current_task())  # one task serves one connection
+            return super()._response(asked)
+
+    hang_s = 30.0 * missing_bytes
+    async with CountingServer([Response(200, {"content-length": length}, [whole], hang_s=hang_s)]) as server:
+        provider = vendor.provider(vendor.choice(server.base_url))
+        for _ in range(2):
+            deltas = [delta async for delta in provider.stream(REQUEST)]
+            assert get_text(deltas) == "x"
+        await provider.close()
+        assert len(served) == connections
+    assert not [task for task in asyncio.all_tasks() if " _finish " in str(task.get_coro())]
 
 
 async def test_closing_the_stream_hangs_up(vendor: Vendor) -> None:

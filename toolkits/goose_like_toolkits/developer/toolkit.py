@@ -201,24 +201,23 @@ class DeveloperToolkit(Toolkit):
         picked = self.config.get("tools")
         if picked is not None and not wanted <= set(picked):
             return False
-        return wanted.isdisjoint(self._refused_tools)
+        return not any(map(self._is_refused, wanted))
 
-    @property
-    def _refused_tools(self) -> set[str]:
-        """The tools that this session would always refuse. In approval mode `plan` the answer is the plan."""
-        refused: set[str] = set()
-        if self.workspace.mode == "read-only":
-            refused |= {"write_file", "patch_file"}
-        if self.workspace.is_child:  # the person speaks with the parent
-            refused.add("ask_user")
-        if not self._web_search.find_searcher():
-            refused.add("web_search")
+    def _is_refused(self, name: str) -> bool:
+        """Check for a tool that this session would always refuse. In approval mode `plan` the answer is the plan."""
         is_planning = self.workspace.approval == "plan"
-        if is_planning:
-            refused |= {"update_plan", "web_search"}
-        if is_planning and not self.workspace.settings.network.allow:
-            refused.add("fetch_web_content")
-        return refused
+        match name:
+            case "write_file" | "patch_file":
+                return self.workspace.mode == "read-only"
+            case "ask_user":
+                return self.workspace.is_child  # the person speaks with the parent
+            case "web_search":
+                return is_planning or not self._web_search.find_searcher()
+            case "update_plan":
+                return is_planning
+            case "fetch_web_content":
+                return is_planning and not self.workspace.settings.network.allow
+        return False
 
     def _get_output_file(self, suffix: str) -> Path:
         """Return a file for the running call. The name differs from the exchange's file for cut results."""
