@@ -76,6 +76,8 @@ class Session:
     """A session that this process has open for appending. No other process can open it meanwhile.
 
     Attributes:
+        file: the events, one JSON object per line.
+        outputs: the folder for tool output that is too long for a model.
         history: the state after all events of the file.
         damage: a sentence for each line that could not be read.
         recent: the last events of a resumed session, from which a screen is drawn again.
@@ -86,6 +88,8 @@ class Session:
 
     def __init__(self, folder: Path, name: str, history: History, *, is_kept: bool = True) -> None:
         self.folder = folder
+        self.file = folder / EVENTS_FILE
+        self.outputs = folder / "outputs"
         self.history = history
         self.damage: list[str] = []
         self.recent: deque[DurableEvent] = deque(maxlen=300)
@@ -105,19 +109,9 @@ class Session:
         return read_label(self.folder, "name") or self._name
 
     @property
-    def outputs(self) -> Path:
-        """The folder for tool output that is too long for a model."""
-        return self.folder / "outputs"
-
-    @property
     def assets(self) -> Path:
         """The folder for values that toolkits keep. A fork gets copies of its files."""
         return self.folder / "assets"
-
-    @property
-    def file(self) -> Path:
-        """The events, one JSON object per line."""
-        return self.folder / EVENTS_FILE
 
     def output_path(self, call_id: str) -> Path:
         """Return the file in `outputs` for a call. Long ids, and ids with characters such as `/`, are hashed."""

@@ -13,6 +13,7 @@ _DECLARED = re.compile(r'^declare -x ([A-Za-z_]\w*)(?:="((?:[^"\\$`]|\\["\\$`])*
 """A declaration as bash prints it. It runs nothing."""
 
 _MARK = "GOOSE_LIKE_COMMAND"
+_MARK_LINE = re.compile(rf'^declare -x {_MARK}="[\w.]*"\n', re.M)
 _OWN = re.compile(r"GOOSE_LIKE_COMMAND|OLDPWD|PWD|SHLVL|_|PS1|VIRTUAL_ENV|VIRTUAL_ENV_PROMPT|_OLD_VIRTUAL_\w+")
 """Variables of goose_like, bash and virtual environments, which no program looks at to find another one."""
 
@@ -35,6 +36,24 @@ def drop_known(exports: str, variables: Mapping[str, str]) -> str:
         start = end
     kept.append(exports[start:])
     return "".join(kept)
+
+
+class KnownExports:
+    """A filter like `drop_known` that reads exports again only if a command has changed them."""
+
+    def __init__(self) -> None:
+        self._exports = ""
+        self._variables: Mapping[str, str] = {}
+        self._kept = ""
+
+    def drop(self, exports: str, variables: Mapping[str, str]) -> str:
+        """Drop the declarations in exports that repeat these variables."""
+        unmarked = _MARK_LINE.sub("", exports, count=1)  # each command has another mark
+        if unmarked != self._exports or variables != self._variables:
+            self._kept = drop_known(exports, variables)
+            self._exports = unmarked
+            self._variables = variables
+        return self._kept
 
 
 def _is_known(found: re.Match[str], variables: Mapping[str, str]) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from goose_like.workspace.permissions.shell_state import drop_known, find_changes, find_planted
+from goose_like.workspace.permissions.shell_state import KnownExports, drop_known, find_changes, find_planted
 
 KNOWN = {"PATH": ["/usr/bin:/bin"], "LANG": ["C", 'a "b" $c']}
 FUNCTION = 'git () \n{ \n    echo FAKE "$@"\n}\ndeclare -fx git'
@@ -53,6 +53,19 @@ def test_only_what_differs_is_set_again() -> None:
     assert drop_known(known.removesuffix("\n"), variables) == ""
     assert drop_known("declare -x", variables) == "declare -x"
     assert drop_known("touch x\n" + known, variables) == "touch x\n" + known
+
+
+def test_exports_are_read_again_only_after_a_change() -> None:
+    known = KnownExports()
+    variables = {"LANG": "C"}
+    text = 'declare -x A="1"\ndeclare -x GOOSE_LIKE_COMMAND="1.{}"\ndeclare -x LANG="{}"\n'
+    first = known.drop(text.format(1, "C"), variables)
+    assert first == 'declare -x A="1"\n'
+    assert known.drop(text.format(2, "C"), dict(variables)) is first
+    changed = 'declare -x A="1"\ndeclare -x LANG="D"\n'
+    assert known.drop(text.format(3, "D"), variables) == changed
+    assert known.drop(text.format(4, "D"), {"LANG": "D"}) == first
+    assert known.drop(text.format(5, "D"), {}) == changed
 
 
 def test_programs_in_folders_that_commands_can_write_to_are_named(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from goose_like.sdk.private_files import describe_private_files, find_private_fi
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace.permissions.policy import Access
-from goose_like.workspace.permissions.shell_state import drop_known, find_changes, find_planted, shell_state
+from goose_like.workspace.permissions.shell_state import KnownExports, find_changes, find_planted, shell_state
 from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, create_file, describe_exit
 from goose_like.workspace.sandbox.bubblewrap import move_tmp
 from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_environment
@@ -120,6 +120,7 @@ class Shell:
         self._show = show
         self._stuck_check = stuck_check
         self._free_files: list[_StateFile] = []
+        self._known_exports = KnownExports()
 
     def close(self) -> None:
         """Remove the files of the shell."""
@@ -244,7 +245,7 @@ class Shell:
                     '`process` shows what is new ("view") or ends it ("stop")'
                 )
                 return append_notes(text, notes)
-            state = _read_state(end, process.variables) if end else None
+            state = self._read_state(end, process.variables) if end else None
             if state and why_stopped:
                 state = replace(state, jobs=())  # these were stopped too
         text = output.format_for_model()
@@ -316,6 +317,19 @@ class Shell:
             raise
         finally:
             live.close()
+
+    def _read_state(self, file: _StateFile, variables: Mapping[str, str]) -> ShellState | None:
+        """Read the state that a command left, if it is complete. `variables` are those that it started with."""
+        with suppress(OSError, ValueError):
+            text = file.take().decode(errors="surrogateescape")
+            codes, cwd, jobs, exports, _ = text.split("\0")
+            return ShellState(
+                cwd,
+                exports=self._known_exports.drop(exports, variables),
+                jobs=tuple(jobs.split()),
+                codes=tuple(map(int, codes.split())),
+            )
+        return None
 
     def _update_state(self, before: ShellState, after: ShellState | None, command: str) -> Iterator[str]:
         """Take over the folder and the exports that a command left. Yield notes for the model."""
@@ -466,20 +480,6 @@ def _build_prologue(state: ShellState, root: Path, end: str) -> str:
         root=shlex.quote(str(root)),
         end=shlex.quote(end),
     )
-
-
-def _read_state(file: _StateFile, variables: Mapping[str, str]) -> ShellState | None:
-    """Read the state that a command left, if it is complete. `variables` are those that it started with."""
-    with suppress(OSError, ValueError):
-        text = file.take().decode(errors="surrogateescape")
-        codes, cwd, jobs, exports, _ = text.split("\0")
-        return ShellState(
-            cwd,
-            exports=drop_known(exports, variables),
-            jobs=tuple(jobs.split()),
-            codes=tuple(map(int, codes.split())),
-        )
-    return None
 
 
 def _create_file(file: Path, text: str) -> None:
