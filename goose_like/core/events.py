@@ -21,7 +21,8 @@ PermissionKind = Literal[
 `domain`: a host that commands reach through the proxy, as `example.org` or `example.org:8443`.
 `outside`: a file outside the workspace. `repository`: hooks or settings that a command left in a git repository.
 `sandbox`: a command without a sandbox. `install`: packages that a component of somebody else needs.
-`tool`: a tool call that a rule of the person asks about. `deletion`: a command that loses what undo cannot keep.
+`tool`: a tool call that a rule of the person asks about, or in approval mode `ask` a call of a server's tool.
+`deletion`: a command that loses what undo cannot keep.
 """
 
 ToolKind = Literal["read", "edit", "execute", "search", "fetch", "think", "other"]

@@ -77,7 +77,8 @@ def decide(kind: PermissionKind, sandbox: SandboxMode, approval: ApprovalMode) -
     """
     decision = _POLICY[kind][MODES.index(effective_sandbox(sandbox, approval))]
     match approval, decision:
-        case "ask", "allow" if kind in ("command", "change") and sandbox != "read-only":  # harmless in read-only
+        # These are harmless in read-only. Calls of tools come here only if a rule, a hook or a toolkit has a doubt.
+        case "ask", "allow" if kind in ("command", "change", "tool") and sandbox != "read-only":
             return "ask"
         case "plan", "ask":
             return "refuse"

@@ -2,9 +2,11 @@
 
 import asyncio
 import subprocess
+import sys
 
 import pytest
 
+from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ImageResult, ToolError
@@ -111,3 +113,86 @@ async def test_a_form_with_nobody_there(tmp_path):
     async with desk(tmp_path, recorder=Recorder()) as session:
         demo = session.connect(*DEMO)
         assert str(await demo.call_tool("greet", {})).startswith("decline")
+
+
+@pytest.mark.parametrize(("said", "result"), [("yes", "unlocked"), ("no", "refuses unlock")])
+async def test_an_address_to_visit(tmp_path, said, result):
+    async with desk(tmp_path, recorder=Talker(said)) as session:
+        demo = session.connect(*DEMO, era="2025-11-25")
+        try:
+            text = str(await demo.call_tool("unlock", {}))
+        except ToolError as error:
+            text = str(error)
+        assert result in text
+        (question,) = session.asked
+        assert "Log in.\nOpen https://example.org/login in a browser, then answer yes." in question
+
+
+@pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+async def test_changes_of_the_list(tmp_path, era):
+    async with desk(tmp_path) as session:
+        demo = session.connect(*DEMO, era=era)
+        changes: list[str] = []
+        demo.on_list_changed = lambda: changes.append("changed")
+        assert "sum" not in [tool.name for tool in (await demo.list_definitions()).tools]
+        assert await demo.call_tool("learn", {}) == "learned"
+        await wait_until(lambda: changes)
+        assert "sum" in [tool.name for tool in (await demo.list_definitions()).tools]
+
+
+async def test_each_call_is_asked_about(tmp_path):
+    async with desk(tmp_path, approval="ask") as session:
+        demo = session.connect(*DEMO)
+        assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
+        (question,) = session.recorder.questions
+        assert question.kind == "tool"
+        assert question.text == 'call mcp__demo__add with {"a": 1, "b": 2}'
+        assert question.prefix == "this tool"
+
+
+async def test_a_refused_call_starts_nothing(tmp_path):
+    async with desk(tmp_path, approval="ask", recorder=Recorder(Answer(by="person"))) as session:
+        demo = session.connect(*DEMO)
+        with pytest.raises(DeniedError, match="the person said no"):
+            await demo.call_tool("add", {"a": 1, "b": 2})
+        assert demo.state == "not started"
+
+
+async def test_the_sandbox_holds_for_servers(tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET_OF_THE_PERSON", "s3cret")
+    outside = tmp_path / "outside"
+    async with desk(tmp_path) as session:
+        demo = session.connect(*DEMO, variables={"GIVEN": "yes"})
+        assert await demo.call_tool("environment", {"name": "GIVEN"}) == "yes"
+        assert await demo.call_tool("environment", {"name": "SECRET_OF_THE_PERSON"}) == "(unset)"
+        assert await demo.call_tool("write", {"path": "inside", "text": "x"}) == "written"
+        assert (session.root / "inside").read_text() == "x"
+        # The server has a /tmp of its own.
+        assert await demo.call_tool("write", {"path": str(outside), "text": "x"}) == "written"
+        elsewhere = {"path": f"{sys.prefix}/planted", "text": "x"}
+        assert await demo.call_tool("write", elsewhere) == "Read-only file system"
+    assert not outside.exists()
+
+
+async def test_a_turn_that_only_reads_has_a_server_that_only_reads(tmp_path):
+    async with desk(tmp_path) as session:
+        demo = session.connect(*DEMO, era="2025-11-25")
+        assert await demo.call_tool("write", {"path": "one", "text": "x"}) == "written"
+        async with session.workspace.limit_turn(is_read_only=True):
+            assert await demo.call_tool("write", {"path": "two", "text": "x"}) == "Read-only file system"
+        assert await demo.call_tool("write", {"path": "three", "text": "x"}) == "written"
+        assert sorted(path.name for path in session.root.iterdir()) == ["one", "three"]
+
+
+async def test_a_change_is_announced_to_undo(tmp_path):
+    async with desk(tmp_path) as session:
+        announced = []
+
+        async def note(path, argv, folder, is_confined):
+            announced.append((list(argv), is_confined))
+
+        demo = session.connect(*DEMO)
+        await demo.list_definitions()
+        session.workspace.add_change_listener(note)
+        await demo.call_tool("add", {"a": 1, "b": 2})
+        assert announced == [(["demo", "add", '{"a": 1, "b": 2}'], True)]

@@ -2,24 +2,24 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Literal, TypeVar
 
-from goose_like import __version__
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ImageResult, ToolError
 
 from .definitions import Definitions
 from .elicitation import Elicitor
-from .http import open_http
-from .link import Link, SilentError, describe_error, find_cause
-from .listing import list_everything
+from .failures import SessionLostError, explain
+from .link import Link
+from .listing import follow_changes, list_everything
 from .results import ResultReader
 from .running_call import RunningCall
 from .server import ServerConfig
-from .stdio import StdioTransport
+from .starting import Listeners, Starter
 from .surroundings import Surroundings
+from .tool_request import ToolRequest
 
 T = TypeVar("T")
 
@@ -27,11 +27,12 @@ PROBE_S = 3.0
 """The wait for an answer to the first message of the new protocol. Old servers may ignore it."""
 
 _MAX_STARTS = 2
-_MAX_ROUNDS = 10
 _ALIVE_S = 5.0
-_MAX_SHOWN_CHARACTERS = 2_000
+_MAX_PROBLEM_CHARACTERS = 300
 
 State = Literal["not started", "starting", "running", "failed"]
+_Send = Callable[[Any, RunningCall], Awaitable[T]]
+"""Sends a request through the SDK's client and returns its result."""
 
 
 class Connection:
@@ -54,6 +55,7 @@ class Connection:
         self._probe_s = probe_s
         self._elicitor = Elicitor(server.name, surroundings.notifier)
         self._link: Link | None = None
+        self._following: asyncio.Task[None] | None = None
         self._mode = ""
         self._starts = 0
         self._starting = asyncio.Lock()
@@ -76,28 +78,26 @@ class Connection:
         self.era = definitions.era
         return definitions
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> str | ImageResult:
+    async def call_tool(self, name: str, arguments: Mapping[str, Any], known_as: str = "") -> str | ImageResult:
         """Call a tool. Cancelling cancels the call at the server.
+
+        `known_as` is the name that the model and the rules of the person use, by default `mcp__SERVER__TOOL`.
 
         Raises:
             ToolError: the call failed, or the server did.
             DeniedError: the person, a rule or the profile forbids the call.
         """
-        await self._require(name, arguments)
 
         async def send(client: Any, call: RunningCall) -> Any:
-            return await client.call_tool(name, dict(arguments), progress_callback=call.show_progress)
+            return await ToolRequest(client, name, dict(arguments), call.show_progress).run(self._visit)
 
-        if self.server.transport != "stdio":
-            result = await self._request(name, send)
-            return self._read(name).read_call(result)
-        workspace = self._around.workspace
+        await self._require(name, arguments, known_as or f"mcp__{self.server.name}__{name}")
         try:
             result = await self._request(name, send)
         except ToolError as error:
-            notes = await workspace.inspect_changes()
-            raise ToolError(_add_notes(str(error), notes)) from error
-        return self._read(name).read_call(result, await workspace.inspect_changes())
+            notes = [f"[{note}]" for note in await self._inspect_changes()]
+            raise ToolError("\n".join([str(error), *notes])) from error
+        return self._read(name).read_call(result, await self._inspect_changes())
 
     async def read_resource(self, uri: str) -> tuple[str | ImageResult, ...]:
         """Read a resource, which may have several parts. Raise ToolError if that fails."""
@@ -117,66 +117,69 @@ class Connection:
         result = await self._request(f"the prompt {name}", send)
         return self._read(name).read_prompt(result.messages)
 
-    async def close(self) -> None:
-        """End the server and everything that it started."""
-        self._is_closed = True
-        async with self._starting:
-            await self._drop()
-
-    async def follow_mode(self) -> None:
-        """End a server that was started with the rights of another sandbox mode. It starts again when it is needed."""
-        async with self._starting:
-            if self._link and self._is_in_other_mode():
-                await self._drop()
-
     def _read(self, source: str) -> ResultReader:
         return ResultReader(self._around.outputs, f"{self.server.name} {source}")
 
-    async def _require(self, name: str, arguments: Mapping[str, Any]) -> None:
+    async def _require(self, name: str, arguments: Mapping[str, Any], known_as: str) -> None:
         """Return once a call is allowed, and announce that it may change files."""
         workspace = self._around.workspace
-        is_here = self.server.transport == "stdio"
-        if workspace.mode == "read-only" and not is_here:
+        if workspace.mode == "read-only" and not self._is_here:
             raise ToolError(
-                f"not allowed: call {name}: the MCP server {self.server.name} is on another machine, where nobody can "
-                "check that a call only reads, and this session only reads; do without it, and say so in your answer"
+                f"not allowed: call {name}: the MCP server {self.server.name} is reached over HTTP, so nothing here "
+                "makes sure that a call only reads, and this session only reads; do without it, and say so in your "
+                "answer"
             )
         text = json.dumps(arguments, ensure_ascii=False)
-        shown = text
-        if len(text) > _MAX_SHOWN_CHARACTERS:
-            shown = f"{text[:_MAX_SHOWN_CHARACTERS]}..."
-        subject = f"{self.server.name} {name} {text}"
-        await workspace.require_permission("command", subject, f"call {self.server.name} {name}: {shown}")
-        if workspace.mode != "read-only" and is_here:
-            await workspace.announce_change(None, [self.server.name, name, text])
+        # With a rule about the tool, the agent has asked or knows the answer.
+        if workspace.approval == "ask" and workspace.judge_tool(known_as) is None:
+            await workspace.require_permission("tool", f"{known_as} {text}", f"call {known_as} with {text}")
+        if workspace.mode != "read-only" and self._is_here:
+            is_confined = workspace.mode != "full"
+            await workspace.announce_change(None, [self.server.name, name, text], is_confined=is_confined)
 
-    async def _request(self, what: str, send: Callable[[Any, RunningCall], Awaitable[T]], *, counts: bool = True) -> T:
+    async def _inspect_changes(self) -> Sequence[str]:
+        if not self._is_here:
+            return ()
+        return await self._around.workspace.inspect_changes()
+
+    async def _request(self, what: str, send: _Send[T], *, counts: bool = True) -> T:
         """Send a request and return its result. A result that `counts` lets a server start again after a failure.
 
         Raises:
             ToolError: there is no result.
         """
         link = await self._get_link()
+        try:
+            result = await self._send(what, send, link)
+        except SessionLostError:
+            async with self._starting:
+                await self._drop(link)
+            link = await self._get_link()
+            result = await self._send(what, send, link)
+        if counts:
+            self._starts = 0
+        return result
+
+    async def _send(self, what: str, send: _Send[T], link: Link) -> T:
         limit_s = self.server.timeout_s
         limit = asyncio.timeout(limit_s)
         try:
             async with limit, self._run(limit) as call:
-                result = await send(link.client, call)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise ToolError(self._explain(what, link, error)) from error
-            self._is_suspect = True
-            raise ToolError(
-                f"the MCP server {self.server.name} gave no answer for {what} in {limit_s:g} s; the call was "
-                "cancelled, but may have had an effect: check that, or ask for less at once"
-            ) from error
+                return await send(link.client, call)
         except GooseLikeError:
             raise
         except Exception as error:
-            raise ToolError(self._explain(what, link, error)) from error
-        if counts:
-            self._starts = 0
-        return result
+            if not limit.expired():
+                await link.settle(error)
+                raise explain(self.server.name, what, link, error) from error
+            self._is_suspect = True
+            lost = ""
+            if link.stdio and link.stdio.has_wrong_ids:
+                lost = ", and answers with wrong ids"
+            raise ToolError(
+                f"the MCP server {self.server.name} gave no answer for {what} in {limit_s:g} s{lost}; the call was "
+                "cancelled, but may have had an effect: check that, or ask for less at once"
+            ) from error
 
     @asynccontextmanager
     async def _run(self, limit: asyncio.Timeout) -> AsyncIterator[RunningCall]:
@@ -188,180 +191,10 @@ class Connection:
         finally:
             self._calls.discard(call)
 
-    def _explain(self, what: str, link: Link, error: BaseException) -> str:
-        """Explain a failed request to the model."""
-        name = self.server.name
-        if not link.is_open:
-            return (
-                f"the MCP server {name} ended during the call of {what} ({link.describe_end()}); the call may have had "
-                "an effect: check that before you repeat it; the server starts again with the next call"
-            )
-        from mcp.shared.exceptions import MCPError
-        from pydantic import ValidationError
+    # --- what the server says by itself
 
-        cause = find_cause(error)
-        match cause:
-            case MCPError():
-                return f"the MCP server {name} refuses {what}: {cause.error.message} (error {cause.error.code})"
-            case ValidationError():
-                return f"the MCP server {name} gave an answer for {what} that breaks the protocol: {_shorten(cause)}"
-            case _:
-                return f"the answer of the MCP server {name} for {what} cannot be used: {describe_error(cause)}"
-
-    # --- the life of the server
-
-    async def _get_link(self) -> Link:
-        async with self._starting:
-            if self._is_closed:
-                raise ToolError("the session is at its end; no MCP server is called any more")
-            link = self._link
-            if link and self._is_in_other_mode():
-                await self._drop()
-                self._starts = 0
-                link = None
-            if link and link.is_open and self._is_suspect:
-                await self._check_alive(link)
-            if link and link.is_open:
-                return link
-            if link:
-                await self._drop()
-            return await self._start()
-
-    def _is_in_other_mode(self) -> bool:
-        return self.server.transport == "stdio" and self._mode != self._around.workspace.mode
-
-    async def _check_alive(self, link: Link) -> None:
-        """Check that a server answers at all after a call without answer; otherwise end it."""
-        from mcp.shared.exceptions import MCPError
-
-        self._is_suspect = False
-        try:
-            async with asyncio.timeout(_ALIVE_S):
-                await link.client.session.send_request(_build_ping(link.client), _get_any_result())
-        except MCPError:
-            return  # an error is an answer, and a closed link is noticed anyway
-        except TimeoutError:
-            self._log("does not answer any more; it is started anew")
-            await self._drop()
-
-    async def _drop(self) -> None:
-        link = self._link
-        self._link = None
-        if link:
-            await link.close()
-        if self.state != "failed":
-            self.state = "not started"
-
-    async def _start(self) -> Link:
-        """Start the server or connect to it.
-
-        Raises:
-            ToolError: it does not start, or failed too often.
-        """
-        if self._starts >= _MAX_STARTS:
-            raise ToolError(
-                f"the MCP server {self.server.name} failed {self._starts} times ({self.problem}) and stays off; do "
-                "without it, and tell the person about it"
-            )
-        self._starts += 1
-        self.state = "starting"
-        try:
-            link = await self._negotiate(self._around.expand(self.server))
-        except GooseLikeError as error:
-            self._fail(str(error))
-            raise ToolError(f"the MCP server {self.server.name} does not start: {error}") from error
-        except BaseException:
-            self.state = "not started"
-            raise
-        self._link = link
-        self.state = "running"
-        self.problem = ""
-        return link
-
-    async def _negotiate(self, server: ServerConfig) -> Link:
-        """Open a link in the era that the server speaks.
-
-        Raises:
-            GooseLikeError: there is none.
-        """
-        from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
-        from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-
-        limit_s = server.start_timeout_s
-        if not self.era and server.transport == "stdio":
-            first = await self._try_to_open(server, "auto", self._probe_s)
-            if isinstance(first, Link):
-                return first
-        if self.era in HANDSHAKE_PROTOCOL_VERSIONS or (not self.era and server.transport == "stdio"):
-            second = await self._try_to_open(server, "legacy", limit_s)
-            if isinstance(second, Link):
-                return second
-            if second.code != UNSUPPORTED_PROTOCOL_VERSION:
-                raise second
-        last = await self._try_to_open(server, "auto", limit_s)
-        if isinstance(last, Link):
-            return last
-        raise last
-
-    async def _try_to_open(self, server: ServerConfig, mode: str, limit_s: float) -> "Link | _StartError":
-        """Open a link, or return why that failed in a way that another era may change.
-
-        Raises:
-            GooseLikeError: the server cannot be started at all.
-        """
-        from mcp.shared.exceptions import MCPError
-
-        self._mode = self._around.workspace.mode
-        link = Link(self._note_end)
-        if server.transport == "stdio":
-            link.stdio = StdioTransport(server, self._around, link.leave)
-            transport: Any = link.stdio
-        else:
-            transport = await open_http(server, self._around.find_auth(server))
-        try:
-            await link.open(self._build_client(transport, mode), limit_s)
-        except SilentError:
-            return _StartError(f"it gave no answer in {limit_s:g} s{_quote_last_words(link)}")
-        except GooseLikeError:
-            raise
-        except Exception as error:
-            cause = find_cause(error)
-            if link.stdio and not isinstance(cause, MCPError):
-                return _StartError(link.describe_end())
-            if isinstance(cause, MCPError):
-                return _StartError(self._describe_refusal(link, cause), cause.error.code)
-            return _StartError(describe_error(cause))
-        return link
-
-    def _describe_refusal(self, link: Link, error: Any) -> str:
-        from mcp_types import CONNECTION_CLOSED
-
-        if error.error.code == CONNECTION_CLOSED:
-            return link.describe_end()
-        return f"{error.error.message} (error {error.error.code}){_quote_last_words(link)}"
-
-    def _build_client(self, transport: Any, mode: str) -> Any:
-        import mcp_types
-        from mcp import Client
-
-        async def elicit(context: Any, params: Any) -> mcp_types.ElicitResult:
-            action, values = await self._elicit(params)
-            return mcp_types.ElicitResult.model_validate({"action": action, "content": values})
-
-        async def handle(message: Any) -> None:
-            self._handle(message)
-
-        return Client(
-            transport,
-            mode=mode,
-            elicitation_callback=elicit,
-            message_handler=handle,
-            client_info=mcp_types.Implementation(name="goose-like", version=__version__),
-            input_required_max_rounds=_MAX_ROUNDS,
-        )
-
-    async def _elicit(self, params: Any) -> tuple[str, Any]:
-        """Ask the person for a server. The time limits of its calls stand still meanwhile."""
+    async def _answer_question(self, params: Any) -> tuple[str, Any]:
+        """Ask the person for the server. The time limits of its calls stand still meanwhile."""
         with ExitStack() as paused:
             for call in self._calls:
                 paused.enter_context(call.pause())
@@ -374,8 +207,21 @@ class Connection:
             finally:
                 asking.cancel()
 
+    async def _visit(self, error: Any) -> bool:
+        """Ask the person to visit the addresses without which a call is refused. Return True if that was done."""
+        from mcp.shared.exceptions import UrlElicitationRequiredError
+        from mcp_types import URL_ELICITATION_REQUIRED
+
+        if error.error.code != URL_ELICITATION_REQUIRED:
+            return False
+        for params in UrlElicitationRequiredError.from_error(error.error).elicitations:
+            action, _ = await self._answer_question(params)
+            if action != "accept":
+                return False
+        return True
+
     def _handle(self, message: Any) -> None:
-        """Handle a notification of the server."""
+        """Handle a notification."""
         method = getattr(message, "method", "")
         if str(method).endswith("/list_changed"):
             self.on_list_changed()
@@ -390,7 +236,7 @@ class Connection:
 
     def _fail(self, why: str) -> None:
         self.state = "failed"
-        self.problem = " ".join(why.split())
+        self.problem = " ".join(why.split())[:_MAX_PROBLEM_CHARACTERS]
         follows = "it starts again when it is needed"
         if self._starts >= _MAX_STARTS:
             follows = "it stays off"
@@ -399,47 +245,108 @@ class Connection:
     def _log(self, text: str) -> None:
         self._around.notifier.log(f"the MCP server {self.server.name} {text}")
 
+    # --- the life of the server
 
-class _StartError(GooseLikeError):
-    """A start that failed. `code` is that of the server's error, if it gave one."""
+    async def close(self) -> None:
+        """End the server and everything that it started."""
+        self._is_closed = True
+        async with self._starting:
+            await self._drop(self._link)
 
-    def __init__(self, text: str, code: int | None = None) -> None:
-        super().__init__(text)
-        self.code = code
+    async def follow_mode(self) -> None:
+        """End a server that was started with the rights of another sandbox mode. It starts again when it is needed."""
+        async with self._starting:
+            if self._is_in_other_mode():
+                await self._drop(self._link)
+                self._starts = 0
+
+    @property
+    def _is_here(self) -> bool:
+        return self.server.transport == "stdio"
+
+    def _is_in_other_mode(self) -> bool:
+        return self._is_here and self._link is not None and self._mode != self._around.workspace.mode
+
+    async def _get_link(self) -> Link:
+        """Return the open link, after a start if there is none.
+
+        Raises:
+            ToolError: the server does not start, or failed too often.
+        """
+        await self.follow_mode()
+        async with self._starting:
+            if self._is_closed:
+                raise ToolError("the session is at its end; no MCP server is called any more")
+            if self._is_suspect and self._link:
+                await self._check_alive(self._link)
+            if self._link and self._link.is_open:
+                return self._link
+            await self._drop(self._link)
+            self._link = await self._start()
+            self._following = asyncio.create_task(self._follow_changes(self._link.client))
+            return self._link
+
+    async def _check_alive(self, link: Link) -> None:
+        """Check that a server answers at all after a call without answer; otherwise end it."""
+        from mcp.shared.exceptions import MCPError
+
+        self._is_suspect = False
+        try:
+            async with asyncio.timeout(_ALIVE_S):
+                await link.client.list_tools(cache_mode="bypass")
+        except MCPError:
+            return  # an error is an answer, and a closed link is noticed anyway
+        except TimeoutError:
+            self._log("does not answer any more; it is started anew")
+            await self._drop(link)
+
+    async def _drop(self, link: Link | None) -> None:
+        """End a link, unless another one has taken its place."""
+        if link is None or link is not self._link:
+            return
+        self._link = None
+        if self._following:
+            self._following.cancel()
+            await asyncio.wait({self._following})
+        await link.close()
+        if self.state != "failed":
+            self.state = "not started"
+
+    async def _start(self) -> Link:
+        if self._starts >= _MAX_STARTS:
+            raise ToolError(
+                f"the MCP server {self.server.name} failed {self._starts} times ({self.problem}) and stays off; do "
+                "without it, and tell the person about it"
+            )
+        self._starts += 1
+        self.state = "starting"
+        self._mode = self._around.workspace.mode
+        listeners = Listeners(self._answer_question, self._handle, self._note_end)
+        try:
+            server = self._around.expand(self.server)
+            link = await Starter(server, self._around, listeners, self._probe_s).start(self.era)
+        except GooseLikeError as error:
+            self._fail(str(error))
+            does_not = "does not start" if self._is_here else "cannot be reached"
+            raise ToolError(f"the MCP server {self.server.name} {does_not}: {error}") from error
+        except BaseException:
+            self.state = "not started"
+            self._starts -= 1
+            raise
+        self.state = "running"
+        self.problem = ""
+        return link
+
+    async def _follow_changes(self, client: Any) -> None:
+        """Learn about changes of the lists. Servers of the old era send notifications without being asked."""
+        from mcp.client.subscriptions import SubscriptionLost
+        from mcp.shared.exceptions import MCPError
+
+        try:
+            await follow_changes(client)
+        except (MCPError, SubscriptionLost) as error:
+            self.problem = f"changes of its lists are not followed: {error}"
 
 
 def _ignore() -> None:
     return None
-
-
-def _quote_last_words(link: Link) -> str:
-    words = link.stdio.last_words if link.stdio else ()
-    if not words:
-        return ""
-    return "; it said last:\n" + "\n".join(words)
-
-
-def _build_ping(client: Any) -> Any:
-    """Build the smallest request of the era."""
-    import mcp_types
-
-    if client.session.discover_result is None:
-        return mcp_types.PingRequest()
-    return mcp_types.ListToolsRequest()
-
-
-def _get_any_result() -> Any:
-    import mcp_types
-
-    return mcp_types.Result
-
-
-def _shorten(error: Any) -> str:
-    """Return the first problem of a validation, with its place."""
-    first = error.errors()[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"{place}: {first['msg']}"
-
-
-def _add_notes(text: str, notes: list[str]) -> str:
-    return "\n".join([text, *(f"[{note}]" for note in notes)])

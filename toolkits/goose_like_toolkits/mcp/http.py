@@ -1,5 +1,6 @@
 """Servers that are addresses: streamable HTTP, and the older SSE."""
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,8 +16,11 @@ _SILENCE_S = 3_600.0
 """The longest time without a byte. Calls have a limit of their own, and a stream of changes may be silent for long."""
 
 
-async def open_http(server: ServerConfig, auth: Any) -> Any:
-    """Return a transport of the SDK to a server, which the SDK's client enters. `auth` is an `httpx2.Auth` or None."""
+async def open_http(server: ServerConfig, auth: Any, note_status: Callable[[int], None]) -> Any:
+    """Return a transport of the SDK to a server, which the SDK's client enters.
+
+    `auth` is an `httpx2.Auth` or None. `note_status` takes the status of each answer: the SDK's errors do not name it.
+    """
     import httpcore2
 
     # Loading the system's certificates is slow but releases the lock: a thread does it during the import.
@@ -30,6 +34,7 @@ async def open_http(server: ServerConfig, auth: Any) -> Any:
     certificates = await loading
 
     async def limit(response: httpx2.Response) -> None:
+        note_status(response.status_code)
         # The SDK follows redirects within the origin, where headers and tokens may go.
         if not response.has_redirect_location:
             await limit_answer(response)

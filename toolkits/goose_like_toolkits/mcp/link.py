@@ -11,7 +11,8 @@ from goose_like.providers.connection import describe_cause
 
 from .stdio import StdioTransport
 
-_CLOSE_LIMIT_S = 8.0
+_CLOSE_LIMIT_S = 5.0
+_SETTLE_S = 2.0
 
 
 class SilentError(Exception):
@@ -28,6 +29,8 @@ class Link:
         """Open nothing. `on_end` is called when the server ends the link."""
         self.client: Any = None
         self.stdio: StdioTransport | None = None
+        self.status = 0
+        """The HTTP status of the last answer."""
         self.end = ""
         self._on_end = on_end
         self._leaving = asyncio.Event()
@@ -35,6 +38,10 @@ class Link:
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
+
+    def note_status(self, status: int) -> None:
+        """Keep the status of an answer over HTTP."""
+        self.status = status
 
     def leave(self) -> None:
         """Let the task leave the client: the server has ended."""
@@ -85,6 +92,11 @@ class Link:
             task.cancel()
             await asyncio.wait({task}, timeout=_CLOSE_LIMIT_S)
 
+    async def settle(self, error: BaseException) -> None:
+        """After an error about a lost connection, wait a moment for the reason."""
+        if is_lost(error) and self._task:
+            await asyncio.wait({self._task}, timeout=_SETTLE_S)
+
     def describe_end(self) -> str:
         """Describe the end for the model."""
         if self.stdio and self.stdio.end:
@@ -133,6 +145,18 @@ def find_cause(error: BaseException) -> BaseException:
         if isinstance(each, GooseLikeError):
             return each
     return errors[0]
+
+
+def is_lost(error: BaseException) -> bool:
+    """Check for the SDK's errors about a lost connection."""
+    from anyio import BrokenResourceError, ClosedResourceError
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import CONNECTION_CLOSED
+
+    cause = find_cause(error)
+    if isinstance(cause, MCPError):
+        return cause.error.code == CONNECTION_CLOSED
+    return isinstance(cause, BrokenResourceError | ClosedResourceError)
 
 
 def _flatten(error: BaseException) -> Iterator[BaseException]:

@@ -112,3 +112,27 @@ def _read_resource(resource: Any, uri: str, *, is_template: bool) -> ResourceDef
         media_type=resource.mime_type or "",
         is_template=is_template,
     )
+
+
+async def follow_changes(client: Any) -> None:
+    """Ask a server of the new era to say when a list of its changes. The client passes that on as a notification.
+
+    Servers of the old era need not be asked.
+
+    Raises:
+        Exception: the server refuses that or is lost, see the SDK's client.
+    """
+    offered = client.server_capabilities
+    has_tools = bool(offered.tools and offered.tools.list_changed)
+    has_prompts = bool(offered.prompts and offered.prompts.list_changed)
+    has_resources = bool(offered.resources and offered.resources.list_changed)
+    if client.session.discover_result is None or not (has_tools or has_prompts or has_resources):
+        return
+    listening = client.listen(
+        tools_list_changed=has_tools,
+        prompts_list_changed=has_prompts,
+        resources_list_changed=has_resources,
+    )
+    async with listening as changes:
+        async for _ in changes:
+            continue

@@ -20,7 +20,7 @@ _KEPT_BYTES = 8_192
 _SHOWN_LINES = 4
 _SHOWN_CHARACTERS = 800
 _EXIT_WAIT_S = 1.0
-_CLOSE_GRACE_S = 1.0
+_CLOSE_GRACE_S = 0.5
 _STOP_GRACE_S = 0.5
 _LINGER_S = 0.2
 
@@ -48,6 +48,9 @@ class StdioTransport:
         self._reading: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._meter = _Meter()
+        self._sent_ids: set[str] = set()
+        self.has_wrong_ids = False
+        """True if the server answered requests that nobody sent."""
 
     async def __aenter__(self) -> tuple[Any, Any]:
         """Start the process. Return the SDK's streams to read from and to write to.
@@ -163,26 +166,31 @@ class StdioTransport:
 
     def _parse(self, line: bytes) -> Any:
         """Return the message in a line, or None for other output. Output that is no message is noted once."""
-        import mcp_types
         from mcp.shared.message import SessionMessage
+        from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
         text = line.strip()
         if not text:
             return None
         try:
-            message = mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+            message = jsonrpc_message_adapter.validate_json(text, by_name=False)
         except ValueError:
             shown = text[:80].decode(errors="replace")
             if self._meter.count_other(len(line)):
-                note = "writes text to its standard output, which is for messages alone; it is skipped"
-                self._around.notifier.log(f"the MCP server {self._server.name} {note}: {shown}")
+                self._log(f"writes text to its standard output, which is for messages alone; it is skipped: {shown}")
             return None
+        if not isinstance(message, JSONRPCResponse | JSONRPCError) or self.has_wrong_ids:
+            return SessionMessage(message)
+        if message.id is not None and str(message.id) not in self._sent_ids:
+            self.has_wrong_ids = True
+            self._log(f"answers a request that nobody sent (id {message.id!r}); such answers are lost")
         return SessionMessage(message)
 
     async def _write(self, writer: asyncio.StreamWriter, outgoing: Any) -> None:
         """Pass on what the SDK sends. Closing the writer closes the process's input."""
         try:
             async for item in outgoing:
+                self._sent_ids.add(str(getattr(item.message, "id", "")))
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 writer.write(text.encode() + b"\n")
                 await writer.drain()
@@ -211,6 +219,9 @@ class StdioTransport:
     def _stop_reading(self) -> None:
         if self._reading:
             self._reading.cancel()
+
+    def _log(self, text: str) -> None:
+        self._around.notifier.log(f"the MCP server {self._server.name} {text}")
 
     def _set_end(self, how: str) -> None:
         if not self.end:

@@ -10,7 +10,8 @@ from typing import Annotated
 from mcp.server.elicitation import ElicitationResult
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve
-from mcp_types import AudioContent, ImageContent, TextContent
+from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp_types import AudioContent, ElicitRequestURLParams, ImageContent, TextContent
 from pydantic import BaseModel
 
 PNG = base64.b64decode(
@@ -83,7 +84,10 @@ def environment(name: str) -> str:
 @server.tool()
 def write(path: str, text: str) -> str:
     """Write a file."""
-    Path(path).write_text(text)
+    try:
+        Path(path).write_text(text)
+    except OSError as error:
+        return str(error.strerror)
     return "written"
 
 
@@ -92,6 +96,29 @@ def die() -> str:
     """End the server."""
     print("a last word", file=sys.stderr, flush=True)
     os._exit(3)
+
+
+@server.tool()
+async def learn(ctx: Context) -> str:
+    """Add a tool."""
+    server.add_tool(add, name="sum")
+    await ctx.session.send_tool_list_changed()  # the old era
+    await ctx.notify_tools_changed()  # the new one
+    return "learned"
+
+
+visited: list[str] = []
+
+
+@server.tool()
+async def unlock() -> str:
+    """Need a visit."""
+    if not visited:
+        visited.append("once")
+        raise UrlElicitationRequiredError(
+            [ElicitRequestURLParams(message="Log in.", url="https://example.org/login", elicitation_id="1")]
+        )
+    return "unlocked"
 
 
 @server.prompt()

@@ -1,0 +1,216 @@
+"""Faulty servers: a clear result for the model, one line for the person, one start more, and the session goes on."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from goose_like.core.tool import ToolError
+from tests import ROOT
+from tests.toolkits.mcp.servers import SCRIPTS, desk, script, wait_until
+
+OLD = "2025-11-25"
+
+
+def faulty(name: str) -> tuple[str, ...]:
+    return script("faulty_server.py", name)
+
+
+def count_lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+async def fail(connection, *arguments) -> str:
+    """What the model reads of a call that fails."""
+    with pytest.raises(ToolError) as caught:
+        await connection.call_tool(*(arguments or ("echo", {})))
+    return str(caught.value)
+
+
+async def test_a_dead_server_is_started_twice_and_then_stays_off(tmp_path):
+    async with desk(tmp_path) as session:
+        dead = session.connect(*faulty("dead"), era=OLD)
+        text = await fail(dead)
+        assert text == "the MCP server demo does not start: exit code 1; it said last:\nno module named fish"
+        assert dead.state == "failed"
+        await fail(dead)
+        assert "failed 2 times (exit code 1; it said last: no module named fish) and stays off" in await fail(dead)
+        assert count_lines(session.root / "starts") == 2
+        assert [line.rpartition("; ")[2] for line in session.logged] == [
+            "it starts again when it is needed",
+            "it stays off",
+        ]
+
+
+async def test_no_program(tmp_path):
+    async with desk(tmp_path) as session:
+        assert "does not start" in await fail(session.connect("no-such-program-here"))
+
+
+async def test_a_server_that_hangs_at_the_start(tmp_path):
+    async with desk(tmp_path) as session:
+        hanging = session.connect(*faulty("hangs at the start"), era=OLD, start_timeout_s=0.5)
+        assert await fail(hanging) == "the MCP server demo does not start: it gave no answer in 0.5 s"
+
+
+@pytest.mark.parametrize(("fault", "probe_s"), [("exits at the probe", 20), ("silent at the probe", 1)])
+async def test_a_server_that_does_not_survive_the_probe_starts_anew_in_the_old_era(tmp_path, fault, probe_s):
+    async with desk(tmp_path) as session:
+        old = session.connect(*faulty(fault), probe_s=probe_s)
+        assert await old.call_tool("echo", {}) == "echo"
+        assert (await old.list_definitions()).era == OLD
+        assert session.logged == []
+        assert count_lines(session.root / "starts") == 2
+
+
+async def test_a_server_that_dies_in_a_call_starts_once_more(tmp_path):
+    async with desk(tmp_path) as session:
+        dying = session.connect(*faulty("dies in a call"), era=OLD)
+        await dying.list_definitions()
+        text = await fail(dying)
+        assert "ended during the call of echo (exit code 4; it said last:\nout of luck)" in text
+        assert "may have had an effect" in text
+        assert session.logged == [
+            "the MCP server demo failed (exit code 4: out of luck); it starts again when it is needed"
+        ]
+        await fail(dying)
+        assert session.logged[1].endswith("it stays off")
+        assert "failed 2 times" in await fail(dying)
+        assert count_lines(session.root / "calls") == 2
+
+
+async def test_a_server_may_start_again_after_each_success(tmp_path):
+    async with desk(tmp_path) as session:
+        demo = session.connect(*script("demo_server.py", "stdio"), era=OLD)
+        for _ in range(3):
+            assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
+            assert "a last word" in await fail(demo, "die", {})
+
+
+async def test_a_call_without_answer(tmp_path):
+    async with desk(tmp_path) as session:
+        hanging = session.connect(*faulty("hangs in a call"), era=OLD, timeout_s=1)
+        await hanging.list_definitions()
+        assert "gave no answer for echo in 1 s; the call was cancelled" in await fail(hanging)
+        assert (await hanging.list_definitions()).tools
+        assert session.logged == ["the MCP server demo does not answer any more; it is started anew"]
+
+
+async def test_wrong_ids(tmp_path):
+    async with desk(tmp_path) as session:
+        wrong = session.connect(*faulty("wrong ids"), era=OLD, timeout_s=1)
+        await wrong.list_definitions()
+        assert "and answers with wrong ids" in await fail(wrong)
+        assert "answers a request that nobody sent (id 4711)" in session.logged[0]
+        assert (await wrong.list_definitions()).tools
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("flood", "it flooded the session with "),
+        ("endless line", "it wrote a message of more than 32 MB"),
+        ("huge result", "it wrote a message of more than 32 MB"),
+    ],
+)
+async def test_too_much(tmp_path, fault, reason):
+    async with desk(tmp_path) as session:
+        loud = session.connect(*faulty(fault), era=OLD)
+        assert reason in await fail(loud)
+        assert len(session.logged) == 1
+        assert (await loud.list_definitions()).tools
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("error code", "refuses echo: no such thing (error -32602)"),
+        ("wrong result", "breaks the protocol: content: Input should be a valid list"),
+    ],
+)
+async def test_wrong_answers(tmp_path, fault, reason):
+    async with desk(tmp_path) as session:
+        wrong = session.connect(*faulty(fault), era=OLD)
+        assert reason in await fail(wrong)
+        assert (await wrong.list_definitions()).tools
+        assert session.logged == []
+
+
+async def test_wrong_schemas(tmp_path):
+    async with desk(tmp_path) as session:
+        wrong = session.connect(*faulty("wrong schema"), era=OLD)
+        assert [tool.name for tool in (await wrong.list_definitions()).tools] == ["echo"]
+        assert session.logged[0].startswith("the MCP server demo offers a tool that is left out, bad: its schema")
+        missing = session.connect(*faulty("no schema"), era=OLD)
+        with pytest.raises(ToolError, match=r"breaks the protocol: tools\.1\.inputSchema: Field required"):
+            await missing.list_definitions()
+        assert await missing.call_tool("echo", {}) == "echo"
+
+
+async def test_text_on_the_output_is_skipped_and_noted_once(tmp_path):
+    async with desk(tmp_path) as session:
+        chatty = session.connect(*faulty("text"), era=OLD)
+        assert await chatty.call_tool("echo", {}) == "echo"
+        (line,) = session.logged
+        assert line.endswith("it is skipped: Welcome to the server!")
+
+
+def make_mark(folder: Path) -> str:
+    """A word for the command line of a server. The folder alone is also in that of the sandbox."""
+    return f"mark-of-{folder}"
+
+
+def find_processes(word: str) -> list[int]:
+    """The ids of processes with a word in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and word.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("fault", ["child", "stays"])
+async def test_nothing_survives_the_session(tmp_path, fault):
+    async with desk(tmp_path) as session:
+        server = session.connect(*faulty(fault), make_mark(tmp_path), era=OLD)
+        assert await server.call_tool("echo", {}) == "echo"
+        assert find_processes(make_mark(tmp_path))
+        assert bool(find_processes(f"child-{make_mark(tmp_path)}")) == (fault == "child")
+        await server.close()
+        assert not find_processes(make_mark(tmp_path))
+        assert not find_processes(f"child-{make_mark(tmp_path)}")
+
+
+async def test_nothing_survives_a_kill(tmp_path):
+    command = [sys.executable, str(SCRIPTS / "session_to_kill.py"), str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    killed = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)  # noqa: ASYNC220
+    assert killed.stdout
+    assert killed.stdout.readline() == b"echo\n"
+    assert find_processes(make_mark(tmp_path))
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    await wait_until(lambda: not find_processes(make_mark(tmp_path)))
+    await wait_until(lambda: not find_processes(f"child-{make_mark(tmp_path)}"))
+
+
+async def test_a_call_that_is_cancelled_at_the_start(tmp_path):
+    async with desk(tmp_path) as session:
+        hanging = session.connect(*faulty("hangs at the start"), make_mark(tmp_path), era=OLD)
+        call = asyncio.create_task(hanging.call_tool("echo", {}))
+        await wait_until((session.root / "starts").exists)
+        started = time.monotonic()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert time.monotonic() - started < 20
+        assert not find_processes(make_mark(tmp_path))
+        assert hanging.state == "not started"
