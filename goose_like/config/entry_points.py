@@ -50,6 +50,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "delegate": "goose_like_toolkits.delegate:DelegateToolkit",
         "developer": "goose_like_toolkits.developer:DeveloperToolkit",
         "github": "goose_like_toolkits.github:GitHubToolkit",
+        "hooks": "goose_like_toolkits.hooks.toolkit:HooksToolkit",
         "jira": "goose_like_toolkits.jira:JiraToolkit",
         "mcp": "goose_like_toolkits.mcp.toolkit:McpToolkit",
         "openbb": "goose_like_toolkits.openbb:OpenBBToolkit",
@@ -61,8 +62,12 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
     },
     "goose_like.toolkit_files": {
         ".agents/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        ".claude/settings.json#hooks": "goose_like_toolkits.hooks.toolkit:HooksToolkit",
         ".claude/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        ".codex/config.toml#hooks": "goose_like_toolkits.hooks.toolkit:HooksToolkit",
+        ".codex/hooks.json": "goose_like_toolkits.hooks.toolkit:HooksToolkit",
         ".goose-like/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
+        "{config}/hooks.json": "goose_like_toolkits.hooks.toolkit:HooksToolkit",
         "{config}/skills/**/SKILL.md": "goose_like_toolkits.skills.toolkit:SkillsToolkit",
         ".mcp.json": "goose_like_toolkits.mcp.toolkit:McpToolkit",
         "{config}/mcp.json": "goose_like_toolkits.mcp.toolkit:McpToolkit",
@@ -122,6 +127,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
     "goose_like.cli": {
         "boss": "goose_like_toolkits.boss.cli:app",
         "component": "goose_like_toolkits.components.cli:app",
+        "hooks": "goose_like_toolkits.hooks.cli:app",
         "permissions": "goose_like.cli.commands.groups:permissions_app",
         "plugin": "goose_like_toolkits.code.cli:app",
         "profile": "goose_like.cli.commands.groups:profile_app",

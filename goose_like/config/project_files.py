@@ -3,7 +3,9 @@
 Packages declare the files of their toolkits in the entry-point group `goose_like.toolkit_files`, where each name is a
 pattern. A pattern below the root of a project finds files that need the person's trust. A pattern that begins with
 `~/` or `{config}/` finds the person's own files, and one that begins with `{packages}/` files in the metadata of
-installed packages. `TOP/**/NAME` finds files in nested folders, each of which is trusted together with its folder.
+installed packages. `TOP/**/NAME` finds files in nested folders, each of which is trusted together with its folder. With
+`#WORD` at its end, a pattern of a project finds only files that hold the word: a settings file of another agent that
+does not concern us raises no question.
 """
 
 import os
@@ -24,6 +26,8 @@ from .paths import (
 
 _PERSONAL = ("~/", "{config}/", "{packages}/")
 _NESTED = "/**/"
+_MAX_BYTES = 256_000
+"""The size of the largest file that is searched for a word. A larger one is found, and then refused for its size."""
 
 
 def has_project_files(folder: Path) -> bool:
@@ -51,7 +55,8 @@ def _find_toolkit_files(root: Path) -> Iterator[Path]:
         if _NESTED in pattern:
             yield from _find_nested(root, pattern)
         else:
-            yield from root.glob(pattern)
+            path, _, word = pattern.partition("#")
+            yield from (file for file in root.glob(path) if _has_word(file, word))
 
 
 def _find_nested(root: Path, pattern: str) -> Iterator[Path]:
@@ -85,6 +90,18 @@ def brings_folder(name: str) -> bool:
         if _NESTED in own_pattern and _matches(name, own_pattern):
             return True
     return False
+
+
+def _has_word(file: Path, word: str) -> bool:
+    """Check whether a file holds a word. A file that cannot be read counts too, so that the person is told of it."""
+    if not word or file.is_symlink() or not file.is_file():
+        return True
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+    except OSError:
+        return True
+    return word.encode() in data or len(data) > _MAX_BYTES
 
 
 def is_below_root(name: str) -> bool:
@@ -134,12 +151,13 @@ def _list_project_patterns() -> list[str]:
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Compare a path with a pattern, folder by folder."""
+    """Compare a path with a pattern, folder by folder. The word of a pattern is in each file that was found by it."""
     top, nested, last = pattern.partition(_NESTED)
     if nested:
         below = name.removeprefix(f"{top}/")
         *folders, file = below.split("/")
         return below != name and file == last and len(folders) <= MAX_DEPTH
+    path, _, _ = pattern.partition("#")
     parts = name.split("/")
-    wanted = pattern.split("/")
+    wanted = path.split("/")
     return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))

@@ -106,6 +106,22 @@ async def test_trusted_files_make_a_toolkit_active_and_others_do_not(root: Path,
     assert await list_tools(load_trusted_project(root)) == ([], []), "other contents need new trust"
 
 
+async def test_a_file_without_the_word_of_its_pattern_raises_no_question(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+    monkeypatch.setitem(BUILTIN_ENTRY_POINTS["goose_like.toolkit"], "notes", f"{__name__}:Notes")
+    monkeypatch.setitem(BUILTIN_ENTRY_POINTS["goose_like.toolkit_files"], ".other.json#notes", f"{__name__}:Notes")
+    bring(root, ".other.json", '{"model": "x"}')
+    assert not has_project_files(root)
+    assert read_project_config(root) is None
+    bring(root, ".other.json", '{"notes": []}')
+    assert has_project_files(root)
+    project = trust_files(root)
+    assert list(project.files) == [".other.json"]
+    assert project.get_path(".other.json") == root / ".other.json"
+
+
 async def test_a_toolkit_in_the_profile_is_there_once(root: Path, notes: None) -> None:
     bring(root)
     project = trust_files(root)

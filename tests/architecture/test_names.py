@@ -9,7 +9,7 @@ from tests import ROOT
 TOOLKITS = list(BUILTIN_ENTRY_POINTS["goose_like.toolkit"])
 NAMES = {*TOOLKITS, *(name for toolkit in TOOLKITS for name in load_toolkit(toolkit).tool_names())}
 
-WORDS = {"boss", "code", "screen"}
+WORDS = {"boss", "code", "hooks", "screen"}
 """Toolkits whose names are ordinary words, such as an exit code. A literal says nothing about these."""
 
 OTHER_MEANINGS = {

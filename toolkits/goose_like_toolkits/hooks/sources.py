@@ -1,0 +1,235 @@
+"""Whose hooks run: those of the profile, of trusted files of the project, and of files that the person took over.
+
+Files of other agents in the home folder run only after `goose-like hooks use FILE`, which copies their hooks to
+`hooks.json` in the configuration folder. No tool can write there, so a later change of the file has no effect.
+"""
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from goose_like.config.paths import (
+    config_folder,
+    describe_read_error,
+    home_folder,
+    lock_folder,
+    read_user_file,
+    replace_private_file,
+    shorten_home,
+)
+from goose_like.config.trust import ProjectConfig
+from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
+from goose_like.core.message import FrozenModel, JsonData
+
+from .settings import Format, Handler, HookReader, Source
+
+FILES: dict[str, Format] = {
+    ".claude/settings.json": "claude",
+    ".codex/config.toml": "codex",
+    ".codex/hooks.json": "codex",
+}
+"""The files with hooks of other agents, in a project and in the home folder."""
+
+_COPIES = "hooks.json"
+
+
+class _Copies(FrozenModel):
+    """The content of `hooks.json`: the hooks by the path of the file from which they were copied."""
+
+    version: Literal[1] = 1
+    files: dict[str, JsonData] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class HookSet:
+    """Hooks, and sentences about the parts that are not used."""
+
+    handlers: tuple[Handler, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def __add__(self, other: "HookSet") -> "HookSet":
+        return HookSet(self.handlers + other.handlers, self.problems + other.problems)
+
+
+def read_profile_hooks(config: Mapping[str, Any]) -> HookSet:
+    """Read the hooks in the config of the toolkit. Only the person's own profiles and those of packages may have any.
+
+    Raises:
+        ProfileError: a part cannot be used.
+    """
+    reader = HookReader(Source("the profile", "ours", is_own=True))
+    handlers = reader.read(config)
+    for problem in reader.problems:
+        raise ProfileError(f"toolkit 'hooks': {problem.text}", ("config", *problem.place))
+    return HookSet(tuple(handlers))
+
+
+def read_project_hooks(project: ProjectConfig | None) -> HookSet:
+    """Read the hooks in the files of a project that the person trusts."""
+    found = HookSet()
+    for name, form in FILES.items():
+        text = project.files.get(name) if project else None
+        if text is not None:
+            found += _read_text(Source(name, form, is_own=False), text)
+    return found
+
+
+def read_copied_hooks() -> HookSet:
+    """Read the hooks that the person took over. Say which files have changed since then."""
+    found = HookSet()
+    for name, data in _load_copies().files.items():
+        path = Path(name)
+        source = Source(shorten_home(name), _find_format(path), is_own=True)
+        found += _read_data(source, data)
+        present = _try_read(path)
+        if present is not None and present != data:
+            text = f"{source.name} has other hooks than you took over; to use them: goose-like hooks use {source.name}"
+            found += HookSet(problems=(text,))
+    return found
+
+
+def _read_text(source: Source, text: str) -> HookSet:
+    try:
+        data = parse_hooks(source.name, text)
+    except ValueError as error:
+        return HookSet(problems=(f"the hooks of {source.name} can't be read: {error}",))
+    return _read_data(source, data)
+
+
+def _read_data(source: Source, data: object) -> HookSet:
+    reader = HookReader(source)
+    handlers = reader.read(data)
+    problems = [f"{source.name}: {problem.text}" for problem in reader.problems]
+    return HookSet(tuple(handlers), tuple(problems))
+
+
+def parse_hooks(name: str, text: str) -> Any:
+    """Return the part of a file with its hooks: a mapping, empty if there are none or if the file switches them off.
+
+    Raises:
+        ValueError: the text is no JSON or TOML, or no mapping.
+    """
+    if name.endswith(".toml"):
+        data: object = tomllib.loads(text)
+    else:
+        data = json.loads(text.removeprefix("\ufeff"))
+    if not isinstance(data, Mapping):
+        raise ValueError("it is no mapping")
+    features = data.get("features")
+    is_off = data.get("disableAllHooks") is True
+    if isinstance(features, Mapping) and features.get("hooks") is False:
+        is_off = True
+    if is_off:
+        return {}
+    return data.get("hooks") or {}
+
+
+# --- files of other agents in the home folder
+
+
+def list_own_files() -> list[tuple[Path, str]]:
+    """List the person's files of other agents that have hooks, each with its state: `used`, `changed` or `not used`.
+
+    A file that was removed since it was taken over is listed too.
+    """
+    copies = _load_copies().files
+    usual = [str(home_folder() / name) for name in FILES]
+    names = dict.fromkeys([*usual, *copies])
+    rows = []
+    for name in names:
+        data = _try_read(Path(name))
+        copy = copies.get(name)
+        if copy is None and not data:
+            continue
+        if copy is None:
+            state = "not used"
+        elif data is None or data == copy:
+            state = "used"
+        else:
+            state = "changed"
+        rows.append((Path(name), state))
+    return rows
+
+
+def read_own_file(path: Path) -> Any:
+    """Read the hooks of a file that the person names.
+
+    Raises:
+        UsageError: the file cannot be read, or has no hooks.
+    """
+    try:
+        data = parse_hooks(path.name, read_user_file(path))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} can't be read: {describe_read_error(error)}") from error
+    if not data:
+        raise UsageError(f"{path} has no hooks")
+    return _clean(data)
+
+
+def describe_hooks(path: Path, data: object) -> HookSet:
+    """Read hooks that the person may take over."""
+    source = Source(shorten_home(str(path)), _find_format(path), is_own=True)
+    return _read_data(source, data)
+
+
+def use_hooks(path: Path, data: object) -> None:
+    """Copy the hooks of a file, so that they run from the next session on."""
+    _edit_copies(str(path), data)
+
+
+def forget_hooks(path: Path) -> None:
+    """Remove the copy of a file's hooks.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if str(path) not in _load_copies().files:
+        raise UsageError(f"the hooks of {path} are not used; see goose-like hooks list")
+    _edit_copies(str(path), None)
+
+
+def _edit_copies(name: str, data: object) -> None:
+    with lock_folder(config_folder()):
+        files = dict(_load_copies().files)
+        files.pop(name, None)
+        if data is not None:
+            files[name] = data  # type: ignore[assignment]
+        file = config_folder() / _COPIES
+        if files:
+            replace_private_file(file, _Copies(files=files).model_dump_json(indent=1))
+        else:
+            file.unlink(missing_ok=True)
+
+
+def _load_copies() -> _Copies:
+    file = config_folder() / _COPIES
+    if not os.path.lexists(file):
+        return _Copies()
+    try:
+        return _Copies.model_validate_json(read_user_file(file))
+    except (OSError, ValueError) as error:
+        reason = "it has another form" if isinstance(error, ValidationError) else describe_read_error(error)
+        raise GooseLikeError(f"{file} can't be read ({reason}); remove it, then: goose-like hooks use FILE") from error
+
+
+def _find_format(path: Path) -> Format:
+    return "codex" if ".codex" in path.parts else "claude"
+
+
+def _try_read(path: Path) -> Any:
+    """Return the hooks of a file, or None if it cannot be read."""
+    try:
+        return _clean(parse_hooks(path.name, read_user_file(path)))
+    except (OSError, ValueError):
+        return None
+
+
+def _clean(data: object) -> Any:
+    """Return data as JSON holds it: TOML has dates."""
+    return json.loads(json.dumps(data, default=str))
