@@ -108,7 +108,7 @@ class Place:
 
     async def run(self, *wanted: Any, words: str = "go") -> list[str]:
         """Run a turn in which the model makes these calls, and return all outputs of the turn."""
-        self.provider.script += [calls(*wanted), "Done.", "Done again.", "And again."]
+        self.provider.script[:] = [calls(*wanted), "Done.", "Done again.", "And again."]
         start = len(self.exchange.history.messages)
         await self.exchange.reply(words)
         messages = self.exchange.history.messages[start:]

@@ -63,6 +63,8 @@ def _names_workspace(handler: Handler, root: Path) -> bool:
 
 async def _run_command(handler: Handler, text: str, workspace: Workspace) -> RawReply:
     variables = {"CLAUDE_PROJECT_DIR": str(workspace.root)}
+    if handler.event == "SessionStart":
+        variables["CLAUDE_ENV_FILE"] = "/dev/null"  # scripts write there, and fail without it
     has_sandbox = is_confined(handler, workspace)
     if not has_sandbox:
         variables["PATH"] = build_safe_path(workspace.root)
@@ -178,4 +180,4 @@ def _fill_headers(handler: Handler) -> dict[str, str]:
         name = found[1] or found[2]
         return os.environ.get(name, "") if name in allowed else ""
 
-    return {name: _VARIABLE.sub(fill, value) for name, value in handler.headers.items()}
+    return {name: _VARIABLE.sub(fill, value).strip() for name, value in handler.headers.items()}

@@ -34,7 +34,9 @@ class Transcript:
         lines: list[str] = []
         for index in range(self._written_count, len(messages)):
             for entry in self._format_message(index, messages[index]):
-                lines.append(json.dumps(entry, ensure_ascii=False) + "\n")
+                # Without blanks: scripts search for `"role":"assistant"`.
+                line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
+                lines.append(f"{line}\n")
         mode = "a" if self._written_count else "w"
         with file.open(mode, encoding="utf-8", errors="replace") as stream:
             stream.writelines(lines)
