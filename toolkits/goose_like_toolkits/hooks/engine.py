@@ -37,6 +37,9 @@ class Result:
         return f"hook `{self.run.handler.label}`"
 
 
+_PATIENCE_S = 0.5
+"""The time after which the person reads what the session waits for."""
+
 _Key = tuple[str, frozenset[str]]
 """An event, and the names that matchers see."""
 
@@ -83,11 +86,11 @@ class HookEngine:
                 waited.append(run)
         if not waited:
             return []
-        self._show_status(waited)
+        showing = asyncio.get_running_loop().call_later(_PATIENCE_S, self._show_status, waited)
         try:
             raws = await self._run_all(waited)
         finally:
-            self._notifier.status("")
+            showing.cancel()
         results: list[Result] = []
         for run, raw in zip(waited, raws, strict=True):
             reply = read_reply(run.handler, raw)

@@ -20,6 +20,8 @@ from .settings import Handler
 _MAX_BYTES = 1_000_000
 _MAX_ERROR_BYTES = 64_000
 _CHUNK_BYTES = 65_536
+_MAY_NAME = re.compile(r"CLAUDE_PROJECT_DIR|\bPWD\b|\bpwd\b|[*?]")
+"""Parts of a command that may stand for files of the workspace, whatever these are."""
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -46,7 +48,7 @@ def is_confined(handler: Handler, workspace: Workspace) -> bool:
 
 def _names_workspace(handler: Handler, root: Path) -> bool:
     line = " ".join([handler.command, *(handler.arguments or ())])
-    if "CLAUDE_PROJECT_DIR" in line or str(root) in line:
+    if _MAY_NAME.search(line) or str(root) in line:
         return True
     try:
         words = shlex.split(line)
