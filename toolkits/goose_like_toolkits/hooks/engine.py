@@ -40,9 +40,6 @@ class Result:
 _PATIENCE_S = 0.5
 """The time after which the person reads what the session waits for."""
 
-_Key = tuple[str, frozenset[str]]
-"""An event, and the names that matchers see."""
-
 
 class HookEngine:
     """The hooks of a session."""
@@ -53,7 +50,6 @@ class HookEngine:
         self._by_event: dict[str, list[Handler]] = {}
         for handler in handlers:
             self._by_event.setdefault(handler.event, []).append(handler)
-        self._found: dict[_Key, tuple[Handler, ...]] = {}
         self._warned: set[Handler] = set()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -66,15 +62,10 @@ class HookEngine:
         formats = [handler.source.format for handler in self._by_event.get(event, ())]
         return tuple(dict.fromkeys(formats))
 
-    def find(self, event: str, names: Collection[str]) -> tuple[Handler, ...]:
-        """Return the hooks of an event whose matcher names one of the names. The answer is remembered."""
-        key = (event, frozenset(names))
-        found = self._found.get(key)
-        if found is None:
-            handlers = self._by_event.get(event, ())
-            found = tuple(handler for handler in handlers if matches(handler.matcher, names))
-            self._found[key] = found
-        return found
+    def find(self, event: str, names: Collection[str]) -> list[Handler]:
+        """Return the hooks of an event whose matcher names one of the names."""
+        handlers = self._by_event.get(event, ())
+        return [handler for handler in handlers if matches(handler.matcher, names)]
 
     async def run(self, runs: Sequence[Run]) -> list[Result]:
         """Run hooks side by side, and return the results in their order. Those that are `async` give none."""

@@ -11,11 +11,15 @@ from .engine import HookEngine, Run
 from .foreign import list_names, make_response, translate_call
 from .matching import meets
 from .runner import is_confined
-from .settings import Handler
+from .settings import Format, Handler
 from .transcript import Transcript
 
 _MODES = {"ask": "default", "auto": "acceptEdits", "plan": "plan", "yolo": "bypassPermissions"}
 """The permission mode of other agents that comes nearest, by our approval mode."""
+
+
+_Found = tuple[Format, set[str], list[Handler]]
+"""The hooks of one format that a call concerns, with the names of the call that matchers see."""
 
 
 class HookInput:
@@ -27,6 +31,7 @@ class HookInput:
         self._session = session
         self._transcript = Transcript(session, workspace)
         self._aliases: dict[str, frozenset[str]] = {}
+        self._found: dict[tuple[str, str, str], list[_Found]] = {}
         self.profile = profile
 
     def make_runs(self, event: str, name: str = "", fields: Mapping[str, Any] = {}) -> list[Run]:
@@ -49,16 +54,9 @@ class HookInput:
         left_out: Collection[Handler] = (),
     ) -> list[Run]:
         """Make the runs about a tool call. Where several foreign calls stand for it, a hook runs for each."""
-        if not self._engine.has(event):
-            return []
         root = self._workspace.root
         runs: list[Run] = []
-        for form in self._engine.list_formats(event):
-            names = list_names(form, tool, arguments, root) | self._find_aliases(tool)
-            found = self._engine.find(event, names)
-            handlers = [handler for handler in found if handler.source.format == form]
-            if not handlers:
-                continue
+        for form, names, handlers in self._find_handlers(event, tool, arguments):
             for part, call in enumerate(translate_call(form, tool, arguments, root)):
                 own_fields: dict[str, Any] = {"tool_name": call.name, "tool_input": call.input}
                 if output is not None:
@@ -69,6 +67,22 @@ class HookInput:
                         every = {**self._make_common_fields(handler), **own_fields, **fields}
                         runs.append(Run(handler, every, part))
         return runs
+
+    def _find_handlers(self, event: str, tool: str, arguments: Mapping[str, Any]) -> list[_Found]:
+        """Find the hooks of a call by their formats. The answer is remembered: most calls concern no hook."""
+        key = (event, tool, str(arguments.get("action", "")))  # the names of `process` depend on this argument
+        known = self._found.get(key)
+        if known is not None:
+            return known
+        found: list[_Found] = []
+        for form in self._engine.list_formats(event):
+            names = list_names(form, tool, arguments, self._workspace.root) | self._find_aliases(tool)
+            matching = self._engine.find(event, names)
+            handlers = [handler for handler in matching if handler.source.format == form]
+            if handlers:
+                found.append((form, names, handlers))
+        self._found[key] = found
+        return found
 
     def _make_common_fields(self, handler: Handler) -> dict[str, Any]:
         return {

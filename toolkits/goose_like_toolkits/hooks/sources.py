@@ -6,7 +6,6 @@ Files of other agents in the home folder run only after `goose-like hooks use FI
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +115,8 @@ def parse_hooks(name: str, text: str) -> Any:
         ValueError: the text is no JSON or TOML, or no mapping.
     """
     if name.endswith(".toml"):
+        import tomllib  # few projects need it
+
         data: object = tomllib.loads(text)
     else:
         data = json.loads(text.removeprefix("\ufeff"))
