@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from goose_like.core.events import Status
 from tests.fakes import call
 from tests.loopback import Loopback, Response
 from tests.workspace.workspace_harness import needs_sandbox
@@ -195,6 +196,17 @@ async def test_the_time_limit_ends_all_processes_of_a_hook(work: Path) -> None:
         await place.run(shell("true"))
         assert "did not end within 0.5 s" in place.logged[-1]
         assert not await find_processes("sleep 100[12]")
+
+
+async def test_the_person_reads_what_the_session_waits_for(work: Path) -> None:
+    events = {"PreToolUse": [*hook("sleep 1", statusMessage="the slow check"), *hook("true", "Write")]}
+    async with open_place(events) as place:
+        await place.run(shell("true"))
+        assert "the slow check" in [event.text for event in place.recorder.events if isinstance(event, Status)]
+    async with open_place({"PreToolUse": hook("sleep 1")}) as place:
+        await place.run(shell("true"))
+        texts = [event.text for event in place.recorder.events if isinstance(event, Status)]
+        assert "PreToolUse: waiting for 1 hook: sleep 1" in texts
 
 
 async def test_a_hook_that_floods_its_outputs(work: Path) -> None:
