@@ -21,6 +21,7 @@ from goose_like.launch.run_options import RunOptions
 from goose_like.launch.start import OpenedSession, SessionRequest, open_session
 from goose_like.launch.start_notifier import StartNotifier, print_warning
 from goose_like.launch.worktree import leave_worktrees
+from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import open_screen
 
 
@@ -79,6 +80,8 @@ async def run_once(options: RunOptions, opened: OpenedSession) -> int:
             "denied": [question.model_dump() for question in history.unanswered_questions],
         }
         out.finish(out.answer, summary)
+    if options.is_quiet and finished.detail:
+        print_warning(escape_controls(finished.detail))  # no screen has shown why the turn failed
     return code
 
 

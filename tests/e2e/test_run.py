@@ -503,6 +503,22 @@ def test_a_run_that_ends_early_says_why_in_json(place):
         assert "1 steps" not in end["detail"]
 
 
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_a_quiet_run_says_only_why_it_failed(place, output_format):
+    limit = ["--max-steps", "1"]
+    ends = [
+        ([], {"text": "hi", "calls": [shell("true")]}, 0, ""),
+        (limit, {"calls": [shell("true")]}, 3, "goose-like: the limit of 1 step"),
+        ([], {"error": {"status": 401, "text": "bad \x1b[2J key"}}, 76, "goose-like: "),
+    ]
+    for options, step, code, sentence in ends:
+        model = place.script(step, "done")
+        done = place.run("run", "-q", "--output-format", output_format, "-m", model, *options, "go on")
+        assert (done.returncode, len(done.stderr.splitlines())) == (code, bool(sentence)), done.stderr
+        assert done.stderr.startswith(sentence)
+        assert "\x1b" not in done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_says_so_in_json(place, number):
     model = place.script({"calls": [shell("echo started; sleep 60")]})

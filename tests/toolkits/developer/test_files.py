@@ -208,7 +208,7 @@ async def test_only_what_was_read_is_written_over(here: DeveloperHarness):
     file.write_text("precious\n")
     answer = await here.call_error("write_file", path="a.txt", content="new\n")
     assert answer == (
-        "not written yet, as you have not read it. Its content follows; now write the new content:\n"
+        "not written yet, as you have not read it as it is now. Its content follows; now write the new content:\n"
         "[a.txt: 1 line]\n1\tprecious"
     )
     assert file.read_text() == "precious\n"

@@ -187,7 +187,7 @@ async def test_a_patch_of_a_changed_file_is_applied_where_it_is_unique(here: Dev
     assert "patch 2 of 2: `before` is not in the file" in answer
     assert "saved a (+1 -1 lines, it had changed since you read it)" in answer
     assert (here.root / "a").read_text() == "1\nthree\nmore\n"
-    assert "you have not read it" in await here.call_error("write_file", path="a", content="four\n")
+    assert "you have not read it as it is now" in await here.call_error("write_file", path="a", content="four\n")
 
 
 async def test_a_refused_patch_shows_its_lines_and_not_the_start_of_a_huge_file(here: DeveloperHarness):

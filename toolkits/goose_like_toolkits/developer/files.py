@@ -298,7 +298,7 @@ class FileTools:
         is_known = self.seen.find(real) is not None
         if self.seen.has_seen(real, data) or not (is_known or must_be_read):
             return
-        why = "it has changed since you read it" if is_known else "you have not read it"
+        why = "it has changed since you read it" if is_known else "you have not read it as it is now"
         content = self.read(path, 1, None)
         raise ToolError(f"not written yet, as {why}. Its content follows; now write the new content:\n{content}")
 
