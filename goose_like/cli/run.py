@@ -23,6 +23,7 @@ from goose_like.launch.start_notifier import StartNotifier, print_warning
 from goose_like.launch.worktree import leave_worktrees
 from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import open_screen
+from goose_like.terminal.renderer import END_OPENINGS
 
 
 async def run_command(options: RunOptions, request: SessionRequest) -> int:
@@ -81,7 +82,9 @@ async def run_once(options: RunOptions, opened: OpenedSession) -> int:
         }
         out.finish(out.answer, summary)
     if options.is_quiet and finished.detail:
-        print_warning(escape_controls(finished.detail))  # no screen has shown why the turn failed
+        # No screen has shown why the turn failed.
+        opening = END_OPENINGS.get(finished.reason, "")
+        print_warning(f"{opening} {escape_controls(finished.detail)}".strip())
     return code
 
 

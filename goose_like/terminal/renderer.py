@@ -41,7 +41,8 @@ _VERDICTS = {
     "allow_always": "allowed from now on",
     "deny": "denied",
 }
-_ENDS = {"budget": "stopped:", "step_limit": "stopped at", "stop": ""}
+END_OPENINGS = {"budget": "stopped:", "step_limit": "stopped at", "stop": ""}
+"""How the line begins that tells why a turn ended, for reasons whose name says less."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 _ABOUT = re.compile(r"\[(.+)\]")
 _BAR = re.compile(r" [█░]+ *\d+%")
@@ -153,7 +154,7 @@ class Renderer:
         self.lines.end_line()
         self._failure_kind = ""
         is_error = event.reason == "error"
-        end = _ENDS.get(event.reason, event.reason.replace("_", " "))
+        end = END_OPENINGS.get(event.reason, event.reason.replace("_", " "))
         parts = [end, escape_controls(event.detail)]
         if is_answer_cut and not is_error:
             parts.append("· the answer is cut off")

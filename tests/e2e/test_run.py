@@ -508,7 +508,7 @@ def test_a_quiet_run_says_only_why_it_failed(place, output_format):
     limit = ["--max-steps", "1"]
     ends = [
         ([], {"text": "hi", "calls": [shell("true")]}, 0, ""),
-        (limit, {"calls": [shell("true")]}, 3, "goose-like: the limit of 1 step"),
+        (limit, {"calls": [shell("true")]}, 3, "goose-like: stopped at the limit of 1 step"),
         ([], {"error": {"status": 401, "text": "bad \x1b[2J key"}}, 76, "goose-like: "),
     ]
     for options, step, code, sentence in ends:

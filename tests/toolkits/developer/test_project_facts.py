@@ -57,6 +57,14 @@ async def test_the_likely_test_command(here: DeveloperHarness, files, command):
     assert (await ProjectFacts(here.workspace).collect({})).get("tests, as it seems") == command
 
 
+async def test_file_tools_take_the_names_of_the_facts(here: DeveloperHarness):
+    git(here.root, "init", "-q")
+    Path(os.fsdecode(os.fsencode(here.root) + b"/caf\xe9.txt")).write_text("inside\n")
+    facts = await ProjectFacts(here.workspace).collect({})
+    assert (facts["top level"], facts["git"]) == ("caf\ufffd.txt", "1 untracked (caf\ufffd.txt)")
+    assert "inside" in await here.call_ok("read_file", path=facts["top level"])
+
+
 async def test_facts_are_short(here: DeveloperHarness):
     for number in range(200):
         (here.root / f"file-{number:03}.txt").touch()

@@ -18,6 +18,7 @@ from goose_like.workspace.programs import build_safe_path
 from goose_like.workspace.undo.repository import find_git_folder
 
 from .git_index import list_changed_files
+from .seen_files import show_name
 
 _TIMEOUT_S = 2.0
 _MAX_NAMES = 10
@@ -53,8 +54,9 @@ def is_cache(path: str) -> bool:
 
 
 def join_names(names: Sequence[str], limit: int) -> str:
-    """Join the first names, and say how many others there are."""
-    shown = [name if name.isprintable() else ascii(name) for name in names[:limit]]
+    """Join the first names as file tools take them, and say how many others there are."""
+    readable = map(show_name, names[:limit])
+    shown = [name if name.isprintable() else ascii(name) for name in readable]
     if len(names) > limit:
         shown.append(f"and {len(names) - limit} more")
     return ", ".join(shown)
