@@ -59,7 +59,8 @@ async def test_the_likely_test_command(here: DeveloperHarness, files, command):
 
 async def test_file_tools_take_the_names_of_the_facts(here: DeveloperHarness):
     git(here.root, "init", "-q")
-    Path(os.fsdecode(os.fsencode(here.root) + b"/caf\xe9.txt")).write_text("inside\n")
+    name = os.fsdecode(b"caf\xe9.txt")
+    (here.root / name).write_text("inside\n")
     facts = await ProjectFacts(here.workspace).collect({})
     assert (facts["top level"], facts["git"]) == ("caf\ufffd.txt", "1 untracked (caf\ufffd.txt)")
     assert "inside" in await here.call_ok("read_file", path=facts["top level"])
