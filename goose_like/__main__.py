@@ -2,9 +2,9 @@
 
 import os
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 
-if __name__ == "__main__" and sys.path[0] != str(Path(__file__).parents[1]):
+if __name__ == "__main__" and sys.path[0] != os.path.dirname(os.path.dirname(os.path.abspath(__file__))):
     # `python -m` puts the current folder first: a project's own `openai.py` would replace the SDK.
     del sys.path[0]
 
@@ -13,20 +13,27 @@ from .core.gc_pause import delay_gc
 
 
 def main() -> None:
-    """Run goose-like. The version and most sessions in a terminal skip the slow import of all commands."""
+    """Run goose-like, and leave the process with its exit code."""
     delay_gc()
+    from goose_like.launch.exit import leave
+
+    leave(_run(sys.argv[1:]))
+
+
+def _run(words: Sequence[str]) -> int:
+    """Run a command line. The version and most sessions in a terminal skip the slow import of all commands."""
     from goose_like.launch.exit import run_guarded
 
-    if sys.argv[1:] in (["--version"], ["-V"]):
-        sys.exit(run_guarded(lambda: print(f"goose-like {__version__}")))
+    if words in (["--version"], ["-V"]):
+        return run_guarded(lambda: print(f"goose-like {__version__}"))
     from goose_like.cli.chat.startup import has_prompt, parse_session_command, start_session
 
-    arguments = parse_session_command(sys.argv[1:])
+    arguments = parse_session_command(words)
     if arguments is not None and has_prompt() and "_GOOSE_LIKE_COMPLETE" not in os.environ:
-        sys.exit(run_guarded(lambda: start_session(**arguments)))
+        return run_guarded(lambda: start_session(**arguments))
     from goose_like.cli.app import run_command_line
 
-    sys.exit(run_command_line())
+    return run_command_line()
 
 
 if __name__ == "__main__":

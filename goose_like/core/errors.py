@@ -3,7 +3,6 @@
 docs/exit-codes.md lists all exit codes, including those of turns that end without an error.
 """
 
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -146,6 +145,8 @@ def find_foreign_frames(error: BaseException, module: object) -> list[str]:
 
 
 def _list_frames(error: BaseException, module: object) -> list[str]:
+    import traceback  # imported here: a command without an error starts faster
+
     package = str(module).partition(".")[0]
     # The summaries have the lines of the source, and only the frames have the names of the modules.
     frames = traceback.walk_tb(error.__traceback__)

@@ -1,15 +1,15 @@
 """Exit codes and error messages of every command."""
 
+import atexit
 import errno
 import os
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper, UnsupportedOperation
-from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
-from goose_like.config.paths import FOLDER_ADVICE, cache_folder, config_folder, state_folder
 from goose_like.core.errors import GooseLikeError
 
 _FULL = f"{os.strerror(errno.ENOSPC)}; free some space and try again"
@@ -37,6 +37,19 @@ def run_guarded(act: Callable[[], int | None]) -> int:
         print(f"goose-like: {_WRITE_ERRORS[error.errno]}", file=sys.stderr)
         return 1
     return code
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with an exit code, at once if no other thread works any more.
+
+    Python would free each object first, which takes longer than the rest of the way out.
+    """
+    if threading.active_count() == 1:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            _flush(stream)
+        os._exit(code)
+    sys.exit(code)
 
 
 @contextmanager
@@ -110,19 +123,24 @@ def _get_exit_code(act: Callable[[], int | None]) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has exited
         return 1
     except OSError as error:
-        if error.errno in _WRITE_ERRORS or not _concerns_own_folder(error):
+        advice = _advise(error)
+        if error.errno in _WRITE_ERRORS or not advice:
             raise
-        print(f"goose-like: cannot use {error.filename}: {error.strerror}; {FOLDER_ADVICE}", file=sys.stderr)
+        print(f"goose-like: cannot use {error.filename}: {error.strerror}; {advice}", file=sys.stderr)
         return 1
 
 
-def _concerns_own_folder(error: OSError) -> bool:
-    """Check whether an error is about goose_like's own folders or a folder above: a home that cannot be used."""
+def _advise(error: OSError) -> str:
+    """Return the next step after an error about goose_like's own folders or a folder above; else an empty text."""
+    from pathlib import Path  # imported here: `--version` needs no paths
+
+    from goose_like.config.paths import FOLDER_ADVICE, cache_folder, config_folder, state_folder
+
     path = Path(str(error.filename))
     for folder in (config_folder(), state_folder(), cache_folder()):
         if path.is_relative_to(folder) or path in folder.parents:
-            return True
-    return False
+            return FOLDER_ADVICE
+    return ""
 
 
 def _flush(stream: TextIO) -> None:
