@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 if __name__ == "__main__" and sys.path[0] != os.path.dirname(os.path.dirname(os.path.abspath(__file__))):
     # `python -m` puts the current folder first: a project's own `openai.py` would replace the SDK.
@@ -21,19 +21,33 @@ def main() -> None:
 
 
 def _run(words: Sequence[str]) -> int:
-    """Run a command line. The version and most sessions in a terminal skip the slow import of all commands."""
+    """Run a command line. The version, most runs and sessions skip the slow import of all commands."""
     from goose_like.launch.exit import run_guarded
 
     if words in (["--version"], ["-V"]):
         return run_guarded(lambda: print(f"goose-like {__version__}"))
-    from goose_like.cli.chat.startup import has_prompt, parse_session_command, start_session
-
-    arguments = parse_session_command(words)
-    if arguments is not None and has_prompt() and "_GOOSE_LIKE_COMPLETE" not in os.environ:
-        return run_guarded(lambda: start_session(**arguments))
+    act = None
+    if "_GOOSE_LIKE_COMPLETE" not in os.environ:
+        act = _find_act(words)
+    if act is not None:
+        return run_guarded(act)
     from goose_like.cli.app import run_command_line
 
     return run_command_line()
+
+
+def _find_act(words: Sequence[str]) -> Callable[[], int] | None:
+    """Find what a command line wants that needs no import of all commands."""
+    from goose_like.cli.run_start import parse_run_command, start_run
+
+    if run := parse_run_command(words):
+        return lambda: start_run(**run)
+    from goose_like.cli.chat.startup import has_prompt, parse_session_command, start_session
+
+    session = parse_session_command(words)
+    if session is not None and has_prompt():
+        return lambda: start_session(**session)
+    return None
 
 
 if __name__ == "__main__":

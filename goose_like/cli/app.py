@@ -12,9 +12,15 @@ import typer
 
 from goose_like import __version__
 from goose_like.core.errors import GooseLikeError
-from goose_like.launch.command_line import ProfileOptions, SessionOptions, list_session_names
+from goose_like.launch.command_line import (
+    ProfileOptions,
+    SessionOptions,
+    TaskOptions,
+    find_run_conflict,
+    find_session_conflict,
+)
 from goose_like.launch.exit import run_guarded
-from goose_like.launch.options import OutputFormat, ProfileOption, add_options
+from goose_like.launch.options import ProfileOption, add_options
 
 from .root_group import RootGroup, RunCommand
 
@@ -66,7 +72,8 @@ def _run_without_command(
         return
     from goose_like.cli.chat.startup import start_session
 
-    _check_session_options(chosen)
+    if conflict := find_session_conflict(chosen):
+        raise typer.BadParameter(conflict)
     picks = chosen.resume == "" and not chosen.is_continued
     code = start_session(
         options,
@@ -80,79 +87,24 @@ def _run_without_command(
     raise typer.Exit(code)
 
 
-def _check_session_options(chosen: SessionOptions) -> None:
-    """Check that options about sessions fit together."""
-    if chosen.is_forked and not chosen.is_resumed:
-        raise typer.BadParameter("--fork needs --continue or --resume")
-    if chosen.worktree is not None and chosen.is_resumed:
-        raise typer.BadParameter("--worktree is for new sessions; a resumed one continues where it was")
-
-
 @app.command(cls=RunCommand, epilog='Example: goose-like run --max-steps 20 "make the tests in tests/ pass"')
-@add_options(SessionOptions, ProfileOptions)
+@add_options(TaskOptions, SessionOptions, ProfileOptions)
 def run(
+    wanted: TaskOptions,
     chosen: SessionOptions,
     options: ProfileOptions,
     text: Annotated[list[str] | None, typer.Argument(help="The task; - at the end adds standard input.")] = None,
-    file: Annotated[str | None, typer.Option("-i", "--input", help="Read the task from a file.")] = None,
-    output_format: Annotated[OutputFormat, typer.Option(help="Format of standard output.")] = "text",
-    max_steps: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Stop after this many model requests [default: 128].")
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(min=0.0001, metavar="USD", help="Stop at this cost in US dollars.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Stop after this many input and output tokens.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Stop after this many seconds.")
-    ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option(help="Name of the new session; with --resume, of the old one.", autocompletion=list_session_names),
-    ] = None,
-    no_session: Annotated[bool, typer.Option("--no-session", help="Do not save a session.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on standard error.")] = False,
 ) -> None:
     """Do one task. Progress goes to standard error, the answer to standard output.
 
     Exit codes: 0 done, 1 error, 2 usage, 3 steps, 4 cost, 5 tokens, 6 denied, 7 no sandbox, 75 rate limit,
     76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
     """
-    from goose_like.launch.exit import run_async
-    from goose_like.launch.output import report_failure
-    from goose_like.launch.run_options import RunOptions, read_task
-    from goose_like.launch.start import SessionRequest
+    from .run_start import start_run
 
-    from .resumed_session import check_no_name, split_session_name
-    from .run import run_command
-
-    if no_session and (chosen.is_resumed or session):
-        raise typer.BadParameter("--no-session cannot be used with --session or --resume")
-    if no_session and chosen.worktree is not None:
-        raise typer.BadParameter("--worktree is for new sessions that are saved")
-    _check_session_options(chosen)
-    with report_failure(output_format):
-        words = text or []
-        if chosen.is_continued and not chosen.resume:
-            check_no_name(words)
-        name, words = split_session_name(chosen.resume or "", session, words, has_file=file is not None)
-        example = 'run "fix the failing test"'
-        if chosen.is_resumed:
-            example = 'run --resume NAME "continue"'
-        task, is_typed = read_task(words, file, example)
-    limits = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
-    run_options = RunOptions(task, limits, output_format, quiet, is_typed)
-    wanted = SessionRequest(
-        options,
-        name,
-        is_resumed=chosen.is_resumed,
-        is_forked=chosen.is_forked,
-        worktree=chosen.worktree,
-        is_saved=not no_session,
-    )
-    raise typer.Exit(run_async(run_command(run_options, wanted)))
+    if conflict := find_run_conflict(wanted, chosen):
+        raise typer.BadParameter(conflict)
+    raise typer.Exit(start_run(text or [], wanted, chosen, options))
 
 
 @app.command(epilog="Example: goose-like doctor")

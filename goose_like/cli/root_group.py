@@ -10,8 +10,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from goose_like.core.spelling import find_nearest_name
-from goose_like.launch.command_line import OPTIONAL_VALUES, WORKTREE_VALUES, complete_options, name_follows, split_flags
-from goose_like.launch.options import OutputFormat
+from goose_like.launch.command_line import (
+    OPTIONAL_VALUES,
+    WORKTREE_VALUES,
+    OutputFormat,
+    complete_options,
+    name_follows,
+    split_flags,
+)
 
 _PRINT = ("-p", "--print")
 _OTHER_COMMANDS = {

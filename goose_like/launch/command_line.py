@@ -4,30 +4,35 @@ The import of Typer takes longer than everything else before the prompt. So the 
 read here, and Typer judges all others, with its help and its error messages.
 """
 
+import dataclasses
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from goose_like.config.entry_points import list_names
 
+T = TypeVar("T")
 _RESUME = ("-r", "--resume")
 _WORKTREE = ("-w", "--worktree")
 _SHORT_FLAGS = frozenset("cpr")
 WORKTREE_VALUES = dict.fromkeys(_WORKTREE, "--worktree")
+OutputFormat = Literal["text", "json", "stream-json"]
+"""Formats of the output of `run` on standard output."""
 OPTIONAL_VALUES = {**dict.fromkeys(_RESUME, "--resume"), **WORKTREE_VALUES}
 """Options that need no value, with their long names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a command: its names, the help, and what completes its value."""
+    """An option of a command: its names, the help, the least number, and what completes its value."""
 
     names: tuple[str, ...]
     help: str
     metavar: str | None = None
+    minimum: float | None = None
     complete: Callable[[], object] | None = None
 
 
@@ -136,6 +141,56 @@ class SessionOptions:
         return self.is_continued or self.resume is not None
 
 
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """Options of `run` that are not those of every session."""
+
+    file: Annotated[str | None, Option(("-i", "--input"), "Read the task from a file.")] = None
+    output_format: Annotated[OutputFormat, Option(("--output-format",), "Format of standard output.")] = "text"
+    max_steps: Annotated[
+        int | None,
+        Option(("--max-steps",), "Stop after this many model requests [default: 128].", metavar="N", minimum=1),
+    ] = None
+    max_cost: Annotated[
+        float | None, Option(("--max-cost",), "Stop at this cost in US dollars.", metavar="USD", minimum=0.0001)
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        Option(("--max-tokens",), "Stop after this many input and output tokens.", metavar="N", minimum=1),
+    ] = None
+    timeout: Annotated[
+        float | None, Option(("--timeout",), "Stop after this many seconds.", metavar="SECONDS", minimum=0.001)
+    ] = None
+    session: Annotated[
+        str | None,
+        Option(
+            ("--session",),
+            "Name of the new session; with --resume, of the old one.",
+            complete=list_session_names,
+        ),
+    ] = None
+    is_unsaved: Annotated[bool, Option(("--no-session",), "Do not save a session.")] = False
+    is_quiet: Annotated[bool, Option(("--quiet", "-q"), "Show no progress on standard error.")] = False
+
+
+def find_session_conflict(chosen: SessionOptions) -> str:
+    """Return why options about sessions do not fit together, or an empty text."""
+    if chosen.is_forked and not chosen.is_resumed:
+        return "--fork needs --continue or --resume"
+    if chosen.worktree is not None and chosen.is_resumed:
+        return "--worktree is for new sessions; a resumed one continues where it was"
+    return ""
+
+
+def find_run_conflict(task: TaskOptions, chosen: SessionOptions) -> str:
+    """Return why options of `run` do not fit together, or an empty text."""
+    if task.is_unsaved and (chosen.is_resumed or task.session):
+        return "--no-session cannot be used with --session or --resume"
+    if task.is_unsaved and chosen.worktree is not None:
+        return "--worktree is for new sessions that are saved"
+    return find_session_conflict(chosen)
+
+
 def name_follows(words: Sequence[str]) -> bool:
     """Check whether the first word can be the name for an option: it is no option and has no blank."""
     if not words or words[0].startswith("-"):
@@ -181,9 +236,25 @@ class _Field:
     """A field of a dataclass of options: its name, and the values that it takes."""
 
     name: str
-    is_flag: bool
-    is_list: bool
+    type: Any
     choices: tuple[str, ...]
+    minimum: float | None
+
+    @property
+    def is_flag(self) -> bool:
+        """True if the option takes no value."""
+        return self.type is bool
+
+    def read(self, text: str) -> Any:
+        """Return the value that a text stands for, or None for a text that Typer has to judge."""
+        if self.choices and text not in self.choices:
+            return None
+        if self.minimum is None:
+            return text
+        has_decimals = self.type is float and re.fullmatch(r"\d+\.\d+", text)
+        if not (text.isdecimal() or has_decimals) or float(text) < self.minimum:
+            return None
+        return self.type(text)
 
 
 def _list_fields(kinds: Sequence[type]) -> dict[str, _Field]:
@@ -192,14 +263,22 @@ def _list_fields(kinds: Sequence[type]) -> dict[str, _Field]:
     for kind in kinds:
         for name, hint in get_type_hints(kind, include_extras=True).items():
             value_type, option = get_args(hint)
-            (type_,) = {*(get_args(value_type) or (value_type,))} - {NoneType}
-            origin = get_origin(type_)
+            type_ = _remove_none(value_type)
             choices: tuple[str, ...] = ()
-            if origin is Literal:
+            if get_origin(type_) is Literal:
                 choices = get_args(type_)
-            field = _Field(name, is_flag=type_ is bool, is_list=origin is list, choices=choices)
+            field = _Field(name, type_, choices, option.minimum)
             fields |= dict.fromkeys(option.names, field)
     return fields
+
+
+def _remove_none(value_type: Any) -> Any:
+    """Return the type X of `X | None`, and any other type itself."""
+    parts = get_args(value_type)
+    if NoneType not in parts:
+        return value_type
+    (type_,) = set(parts) - {NoneType}
+    return type_
 
 
 def read_options(words: Sequence[str], *kinds: type) -> tuple[dict[str, Any], list[str]] | None:
@@ -216,7 +295,7 @@ def read_options(words: Sequence[str], *kinds: type) -> tuple[dict[str, Any], li
         if not word.startswith("-"):
             others.append(word)
             continue
-        flag, is_joined, value = word.partition("=")
+        flag, is_joined, text = word.partition("=")
         field = fields.get(flag)
         if field is None or (is_joined and (field.is_flag or not flag.startswith("--"))):
             return None
@@ -224,19 +303,24 @@ def read_options(words: Sequence[str], *kinds: type) -> tuple[dict[str, Any], li
             values[field.name] = True
             continue
         if not is_joined and rest:
-            value = rest.popleft()
+            text = rest.popleft()
         may_be_empty = bool(is_joined) and flag in OPTIONAL_VALUES
-        if not _is_value(value, field, may_be_empty=may_be_empty):
+        value = None
+        if (text or may_be_empty) and not text.startswith("-"):
+            value = field.read(text)
+        if value is None:
             return None
-        if field.is_list:
+        if get_origin(field.type) is list:
             values.setdefault(field.name, []).append(value)
         else:
             values[field.name] = value
     return values, others
 
 
-def _is_value(value: str, field: _Field, *, may_be_empty: bool) -> bool:
-    """Check that a word can be the value of an option."""
-    if not value:
-        return may_be_empty
-    return not value.startswith("-") and (not field.choices or value in field.choices)
+def take_fields(kind: type[T], values: dict[str, Any]) -> T:
+    """Move the values of one dataclass of options out of those of all options."""
+    taken = {}
+    for field in dataclasses.fields(cast(Any, kind)):
+        if field.name in values:
+            taken[field.name] = values.pop(field.name)
+    return kind(**taken)

@@ -10,12 +10,16 @@ import typer
 from .command_line import Option, ProfileOptions, SessionOptions, list_session_names
 
 P = ParamSpec("P")
-OutputFormat = Literal["text", "json", "stream-json"]
-"""Formats of the output of `run` on standard output."""
 
 
 def _make_typer_option(option: Option) -> Any:
-    return typer.Option(*option.names, metavar=option.metavar, help=option.help, autocompletion=option.complete)
+    return typer.Option(
+        *option.names,
+        metavar=option.metavar,
+        min=option.minimum,
+        help=option.help,
+        autocompletion=option.complete,
+    )
 
 
 def _find_option(kind: type, field: str) -> Any:

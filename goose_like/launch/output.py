@@ -21,7 +21,7 @@ from goose_like.providers.prices import compute_cost_usd
 from goose_like.terminal.escape import escape_for
 from goose_like.terminal.interaction import handle_signals
 
-from .options import OutputFormat
+from .command_line import OutputFormat
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from goose_like.core.text_file import TextFile
 from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import is_terminal
 
-from .options import OutputFormat
+from .command_line import OutputFormat
 from .piped_input import has_piped_text, read_standard_input
 
 _FILE_NAME = re.compile(r"\S+\.(md|txt|prompt)")

@@ -3,7 +3,6 @@
 Every command imports this file, so it imports what a session needs when one starts.
 """
 
-import dataclasses
 import os
 import signal
 import sys
@@ -14,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from goose_like.config.paths import create_private_folder, state_folder
 from goose_like.config.project_files import has_project_files
-from goose_like.launch.command_line import ProfileOptions, SessionOptions, read_options
+from goose_like.launch.command_line import (
+    ProfileOptions,
+    SessionOptions,
+    find_session_conflict,
+    read_options,
+    take_fields,
+)
 from goose_like.launch.exit import keep_stdout
 
 if TYPE_CHECKING:
@@ -49,7 +54,7 @@ def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
     if len(names) > 1 or "" in names:
         return None
     name = names[0] if names else None
-    chosen = _take_session_options(values)
+    chosen = take_fields(SessionOptions, values)
     if command == _START:
         arguments = _read_start(chosen, name)
     elif command == _RESUME:
@@ -59,15 +64,6 @@ def parse_session_command(words: Sequence[str]) -> dict[str, Any] | None:
     if arguments is None:
         return None
     return {**arguments, "options": ProfileOptions(**values)}
-
-
-def _take_session_options(values: dict[str, Any]) -> SessionOptions:
-    """Move the values that choose a session out of those of all options."""
-    taken = {}
-    for field in dataclasses.fields(SessionOptions):
-        if field.name in values:
-            taken[field.name] = values.pop(field.name)
-    return SessionOptions(**taken)
 
 
 def _read_start(chosen: SessionOptions, name: str | None) -> dict[str, Any] | None:
@@ -86,9 +82,7 @@ def _read_options_only(chosen: SessionOptions, message: str | None) -> dict[str,
     """Return the arguments of a command line without a command. A message of one word may be a misspelt command."""
     if message is not None and len(message.split()) < 2:
         return None
-    if chosen.is_forked and not chosen.is_resumed:
-        return None
-    if chosen.worktree is not None and chosen.is_resumed:
+    if find_session_conflict(chosen):
         return None
     return {
         "session": chosen.resume or None,

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from goose_like.launch.command_line import ProfileOptions
-from goose_like.launch.options import OutputFormat, add_profile_options
+from goose_like.launch.command_line import OutputFormat, ProfileOptions
+from goose_like.launch.options import add_profile_options
 
 app = typer.Typer(
     rich_markup_mode=None,

@@ -1,0 +1,70 @@
+"""Start of a one-shot run: from the command line to the task and the session that it wants.
+
+The usual command lines need no import of Typer, so this file imports what a run needs when one starts.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from goose_like.launch.command_line import (
+    ProfileOptions,
+    SessionOptions,
+    TaskOptions,
+    find_run_conflict,
+    read_options,
+    take_fields,
+)
+
+_COMMANDS = ("run", "-p", "--print")
+
+
+def parse_run_command(words: Sequence[str]) -> dict[str, Any] | None:
+    """Return the arguments for `start_run`, or None for another command, or one that Typer has to judge."""
+    if not words or words[0] not in _COMMANDS:
+        return None
+    read = read_options(words[1:], ProfileOptions, SessionOptions, TaskOptions)
+    if read is None:
+        return None
+    values, texts = read
+    wanted = take_fields(TaskOptions, values)
+    chosen = take_fields(SessionOptions, values)
+    if find_run_conflict(wanted, chosen):
+        return None
+    return {"texts": texts, "wanted": wanted, "chosen": chosen, "options": ProfileOptions(**values)}
+
+
+def start_run(texts: list[str], wanted: TaskOptions, chosen: SessionOptions, options: ProfileOptions) -> int:
+    """Run a task to its end and return the exit code. `texts` are the words on the command line that are no options."""
+    from goose_like.launch.exit import run_async
+    from goose_like.launch.output import report_failure
+    from goose_like.launch.run_options import RunOptions, read_task
+    from goose_like.launch.start import SessionRequest
+
+    from .resumed_session import check_no_name, split_session_name
+    from .run import run_command
+
+    with report_failure(wanted.output_format):
+        if chosen.is_continued and not chosen.resume:
+            check_no_name(texts)
+        has_file = wanted.file is not None
+        name, texts = split_session_name(chosen.resume or "", wanted.session, texts, has_file=has_file)
+        example = 'run "fix the failing test"'
+        if chosen.is_resumed:
+            example = 'run --resume NAME "continue"'
+        task, is_typed = read_task(texts, wanted.file, example)
+    limits = {
+        "steps": wanted.max_steps,
+        "cost_usd": wanted.max_cost,
+        "tokens": wanted.max_tokens,
+        "time_s": wanted.timeout,
+    }
+    run_options = RunOptions(task, limits, wanted.output_format, wanted.is_quiet, is_typed)
+    request = SessionRequest(
+        options,
+        name,
+        is_resumed=chosen.is_resumed,
+        is_forked=chosen.is_forked,
+        worktree=chosen.worktree,
+        is_saved=not wanted.is_unsaved,
+    )
+    return run_async(run_command(run_options, request))
