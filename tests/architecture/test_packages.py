@@ -84,6 +84,8 @@ PRIVATE_NAMES = {
     # The packages that these two adapt are pinned, or run in a process of their own.
     "goose_like_toolkits.components.worker.corrections": {"_check_in_root", "_plugin_prompt_generator", "_repo_url"},
     "goose_like_toolkits.code.worker.launch": {"_get_exc_info", "_showtraceback"},
+    # Python leaves no other way to call what a process wants to run at its end, and to skip the rest.
+    "goose_like.launch.exit": {"_run_exitfuncs"},
 }
 """The private names of other libraries, by the only module that uses them. The tests of that module run the library."""
 DOCUMENTED = {"_exit", "_getframe"}
