@@ -3,7 +3,7 @@
 import graphlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from goose_like.agent.compaction.moderators import Moderator
 from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS, load_entry_point
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.trust import ProjectConfig
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProfileError, UsageError, prefix_error_path
 from goose_like.core.events import CallDisplay, SessionStarted
 from goose_like.core.notifier import Notifier

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError
 from goose_like.core.masking import find_mask, mask_text
 from goose_like.core.message import ToolCall

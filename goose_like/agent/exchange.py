@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.agent.compaction.summary import saves_enough, summarize_history
 from goose_like.core import events
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import (
     DeniedError,
     GooseLikeError,

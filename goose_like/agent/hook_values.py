@@ -1,9 +1,9 @@
 """The values of hooks: the facts that a toolkit is told at each hook point, and the answers that it may give."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.events import Question
 from goose_like.core.message import ToolCall
 

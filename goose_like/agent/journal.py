@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import get_args
 
 from typing_extensions import override
 
 from goose_like.config.secrets import register_keys
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import SessionError
 from goose_like.core.events import (
     Answer,

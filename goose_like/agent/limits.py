@@ -1,9 +1,9 @@
 """The limits of a turn: steps, tokens, cost, time, and the same failing call again and again."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from goose_like.config.profile import Limits
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import TurnFinished
 from goose_like.core.spelling import format_count

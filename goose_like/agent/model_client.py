@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.core import events
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ContextLengthError, ProviderError
 from goose_like.core.example import Example
 from goose_like.core.history import PROMPT_STATE_KEY, History

@@ -1,12 +1,12 @@
 """The profile for one run: chosen by name, session or default, and changed by command-line options."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from goose_like.config.profile import Effort, ModelChoice, Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.core.events import SessionStarted
 from goose_like.core.spelling import did_you_mean

@@ -1,8 +1,7 @@
 """Reminders: texts that goose_like adds at the end of the conversation, so that the cached prefix stays intact."""
 
-from dataclasses import dataclass
-
 from goose_like.agent.compaction.summary import format_plan
+from goose_like.core.dataclass import dataclass
 from goose_like.core.events import Reminded
 
 from .journal import Journal

@@ -8,9 +8,9 @@ toolkits mark methods with `@command`.
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, overload
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -3,13 +3,13 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from traceback import format_exception_only
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError, GooseLikeError, find_foreign_frames, list_inner_errors
 from goose_like.core.images import check_image
 from goose_like.core.masking import find_mask

@@ -3,9 +3,10 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.events import ToolFinished
 from goose_like.core.images import save_image
 from goose_like.core.masking import mask_text, mask_value

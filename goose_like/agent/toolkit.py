@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -10,6 +9,7 @@ from typing_extensions import override
 
 from goose_like.config.profile import Limits, Profile
 from goose_like.config.trust import ProjectConfig
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import FileChanged, ToolProgress
 from goose_like.core.example import Example

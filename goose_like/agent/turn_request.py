@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from goose_like.agent.compaction.moderators import Passive
 from goose_like.config.profile import Effort, Limits, ModelChoice
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import TurnFinished
 from goose_like.core.message import Message

@@ -1,9 +1,9 @@
 """The view of toolkits and moderators: the conversation, read-only, and side questions to both models."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted, UsageRecorded
 from goose_like.core.message import Message, Usage

@@ -5,11 +5,11 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, reduce
 from importlib import import_module
 from pathlib import Path
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError, describe_foreign_error
 from goose_like.core.spelling import did_you_mean, find_nearest_name
 

@@ -1,8 +1,8 @@
 """The topics of permission rules: what a rule can be about, and which questions it answers."""
 
 import re
-from dataclasses import dataclass
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.events import PermissionKind
 from goose_like.core.spelling import did_you_mean
 

@@ -6,12 +6,13 @@ import operator
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.format_version import describe_newer_format
 from goose_like.core.message import FrozenModel, Utf8Text

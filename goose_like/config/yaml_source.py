@@ -1,7 +1,6 @@
 """Configuration read from YAML files, with the file and line of each value for error messages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from reprlib import Repr
 from typing import Any, TypeVar, get_args, get_origin
@@ -9,6 +8,7 @@ from typing import Any, TypeVar, get_args, get_origin
 import yaml
 from pydantic import BaseModel, RootModel, ValidationError
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProfileError
 from goose_like.core.spelling import did_you_mean
 

@@ -1,7 +1,9 @@
 """The context of a session: the messages that the model receives, and the prompt that it knows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from goose_like.core.dataclass import dataclass
 
 from . import events
 from .message import Message, ToolSpec, Usage

@@ -1,7 +1,8 @@
 """Worked examples of tools, for the smallest models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from goose_like.core.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Self, assert_never
 
 from pydantic import JsonValue
+
+from goose_like.core.dataclass import dataclass
 
 from . import events
 from .context import Context

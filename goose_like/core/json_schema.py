@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import Any
+
+from goose_like.core.dataclass import dataclass
 
 _TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 _TEXT_KEYS = ("description", "format")

@@ -3,13 +3,14 @@
 import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Signature
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
 from pydantic_core import CoreSchema, core_schema
+
+from goose_like.core.dataclass import dataclass
 
 
 def _replace_surrogates(text: str) -> str:

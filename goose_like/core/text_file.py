@@ -4,7 +4,9 @@ import codecs
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from goose_like.core.dataclass import dataclass
 
 from .tool import ToolError
 

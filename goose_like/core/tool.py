@@ -5,13 +5,15 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, get_type_hints, overload
 
 import docstring_parser
 from docstring_parser import Docstring, DocstringStyle
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
+
+from goose_like.core.dataclass import dataclass
 
 from .errors import GooseLikeError
 from .events import CallDisplay, ToolKind

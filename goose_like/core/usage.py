@@ -1,7 +1,9 @@
 """The tokens of a session by model."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import add, itemgetter
+
+from goose_like.core.dataclass import dataclass
 
 from .message import Usage
 

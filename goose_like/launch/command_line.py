@@ -8,11 +8,11 @@ import dataclasses
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from goose_like.config.entry_points import list_names
+from goose_like.core.dataclass import dataclass
 
 T = TypeVar("T")
 _RESUME = ("-r", "--resume")

@@ -4,10 +4,10 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.config.profile import Limits, Profile
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
 from goose_like.core.text_file import TextFile
 from goose_like.terminal.escape import escape_controls

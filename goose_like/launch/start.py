@@ -5,7 +5,7 @@ Nothing here changes the current folder of the process: a program may open sessi
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,6 +16,7 @@ from goose_like.config.profile_loader import describe_goose09_profiles
 from goose_like.config.tool_list import read_rules
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import describe_field_error
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.masking import mask_text
 from goose_like.core.notifier import Notifier

@@ -3,12 +3,13 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from goose_like.config.profile import ModelChoice
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import AnswerRefusedError, GooseLikeError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
 from goose_like.core.example import Example

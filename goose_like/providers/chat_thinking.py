@@ -5,9 +5,10 @@ only if it returns to the same server under the key it came in.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.message import Message, Verbatim
 
 from .wire import expect, read_object

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import BrokenStreamError
 
 from .wire import clip

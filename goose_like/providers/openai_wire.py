@@ -5,10 +5,11 @@ Source: OpenAI's API reference (chat completions, "create" and "streaming"). Com
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import BrokenStreamError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, Usage

@@ -5,11 +5,12 @@ The same format is known as Open Responses on other servers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import BrokenStreamError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import (

@@ -6,9 +6,9 @@ import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying
 from goose_like.core.message import Message, Usage

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Part, Text, Usage
 from goose_like.core.tool import ToolSpec

@@ -9,12 +9,12 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from goose_like.config.paths import describe_file_error, home_folder, sessions_folder
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.events import Interjected, MessageCompleted, SavedEvent, TurnStarted
 from goose_like.core.history import History

@@ -3,11 +3,11 @@
 import json
 import os.path
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, assert_never
 
 from goose_like.config.secrets import register_keys
+from goose_like.core.dataclass import dataclass
 from goose_like.core.events import (
     Answer,
     Answered,

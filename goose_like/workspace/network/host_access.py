@@ -4,10 +4,10 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.processes.process import SpawnerClient

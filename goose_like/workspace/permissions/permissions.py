@@ -5,13 +5,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from goose_like.config.profile import ApprovalMode, PermissionLists, SandboxMode
 from goose_like.config.trust import StoredApproval, load_folder_trust, store_approval
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer, PermissionKind, Question
 from goose_like.core.notifier import Notifier

@@ -5,11 +5,11 @@ import os
 import stat
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from goose_like.config.paths import FOLDER_ADVICE, home_folder, state_folder
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.threads import run_in_daemon_thread, run_in_thread
 from goose_like.workspace.sandbox.path_rules import Rules, resolve_path

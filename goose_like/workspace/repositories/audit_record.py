@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import FileIO
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from goose_like.config.paths import (
     lock_folder,
     state_folder,
 )
+from goose_like.core.dataclass import dataclass
 
 from .file_copy import FileCopies, FileCopy
 

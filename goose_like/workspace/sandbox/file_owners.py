@@ -9,8 +9,9 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from goose_like.core.dataclass import dataclass
 
 CAPABILITIES = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
 """What root may do with files. In the namespace, they hold for the files of its users and groups alone."""

@@ -6,12 +6,13 @@ import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from goose_like.config.paths import config_folder, find_repository_root, normalize_path, state_folder
+from goose_like.core.dataclass import dataclass
 
 from .home import (
     SECRETS,

@@ -4,11 +4,11 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from goose_like.config.paths import cache_folder, sessions_folder, state_folder
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError
 from goose_like.workspace.processes import spawner
 

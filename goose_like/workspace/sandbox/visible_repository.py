@@ -1,8 +1,8 @@
 """The repository that commands may commit to: none whose files stay hidden, which git would take for deleted."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from goose_like.core.dataclass import dataclass
 from goose_like.workspace.repositories.git import find_commit_folders
 
 from .path_rules import can_be_shown, find_repositories

@@ -3,10 +3,11 @@
 import os
 import stat
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from goose_like.core.dataclass import dataclass
 
 from .log import OpenTurn
 from .snapshot import LIMIT_ENTRIES, FileState, Snapshot, StoreBlob, read_cached_state, take_snapshot

@@ -4,12 +4,13 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from goose_like.config.paths import create_private_folder
+from goose_like.core.dataclass import dataclass
 
 from .snapshot import ABSENT, FileState
 

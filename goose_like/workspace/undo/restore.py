@@ -4,11 +4,11 @@ import os
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.descriptors import set_mode
 from goose_like.workspace.diff import format_diff

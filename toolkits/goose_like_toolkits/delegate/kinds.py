@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.agent.turn_request import open_named_model
@@ -10,6 +10,7 @@ from goose_like.config.agent_file import AgentFile, load_agent_files
 from goose_like.config.profile import Effort, Profile, ToolkitChoice
 from goose_like.config.tool_list import parse_tool
 from goose_like.config.trust import ProjectConfig
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.spelling import normalize_name
 from goose_like.providers.base import ModelPair

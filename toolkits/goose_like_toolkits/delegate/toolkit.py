@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from goose_like.config.paths import WORKTREES_FOLDER
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import load_trusted_project
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import TurnFinished
 from goose_like.core.history import History

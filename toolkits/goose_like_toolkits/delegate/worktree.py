@@ -11,12 +11,12 @@ import os
 import secrets
 import shlex
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from goose_like.config.paths import CACHE_PATHS, WORKTREES_FOLDER
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.toolkit import Workspace
 

@@ -4,11 +4,11 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from goose_like.config.paths import config_folder, find_repository_root, home_folder
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 
 _TEMPLATE = ".goosehints"

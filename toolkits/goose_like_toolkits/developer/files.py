@@ -5,11 +5,11 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from difflib import get_close_matches, unified_diff
 from itertools import islice
 from pathlib import Path
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import FileChanged
 from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type

@@ -8,12 +8,13 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
 from goose_like.config.yaml_reader import StandardLoader
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.toolkit import Notifier, Workspace
 from goose_like.workspace.processes.process import Process

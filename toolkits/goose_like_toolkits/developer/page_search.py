@@ -3,8 +3,8 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.text_file import split_lines
 from goose_like.toolkit import ExchangeView

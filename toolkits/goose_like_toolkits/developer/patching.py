@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.message import FrozenModel
 from goose_like.core.text_file import TextFile, normalize_newlines, split_lines
 from goose_like.toolkit import ToolError

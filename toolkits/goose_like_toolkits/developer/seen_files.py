@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from pydantic import JsonValue
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.events import StateSaved
 from goose_like.toolkit import Notifier
 

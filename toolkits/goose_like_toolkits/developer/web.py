@@ -5,12 +5,12 @@ import re
 import sys
 import zlib
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from goose_like import __version__
+from goose_like.core.dataclass import dataclass
 from goose_like.core.text_file import TextFile
 from goose_like.toolkit import ExchangeView, Notifier, ToolError, Workspace
 from goose_like.workspace.network.address_filter import Address, is_public, resolve_host

@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from goose_like import __version__
 from goose_like.agent.view import ModelView
 from goose_like.config.profile import WEB_SEARCH
 from goose_like.config.secrets import find_key
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProviderError
 from goose_like.providers.wire import extract_error_text
 from goose_like.toolkit import ExchangeView, ToolError, Workspace
