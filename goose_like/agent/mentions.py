@@ -13,6 +13,7 @@ from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import detect_media_type, save_image
 from goose_like.core.message import Image, Message, Part, Text
+from goose_like.core.pattern import compile_later
 from goose_like.core.text_file import TextFile
 from goose_like.providers.base import Model
 from goose_like.workspace.workspace import Workspace
@@ -27,17 +28,17 @@ MAX_NAMES = 500
 _MAX_READ_BYTES = 32_000_000
 _MIN_EXCERPT_BYTES = 1_000
 
-_MENTION = re.compile(r"""(?<![^\s(\["'`])(?:@|/file:)(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"]+))""")
-_PASTED_NAME = re.compile(r"pasted-([0-9a-f]{8})\.(?:png|jpeg|gif|webp)")
+_MENTION = compile_later(r"""(?<![^\s(\["'`])(?:@|/file:)(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"]+))""")
+_PASTED_NAME = compile_later(r"pasted-([0-9a-f]{8})\.(?:png|jpeg|gif|webp)")
 _SENTENCE_END = ".,;:!?)]}>*'`"
 
 _IMAGE_SUFFIX = r"\.(?:png|jpe?g|gif|webp)"
 
-_IMAGE_NAME = re.compile(rf"{_IMAGE_SUFFIX}$", re.IGNORECASE)
+_IMAGE_NAME = compile_later(rf"{_IMAGE_SUFFIX}$", re.IGNORECASE)
 
 # A bare path starts only where a word starts and not after an escaped space; otherwise each letter would be tried
 # again. Commas in a URL would be too, so a URL is matched as a whole and cut later.
-_IMAGE_PATH = re.compile(
+_IMAGE_PATH = compile_later(
     rf"""
     ["'`] (?P<quoted> [^"'`\n]+ {_IMAGE_SUFFIX} ) ["'`]
     | (?<![^\s"'`<>()\[\],;]) (?<!\\.) (?:
@@ -47,7 +48,7 @@ _IMAGE_PATH = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_IMAGE_URL = re.compile(rf".+{_IMAGE_SUFFIX}\b", re.IGNORECASE)
+_IMAGE_URL = compile_later(rf".+{_IMAGE_SUFFIX}\b", re.IGNORECASE)
 
 
 def format_mention(path: str) -> str:

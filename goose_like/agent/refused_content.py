@@ -10,16 +10,19 @@ from goose_like.core.errors import ProviderError
 from goose_like.core.events import StateSaved
 from goose_like.core.history import PROMPT_STATE_KEY, History
 from goose_like.core.message import Image, Message, RedactedThinking, Thinking
+from goose_like.core.pattern import compile_later
 from goose_like.providers.wire import TOO_LARGE
 
 IMAGES_STATE_KEY = "refused_images"
 """The key in `History.state` of the names of refused images."""
 
-_ABOUT_IMAGES = re.compile(r"image|picture|photo|vision|multimodal", re.I)
-_ABOUT_ALL_IMAGES = re.compile(r"(not|n't|no) (support|accept|have)\w* (any )?(image|vision|multimodal)", re.I)
-_ABOUT_OLD_IMAGES = re.compile(rf"{TOO_LARGE}|too many images|many-image|at most \d+ images?", re.I)
+_ABOUT_IMAGES = compile_later(r"image|picture|photo|vision|multimodal", re.I)
+_ABOUT_ALL_IMAGES = compile_later(r"(not|n't|no) (support|accept|have)\w* (any )?(image|vision|multimodal)", re.I)
+_ABOUT_OLD_IMAGES = compile_later(rf"{TOO_LARGE}|too many images|many-image|at most \d+ images?", re.I)
 """The request holds too many images, or too many bytes."""
-_ABOUT_THINKING = re.compile(r"thinking|reasoning|encrypted|thought_signature|bound to a different conversation", re.I)
+_ABOUT_THINKING = compile_later(
+    r"thinking|reasoning|encrypted|thought_signature|bound to a different conversation", re.I
+)
 
 
 def find_refused_content(error: ProviderError, history: History) -> tuple[StateSaved, str] | None:

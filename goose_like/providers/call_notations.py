@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from goose_like.core.message import ToolCall
+from goose_like.core.pattern import compile_later
 from goose_like.core.tool import ToolSpec
 
 TOOL_CALL = "<tool_call>"
@@ -32,7 +33,7 @@ _JSON = json.JSONDecoder()
 
 # A name, then the arguments as JSON.
 _NAMED_HEADS = tuple(
-    re.compile(pattern)
+    compile_later(pattern)
     for pattern in (
         r"(?:\[TOOL_CALLS\])?\s*(?P<name>[\w.-]+)\s*(?:\[CALL_ID\]\s*[\w-]+\s*)?\[ARGS\]\s*",
         r"<\|tool_call_begin\|>\s*(?P<name>[\w.-]+?)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*",
@@ -42,20 +43,20 @@ _NAMED_HEADS = tuple(
     )
 )
 # JSON with the name in it: an object, or a list of objects.
-_JSON_HEADS = (re.compile(r"\[TOOL_CALLS\]\s*(?=[\[{])"), re.compile(r"<\|python_tag\|>\s*(?=[\[{])"))
+_JSON_HEADS = (compile_later(r"\[TOOL_CALLS\]\s*(?=[\[{])"), compile_later(r"<\|python_tag\|>\s*(?=[\[{])"))
 
-_FILLER = re.compile(
+_FILLER = compile_later(
     r"\s+|```|;|<\|tool_calls_section_(?:begin|end)\|>|<\|tool_call_end\|>|<\uff5ctool▁calls▁(?:begin|end)\uff5c>|"
     r"<\uff5ctool▁call▁end\uff5c>|<\|(?:call|eom_id|eot_id|end)\|>|</?minimax:tool_call>|</s>"
 )
 
-_BLOCK = re.compile(rf"{TOOL_CALL}(.*?)(?:</tool_call>|(?={TOOL_CALL})|\Z)", re.S)
-_FUNCTION = re.compile(r"\s*<function=([\w.-]+)>(.*?)(?:</function>|\Z)\s*", re.S)
-_PARAMETER = re.compile(r"\s*<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)\s*", re.S)
-_INVOKE = re.compile(r"\s*<invoke name=\"([\w.-]+)\">(.*?)</invoke>\s*", re.S)
-_NAMED_PARAMETER = re.compile(r"\s*<parameter name=\"([\w.-]+)\">\n?(.*?)\n?</parameter>\s*", re.S)
-_GLM_NAME = re.compile(r"\s*([\w.-]+)\s*(?=<arg_key>|\Z)")
-_GLM_PARAMETER = re.compile(r"\s*<arg_key>(.*?)</arg_key>\s*<arg_value>\n?(.*?)\n?</arg_value>\s*", re.S)
+_BLOCK = compile_later(rf"{TOOL_CALL}(.*?)(?:</tool_call>|(?={TOOL_CALL})|\Z)", re.S)
+_FUNCTION = compile_later(r"\s*<function=([\w.-]+)>(.*?)(?:</function>|\Z)\s*", re.S)
+_PARAMETER = compile_later(r"\s*<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)\s*", re.S)
+_INVOKE = compile_later(r"\s*<invoke name=\"([\w.-]+)\">(.*?)</invoke>\s*", re.S)
+_NAMED_PARAMETER = compile_later(r"\s*<parameter name=\"([\w.-]+)\">\n?(.*?)\n?</parameter>\s*", re.S)
+_GLM_NAME = compile_later(r"\s*([\w.-]+)\s*(?=<arg_key>|\Z)")
+_GLM_PARAMETER = compile_later(r"\s*<arg_key>(.*?)</arg_key>\s*<arg_value>\n?(.*?)\n?</arg_value>\s*", re.S)
 
 # A call between tags, and the pattern of its parameters.
 _TAGGED_CALLS = ((_FUNCTION, _PARAMETER), (_INVOKE, _NAMED_PARAMETER))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from goose_like.core.dataclass import dataclass
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Part, Text, Usage
+from goose_like.core.pattern import compile_later
 from goose_like.core.tool import ToolSpec
 
 from .base import Delta, StreamParser
@@ -17,8 +18,8 @@ from .call_notations import TAGS, parse_calls
 
 Kind = Literal["text", "thinking"]
 
-_OPENING = re.compile(r"<think(?:ing)?>")
-_CLOSING = re.compile(r"</think(?:ing)?>")
+_OPENING = compile_later(r"<think(?:ing)?>")
+_CLOSING = compile_later(r"</think(?:ing)?>")
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ def split_unopened_thinking(text: str) -> tuple[str, str]:
 # --- tool calls
 
 _ANY_TAG = "|".join(map(re.escape, TAGS))
-_TAG_LINE = re.compile(rf"^[ \t]*(?:{_ANY_TAG})", re.M)
+_TAG_LINE = compile_later(rf"^[ \t]*(?:{_ANY_TAG})", re.M)
 _TAG_STARTS = frozenset(tag[0] for tag in TAGS)
 
 

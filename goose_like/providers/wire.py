@@ -29,6 +29,7 @@ from goose_like.core.message import (
     Usage,
     Verbatim,
 )
+from goose_like.core.pattern import compile_later
 
 from .base import SearchAnswer
 
@@ -298,7 +299,7 @@ def complete_search(text: str, pages: Sequence[Page], usage: Usage, problem: str
 
 # --- refusals
 
-_TOO_LONG = re.compile(
+_TOO_LONG = compile_later(
     r"context[ _](length|limit|window|size)|maximum (context|prompt)|(prompt|input) is too long"
     r"|too many (input )?tokens|max_model_len|exceeds the maximum number of tokens"
     r"|reduce the length of the (messages|prompt|input)",
@@ -306,7 +307,7 @@ _TOO_LONG = re.compile(
 )
 
 
-_ABOUT_PLACE = re.compile(r"region|country|territor|location|firewall|proxy|blocked|web page", re.I)
+_ABOUT_PLACE = compile_later(r"region|country|territor|location|firewall|proxy|blocked|web page", re.I)
 
 
 def clip(text: str, size: int = 300) -> str:
@@ -382,8 +383,9 @@ def find_error_status(error: object) -> int | None:
     return None
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)[a-z]*", re.I)
-_WAIT = re.compile(rf"\b(?:try again|retry|wait)\b[^.\d]{{0,40}}((?:{_DURATION.pattern}\s*)+)", re.I)
+_ONE_DURATION = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)[a-z]*"
+_DURATION = compile_later(_ONE_DURATION, re.I)
+_WAIT = compile_later(rf"\b(?:try again|retry|wait)\b[^.\d]{{0,40}}((?:{_ONE_DURATION}\s*)+)", re.I)
 _SECONDS_OF_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 

@@ -1,8 +1,8 @@
 """Lines of long output that look like failures, which an excerpt must not lose."""
 
-import re
+from goose_like.core.pattern import compile_later
 
-_FAILURE = re.compile(
+_FAILURE = compile_later(
     rb"FAILED |ERROR |(FAIL|ERROR): |(FATAL|CRITICAL)\b|\[(ERROR|FATAL)\]"  # pytest, unittest, logs, Maven
     rb"|\S+::\S+ (FAILED|ERROR)\b"  # pytest -v
     rb"|[ \t]*--- FAIL: |FAIL[ \t]|panic: "  # Go, Jest

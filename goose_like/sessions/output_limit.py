@@ -2,12 +2,12 @@
 
 import errno
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
 from goose_like.core.masking import MaskedBytes
+from goose_like.core.pattern import compile_later
 
 from .failure_lines import FailureLines
 
@@ -22,14 +22,14 @@ _BUFFER_FACTOR = 4
 _MAX_HELD_BYTES = 4_096
 
 # Codes of a terminal (ECMA-48): with parameters, with a text, and short ones.
-_CODE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]{0,2048}(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ`-~])")
-_UNFINISHED = re.compile(
+_CODE = compile_later(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]{0,2048}(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ`-~])")
+_UNFINISHED = compile_later(
     rb"(?:(?<!\r)\r++|\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]{0,2048}\x1b?|[ -/]*)"
     rb"|[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z"
 )
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))  # all but the first byte of a character
-_LINE_END = re.compile(rb"(?<!\r)\r++\n")  # linear also for many \r without \n
-_OVERWRITE = re.compile(rb"\A([^\r\n]*)\r+(?=[^\r\n])")
+_LINE_END = compile_later(rb"(?<!\r)\r++\n")  # linear also for many \r without \n
+_OVERWRITE = compile_later(rb"\A([^\r\n]*)\r+(?=[^\r\n])")
 
 
 def remove_codes(data: bytes) -> tuple[bytes, bytes]:

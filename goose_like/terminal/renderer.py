@@ -8,6 +8,7 @@ from typing import assert_never
 from goose_like.core import events
 from goose_like.core.history import STOPPED
 from goose_like.core.message import ToolCall, ToolResult, Usage
+from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import format_count
 
 from .escape import cut_line, escape_controls, escape_invisible, to_one_line
@@ -43,11 +44,13 @@ _VERDICTS = {
 }
 END_OPENINGS = {"budget": "stopped:", "step_limit": "stopped at", "stop": ""}
 """How the line begins that tells why a turn ended, for reasons whose name says less."""
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
-_ABOUT = re.compile(r"\[(.+)\]")
-_BAR = re.compile(r" [█░]+ *\d+%")
-_WORD_WITH_DIGIT = re.compile(r"[\w-]*\d[\w-]*")
-_LEFT_OUT = re.compile(r"\[\.\.\. (?:([\d,]+) lines )?\(?[\d,]+ bytes\)? left out here; (.+?)(?:: search it| \.\.\.\])")
+_HUNK = compile_later(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
+_ABOUT = compile_later(r"\[(.+)\]")
+_BAR = compile_later(r" [█░]+ *\d+%")
+_WORD_WITH_DIGIT = compile_later(r"[\w-]*\d[\w-]*")
+_LEFT_OUT = compile_later(
+    r"\[\.\.\. (?:([\d,]+) lines )?\(?[\d,]+ bytes\)? left out here; (.+?)(?:: search it| \.\.\.\])"
+)
 """The note in a shortened result: how many lines were left out, and which file has them."""
 
 

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 
+from goose_like.core.pattern import compile_later
+
 shell_state: ContextVar[Callable[[], str]] = ContextVar("shell_state", default=str)
 """Describes the state for the command that is being started; empty if it changes nothing."""
 
-_DECLARED = re.compile(r'^declare -x ([A-Za-z_]\w*)(?:="((?:[^"\\$`]|\\["\\$`])*)")?(?:\n|\Z)', re.M)
+_DECLARED = compile_later(r'^declare -x ([A-Za-z_]\w*)(?:="((?:[^"\\$`]|\\["\\$`])*)")?(?:\n|\Z)', re.M)
 """A declaration as bash prints it. It runs nothing."""
 
 _MARK = "GOOSE_LIKE_COMMAND"
-_MARK_LINE = re.compile(rf'^declare -x {_MARK}="[\w.]*"\n', re.M)
-_OWN = re.compile(r"GOOSE_LIKE_COMMAND|OLDPWD|PWD|SHLVL|_|PS1|VIRTUAL_ENV|VIRTUAL_ENV_PROMPT|_OLD_VIRTUAL_\w+")
+_MARK_LINE = compile_later(rf'^declare -x {_MARK}="[\w.]*"\n', re.M)
+_OWN = compile_later(r"GOOSE_LIKE_COMMAND|OLDPWD|PWD|SHLVL|_|PS1|VIRTUAL_ENV|VIRTUAL_ENV_PROMPT|_OLD_VIRTUAL_\w+")
 """Variables of goose_like, bash and virtual environments, which no program looks at to find another one."""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.pattern import compile_later
 from goose_like.workspace.sandbox.path_rules import resolve_path
 
 from .file_copy import FileCopy, FileEdit, list_files
@@ -23,12 +24,12 @@ _COMMON = "commondir"  # leads git from the folder of a worktree to the settings
 _BACK = "gitdir"  # leads from there to the worktree
 _ATTRIBUTES = "info/attributes"
 REBASE_TODO = "rebase-merge/git-rebase-todo"  # `git rebase --continue` runs its `exec` lines
-_EXEC = re.compile(rb"^\s*(x|exec)\b", re.M)
+_EXEC = compile_later(rb"^\s*(x|exec)\b", re.M)
 
 # The lines of a settings file that we read, stricter than git. Any other line makes the file unreadable.
-_SECTION = re.compile(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\][ \t]*(?:[#;].*)?')
-_ENTRY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?")
-_CONTROLS = re.compile(r"[\0-\x08\x0b-\x1f]")
+_SECTION = compile_later(r'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\][ \t]*(?:[#;].*)?')
+_ENTRY = compile_later(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?")
+_CONTROLS = compile_later(r"[\0-\x08\x0b-\x1f]")
 
 # Keys (lower case, as git prints them) that only describe a repository and make git run nothing.
 _HARMLESS = (

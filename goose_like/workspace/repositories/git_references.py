@@ -8,20 +8,21 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from goose_like.core.pattern import compile_later
 from goose_like.workspace.sandbox.path_rules import resolve_path
 
 from .git import is_harmless_key, read_text
 
 # Settings that name a file or folder with more settings, or with programs that git runs.
-_REFERENCES = re.compile(
+_REFERENCES = compile_later(
     r'^[ \t]*(?:\[[^]\n]*\][ \t]*)?(?:path|hookspath|fsmonitor)[ \t]*=[ \t]*"?([^"\n]+)', re.M | re.I
 )
 
-_SECTION = re.compile(r"\s*+\[\s*+([\w.-]++)\s*+(?:\"((?:[^\"\\]|\\.)*+)\"\s*+)?\](.*)", re.DOTALL)
-_ENTRY = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)", re.DOTALL)
-_WORD = re.compile(r"[^\s\"'`;&|()<>{}$=\\!]+")
-_PROGRAM = re.compile(r"(?:^|[;&|({!`\"'])\s*([^\s\"'`;&|()<>{}$=\\!]+)")
-_INTERPRETER = re.compile(
+_SECTION = compile_later(r"\s*+\[\s*+([\w.-]++)\s*+(?:\"((?:[^\"\\]|\\.)*+)\"\s*+)?\](.*)", re.DOTALL)
+_ENTRY = compile_later(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)", re.DOTALL)
+_WORD = compile_later(r"[^\s\"'`;&|()<>{}$=\\!]+")
+_PROGRAM = compile_later(r"(?:^|[;&|({!`\"'])\s*([^\s\"'`;&|()<>{}$=\\!]+)")
+_INTERPRETER = compile_later(
     r"\b(?:\w*sh|python[\d.]*|perl|ruby|node|deno|bun|php|lua|g?awk|sed|make|source)\b|(?:^|[\s;&|(])\.\s"
 )
 _TEMPLATES = "init.templatedir"

@@ -4,12 +4,12 @@ They count in every folder except those of packages, such as `node_modules`. Fil
 """
 
 import os
-import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.pattern import compile_later
 from goose_like.workspace.sandbox.path_rules import Rules, resolve_path
 
 from .file_copy import FileCopy, list_files, open_closed_folder
@@ -47,7 +47,7 @@ _NAMES = frozenset(
         *(".npmrc", ".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.js", ".yarnrc", ".yarnrc.yml", "bunfig.toml"),
     )
 )
-_FAMILY = re.compile(
+_FAMILY = compile_later(
     r"\.?mise(?:\.[\w-]+)*\.toml|\.?lefthook(?:-local)?\.(?:ya?ml|toml|jsonc?)|\.dir-locals(?:-2)?\.el"
     r"|.+\.code-workspace|\.pre-commit-hooks\.ya?ml"
 )
@@ -77,7 +77,7 @@ PARENTS = (*_BELOW, *_CI_BELOW)
 
 _PACKAGES = frozenset(("node_modules", "site-packages", "dist-packages"))
 
-_MODULE_KEY = re.compile(r"submodule\..+\.(?:path|url|branch|ignore|shallow|fetchrecursesubmodules)")
+_MODULE_KEY = compile_later(r"submodule\..+\.(?:path|url|branch|ignore|shallow|fetchrecursesubmodules)")
 
 _WORKTREES = {".claude": "worktrees"}
 """Folders of whole working trees within a start file. Start files in them count alone."""

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from goose_like.config.paths import normalize_path
 from goose_like.core.masking import mask_text
+from goose_like.core.pattern import compile_later
 
 from .home import list_git_files, list_homes
 
 _MAX_BYTES = 200_000
 
 # User and password in a URL. For the web the whole part is removed, because a user name alone may be a token.
-_URL_USER = re.compile(r"(https?://)[^/\s?#]*@|(://)[^/\s@:]*:[^/\s]*@", re.IGNORECASE)
+_URL_USER = compile_later(r"(https?://)[^/\s?#]*@|(://)[^/\s@:]*:[^/\s]*@", re.IGNORECASE)
 
 # Every part has a largest length, so that no file takes quadratic time.
-_SECRET_LINE = re.compile(
+_SECRET_LINE = compile_later(
     r"(?:token|passw(?:or)?d|passphrase|secret|_auth|goauth|authorization|api_?key|private_?key|access_?key|smtppass"
     r"|bearer|cookie)[\w.-]{0,100}+[\"']?\s*[=:]"
     r"|extraheader|authorization\s*:|\bbearer\s|\bsshpass\b|-----BEGIN"
@@ -28,10 +29,10 @@ _SECRET_LINE = re.compile(
     r"|://\S{0,300}/t/[\w-]{8}",  # a token in the path of a conda channel
     re.IGNORECASE,
 )
-_LOGICAL_LINE = re.compile(r"(?:[^\n]*\\\n)*[^\n]*\n|(?:[^\n]*\\\n)*[^\n]+\Z")
-_HEADER = re.compile(r"\s*+(\[(?:\"[^\"\n]*+\"|[^\]\"\n]|\")*+\]+)(.*)", re.DOTALL)
-_ENV_HEADER = re.compile(r"\s*\[\[?\s*env\b", re.IGNORECASE)  # of mise: every value may be a secret
-_MULTILINE = re.compile(r"\"\"\"|'''")
+_LOGICAL_LINE = compile_later(r"(?:[^\n]*\\\n)*[^\n]*\n|(?:[^\n]*\\\n)*[^\n]+\Z")
+_HEADER = compile_later(r"\s*+(\[(?:\"[^\"\n]*+\"|[^\]\"\n]|\")*+\]+)(.*)", re.DOTALL)
+_ENV_HEADER = compile_later(r"\s*\[\[?\s*env\b", re.IGNORECASE)  # of mise: every value may be a secret
+_MULTILINE = compile_later(r"\"\"\"|'''")
 
 _CONDA = (".conda", "miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba")
 

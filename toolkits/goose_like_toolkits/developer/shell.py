@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import secrets
 import shlex
 import signal
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.pattern import compile_later
 from goose_like.sdk.live_output import LiveOutput, ShowOutput
 from goose_like.sdk.private_files import describe_private_files, find_private_files
 from goose_like.sessions.output_limit import LimitedOutput, append_notes
@@ -45,20 +45,20 @@ builtin eval -- {exports} 2>/dev/null
 trap '{{ builtin printf "%s " "${{PIPESTATUS[@]}}"; builtin printf "\0%s\0" "$PWD"; builtin jobs -rp
 builtin printf "\0"; builtin export -p; builtin export -f; builtin printf "\0"; }} 2>/dev/null 1<>{end}' EXIT
 """
-_LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
+_LASTING = compile_later(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 
-_NO_NETWORK = re.compile(
+_NO_NETWORK = compile_later(
     "Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known"
     "|exit code (6 of curl|4 of wget)"  # with their options for less output
 )
-_MISSING_IN_TMP = re.compile(
+_MISSING_IN_TMP = compile_later(
     r"(?<![^\s'\"(=])(/var)?/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/"
 )
-_MISSING = re.compile("No such file or directory|cannot access")
-_ASSIGNMENT = re.compile(r"\w+=")
+_MISSING = compile_later("No such file or directory|cannot access")
+_ASSIGNMENT = compile_later(r"\w+=")
 _COMPARING = ("grep", "egrep", "rg", "diff", "cmp")
 """Programs whose exit code 1 is a result and no failure."""
-_READ_ONLY = re.compile("Read-only file system|Device or resource busy")
+_READ_ONLY = compile_later("Read-only file system|Device or resource busy")
 
 
 HandOver = Callable[[str, Process, LimitedOutput, ExitStack], str]

@@ -11,6 +11,7 @@ from typing import Any
 
 from goose_like import __version__
 from goose_like.core.dataclass import dataclass
+from goose_like.core.pattern import compile_later
 from goose_like.core.text_file import TextFile
 from goose_like.toolkit import ExchangeView, Notifier, ToolError, Workspace
 from goose_like.workspace.network.address_filter import Address, is_public, resolve_host
@@ -23,11 +24,11 @@ TIMEOUT_S = 30.0
 _PORTS = {"http": 80, "https": 443}
 SHOWN_BYTES = 4_000
 
-_HTML = re.compile(r"text/html|application/xhtml\+xml")
+_HTML = compile_later(r"text/html|application/xhtml\+xml")
 _HTML_START = rb"\s*<(!doctype html|html)"
-_TEXT = re.compile(r"text/.+|application/(.+\+)?(json|xml|yaml|toml|x-ndjson|javascript|x-sh)")
-_CHARSET = re.compile(rb"""<meta[^>]{1,200}charset=["']?([\w-]+)""", re.IGNORECASE)
-_CHARSETS = re.compile(r"(utf|us-ascii|iso|latin|windows|cp\d|mac|koi8|gb|big5|euc|shift|tis).*", re.IGNORECASE)
+_TEXT = compile_later(r"text/.+|application/(.+\+)?(json|xml|yaml|toml|x-ndjson|javascript|x-sh)")
+_CHARSET = compile_later(rb"""<meta[^>]{1,200}charset=["']?([\w-]+)""", re.IGNORECASE)
+_CHARSETS = compile_later(r"(utf|us-ascii|iso|latin|windows|cp\d|mac|koi8|gb|big5|euc|shift|tis).*", re.IGNORECASE)
 
 _CONVERT = """
 import sys
