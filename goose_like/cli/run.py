@@ -20,7 +20,6 @@ from goose_like.launch.output import StdoutWriter, describe_stop, make_run_finis
 from goose_like.launch.run_options import RunOptions
 from goose_like.launch.start import OpenedSession, SessionRequest, open_session
 from goose_like.launch.start_notifier import StartNotifier, print_warning
-from goose_like.launch.worktree import leave_worktrees
 from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import open_screen
 from goose_like.terminal.renderer import END_OPENINGS
@@ -38,6 +37,8 @@ async def run_command(options: RunOptions, request: SessionRequest) -> int:
         finally:
             os.chdir(start)  # a worktree that is removed must not be the current folder
             if request.worktree is not None:
+                from goose_like.launch.worktree import leave_worktrees  # imported here: few runs have one
+
                 await leave_worktrees([opened.folder], print_warning, None)
 
 

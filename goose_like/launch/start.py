@@ -21,7 +21,6 @@ from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.masking import mask_text
 from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_thread
-from goose_like.sessions.fork import fork
 from goose_like.sessions.index import find_newest_session, find_session
 from goose_like.sessions.session import Session
 from goose_like.workspace.permissions.policy import describe_risk
@@ -29,7 +28,6 @@ from goose_like.workspace.sandbox.path_rules import list_secret_paths
 
 from .command_line import ProfileOptions
 from .trust import settle_project_trust
-from .worktree import create_worktree, find_session_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +91,8 @@ async def open_session(
             header = session.history.header
             if folder is None and request.name and header:
                 start = Path(header.cwd)
+            from .worktree import find_session_folder  # imported here: a new session starts faster
+
             place = find_session_folder(session, start)
             choice = await settle_profile(request.options, notifier, place, session)
         else:
@@ -101,6 +101,8 @@ async def open_session(
             stack.callback(session.close)
             place = start
         if request.worktree is not None:
+            from .worktree import create_worktree  # imported here: few sessions want one
+
             place, notes = await run_in_thread(create_worktree, request.worktree or session.name, start)
             for note in notes:
                 notifier.log(note)
@@ -115,6 +117,8 @@ def _resume(request: SessionRequest, folder: Path) -> Session:
     name = request.name
     cwd = None if name else str(folder)
     if request.is_forked:
+        from goose_like.sessions.fork import fork  # imported here: few sessions are copies
+
         original = find_session(name) if name else find_newest_session(cwd)
         copy = fork(original)
         copy.close()

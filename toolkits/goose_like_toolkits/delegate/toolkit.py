@@ -25,7 +25,6 @@ from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import Tool, current_call
 from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
-from goose_like.sessions.transcript import list_changed_files
 from goose_like.terminal.escape import to_one_line
 from goose_like.toolkit import Notifier, Requirements, RunningTask, ToolError, Toolkit, tool
 
@@ -375,6 +374,8 @@ def _describe_work(job: _Job) -> str:
     text = job.run.format_usage()
     if job.worktree:  # its files are taken over later
         return text
+    from goose_like.sessions.transcript import list_changed_files  # imported here: few sessions delegate
+
     changed_files = list_changed_files(list(job.session.read_events()))
     if changed_files:
         text += f"; wrote {list_some(changed_files)}"
