@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from goose_like.config.entry_points import list_names
 from goose_like.core.message import Usage
 
+from .kept_prices import find_plain_rates, keep_price, read_kept_prices
 from .presets import load_presets
 
 
@@ -78,6 +79,18 @@ def is_free(provider: str) -> bool:
 
 @lru_cache(maxsize=16)  # the status line asks at each frame
 def _compute_price_usd(provider: str, name: str, used: Usage) -> float | None:
+    label = f"{provider}:{name}"
+    kept = read_kept_prices()
+    if label not in kept:
+        return _ask_table(provider, name, used)
+    rates = kept[label]
+    if rates is None:
+        return None
+    return rates.compute_usd(used)
+
+
+def _ask_table(provider: str, name: str, used: Usage) -> float | None:
+    """Compute a price with the table, and keep the rates of the model if they are plain."""
     import genai_prices  # slow: 0.2 s
 
     tokens = genai_prices.Usage(
@@ -88,6 +101,12 @@ def _compute_price_usd(provider: str, name: str, used: Usage) -> float | None:
         cache_write_1h_tokens=used.cache_write_long_tokens,
     )
     try:
-        return float(genai_prices.calc_price(tokens, name, provider_id=provider).total_price)
+        price = genai_prices.calc_price(tokens, name, provider_id=provider)
     except LookupError:
+        keep_price(f"{provider}:{name}", None)
         return None
+    total_usd = float(price.total_price)
+    rates = find_plain_rates(price.model)
+    if rates is not None and rates.compute_usd(used) == total_usd:
+        keep_price(f"{provider}:{name}", rates)
+    return total_usd
