@@ -1,5 +1,6 @@
 """Toolkits that are active without a line in the profile, because their files exist."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from goose_like.config.profile import Profile, ToolkitChoice
@@ -27,6 +28,18 @@ def find_present_toolkits(folder: Path, project: ProjectConfig | None, notifier:
         except GooseLikeError as error:
             notifier.log(str(error))
     return present
+
+
+def describe_effects(project: ProjectConfig, log: Callable[[str], None]) -> list[str]:
+    """Describe what the files of a project would run and get, in lines of its toolkits. One that fails is logged."""
+    lines: list[str] = []
+    for name in find_toolkits_with_files(project.files):
+        try:
+            with toolkit_errors(name):
+                lines += load_toolkit(name).describe_files(project)
+        except GooseLikeError as error:
+            log(str(error))
+    return lines
 
 
 def add_present_toolkits(profile: Profile, folder: Path, project: ProjectConfig | None, notifier: Notifier) -> Profile:

@@ -135,6 +135,15 @@ class Toolkit:
         return True
 
     @classmethod
+    def describe_files(cls, project: ProjectConfig) -> Sequence[str]:
+        """Describe what the files of a project would run and get, in lines for the person who decides about trust.
+
+        Nobody trusts the files yet: read only the texts in `project`. The class is asked if one of them is declared for
+        it in the entry-point group `goose_like.toolkit_files`. This must be quick.
+        """
+        return ()
+
+    @classmethod
     async def create(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
         """Create the toolkit for a session. Override this to wait for something first, such as a download.
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 
+from goose_like.agent.present_toolkits import describe_effects
 from goose_like.config.folder_marks import describe_difference
 from goose_like.config.trust import (
     ProjectConfig,
@@ -18,6 +19,9 @@ from goose_like.config.trust import (
 )
 from goose_like.core.events import Question
 from goose_like.core.notifier import Notifier, ask_or_deny
+
+EFFECTS = "with these files, goose-like starts or asks:"
+"""The line above what toolkits say about the files of a project."""
 
 _MAX_NAMED = 5
 
@@ -46,7 +50,7 @@ async def settle_project_trust(folder: Path, notifier: Notifier, *, is_trusted_n
     project = _mark(project, notifier)
     if is_trusted_now:
         return project
-    answer = await ask_or_deny(notifier, _make_question(project), notifier.log)
+    answer = await ask_or_deny(notifier, _make_question(project, notifier), notifier.log)
     if answer.by == "nobody":
         files = describe_files(project)
         notifier.log(f"skipped untrusted files: {files}; to use them: --trust, or goose-like trust add")
@@ -67,13 +71,18 @@ def _mark(project: ProjectConfig, notifier: Notifier) -> ProjectConfig:
     return marked
 
 
-def _make_question(project: ProjectConfig) -> Question:
+def _make_question(project: ProjectConfig, notifier: Notifier) -> Question:
     is_changed = bool(load_folder_trust(project.root).files)
     reason = "brings settings, commands, agents or skills"
     if is_changed:
         reason = "has changed files that you trusted"
     text = f"this project {reason}: {describe_files(project)}. Use them?"
-    return Question(kind="trust", subject=str(project.root), text=text, detail=_format_files(project))
+    detail = _format_files(project)
+    effects = describe_effects(project, notifier.log)
+    if effects:
+        # At the end, next to the answer: the texts of the files may be long.
+        detail = "\n".join([detail, "", EFFECTS, *effects])
+    return Question(kind="trust", subject=str(project.root), text=text, detail=detail)
 
 
 def describe_files(project: ProjectConfig) -> str:

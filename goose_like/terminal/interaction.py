@@ -1,6 +1,7 @@
 """The person at the terminal: questions and answers, typed lines, and signals."""
 
 import asyncio
+import getpass
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ from typing_extensions import override
 
 from goose_like.core.events import Answer, AnswerChoice, Event, Question
 
-from .escape import escape_invisible, to_one_line
+from .escape import escape_controls, escape_invisible, to_one_line
 from .lines import LineWriter
 from .renderer import MAX_LABEL_CHARS
 from .run_screen import RunScreen, Screen
@@ -39,6 +40,22 @@ _NO = re.compile(r"(?:no?\b[\s,.:;-]*|(?=(?:don't|do not|stop)\b))(?P<reason>.*)
 def has_person() -> bool:
     """Return whether a person can be asked: input and error output are terminals."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def confirm(question: str) -> bool:
+    """Ask a person a question whose default is no. Without a terminal the answer is no."""
+    if not is_terminal(sys.stdin):
+        return False
+    print(escape_controls(f"{question} [y]es  [N]o: "), end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def read_secret(name: str) -> str:
+    """Read a line that the terminal does not show, or the first line of standard input without a terminal."""
+    if not is_terminal(sys.stdin):
+        return sys.stdin.readline()
+    with exit_on_signals():
+        return getpass.getpass(f"{name} (not shown): ")
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -9,8 +9,9 @@ import pytest
 from typing_extensions import override
 
 from goose_like.agent.build import build_exchange
-from goose_like.agent.present_toolkits import find_present_toolkits
+from goose_like.agent.present_toolkits import describe_effects, find_present_toolkits
 from goose_like.cli.commands.toolkit_actions import print_toolkits
+from goose_like.cli.commands.trust_actions import add_trust
 from goose_like.config import trust
 from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS
 from goose_like.config.profile import Profile
@@ -18,6 +19,7 @@ from goose_like.config.project_files import has_project_files
 from goose_like.config.trust import ProjectConfig, load_trusted_project, read_project_config
 from goose_like.core.events import Logged
 from goose_like.core.notifier import Recorder
+from goose_like.launch.trust import settle_project_trust
 from goose_like.providers.base import Model, ModelPair
 from goose_like.toolkit import Toolkit, tool
 from tests.fakes import FakeProvider
@@ -34,6 +36,13 @@ class Notes(Toolkit):
         if cls.has_failed:
             raise LookupError("nowhere")
         return project is not None and "notes.json" in project.files
+
+    @classmethod
+    @override
+    def describe_files(cls, project: ProjectConfig) -> list[str]:
+        if cls.has_failed:
+            raise LookupError("nowhere")
+        return [f"reads {name}" for name in project.files if name.startswith("notes")]
 
     @tool
     def read_notes(self) -> str:
@@ -189,3 +198,33 @@ def test_a_start_without_such_files_imports_no_toolkit(root: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n[]\n"
+
+
+@pytest.mark.usefixtures("notes")
+def test_a_toolkit_says_what_untrusted_files_would_do(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[str] = []
+    bring(root)
+    project = read_project_config(root)
+    assert project
+    assert describe_effects(project, logged.append) == ["reads notes.json"]
+    monkeypatch.setattr(Notes, "has_failed", True)
+    assert describe_effects(project, logged.append) == []
+    assert len(logged) == 1
+    assert "nowhere" in logged[0]
+
+
+@pytest.mark.usefixtures("notes")
+def test_trust_shows_what_the_files_would_do(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bring(root)
+    add_trust(".")
+    shown = capsys.readouterr().out
+    assert shown.index("reads notes.json") < shown.index("trusted as it is now: ")
+
+
+@pytest.mark.usefixtures("notes")
+async def test_the_question_about_trust_ends_with_what_the_files_would_do(root: Path) -> None:
+    bring(root, text='["a"]')
+    recorder = Recorder()
+    await settle_project_trust(root, recorder, is_trusted_now=False)
+    (question,) = recorder.questions
+    assert question.detail.endswith('["a"]\n\nwith these files, goose-like starts or asks:\nreads notes.json')

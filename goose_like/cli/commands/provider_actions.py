@@ -1,7 +1,6 @@
 """The work of the commands `provider ...`."""
 
 import asyncio
-import getpass
 import os
 import sys
 
@@ -15,8 +14,8 @@ from goose_like.providers.foreign_code import find_setup_error, probe_server
 from goose_like.providers.known_models import find_known_model
 from goose_like.providers.prices import find_context_window
 from goose_like.providers.registry import find_provider_class, list_provider_names
-from goose_like.terminal.escape import escape_controls, to_one_line
-from goose_like.terminal.interaction import exit_on_signals
+from goose_like.terminal.escape import to_one_line
+from goose_like.terminal.interaction import confirm, read_secret
 from goose_like.terminal.report_table import print_table
 
 _MAX_MODELS = 40
@@ -158,33 +157,18 @@ def _read_accepted_key(name: str, variable: str, factory: SupportsProbe) -> tupl
         return key, f"{probe.address} answers, but did not check it"
 
 
-def confirm(question: str) -> bool:
-    """Ask a person a question whose default is no. Without a terminal the answer is no."""
-    if not sys.stdin.isatty():
-        return False
-    print(escape_controls(f"{question} [y]es  [N]o: "), end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
 def _read_key(name: str, variable: str) -> str:
     """Read the key of a provider.
 
     Raises:
         UsageError: it is empty, or has characters that no key has.
     """
-    key = _read_secret(variable).strip()
+    key = read_secret(variable).strip()
     if not key:
         raise UsageError(f"no key was given; type it, or: goose-like provider login {name} < FILE")
     if not key.isascii() or not key.isprintable():
         raise UsageError("the key contains characters that no key has; copy it again")
     return key
-
-
-def _read_secret(variable: str) -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline()
-    with exit_on_signals():
-        return getpass.getpass(f"{variable} (not shown): ")
 
 
 def log_out(name: str) -> None:

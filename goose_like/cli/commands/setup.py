@@ -16,7 +16,7 @@ from goose_like.providers.catalog import fetch_offers, format_window
 from goose_like.providers.foreign_code import find_setup_error
 from goose_like.providers.registry import find_provider_class, list_working_providers, open_model
 from goose_like.terminal.escape import to_one_line
-from goose_like.terminal.interaction import has_person, open_lines
+from goose_like.terminal.interaction import confirm, has_person, open_lines
 from goose_like.terminal.picker import Choice, pick_alone
 
 from . import profiles_yaml, provider_actions
@@ -52,7 +52,7 @@ def run_setup() -> None:
         _ask_for_keys(provider, partial(_show_answer, model))
         fast_model = _find_fast_model(provider, model)
     except ModelUnavailableError as error:
-        if not provider_actions.confirm(f"{error}. Make {model} the default model anyway?"):
+        if not confirm(f"{error}. Make {model} the default model anyway?"):
             raise
         fast_model = None
     place = profiles_yaml.set_models(model, fast_model)

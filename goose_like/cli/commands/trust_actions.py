@@ -1,11 +1,13 @@
 """The work of the commands `trust ...`."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import get_args
 
+from goose_like.agent.present_toolkits import describe_effects
 from goose_like.config.trust import (
     load_trust,
     mark_folders,
@@ -14,15 +16,22 @@ from goose_like.config.trust import (
     store_rule,
     trust_project,
 )
-from goose_like.core.errors import UsageError
-from goose_like.launch.trust import describe_files
+from goose_like.core.errors import DeniedError, UsageError
+from goose_like.launch.start_notifier import print_warning
+from goose_like.launch.trust import EFFECTS, describe_files
 from goose_like.terminal.escape import escape_invisible
+from goose_like.terminal.interaction import confirm, is_terminal
 from goose_like.terminal.report_table import print_table
 from goose_like.workspace.permissions.policy import Verdict
 
 
 def add_trust(folder: str) -> None:
-    """Trust the files of a folder's project as they are now."""
+    """Trust the files of a folder's project as they are now. First show what they start or ask.
+
+    Raises:
+        UsageError: there are no files.
+        DeniedError: the person at the terminal says no.
+    """
     project = read_project_config(Path(folder))
     if project is None or not project.files:
         reason = "it has no profiles.yaml, commands/*.md, agents/*.md and skills/*/SKILL.md in .goose-like"
@@ -31,6 +40,12 @@ def add_trust(folder: str) -> None:
         raise UsageError(f"there is nothing to trust in {folder!r}: {reason}")
     project = mark_folders(project)
     files = describe_files(project)
+    effects = describe_effects(project, print_warning)
+    if effects:
+        lines = map(escape_invisible, (EFFECTS, *effects))
+        print("\n".join(lines))
+        if is_terminal(sys.stdin) and not confirm(f"Trust {files}?"):
+            raise DeniedError("nothing was trusted")
     trust_project(project)
     print(f"trusted as it is now: {files}")
 
