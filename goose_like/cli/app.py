@@ -46,6 +46,7 @@ _GROUPS = {
     "permissions": "Show which rule decides about a command, and list all rules.",
     "boss": "Work on a long goal: plan it, then act round by round, with memory in files.",
     "component": "ConCopilot components: list, show, check, write, install, run and deploy them.",
+    "mcp": "MCP servers: add, list, show, test and remove them, and log in.",
     "plugin": "List, show, check, test, run and create TaskWeaver plugins.",
     "serve": "Make profiles available to OpenBB Workspace and to clients of OpenAI's API over HTTP.",
 }

@@ -128,6 +128,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "boss": "goose_like_toolkits.boss.cli:app",
         "component": "goose_like_toolkits.components.cli:app",
         "hooks": "goose_like_toolkits.hooks.cli:app",
+        "mcp": "goose_like_toolkits.mcp.cli:app",
         "permissions": "goose_like.cli.commands.groups:permissions_app",
         "plugin": "goose_like_toolkits.code.cli:app",
         "profile": "goose_like.cli.commands.groups:profile_app",

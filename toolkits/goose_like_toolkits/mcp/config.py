@@ -43,7 +43,7 @@ def load_servers(config: Mapping[str, Any], project: ProjectConfig | None) -> tu
     """
     servers: dict[str, ServerConfig] = {}
     loaded, problems = _load_profile(config)
-    for load in (_load_personal(), _load_project(project)):
+    for load in (_load_personal(), load_project_servers(project)):
         loaded += load[0]
         problems += load[1]
     for server in loaded:
@@ -206,7 +206,8 @@ def _load_personal() -> tuple[list[ServerConfig], list[str]]:
     return read_servers_text(text, origin)
 
 
-def _load_project(project: ProjectConfig | None) -> tuple[list[ServerConfig], list[str]]:
+def load_project_servers(project: ProjectConfig | None) -> tuple[list[ServerConfig], list[str]]:
+    """Load the servers of a project's file, and the problems of those that are left out."""
     if project is None or PROJECT_FILE not in project.files:
         return [], []
     return read_servers_text(project.files[PROJECT_FILE], PROJECT_FILE, root=str(project.root))

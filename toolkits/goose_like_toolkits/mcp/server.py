@@ -29,6 +29,7 @@ class ServerConfig(FrozenModel):
     headers: dict[str, str] = {}
     client_id: str = Field(default="", description="of a client that the person registered there, for OAuth")
     client_secret: str = ""
+    callback_port: int = Field(default=0, ge=0, le=65535, description="of this machine, to which a login leads; 0: any")
     tools: tuple[str, ...] = Field(default=("*",), description="patterns of the tools that the model may use")
     start_timeout_s: float = Field(default=30, gt=0)
     timeout_s: float = Field(default=120, gt=0, description="of one call; progress of the server starts it anew")

@@ -28,6 +28,9 @@ class Login(BaseModel):
 
     client_id: str = Field(default="", validation_alias=AliasChoices("client_id", "clientId"))
     client_secret: str = Field(default="", validation_alias=AliasChoices("client_secret", "clientSecret"))
+    callback_port: int = Field(
+        default=0, ge=0, le=65535, validation_alias=AliasChoices("callback_port", "callbackPort")
+    )
 
 
 class ServerEntry(BaseModel):
@@ -99,6 +102,7 @@ def parse_entry(name: str, entry: object, origin: str, *, is_projects: bool = Fa
         if isinstance(read.oauth, Login):
             fields["client_id"] = read.oauth.client_id
             fields["client_secret"] = read.oauth.client_secret
+            fields["callback_port"] = read.oauth.callback_port
     fields["tools"] = tuple(read.tools)
     fields.update(_find_limits(read))
     return ServerConfig(**fields)

@@ -82,6 +82,13 @@ class McpToolkit(Toolkit):
         servers, problems = load_servers({}, project)
         return bool(servers or problems)
 
+    @classmethod
+    @override
+    def describe_files(cls, project: ProjectConfig) -> Sequence[str]:
+        from .reach import describe_project  # only a person who decides about trust reads it
+
+        return describe_project(project)
+
     @override
     def prompt(self) -> str:
         return self._offer.prompt
@@ -217,6 +224,7 @@ class McpToolkit(Toolkit):
             self.report_progress,
             self.session.outputs,
             expand_server,
+            _find_auth,
         )
         return Connection(server, around, era=era)
 
@@ -302,6 +310,12 @@ class McpToolkit(Toolkit):
             return f"[{mention.uri} of the MCP server {mention.server!r} could not be read: {error}]"
         text = found.text if isinstance(found, ImageResult) else found
         return format_resource(mention, text)
+
+
+def _find_auth(server: ServerConfig) -> Any:
+    from .login import build_auth  # few servers need a login
+
+    return build_auth(server)
 
 
 def _add_schema(text: str, listed: ListedTool) -> str:

@@ -1,0 +1,110 @@
+"""The command `goose-like mcp`: servers by hand."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from goose_like.launch.options import ProfileOption
+
+NameArgument = Annotated[str, typer.Argument(help="The server.", metavar="NAME")]
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command(
+    "add",
+    epilog="Example: goose-like mcp add git -- mcp-server-git --repository .",
+    context_settings={"ignore_unknown_options": True},  # those of the server's program, also without `--`
+)
+def mcp_add(
+    name: Annotated[str, typer.Argument(help="A name of your choice.", metavar="NAME")] = "",
+    words: Annotated[
+        list[str] | None, typer.Argument(help="Its command behind `--`, or its URL.", metavar="URL | -- COMMAND...")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(help="Variable of the program; NAME alone passes yours on.", metavar="NAME=VALUE"),
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="Header of requests, e.g. 'Authorization: Bearer ${TOKEN}'.")
+    ] = None,
+    transport: Annotated[
+        Literal["stdio", "http", "sse"] | None, typer.Option(help="Only old servers at a URL need this: sse.")
+    ] = None,
+    client_id: Annotated[str, typer.Option(help="Client that you registered at the server, for `mcp login`.")] = "",
+    from_agent: Annotated[
+        str, typer.Option("--from", help="Take over all servers of claude, codex, cursor, ..., or only NAME.")
+    ] = "",
+    is_started: Annotated[
+        bool, typer.Option("--start/--no-start", help="Start it once, and keep what it offers.")
+    ] = True,
+) -> None:
+    """Add a server to your own, for all projects; show what it may reach, and start it once.
+
+    A project's own servers are in its file .mcp.json, which counts after: goose-like trust add
+    """
+    from .commands import adding
+
+    options = adding.AddOptions(env or [], header or [], transport, client_id, is_started=is_started)
+    if from_agent:
+        adding.import_servers(from_agent, [name, *(words or [])])
+    else:
+        adding.add_server(name, words or [], options)
+
+
+@app.command("list", epilog="Example: goose-like mcp list")
+def mcp_list(profile: ProfileOption = None) -> None:
+    """List the servers that hold in this folder. Nothing is started."""
+    from .commands import report
+
+    report.print_servers(profile)
+
+
+@app.command("show", epilog="Example: goose-like mcp show git")
+def mcp_show(name: NameArgument, profile: ProfileOption = None) -> None:
+    """Show what a server may reach, and what it offered last. Nothing is started."""
+    from .commands import report
+
+    report.print_server(name, profile)
+
+
+@app.command("test", epilog="Example: goose-like mcp test git")
+def mcp_test(
+    name: NameArgument,
+    profile: ProfileOption = None,
+    is_accepted: Annotated[bool, typer.Option("--accept", help="Accept what changed, without a question.")] = False,
+) -> None:
+    """Start a server as a session does, list what it offers, and ask about what changed; ends with 1 if it fails."""
+    from .commands import trying
+
+    trying.try_server(name, profile, is_accepted=is_accepted)
+
+
+@app.command("remove", epilog="Example: goose-like mcp remove git")
+def mcp_remove(name: NameArgument) -> None:
+    """Remove one of your own servers, its login, and what it offered."""
+    from .commands import adding
+
+    adding.remove_server(name)
+
+
+@app.command("login", epilog="Example: goose-like mcp login github")
+def mcp_login(
+    name: NameArgument,
+    profile: ProfileOption = None,
+    is_shown: Annotated[
+        bool, typer.Option("--no-browser", help="Only show the page's address, for a browser elsewhere.")
+    ] = False,
+) -> None:
+    """Log in at a server with a browser, or store the keys that its configuration names."""
+    from .commands import logging_in
+
+    logging_in.log_in(name, profile, has_browser=not is_shown)
+
+
+@app.command("logout", epilog="Example: goose-like mcp logout github")
+def mcp_logout(name: NameArgument, profile: ProfileOption = None) -> None:
+    """Delete the login at a server from this machine."""
+    from .commands import logging_in
+
+    logging_in.log_out(name, profile)
