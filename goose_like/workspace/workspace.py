@@ -244,6 +244,7 @@ class Workspace(ProtectedFiles):
         is_own: bool = False,
         scope: SandboxScope | None = None,
         folder: str | Path = "",
+        is_apart: bool = False,
     ) -> Process:
         """Start a command. Nothing else in goose_like starts commands for a model.
 
@@ -260,6 +261,8 @@ class Workspace(ProtectedFiles):
                 scope and access share a sandbox, set up when the first of them starts. A command with more network
                 than the mode includes has a sandbox of its own, which ends with it.
             folder: the folder that the command enters first, for the question.
+            is_apart: no other command sees its process, so that its variables stay secret. All that it started ends
+                with it. This holds in a sandbox only.
 
         Raises:
             DeniedError: the access was refused, or the scope names a hidden path.
@@ -290,7 +293,10 @@ class Workspace(ProtectedFiles):
             await self.announce_change(None, argv, str(folder or working_folder), is_confined)
         if mode != self.mode:
             raise DeniedError(format_change(f"run: {subject}", self.mode))
-        spawner = await self._get_spawner(access, scope)
+        is_apart = is_apart and access != "full"
+        spawner = await self._get_spawner(access, scope, is_apart=is_apart)
+        if is_apart:
+            spawner.is_for_one_command = True
         return await spawner.spawn(argv, working_folder, env or {}, descriptors, subject)
 
     async def _require_access(self, access: Access, subject: str, line: str, way: str) -> bool:
@@ -383,12 +389,14 @@ class Workspace(ProtectedFiles):
         self._log_warnings()
         return [*found, *self.hosts.take_refusals()]
 
-    async def _get_spawner(self, access: Access, scope: SandboxScope | None = None) -> SpawnerClient:
+    async def _get_spawner(
+        self, access: Access, scope: SandboxScope | None = None, *, is_apart: bool = False
+    ) -> SpawnerClient:
         self._follow_mode()
         if self._audit:
             await self._audit.prepare_change()
         losses = self._audit.mount_losses if self._audit else 0
-        spawner = await asyncio.shield(self._spawners.request(access, scope, mount_losses=losses))
+        spawner = await asyncio.shield(self._spawners.request(access, scope, mount_losses=losses, is_apart=is_apart))
         if self._audit:  # the first spawner starts it
             await self._audit.prepare_change()
         return spawner

@@ -13,6 +13,7 @@ WORDS = {"boss", "code", "hooks", "screen"}
 """Toolkits whose names are ordinary words, such as an exit code. A literal says nothing about these."""
 
 OTHER_MEANINGS = {
+    "cli/app.py": {"mcp"},  # a group of commands
     "config/entry_points.py": set(TOOLKITS) - WORDS,  # the table of parts, and which of them is the default
     "launch/slash_registry.py": {"mcp"},  # a command of other agents
     "providers/anthropic_search.py": {"web_search"},  # a tool of Anthropic's server

@@ -30,16 +30,18 @@ class SpawnerPool:
         """Start a spawner after some time."""
         self._timer = asyncio.get_running_loop().call_later(delay_s, self.request, access)
 
-    def request(self, access: Access, scope: SandboxScope | None = None, *, mount_losses: int = 0) -> SpawnerTask:
+    def request(
+        self, access: Access, scope: SandboxScope | None = None, *, mount_losses: int = 0, is_apart: bool = False
+    ) -> SpawnerTask:
         """Return the task that starts the spawner. A spawner that died or failed to start is started again.
 
         If mounts were lost, a new one is started too. The old one keeps its processes. A spawner with network gets a
-        single command.
+        single command, and so does one that stands apart.
         """
         if self._losses < mount_losses:
             self._losses = mount_losses
             self.retire()
-        if access == "network":
+        if access == "network" or is_apart:
             single = asyncio.create_task(self._start(access, scope))
             self._others.append(single)
             return single

@@ -124,6 +124,7 @@ class StdioTransport:
             env=self._server.variables,
             descriptors=descriptors,
             subject=f"the MCP server {self._server.name}",
+            is_apart=True,  # other commands could read its variables in /proc
             is_own=True,  # the person added the server, or trusted the file that names it
         )
 
