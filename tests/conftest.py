@@ -64,5 +64,6 @@ def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=3, help="moments at which tests/e2e/test_*kill.py kill a process")
     parser.addoption("--kill-state", help="file that notes the moments that passed; the next run goes on after them")
     parser.addoption("--wire", type=int, default=61, help="tests/providers/test_wire.py breaks every n-th byte")
+    parser.addoption("--npm", type=Path, help="folder for npm packages, which tests/toolkits/mcp/test_npm.py installs")
     parser.addoption("--turns", type=int, default=36, help="turns of tests/e2e/test_soak.py")
     parser.addoption("--soak", type=int, default=150, help="requests of tests/e2e/test_serve_soak.py")

@@ -42,7 +42,7 @@ async def test_a_dead_server_is_started_twice_and_then_stays_off(tmp_path):
         assert "failed 2 times (exit code 1; it said last: no module named fish) and stays off" in await fail(dead)
         assert count_lines(session.root / "starts") == 2
         assert [line.rpartition("; ")[2] for line in session.logged] == [
-            "it starts again when it is needed",
+            "the next call starts it again",
             "it stays off",
         ]
 
@@ -73,10 +73,10 @@ async def test_a_server_that_dies_in_a_call_starts_once_more(tmp_path):
         dying = session.connect(*faulty("dies in a call"), era=OLD)
         await dying.list_definitions()
         text = await fail(dying)
-        assert "ended during the call of echo (exit code 4; it said last:\nout of luck)" in text
+        assert "failed during the call of echo (exit code 4; it said last:\nout of luck)" in text
         assert "may have had an effect" in text
         assert session.logged == [
-            "the MCP server demo failed (exit code 4: out of luck); it starts again when it is needed"
+            "the MCP server demo failed (exit code 4: out of luck); the next call starts it again"
         ]
         await fail(dying)
         assert session.logged[1].endswith("it stays off")

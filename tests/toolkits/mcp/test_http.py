@@ -1,11 +1,15 @@
 """Servers that are reached over HTTP: streamable HTTP and SSE, with the real server of the SDK."""
 
 import asyncio
+import json
+import re
 import signal
 import socket
 import subprocess
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -75,7 +79,7 @@ async def test_a_server_that_starts_again_during_a_session(tmp_path):
         assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
         server.send_signal(signal.SIGKILL)
         server.wait()
-        with pytest.raises(ToolError, match=r"ended during the call of add|broke off its answer for add"):
+        with pytest.raises(ToolError, match=r"failed during the call of add|broke off its answer for add"):
             await demo.call_tool("add", {"a": 1, "b": 2})
         server = start("http", port)
         try:
@@ -98,3 +102,89 @@ async def test_a_session_that_only_reads(tmp_path):
         with pytest.raises(ToolError, match=r"is reached over HTTP, .* this session only reads"):
             await demo.call_tool("add", {"a": 1, "b": 2})
         assert demo.state == "not started"
+
+
+class Faulty(BaseHTTPRequestHandler):
+    """A server of the old era with a fault, which the path names."""
+
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        fault = self.path.strip("/")
+        method = message["method"]
+        if fault == "login":
+            self.answer(401, "text/plain", b"who are you?")
+        elif fault == "website":
+            self.answer(200, "text/html", b"<html>Hello</html>")
+        elif fault == "elsewhere":
+            self.send_response(307)
+            self.send_header("location", "http://example.org/mcp")
+            self.end_headers()
+        elif fault == "broken":
+            self.answer(500, "text/plain", b"out of order")
+        elif fault == "silent":
+            time.sleep(2)
+            self.close_connection = True
+        elif method == "initialize":
+            info = {"name": "faulty", "version": "1"}
+            version = message["params"]["protocolVersion"]
+            self.reply(message, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+        elif method == "tools/call" and fault == "huge":
+            self.reply(message, {"content": [{"type": "text", "text": "x" * 70_000_000}]})
+        elif method == "tools/call" and fault == "cut":
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", "1000")
+            self.end_headers()
+            self.wfile.write(b'{"jsonrpc"')
+            self.close_connection = True
+        elif "id" in message:
+            self.answer(404, "text/plain", b"")
+        else:
+            self.answer(202, "text/plain", b"")
+
+    def reply(self, message, result):
+        data = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        self.answer(200, "application/json", json.dumps(data).encode())
+
+    def answer(self, status, kind, body):
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        with suppress(OSError):  # the client has left
+            self.wfile.write(body)
+
+    def do_GET(self):
+        self.answer(405, "text/plain", b"")
+
+    def log_message(self, *_):
+        """Be silent."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("login", "it wants a login (HTTP 401); the person can log in with: goose-like mcp login demo"),
+        ("website", "cannot be reached: Unexpected content type: text/html"),
+        ("elsewhere", "Redirect to http://example.org/mcp not followed"),
+        ("broken", "(HTTP 500)"),
+        ("silent", "cannot be reached: it gave no answer in 1 s"),
+        ("huge", "failed during the call of echo (the server's answer is too large; it was cut off)"),
+        ("cut", "failed during the call of echo (peer closed connection"),
+    ],
+)
+async def test_faults(tmp_path, fault, reason):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Faulty)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        async with desk(tmp_path) as session:
+            url = f"http://127.0.0.1:{server.server_port}/{fault}"
+            limit_s = 1 if fault == "silent" else 30
+            faulty = session.connect(url=url, era="2025-11-25", start_timeout_s=limit_s)
+            with pytest.raises(ToolError, match=re.escape(reason)):
+                await faulty.call_tool("echo", {})
+            (line,) = session.logged
+            assert line.startswith("the MCP server demo failed (")
+    finally:
+        server.shutdown()
+        server.server_close()

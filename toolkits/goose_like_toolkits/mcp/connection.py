@@ -61,6 +61,7 @@ class Connection:
         self._starting = asyncio.Lock()
         self._calls: set[RunningCall] = set()
         self._is_suspect = False
+        self._was_started = False
         self._is_closed = False
 
     # --- requests
@@ -171,7 +172,7 @@ class Connection:
         except Exception as error:
             if not limit.expired():
                 await link.settle(error)
-                raise explain(self.server.name, what, link, error) from error
+                raise explain(self.server.name, what, link, error, self._outlook) from error
             self._is_suspect = True
             lost = ""
             if link.stdio and link.stdio.has_wrong_ids:
@@ -237,10 +238,14 @@ class Connection:
     def _fail(self, why: str) -> None:
         self.state = "failed"
         self.problem = " ".join(why.split())[:_MAX_PROBLEM_CHARACTERS]
-        follows = "it starts again when it is needed"
+        self._log(f"failed ({self.problem}); {self._outlook}")
+
+    @property
+    def _outlook(self) -> str:
+        """What follows after a failure."""
         if self._starts >= _MAX_STARTS:
-            follows = "it stays off"
-        self._log(f"failed ({self.problem}); {follows}")
+            return "it stays off"
+        return "the next call starts it again" if self._is_here else "the next call tries it again"
 
     def _log(self, text: str) -> None:
         self._around.notifier.log(f"the MCP server {self.server.name} {text}")
@@ -283,6 +288,9 @@ class Connection:
                 return self._link
             await self._drop(self._link)
             self._link = await self._start()
+            if self._was_started:
+                self.on_list_changed()  # another start may offer something else
+            self._was_started = True
             self._following = asyncio.create_task(self._follow_changes(self._link.client))
             return self._link
 

@@ -19,8 +19,8 @@ class SessionLostError(ToolError):
     """A server that has forgotten the session, as after a restart of it. It did nothing with the request."""
 
 
-def explain(name: str, what: str, link: Link, error: BaseException) -> ToolError:
-    """Explain a failed request to a server. `what` names the request."""
+def explain(name: str, what: str, link: Link, error: BaseException, outlook: str) -> ToolError:
+    """Explain a failed request to a server. `what` names the request, `outlook` says what follows for the server."""
     from mcp.shared.exceptions import MCPError
     from pydantic import ValidationError
 
@@ -30,8 +30,8 @@ def explain(name: str, what: str, link: Link, error: BaseException) -> ToolError
         return ToolError(f"{server} refuses {what}: {describe_status(name, link)}")
     if not link.is_open:
         return ToolError(
-            f"{server} ended during the call of {what} ({link.describe_end()}); the call may have had an effect: check "
-            "that before you repeat it; the server starts again with the next call"
+            f"{server} failed during the call of {what} ({link.describe_end()}); the call may have had an effect: "
+            f"check that before you repeat it; {outlook}"
         )
     match cause:
         case _ if is_lost(cause):

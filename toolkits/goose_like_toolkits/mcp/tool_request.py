@@ -6,6 +6,7 @@ cost a result that is fine, after the tool had its effect.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any
 
 from goose_like.toolkit import ToolError
@@ -64,14 +65,13 @@ class ToolRequest:
         raise ToolError(f"{self._name} asked for input {_MAX_ROUNDS} times and gave no result; do without it")
 
     async def _send(self, responses: dict[str, Any] | None, state: str | None) -> Any:
-        from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
-        from pydantic import TypeAdapter
+        from mcp_types import CallToolRequest, CallToolRequestParams
 
         params = CallToolRequestParams(
             name=self._name, arguments=self._arguments, input_responses=responses, request_state=state
         )
-        kinds = TypeAdapter[Any](CallToolResult | InputRequiredResult)
         request = CallToolRequest(params=params)
+        kinds = _get_result_kinds()
         return await self._client.session.send_request(request, kinds, progress_callback=self._on_progress)
 
     async def _answer(self, key: str, asked: Any) -> Any:
@@ -100,3 +100,11 @@ class ToolRequest:
             if cursor is None:
                 break
         return True
+
+
+@cache  # it takes longer to build than a call takes
+def _get_result_kinds() -> Any:
+    from mcp_types import CallToolResult, InputRequiredResult
+    from pydantic import TypeAdapter
+
+    return TypeAdapter[Any](CallToolResult | InputRequiredResult)
