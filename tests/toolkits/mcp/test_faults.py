@@ -49,7 +49,10 @@ async def test_a_dead_server_is_started_twice_and_then_stays_off(tmp_path):
 
 async def test_no_program(tmp_path):
     async with desk(tmp_path) as session:
-        assert "does not start" in await fail(session.connect("no-such-program-here"))
+        text = await fail(session.connect("no-such-program-here"))
+        assert (
+            text == "the MCP server demo does not start: can't start the command: no such command: no-such-program-here"
+        )
 
 
 async def test_a_server_that_hangs_at_the_start(tmp_path):
@@ -99,6 +102,29 @@ async def test_a_call_without_answer(tmp_path):
         assert "gave no answer for echo in 1 s; the call was cancelled" in await fail(hanging)
         assert (await hanging.list_definitions()).tools
         assert session.logged == ["the MCP server demo does not answer any more; it is started anew"]
+
+
+async def test_a_cancelled_call_of_a_server_that_works_on(tmp_path):
+    async with desk(tmp_path) as session:
+        hanging = session.connect(*faulty("hangs in a call"), era=OLD)
+        await hanging.list_definitions()
+        call = asyncio.create_task(hanging.call_tool("echo", {}))
+        await wait_until((session.root / "calls").exists)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert (await hanging.list_definitions()).tools
+        assert session.logged == ["the MCP server demo does not answer any more; it is started anew"]
+
+
+@pytest.mark.parametrize(("fault", "count"), [("asks", 10), ("asks without a call", 0)])
+async def test_too_many_questions(tmp_path, fault, count):
+    async with desk(tmp_path) as session:
+        asking = session.connect(*faulty(fault), era=OLD)
+        assert await asking.call_tool("echo", {}) == "echo"
+        await wait_until(lambda: session.logged)
+        assert len(session.asked) == count
+        assert "asked a question that is not shown" in session.logged[0]
 
 
 async def test_wrong_ids(tmp_path):

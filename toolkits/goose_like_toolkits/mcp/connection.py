@@ -27,6 +27,8 @@ PROBE_S = 3.0
 """The wait for an answer to the first message of the new protocol. Old servers may ignore it."""
 
 _MAX_STARTS = 2
+_MAX_QUESTIONS = 10
+"""Those of a server in one call."""
 _ALIVE_S = 5.0
 _MAX_PROBLEM_CHARACTERS = 300
 
@@ -167,6 +169,9 @@ class Connection:
         try:
             async with limit, self._run(limit) as call:
                 return await send(link.client, call)
+        except asyncio.CancelledError:
+            self._is_suspect = True  # it may work on
+            raise
         except GooseLikeError:
             raise
         except Exception as error:
@@ -195,14 +200,19 @@ class Connection:
     # --- what the server says by itself
 
     async def _answer_question(self, params: Any) -> tuple[str, Any]:
-        """Ask the person for the server. The time limits of its calls stand still meanwhile."""
+        """Ask the person for the server. The time limits of its calls stand still meanwhile.
+
+        A server that asks without a call, or again and again, gets no answer.
+        """
+        calls = list(self._calls)
+        if not calls or max(call.question_count for call in calls) >= _MAX_QUESTIONS:
+            self._log("asked a question that is not shown: no call runs, or it asked too often")
+            return "cancel", None
         with ExitStack() as paused:
-            for call in self._calls:
+            for call in calls:
                 paused.enter_context(call.pause())
-            if len(self._calls) != 1:
-                return await self._elicitor.answer(params)
-            (call,) = self._calls
-            asking = asyncio.create_task(self._elicitor.answer(params), context=call.context.copy())
+            # With several calls, the SDK does not tell which of them asks.
+            asking = asyncio.create_task(self._elicitor.answer(params), context=calls[-1].context.copy())
             try:
                 return await asking
             finally:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 _MAX_CHARACTERS = 2_000
-_LOGIN_STATUSES = (401, 403)
+_LOGIN_STATUS = 401
 _LOST_SESSION = "Session terminated"
 """The words of the SDK for the status 404 in a session."""
 
@@ -26,7 +26,7 @@ def explain(name: str, what: str, link: Link, error: BaseException, outlook: str
 
     server = f"the MCP server {name}"
     cause = find_cause(error)
-    if link.status in _LOGIN_STATUSES:
+    if link.status == _LOGIN_STATUS:
         return ToolError(f"{server} refuses {what}: {describe_status(name, link)}")
     if not link.is_open:
         return ToolError(
@@ -54,7 +54,7 @@ def explain_start(name: str, link: Link, error: BaseException) -> str:
     from mcp.shared.exceptions import MCPError
 
     cause = find_cause(error)
-    if link.status in _LOGIN_STATUSES:
+    if link.status == _LOGIN_STATUS:
         return describe_status(name, link)
     has_ended = link.stdio is not None and not isinstance(cause, MCPError)
     if has_ended or is_lost(cause):

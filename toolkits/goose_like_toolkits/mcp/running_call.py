@@ -16,6 +16,7 @@ class RunningCall:
         self._limit_s = limit_s
         self._show = show
         self._open_questions = 0
+        self.question_count = 0
 
     async def show_progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Show progress that the server reports."""
@@ -32,6 +33,7 @@ class RunningCall:
     def pause(self) -> Iterator[None]:
         """Let the time limit stand still."""
         self._open_questions += 1
+        self.question_count += 1
         with suppress(RuntimeError):  # the call has ended
             self._limit.reschedule(None)
         try:

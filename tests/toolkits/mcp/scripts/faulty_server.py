@@ -27,6 +27,14 @@ def initialize(number, params):
     send(id=number, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
 
 
+def ask(number):
+    """Ask the person, and wait for the answer."""
+    schema = {"type": "object", "properties": {}}
+    params = {"message": "Well?", "requestedSchema": schema}
+    send(id=f"question {number}", method="elicitation/create", params=params)
+    sys.stdin.readline()
+
+
 def list_tools(number):
     tools = [TOOL]
     if FAULT == "wrong schema":
@@ -43,7 +51,11 @@ def call(number):
             print("out of luck", file=sys.stderr, flush=True)
             os._exit(4)
         case "hangs in a call":
+            note("calls")
             time.sleep(600)
+        case "asks":
+            for count in range(12):
+                ask(count)
         case "wrong ids":
             number = 4_711
         case "error code":
@@ -62,6 +74,9 @@ def call(number):
             send(id=number, result={"content": 5})
             return
     send(id=number, result={"content": [{"type": "text", "text": "echo"}]})
+    if FAULT == "asks without a call":
+        time.sleep(0.5)
+        ask(0)
 
 
 def main():
