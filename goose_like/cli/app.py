@@ -49,6 +49,8 @@ _GROUPS = {
     "mcp": "MCP servers: add, list, show, test and remove them, and log in.",
     "plugin": "List, show, check, test, run and create TaskWeaver plugins.",
     "serve": "Make profiles available to OpenBB Workspace and to clients of OpenAI's API over HTTP.",
+    "hooks": "List hooks, try them with a sample, and say which files of yours may run.",
+    "skill": "List, show, check and write skills.",
 }
 """The built-in groups of commands with their help. A command line that does not name a group needs no import of it."""
 
