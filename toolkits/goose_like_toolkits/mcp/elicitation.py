@@ -1,11 +1,13 @@
 """Questions of a server to the person: forms of single values, and addresses to visit."""
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from goose_like.core.events import Answer, Question
+from goose_like.core.events import Question
 from goose_like.toolkit import Notifier
 
 _MAX_FIELDS = 20
@@ -70,6 +72,8 @@ class Elicitor:
         values: dict[str, Value] = {}
         for number, (name, schema_of_field) in enumerate(fields.items(), 1):
             heading = f"{message}\n"
+            if number == 1:
+                heading += "The server gets what you type: never a password. /decline refuses.\n"
             if len(fields) > 1:
                 heading += f"[{number} of {len(fields)}] "
             field = _Field(name, schema_of_field, is_required=name in required)
@@ -95,13 +99,9 @@ class Elicitor:
         answer = await self._notifier.ask(question)
         if answer.by == "nobody":
             raise _Stop("decline")
-        if _is_dismissed(answer):
-            raise _Stop("cancel")
+        if answer.text.strip().lower() == "/decline":
+            raise _Stop("decline")
         return answer.text
-
-
-def _is_dismissed(answer: Answer) -> bool:
-    return answer.text.strip().lower() in ("/decline", "/cancel")
 
 
 class _Field:
@@ -163,7 +163,10 @@ class _Field:
         try:
             value = int(text) if self._kind == "integer" else float(text)
         except ValueError:
-            raise _WrongValueError(f"it must be {'a whole' if self._kind == 'integer' else 'a'} number") from None
+            kind = "a whole number" if self._kind == "integer" else "a number"
+            raise _WrongValueError(f"it must be {kind}") from None
+        if not math.isfinite(value):
+            raise _WrongValueError("it must be a number")
         least = self._schema.get("minimum")
         most = self._schema.get("maximum")
         if least is not None and value < least:
@@ -181,6 +184,7 @@ class _Field:
             raise _WrongValueError(f"it must have at least {least} characters")
         if most is not None and len(text) > most:
             raise _WrongValueError(f"it must have at most {most} characters")
+        _check_format(text, self._schema.get("format"))
         return text
 
     def _read_choice(self, text: str) -> str:
@@ -194,6 +198,31 @@ class _Field:
             if text.lower() in (value.lower(), title.lower()):
                 return value
         raise _WrongValueError(f"it must be one of {', '.join(values)}")
+
+
+def _check_format(text: str, name: Any) -> None:
+    """Check a text for one of the formats that forms may have. Raise _WrongValueError if it has another one."""
+    match name:
+        case "email":
+            is_right = "@" in text[1:-1] and " " not in text
+        case "uri":
+            is_right = bool(urlsplit(text).scheme)
+        case "date":
+            is_right = _can_parse(date.fromisoformat, text)
+        case "date-time":
+            is_right = _can_parse(datetime.fromisoformat, text)
+        case _:
+            return
+    if not is_right:
+        raise _WrongValueError(f"it must have the format {name}")
+
+
+def _can_parse(parse: Callable[[str], object], text: str) -> bool:
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_boolean(text: str) -> bool:
