@@ -207,9 +207,11 @@ def list_package_files(name: str) -> list[Path]:
     found: dict[str, Path] = {}
     reader, _, _ = name.partition(".")
     for info in _list_package_folders(tuple(sys.path)):
-        package, _, _ = os.path.basename(info).partition("-")
         file = f"{info}/{name}"
-        if package != reader and os.path.exists(file):
+        if not os.path.exists(file):
+            continue
+        package, _, _ = os.path.basename(info).partition("-")
+        if package != reader:
             found.setdefault(package.lower(), Path(file))
     return list(found.values())
 

@@ -3,49 +3,66 @@
 import os
 from collections import deque
 from collections.abc import Iterator
+from typing import NamedTuple
 
 MAX_DEPTH = 6
 MAX_FOLDERS = 2_000
 _SKIPPED = ("node_modules", "__pycache__")
 
 
-def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> Iterator[str]:
-    """Yield the paths of the files of a name at most six folders below `top`, those of each folder sorted.
+class NestedFile(NamedTuple):
+    """A file that was found, or a link to a folder that was not entered. `is_linked`: a link leads to the path."""
+
+    path: str
+    is_linked: bool = False
+    is_file: bool = True
+
+
+class _Folder(NamedTuple):
+    path: str
+    is_linked: bool
+    depth: int
+
+
+def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> Iterator[NestedFile]:
+    """Yield the files of a name at most six folders below `top`, those of each folder sorted.
 
     Below a folder that has such a file, none is looked for. The search ends after 2,000 folders, and leaves out dot
-    folders. Linked folders are entered only with `follows_links`; without it, their paths are yielded instead of files.
+    folders. Linked folders are entered only with `follows_links`; without it, the links are yielded.
     """
-    waiting = deque([(top, 0)])
+    waiting = deque([_Folder(top, False, 0)])
     seen_links: set[str] = set()
     for _ in range(MAX_FOLDERS):
         if not waiting:
             return
-        folder, depth = waiting.popleft()
-        file = f"{folder}/{name}"
+        folder = waiting.popleft()
+        file = f"{folder.path}/{name}"
         if os.path.lexists(file):
-            yield file
+            yield NestedFile(file, folder.is_linked)
             continue
-        if depth == MAX_DEPTH:
+        if folder.depth == MAX_DEPTH:
             continue
-        for below in _list_folders(folder):
-            if not os.path.islink(below):
-                waiting.append((below, depth + 1))
-            elif not follows_links:
-                yield below
-            elif os.path.realpath(below) not in seen_links:
-                seen_links.add(os.path.realpath(below))
-                waiting.append((below, depth + 1))
+        for path, is_link in _list_folders(folder.path):
+            if is_link and not follows_links:
+                yield NestedFile(path, is_linked=True, is_file=False)
+                continue
+            if is_link:
+                target = os.path.realpath(path)
+                if target in seen_links:
+                    continue
+                seen_links.add(target)
+            waiting.append(_Folder(path, folder.is_linked or is_link, folder.depth + 1))
 
 
-def _list_folders(folder: str) -> list[str]:
-    """List the folders in a folder, and the links to folders, sorted; none if it cannot be read."""
-    found: list[str] = []
+def _list_folders(folder: str) -> list[tuple[str, bool]]:
+    """List the folders in a folder, and whether each is a link, sorted; none if the folder cannot be read."""
+    found: list[tuple[str, bool]] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 is_skipped = entry.name.startswith(".") or entry.name in _SKIPPED
                 if not is_skipped and entry.is_dir():
-                    found.append(entry.path)
+                    found.append((entry.path, entry.is_symlink()))
     except OSError:
         return []
     return sorted(found)

@@ -9,7 +9,7 @@ does not concern us raises no question.
 """
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def has_project_files(folder: Path) -> bool:
     return any(True for _ in _find_toolkit_files(root))
 
 
-def list_toolkit_files(root: Path) -> list[Path]:
+def list_toolkit_files(root: Path) -> list[str]:
     """List the files of a project that belong to a toolkit, sorted. In the home folder, only those in our folder.
 
     A linked folder that a search in nested folders met stands in the list itself: its files may lie anywhere.
@@ -47,7 +47,7 @@ def list_toolkit_files(root: Path) -> list[Path]:
     return sorted(set(_find_toolkit_files(root)))
 
 
-def _find_toolkit_files(root: Path) -> Iterator[Path]:
+def _find_toolkit_files(root: Path) -> Iterator[str]:
     is_home = root == home_folder()
     for pattern in _list_project_patterns():
         if is_home and not pattern.startswith(f"{PROJECT_FOLDER}/"):
@@ -56,20 +56,19 @@ def _find_toolkit_files(root: Path) -> Iterator[Path]:
             yield from _find_nested(root, pattern)
         else:
             path, _, word = pattern.partition("#")
-            yield from (file for file in root.glob(path) if _has_word(file, word))
+            yield from (str(file) for file in root.glob(path) if _has_word(file, word))
 
 
-def _find_nested(root: Path, pattern: str) -> Iterator[Path]:
+def _find_nested(root: Path, pattern: str) -> Iterator[str]:
     top, _, name = pattern.partition(_NESTED)
     folder = f"{root}/{top}"
     if os.path.realpath(folder) != folder:
         if os.path.isdir(folder) and not _leads_to_searched_folder(root, folder):
-            yield Path(folder)
+            yield folder
         return
-    for path in find_nested_files(folder, name):
-        is_file = path.endswith(f"/{name}")
+    for path, _, is_file in find_nested_files(folder, name):
         if is_file or not _leads_to_searched_folder(root, path):
-            yield Path(path)
+            yield path
 
 
 def _leads_to_searched_folder(root: Path, link: str) -> bool:
@@ -83,13 +82,17 @@ def _leads_to_searched_folder(root: Path, link: str) -> bool:
     return False
 
 
-def brings_folder(name: str) -> bool:
-    """Check whether a name of `ProjectConfig.files` stands for its whole folder, as found by a pattern with `**`."""
+def list_folder_files(names: Iterable[str]) -> list[str]:
+    """List the names of `ProjectConfig.files` that stand for whole folders, as found by a pattern with `**`."""
+    patterns: list[str] = []
     for pattern in _list_project_patterns():
-        own_pattern = pattern.removeprefix(f"{PROJECT_FOLDER}/")
-        if _NESTED in own_pattern and _matches(name, own_pattern):
-            return True
-    return False
+        if _NESTED in pattern:
+            patterns.append(pattern.removeprefix(f"{PROJECT_FOLDER}/"))
+    found: list[str] = []
+    for name in names:
+        if any(_matches(name, pattern) for pattern in patterns):
+            found.append(name)
+    return found
 
 
 def _has_word(file: Path, word: str) -> bool:
@@ -154,9 +157,9 @@ def _matches(name: str, pattern: str) -> bool:
     """Compare a path with a pattern, folder by folder. The word of a pattern is in each file that was found by it."""
     top, nested, last = pattern.partition(_NESTED)
     if nested:
-        below = name.removeprefix(f"{top}/")
-        *folders, file = below.split("/")
-        return below != name and file == last and len(folders) <= MAX_DEPTH
+        if not name.startswith(f"{top}/") or not name.endswith(f"/{last}"):
+            return False
+        return name.count("/", len(top) + 1) <= MAX_DEPTH
     path, _, _ = pattern.partition("#")
     parts = name.split("/")
     wanted = path.split("/")

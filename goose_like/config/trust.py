@@ -4,6 +4,7 @@ import hashlib
 import json
 import operator
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -33,7 +34,7 @@ from .paths import (
     replace_private_file,
 )
 from .profile import PermissionLists
-from .project_files import brings_folder, is_below_root, list_toolkit_files
+from .project_files import is_below_root, list_folder_files, list_toolkit_files
 
 _FILE = "trust.json"
 _FORMAT = 1
@@ -95,7 +96,7 @@ def read_project_config(cwd: Path) -> ProjectConfig | None:
     files: dict[str, str] = {}
     skipped: list[str] = []
     for path in _list_files(root):
-        name = str(path.relative_to(root))
+        name = path.removeprefix(f"{root}/")
         try:
             text = _read_text(path, name)
         except (OSError, ValueError) as error:
@@ -108,32 +109,65 @@ def read_project_config(cwd: Path) -> ProjectConfig | None:
     return ProjectConfig(root, files, tuple(skipped))
 
 
-def _list_files(root: Path) -> list[Path]:
-    paths = [root / PROJECT_FOLDER / PROFILES]
+def _list_files(root: Path) -> list[str]:
+    paths = [f"{root}/{PROJECT_FOLDER}/{PROFILES}"]
     for name in list_project_folders(root):
         folder = root / name
         is_link = os.path.realpath(folder) != str(folder)
         if is_link:
-            paths.append(folder)  # its files may lie outside the project
+            paths.append(str(folder))  # its files may lie outside the project
         else:
-            paths += sorted(folder.rglob("*.md"))
+            paths += sorted(map(str, folder.rglob("*.md")))
     paths += list_toolkit_files(root)
     without_repeats = dict.fromkeys(paths)
     return [path for path in without_repeats if os.path.lexists(path)]
 
 
-def _read_text(path: Path, name: str) -> str:
+def _read_text(path: str, name: str) -> str:
+    """Read a file by its real path.
+
+    Raises:
+        OSError: it is missing or unreadable.
+        ValueError: it is no such file, or too large. The text is the end of a sentence.
+    """
     if not name.isprintable():
         raise ValueError("such a name can't be shown; rename it")
-    if os.path.realpath(path) != str(path):
-        raise ValueError("links are not followed")
-    if not path.is_file():
-        raise ValueError("it is no file")
-    with path.open("rb") as file:
-        data = file.read(_MAX_BYTES + 1)
+    try:
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if os.path.islink(path):
+            raise ValueError("links are not followed") from error
+        raise
+    try:
+        if _find_real_path(descriptor, path) != path:
+            raise ValueError("links are not followed")
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is no file")
+        data = _read_all(descriptor)
+    finally:
+        os.close(descriptor)
     if len(data) > _MAX_BYTES:
         raise ValueError(f"more than {_MAX_BYTES:,} bytes")
     return data.decode()
+
+
+def _find_real_path(descriptor: int, path: str) -> str:
+    """Return the path of an open file without links, by one look at /proc where there is one."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return os.path.realpath(path)
+
+
+def _read_all(descriptor: int) -> bytes:
+    """Read a whole file, at most one byte more than allowed."""
+    parts: list[bytes] = []
+    room = _MAX_BYTES + 1
+    while part := os.read(descriptor, room):
+        parts.append(part)
+        room -= len(part)
+    return b"".join(parts)
 
 
 def mark_folders(project: ProjectConfig) -> ProjectConfig:
@@ -143,9 +177,7 @@ def mark_folders(project: ProjectConfig) -> ProjectConfig:
     """
     folders: dict[str, str] = {}
     skipped = list(project.skipped)
-    for name in project.files:
-        if not brings_folder(name):
-            continue
+    for name in list_folder_files(project.files):
         path = project.get_path(name)
         try:
             mark = mark_folder(path.parent, path.name)

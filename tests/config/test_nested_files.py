@@ -17,7 +17,7 @@ def write(top: Path, *names: str) -> None:
 
 def find(top: Path, *, follows_links: bool = False) -> list[str]:
     found = find_nested_files(str(top), "X.md", follows_links=follows_links)
-    return sorted(str(Path(path).relative_to(top)) for path in found)
+    return sorted(str(Path(path).relative_to(top)) for path, _, _ in found)
 
 
 def test_it_finds_files_down_to_six_folders_and_none_below_another(tmp_path: Path) -> None:
@@ -41,3 +41,5 @@ def test_links_are_named_or_followed_once(tmp_path: Path) -> None:
     (top / "round").symlink_to(".")
     assert find(top) == ["again", "all", "round"]
     assert find(top, follows_links=True) == ["again/one/X.md"]
+    (file,) = find_nested_files(str(top), "X.md", follows_links=True)
+    assert file.is_linked

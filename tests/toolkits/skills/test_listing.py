@@ -1,7 +1,5 @@
 """The listing stays small, and the search finds each skill."""
 
-from pathlib import Path
-
 import pytest
 from goose_like_toolkits.skills.catalog import Skill
 from goose_like_toolkits.skills.listing import MAX_TOKENS, count_tokens, search, write_listing
@@ -11,7 +9,7 @@ from tests.toolkits.skills.write_skill import describe
 
 def make(number: int, description: str = "", owner: str = "person") -> Skill:
     name = f"skill-{number}"
-    return Skill(name, description or describe(number), Path(f"/skills/{name}/SKILL.md"), owner)  # type: ignore[arg-type]
+    return Skill(name, description or describe(number), f"/skills/{name}/SKILL.md", owner)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("count", [1, 5, 20, 60, 200, 500, 2_000])

@@ -4,7 +4,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import astuple, dataclass
-from hashlib import sha256
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +65,13 @@ class SummaryCache:
             return Summary(problem=str(error))
         return self._keep(path, mark, _summarize(Path(path), text))
 
-    def get_for_text(self, path: Path, text: str) -> Summary:
+    def get_for_text(self, path: str, text: str) -> Summary:
         """Return the summary of a text that a file of a project had when it was read."""
-        mark = sha256(text.encode()).hexdigest()
-        known = self._find(str(path), mark)
+        mark = blake2b(text.encode()).hexdigest()
+        known = self._find(path, mark)
         if known:
             return known
-        return self._keep(str(path), mark, _summarize(path, text))
+        return self._keep(path, mark, _summarize(Path(path), text))
 
     def _find(self, path: str, mark: object) -> Summary | None:
         entry = self._entries.get(path)

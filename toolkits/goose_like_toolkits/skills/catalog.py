@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from goose_like.config.nested_files import find_nested_files
-from goose_like.config.paths import config_folder, home_folder
-from goose_like.config.project_files import brings_folder
+from goose_like.config.nested_files import NestedFile, find_nested_files
+from goose_like.config.paths import PROJECT_FOLDER, config_folder, home_folder
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.spelling import normalize_name
 
@@ -27,15 +26,20 @@ class Skill:
 
     name: str
     description: str
-    path: Path
+    file: str
     owner: Owner
     package: str = ""
     trusted_name: str = ""
 
     @property
+    def path(self) -> Path:
+        """The path of the SKILL.md file."""
+        return Path(self.file)
+
+    @property
     def folder(self) -> Path:
         """The real folder of the skill, as commands see it."""
-        return Path(os.path.realpath(self.path.parent))
+        return Path(os.path.realpath(os.path.dirname(self.file)))
 
 
 @dataclass(slots=True)
@@ -70,7 +74,7 @@ class Catalog:
 
 def has_skills(project: ProjectConfig | None) -> bool:
     """Return whether there is a SKILL.md file of anybody. This reads none."""
-    if project and any(True for _ in list_project_names(project)):
+    if project and list_project_names(project):
         return True
     for folder in _list_personal_folders():
         if any(True for _ in _find_files(folder)):
@@ -91,12 +95,14 @@ def find_skills(project: ProjectConfig | None) -> Catalog:
     return catalog
 
 
-def list_project_names(project: ProjectConfig) -> Iterator[str]:
-    """Yield the names of the SKILL.md files of a project, in the order of their folders."""
+def list_project_names(project: ProjectConfig) -> list[str]:
+    """List the names of the SKILL.md files of a project, in the order of their folders."""
+    found: list[str] = []
     for folder in _PROJECT_FOLDERS:
         for name in sorted(project.files):
-            if name.startswith(folder) and brings_folder(name):
-                yield name
+            if name.startswith(folder) and name.endswith(f"/{FILE_NAME}"):
+                found.append(name)
+    return found
 
 
 def _list_personal_folders() -> list[Path]:
@@ -105,38 +111,29 @@ def _list_personal_folders() -> list[Path]:
     return [folder for folder in folders if folder.is_dir()]
 
 
-def _find_files(folder: Path) -> Iterator[str]:
+def _find_files(folder: Path) -> Iterator[NestedFile]:
     """Yield the SKILL.md files in a folder of the person, also in linked folders."""
     return find_nested_files(str(folder), FILE_NAME, follows_links=True)
 
 
 def _add_project(catalog: Catalog, project: ProjectConfig, cache: SummaryCache) -> None:
     for name in list_project_names(project):
-        path = project.get_path(name)
-        text = project.files[name]
-        summary = cache.get_for_text(path, text)
-        _add(catalog, summary, Skill(summary.name, summary.description, path, "project", trusted_name=name))
+        below = name
+        if name.startswith(_PROJECT_FOLDERS[0]):
+            below = f"{PROJECT_FOLDER}/{name}"
+        file = f"{project.root}/{below}"
+        summary = cache.get_for_text(file, project.files[name])
+        _add(catalog, summary, Skill(summary.name, summary.description, file, "project", trusted_name=name))
 
 
 def _add_person(catalog: Catalog, cache: SummaryCache) -> None:
     for folder in _list_personal_folders():
         catalog.opened.append(folder)
-        for file in _find_files(folder):
-            path = Path(file)
+        for file, is_linked, _ in _find_files(folder):
             summary = cache.get_for_file(file)
-            _add(catalog, summary, Skill(summary.name, summary.description, path, "person"))
-            if _is_linked(folder, file):
-                catalog.opened.append(path.parent)
-
-
-def _is_linked(folder: Path, file: str) -> bool:
-    """Check whether a link leads from a folder to a file below it."""
-    place = str(folder)
-    for name in os.path.dirname(file)[len(place) + 1 :].split("/"):
-        place = f"{place}/{name}"
-        if os.path.islink(place):
-            return True
-    return False
+            _add(catalog, summary, Skill(summary.name, summary.description, file, "person"))
+            if is_linked:
+                catalog.opened.append(Path(file).parent)
 
 
 def _add_packages(catalog: Catalog, cache: SummaryCache) -> None:
@@ -145,10 +142,11 @@ def _add_packages(catalog: Catalog, cache: SummaryCache) -> None:
     for plugin in plugins:
         catalog.opened.append(plugin.root / "skills")
         for path in plugin.skill_files:
-            summary = cache.get_for_file(str(path))
+            file = str(path)
+            summary = cache.get_for_file(file)
             if summary.deviation:
-                summary = Summary(problem=f"{path} is not used: {summary.deviation}")
-            _add(catalog, summary, Skill(summary.name, summary.description, path, "package", plugin.package))
+                summary = Summary(problem=f"{file} is not used: {summary.deviation}")
+            _add(catalog, summary, Skill(summary.name, summary.description, file, "package", plugin.package))
 
 
 def _add(catalog: Catalog, summary: Summary, skill: Skill) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from goose_like.config.nested_files import find_nested_files
 from goose_like.config.paths import config_folder, find_repository_root, shorten_home
-from goose_like.config.project_files import brings_folder
+from goose_like.config.project_files import list_folder_files
 from goose_like.config.trust import ProjectConfig, is_trusted, load_trusted_project, read_project_config
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.spelling import did_you_mean, format_count
@@ -77,7 +77,7 @@ def _list_untrusted(folder: Path) -> list[str]:
     project = read_project_config(folder)
     if project is None or is_trusted(project):
         return []
-    return [name for name in project.files if brings_folder(name)]
+    return list_folder_files(project.files)
 
 
 def show_skill(folder: Path, name: str) -> None:
@@ -138,7 +138,7 @@ def _list_files(paths: list[Path]) -> list[Path]:
         found = list(find_nested_files(str(top.resolve()), FILE_NAME, follows_links=True))
         if not found:
             raise UsageError(f"there is no {FILE_NAME} in {path}; write one: goose-like skill new NAME")
-        files += map(Path, found)
+        files += [Path(file) for file, _, _ in found]
     return files
 
 

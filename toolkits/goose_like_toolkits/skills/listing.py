@@ -19,6 +19,7 @@ _INTRODUCTION = f"{HEADING}Before a task that one covers, read it with `use_skil
 _DESCRIPTION_TOKENS = 1_050
 """The room for lines with descriptions if not everything fits. Names without descriptions take the rest."""
 _WIDTHS = (1_024, 300, 120)
+_BYTES_PER_TOKEN = 4
 _MAX_RESULTS = 20
 _WORD = re.compile(r"[^\W_]+")
 _NAME_WEIGHT = 3.0
@@ -30,17 +31,44 @@ def write_listing(skills: Iterable[Skill]) -> str:
     """Write the listing: names with descriptions while they fit, then names, then the number of the others."""
     ordered = sort_by_owner(skills)
     for width in _WIDTHS:
-        lines = [_describe(skill, width) for skill in ordered]
-        text = "\n".join([_INTRODUCTION, *lines])
+        if _measure_least(ordered, width) > MAX_TOKENS * _BYTES_PER_TOKEN:
+            continue
+        text = "\n".join([_INTRODUCTION, *_describe_all(ordered, width)])
         if count_tokens(text) <= MAX_TOKENS:
             return text
-    described = _count_fitting(len(ordered), lambda count: "\n".join(lines[:count]), _DESCRIPTION_TOKENS)
+    lines = _describe_some(ordered, _WIDTHS[-1], _DESCRIPTION_TOKENS * _BYTES_PER_TOKEN)
+    described = _count_fitting(len(lines), lambda count: "\n".join(lines[:count]), _DESCRIPTION_TOKENS)
     names = [skill.name for skill in ordered[described:]]
 
     def write(count: int) -> str:
         return _join([_INTRODUCTION, *lines[:described]], names[:count], len(names) - count)
 
-    return write(_count_fitting(len(names), write, MAX_TOKENS))
+    most = min(len(names), MAX_TOKENS)
+    return write(_count_fitting(most, write, MAX_TOKENS))
+
+
+def _measure_least(skills: Sequence[Skill], width: int) -> int:
+    """Return the least number of bytes that lines with descriptions of this width can have."""
+    size = 0
+    for skill in skills:
+        size += len(skill.name) + min(len(skill.description), width - 1)
+    return size
+
+
+def _describe_all(skills: Sequence[Skill], width: int) -> list[str]:
+    return [_describe(skill, width) for skill in skills]
+
+
+def _describe_some(skills: Sequence[Skill], width: int, limit_bytes: int) -> list[str]:
+    """Describe the first skills, until there are more bytes than the limit."""
+    lines: list[str] = []
+    for skill in skills:
+        line = _describe(skill, width)
+        lines.append(line)
+        limit_bytes -= len(line)
+        if limit_bytes < 0:
+            break
+    return lines
 
 
 def _join(lines: Sequence[str], names: Sequence[str], more_count: int) -> str:

@@ -17,7 +17,6 @@ from goose_like.config.trust import ProjectConfig, trust_marked_folder
 from goose_like.core.errors import DeniedError
 from goose_like.core.notifier import ask_or_deny
 from goose_like.core.spelling import did_you_mean
-from goose_like.terminal.escape import to_one_line
 from goose_like.toolkit import CompactionStart, Notifier, Question, Requirements, Tool, ToolError, Toolkit, tool
 
 from .catalog import Skill, find_skills, has_skills, read_skill
@@ -74,10 +73,10 @@ class SkillsToolkit(Toolkit):
         for skill in self._catalog.skills.values():
             command = SlashCommand(
                 skill.name,
-                to_one_line(skill.description, _MAX_SUMMARY_CHARS),
+                skill.description[:_MAX_SUMMARY_CHARS],
                 partial(self._send, skill),
                 usage="[TASK]",
-                source=str(skill.path),
+                source=skill.file,
                 in_run=True,
                 gives_way=True,
             )
