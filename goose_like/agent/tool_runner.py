@@ -149,7 +149,8 @@ class ToolRunner:
         call = mask_value(call)  # as in the history
         if change.output is not None:  # in place of all that the tool gave
             outcome = replace(outcome, output=change.output, image=None, replacement=None)
-        output = limit_text(mask_text(outcome.output), session.output_path(call.id), self.output_limit_bytes)
+        limit_bytes = max(self.output_limit_bytes, self._get_options(call).output_bytes)
+        output = limit_text(mask_text(outcome.output), session.output_path(call.id), limit_bytes)
         if outcome.is_error:
             output += self._warn_of_repetition(call)
         output += change.context

@@ -55,6 +55,7 @@ class ToolOptions:
     paths: tuple[str, ...] = ()
     display: CallDisplay = "whole"
     calls_another: bool = False
+    output_bytes: int = 0
 
     def find_kind(self) -> ToolKind:
         """Return the kind of the tool. Without a given one, it follows from the other options."""
@@ -179,6 +180,7 @@ def tool(
     paths: tuple[str, ...] = (),
     display: CallDisplay = "whole",
     calls_another: bool = False,
+    output_bytes: int = 0,
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, **options: Any) -> Any:
     """Turn a toolkit method into a tool. The model reads its name, type hints and docstring.
@@ -207,6 +209,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
             `paths`: the arguments that name files or folders, each a text or a list of texts.
             `display`: how much of a call screens show; see `CallDisplay`.
             `calls_another`: the method returns an `InnerCall`, which then runs. Hooks judge only that call.
+            `output_bytes`: the model reads so much of a result, even if the profile cuts results at fewer bytes.
     """
 
     def mark(function: F) -> F:

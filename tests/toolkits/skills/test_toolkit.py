@@ -99,6 +99,14 @@ async def test_a_skill_is_listed_and_read_with_the_names_of_its_files(mine: Path
     )
 
 
+async def test_a_long_skill_is_read_whole(mine: Path) -> None:
+    write_skill(mine, "long", body="Line of instructions.\n" * 3_000)
+    script = (use("long"), "done")
+    async with open_exchange(*script, limits={"output_bytes": 2_000}) as (exchange, _, recorder):
+        await exchange.reply("go")
+    assert list_results(recorder)[0].count("Line of instructions.") == 3_000
+
+
 async def test_an_unknown_skill_names_the_nearest_one_and_a_broken_one_is_told_once(mine: Path) -> None:
     write_skill(mine, "release-notes")
     write_skill(mine, "broken").write_text("---\nname: broken\n---\n")

@@ -26,6 +26,8 @@ from .skill_file import SkillFile
 from .skill_text import fill_arguments, write_skill
 
 _MAX_SUMMARY_CHARS = 100
+_MAX_OUTPUT_BYTES = 100_000
+"""Instructions that are cut in the middle mislead. A few public skills have 70,000 bytes."""
 _OUTSIDE = "domain:"
 """Rules that would open a way out of the sandbox."""
 
@@ -96,6 +98,7 @@ class SkillsToolkit(Toolkit):
         aliases=("skill", "activate_skill", "load_skill", "read_skill"),
         time_limit_s=None,
         title="Use the skill {name}",
+        output_bytes=_MAX_OUTPUT_BYTES,
     )
     async def use_skill(self, name: str) -> str:
         """Read a skill: its instructions and the names of its files. Do this before a task that it covers.
@@ -167,7 +170,8 @@ class SkillsToolkit(Toolkit):
         )
         answer = await ask_or_deny(self.notifier, question, self.notifier.log)
         if not answer.is_allowed:
-            why = answer.text or "nobody allowed them"
+            who = "the person said no" if answer.by == "person" else "nobody is there to allow them"
+            why = f"{who}: {answer.text}" if answer.text else who
             raise DeniedError(
                 f"not allowed: the skill {skill.name!r} has files that the person did not trust ({changes}): {why}; "
                 "do the task without this skill, and tell the person about `goose-like trust add`"
