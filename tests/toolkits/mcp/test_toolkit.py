@@ -311,8 +311,8 @@ async def test_a_server_that_ends_during_a_call_starts_again(root: Path) -> None
     store(servers, make_definitions(tools))
     async with open_session(root, servers, sandbox="workspace") as place:
         assert "ended during the call" in await place.call("mcp__texts__die")
-        assert [line for line in place.logged if line.startswith("the MCP server texts failed")], place.logged
         assert await place.call("mcp__texts__read", text="a") == 'read {"text": "a"}'
+        assert [line for line in place.logged if line.startswith("the MCP server texts failed")], place.logged
 
 
 async def test_a_session_with_three_servers_is_resumed(root: Path) -> None:

@@ -3,17 +3,19 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Question
 from goose_like.core.notifier import Notifier
 from goose_like.toolkit import ImageResult, ToolError
 
-from .connection import Connection
 from .definitions import Definitions
 from .server import ServerConfig
 from .store import DefinitionStore, find_drift
+
+if TYPE_CHECKING:
+    from .connection import Connection
 
 
 class ServerState:
@@ -29,7 +31,8 @@ class ServerState:
         server: ServerConfig,
         store: DefinitionStore,
         notifier: Notifier,
-        connect: Callable[[ServerConfig, str], Connection],
+        connect: "Callable[[ServerConfig, str], Connection]",
+        show_start: Callable[[str], None],
     ) -> None:
         self.server = server
         self.first: Definitions | None = store.load(server)
@@ -38,6 +41,7 @@ class ServerState:
         self._store = store
         self._notifier = notifier
         self._connect = connect
+        self._show_start = show_start
         self._connection: Connection | None = None
         self._must_check = True
         self._refused: frozenset[str] = frozenset()
@@ -79,7 +83,7 @@ class ServerState:
         with suppress(GooseLikeError):  # the connection has told the person
             await self.open()
 
-    async def open(self) -> Connection:
+    async def open(self) -> "Connection":
         """Return the connection, once its definitions are those that the person knows or accepted.
 
         Raises:
@@ -90,6 +94,8 @@ class ServerState:
                 era = self.current.era if self.current else ""
                 self._connection = self._connect(self.server, era)
                 self._connection.on_list_changed = self._note_change
+            if self._connection.state == "not started":
+                self._show_start(self.name)
             if self._must_check:
                 await self._check(self._connection)
             return self._connection
@@ -97,7 +103,7 @@ class ServerState:
     def _note_change(self) -> None:
         self._must_check = True
 
-    async def _check(self, connection: Connection) -> None:
+    async def _check(self, connection: "Connection") -> None:
         """Compare what the server lists with what is known, and ask the person about differences."""
         listed = await connection.list_definitions()
         self._must_check = False

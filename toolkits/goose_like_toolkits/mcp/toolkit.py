@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 from typing_extensions import override
@@ -30,16 +30,15 @@ from goose_like.toolkit import (
 
 from .catalog import ListedTool, list_tools, matches, search_tools
 from .config import expand_server, load_servers
-from .connection import Connection
 from .definitions import Definitions
-from .mentions import ResourceMention, find_mentions, format_resource
 from .offer import DEFAULT_TOKENS, KnownServer, Offer, format_found, list_by_server, plan_offer
-from .overview import describe_row, describe_server, draw_table
-from .prompts import build_command
 from .server import ServerConfig
 from .server_state import ServerState
 from .store import DefinitionStore
-from .surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .mentions import ResourceMention
 
 NOT_INSTALLED = "MCP servers need the package `mcp`, which is not installed: pip install 'goose-like[mcp]'"
 
@@ -71,7 +70,8 @@ class McpToolkit(Toolkit):
         store = DefinitionStore()
         self._states: dict[str, ServerState] = {}
         for server in servers:
-            self._states[server.name] = ServerState(server, store, self.notifier, self._connect)
+            self._states[server.name] = ServerState(server, store, self.notifier, self._connect, self._show_start)
+        self._listed: dict[str, tuple[Definitions, tuple[ListedTool, ...]]] = {}
         known = [self._describe(state) for state in self._states.values()]
         self._offer: Offer = plan_offer(known, budget)
         self._tools: tuple[Tool, ...] = self._build_tools()
@@ -106,7 +106,11 @@ class McpToolkit(Toolkit):
         )
         commands = {overview.name: overview}
         for state in self._states.values():
-            for prompt in state.first.prompts if state.first else ():
+            if not state.first or not state.first.prompts:
+                continue
+            from .prompts import build_command  # many servers have none
+
+            for prompt in state.first.prompts:
                 built = build_command(state, prompt)
                 commands.setdefault(built.name, built)
         return tuple(commands.values())
@@ -131,6 +135,10 @@ class McpToolkit(Toolkit):
 
     @override
     async def on_prompt_submitted(self, prompt: PromptSubmitted) -> PromptVerdict | None:
+        if "@" not in prompt.text:
+            return None
+        from .mentions import find_mentions  # few messages need it
+
         mentions = find_mentions(prompt.text, self._states)
         if not mentions:
             return None
@@ -199,6 +207,8 @@ class McpToolkit(Toolkit):
 
     def _show(self, context: Any, words: str) -> None:
         """Show the servers, or the tools of the one that is named."""
+        from .overview import describe_row, describe_server, draw_table  # only a person who looks needs it
+
         if words and words not in self._states:
             raise UsageError(f"no MCP server {words!r}; {did_you_mean(words, self._states)}")
         if words:
@@ -210,14 +220,26 @@ class McpToolkit(Toolkit):
             rows.append(describe_row(state, self._list_tools(state), self._offer))
         context.show(draw_table(rows, self._offer))
 
-    def _list_tools(self, state: ServerState, definitions: Definitions | None = None) -> tuple[ListedTool, ...]:
-        """List the tools of a server as they are now, or of other definitions, without those that no pattern names."""
-        definitions = definitions or state.current or Definitions()
-        tools = list_tools(state.server, definitions)
-        patterns = self.config.get("tools", ["*"])
-        return tuple(each for each in tools if matches(each.name, patterns))
+    def _list_tools(self, state: ServerState) -> tuple[ListedTool, ...]:
+        """List the tools of a server as they are now, without those that no pattern of the profile names."""
+        if state.current is None:
+            return ()
+        definitions, tools = self._listed.get(state.name, (None, ()))
+        if definitions is not state.current:
+            patterns = self.config.get("tools", ["*"])
+            listed = list_tools(state.server, state.current)
+            tools = tuple(each for each in listed if matches(each.name, patterns))
+            self._listed[state.name] = (state.current, tools)
+        return tools
 
-    def _connect(self, server: ServerConfig, era: str) -> Connection:
+    def _show_start(self, name: str) -> None:
+        self.notifier.status(f"starting the MCP server {name}")
+
+    def _connect(self, server: ServerConfig, era: str) -> "Connection":
+        # A session that uses no server must not wait for these imports.
+        from .connection import Connection
+        from .surroundings import Surroundings
+
         around = Surroundings(
             self.workspace,
             self.notifier,
@@ -235,7 +257,7 @@ class McpToolkit(Toolkit):
             return KnownServer(state.name, is_known=False)
         return KnownServer(
             state.name,
-            self._list_tools(state, first),
+            self._list_tools(state),
             first.instructions,
             announces_changes=first.announces_changes,
         )
@@ -267,6 +289,8 @@ class McpToolkit(Toolkit):
     async def _wait_for_starts(self) -> list[str]:
         """Wait for servers that start, and return sentences about those whose tools are unknown still."""
         unknown = [state for state in self._states.values() if state.current is None]
+        for state in unknown:
+            state.start()
         if unknown:
             await asyncio.gather(*(state.wait_for_start(_START_WAIT_S) for state in unknown))
         changed = [state for state in self._states.values() if state.has_news]
@@ -300,8 +324,10 @@ class McpToolkit(Toolkit):
             return own[name][0]
         raise ToolError(f"no tool {name!r} of an MCP server; {did_you_mean(name, known)}; look for it with find_tools")
 
-    async def _read_mention(self, mention: ResourceMention) -> str:
+    async def _read_mention(self, mention: "ResourceMention") -> str:
         """Read a resource that the person names. A failure is told to both."""
+        from .mentions import format_resource
+
         try:
             connection = await self._states[mention.server].open()
             found = _join(await connection.read_resource(mention.uri))
