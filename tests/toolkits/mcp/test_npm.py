@@ -59,7 +59,8 @@ def test_conformance(modules, tmp_path, revision):
         """What the suite says of a scenario that fails."""
         command = [node, str(package / "dist" / "index.js"), "client", "--command", client, "--scenario", scenario]
         command += ["--spec-version", revision, "--timeout", "240000", "-o", str(tmp_path)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        home = tmp_path / f"home-{scenario.replace('/', '-')}"  # each has logins of its own
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "GOOSE_LIKE_HOME": str(home)}
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
         return done.stdout[-2_000:] if done.returncode else ""
 
