@@ -76,12 +76,14 @@ def _make_question(project: ProjectConfig, notifier: Notifier) -> Question:
     reason = "brings settings, commands, agents or skills"
     if is_changed:
         reason = "has changed files that you trusted"
-    text = f"this project {reason}: {describe_files(project)}. Use them?"
+    text = f"this project {reason}: {describe_files(project)}."
     detail = _format_files(project)
     effects = describe_effects(project, notifier.log)
     if effects:
-        # At the end, next to the answer: the texts of the files may be long.
+        # In the question itself: not everybody looks at the texts, which the answer `t` shows.
+        text = f"{text} {EFFECTS[0].upper()}{EFFECTS[1:]} {'; '.join(map(str.strip, effects))}."
         detail = "\n".join([detail, "", EFFECTS, *effects])
+    text = f"{text} Use them?"
     return Question(kind="trust", subject=str(project.root), text=text, detail=detail)
 
 

@@ -222,9 +222,10 @@ def test_trust_shows_what_the_files_would_do(root: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.usefixtures("notes")
-async def test_the_question_about_trust_ends_with_what_the_files_would_do(root: Path) -> None:
+async def test_the_question_about_trust_says_what_the_files_would_do(root: Path) -> None:
     bring(root, text='["a"]')
     recorder = Recorder()
     await settle_project_trust(root, recorder, is_trusted_now=False)
     (question,) = recorder.questions
+    assert "With these files, goose-like starts or asks: reads notes.json. Use them?" in question.text
     assert question.detail.endswith('["a"]\n\nwith these files, goose-like starts or asks:\nreads notes.json')

@@ -104,3 +104,20 @@ async def test_a_narrowed_mode_holds_for_open_questions_files_and_commands_of_a_
             workspace.restrict("full", "yolo")
             assert workspace.mode == "read-only"
     assert os.listdir(root) == ["before"]
+
+
+@needs_sandbox
+async def test_no_other_command_sees_a_process_that_stands_apart(tmp_path):
+    workspace, _ = create_confined(tmp_path)
+    async with workspace:
+        script = "sleep 60 & touch ready; wait"
+        process = await workspace.spawn(["bash", "-c", script], env={"MARK": "apart-42"}, is_own=True, is_apart=True)
+        while not (tmp_path / "ready").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        look = "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c '^MARK='"
+        _, seen = await run_script(workspace, look, is_own=True)
+        assert seen == "0\n"
+        _, seen = await run_script(workspace, look, is_own=True, env={"MARK": "own"})
+        assert seen != "0\n"
+        await process.stop(0)
+        assert not await workspace._spawners.has_processes()

@@ -161,7 +161,8 @@ def test_a_profile_has_servers(project, home):
     assert code == 0
     assert "mine" in text
     assert "unknown key 'comand'; did you mean 'command'?" in text
-    assert mcp("test", "mine", "--profile", "work")[0] == 0
+    code, text = mcp("test", "mine", "--profile", "work")
+    assert code == 0, text
     code, text = mcp("show", "bad", "--profile", "work")
     assert code == 2
     assert "did you mean 'command'?" in text
