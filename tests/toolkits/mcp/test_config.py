@@ -64,7 +64,7 @@ def test_a_command_of_a_project_is_another_server_in_another_folder(tmp_path):
     ("entry", "fields"),
     [
         ({"command": "uvx mcp-server-git --repository ."}, {"command": ("uvx", "mcp-server-git", "--repository", ".")}),
-        ({"command": "/opt/My Tools/server"}, {"command": ("/opt/My Tools/server",)}),
+        ({"command": "/opt/server -v"}, {"command": ("/opt/server", "-v")}),
         ({"command": "npx", "args": ["-y", "a b"]}, {"command": ("npx", "-y", "a b")}),
         ({"command": ["npx", "-y"]}, {"command": ("npx", "-y")}),
         ({"command": "a", "env": {"PORT": 80, "ON": True}}, {"variables": {"PORT": "80", "ON": "true"}}),
@@ -199,3 +199,9 @@ def test_the_fingerprint_does_not_depend_on_values(monkeypatch):
     assert server.fingerprint == first
     assert server.model_copy(update={"origin": "elsewhere", "timeout_s": 1}).fingerprint == first
     assert ServerConfig(name="one", origin="x", command=("b",)).fingerprint != first
+
+
+def test_the_path_of_a_file_may_have_spaces(tmp_path):
+    file = tmp_path / "my server"
+    file.touch()
+    assert load_one({"command": str(file)}).command == (str(file),)

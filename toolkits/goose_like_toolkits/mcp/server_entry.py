@@ -1,5 +1,6 @@
 """One server as a file describes it: the keys of several agents, read leniently."""
 
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -126,8 +127,8 @@ def check_url(url: str) -> str:
 
 
 def split_command(text: str) -> tuple[str, ...]:
-    """Split a command with arguments in one text, as a shell does. A path stays whole, with its spaces."""
-    if text.startswith(("/", "~")):
+    """Split a command with arguments in one text, as a shell does. The path of a file stays whole, with its spaces."""
+    if os.path.exists(os.path.expanduser(text)):
         return (text,)
     try:
         return tuple(shlex.split(text))
