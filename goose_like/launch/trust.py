@@ -81,7 +81,8 @@ def _make_question(project: ProjectConfig, notifier: Notifier) -> Question:
     effects = describe_effects(project, notifier.log)
     if effects:
         # In the question itself: not everybody looks at the texts, which the answer `t` shows.
-        text = f"{text} {EFFECTS[0].upper()}{EFFECTS[1:]} {'; '.join(map(str.strip, effects))}."
+        listed = "; ".join(map(str.strip, effects))
+        text = f"{text} {EFFECTS.capitalize()} {listed}."
         detail = "\n".join([detail, "", EFFECTS, *effects])
     text = f"{text} Use them?"
     return Question(kind="trust", subject=str(project.root), text=text, detail=detail)
