@@ -94,9 +94,11 @@ class ServerState:
                 era = self.current.era if self.current else ""
                 self._connection = self._connect(self.server, era)
                 self._connection.on_list_changed = self._note_change
-            if self._connection.state == "not started":
+            is_running = self._connection.state == "running"
+            if not is_running:
                 self._show_start(self.name)
-            if self._must_check:
+            # A server that starts again may be another program by now.
+            if self._must_check or not is_running:
                 await self._check(self._connection)
             return self._connection
 
@@ -131,7 +133,8 @@ class ServerState:
             return
         self._refused = drift.tools
         self._refused_definitions = listed
-        self._notifier.log(f"MCP server {self.name!r}: what changed is not used, as nobody accepted it")
+        advice = f"to accept it: goose-like mcp test {self.name}"
+        self._notifier.log(f"MCP server {self.name!r}: what changed is not used; {advice}")
 
     def _accept(self, listed: Definitions, *, is_stored: bool) -> None:
         self.current = listed
