@@ -18,7 +18,7 @@ FUNCTIONS = {
     for name, function in inspect.getmembers(holder, inspect.isfunction)
     if isinstance(getattr(function, "__tool__", None), ToolOptions)
 }
-OF_NO_KIND = {"ask_user", "finish", "show_table", "show_chart", "show_html", "suggest_prompts"}
+OF_NO_KIND = {"ask_user", "call_tool", "finish", "show_table", "show_chart", "show_html", "suggest_prompts"}
 WITHOUT_PATH = {"get_asset"}
 """Tools whose `path` leads through a value, not to a file."""
 
