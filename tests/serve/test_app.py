@@ -137,8 +137,9 @@ async def test_a_page_without_an_origin_is_refused_without_false_advice(monkeypa
 
 
 async def test_a_stream_is_kept_open_while_nothing_comes(monkeypatch):
-    words = events([chunk({"content": "at last"}), chunk(finish="stop")])
-    async with serving(monkeypatch, [raw(b": wait\n\n", words, pause_s=0.3)], keep_alive_s=0.02) as (port, _):
+    words = events([chunk({"content": "at last"})], is_done=False)
+    end = events([chunk(finish="stop")])
+    async with serving(monkeypatch, [raw(b": wait\n\n", words, end, pause_s=0.3)], keep_alive_s=0.02) as (port, _):
         for body in ({"timezone": "UTC"}, {"widgets": []}):
             reader, writer = await ask(port, body | {"messages": [{"role": "human", "content": "x"}]})
             await reader.readuntil(b"\r\n\r\n")

@@ -16,11 +16,11 @@ def describe(servers, tmp_path):
 
 
 def test_a_command_is_shown_with_its_files_hosts_and_variables():
-    profile = Profile(paths=PathChoice(read=("~/data",)), network=NetworkChoice(allow=("pypi.org",)))
+    profile = Profile(paths=PathChoice(read=("~/data",)), network=NetworkChoice(allow=("example.org",)))
     assert describe_reach(GIT, profile) == [
         "runs: mcp-server-git --repository 'a b'",
         "files: reads this folder and the system, writes in this folder; also reads ~/data (sandbox `workspace`)",
-        "hosts: pypi.org; goose-like asks about each other one",
+        "hosts: example.org; goose-like asks about each other one",
         "variables: LEVEL, and those of commands; none of goose-like's keys",
     ]
 
