@@ -117,7 +117,8 @@ class CallHooks:
         if self.is_empty:
             return _NO_CHANGE
         started = self._started.pop(call.id, None)
-        judged = started or self._inner.pop(call.id, None) or CheckedCall(call.name, call.parse_arguments())
+        inner = self._inner.pop(call.id, None)
+        judged = started or inner or CheckedCall(call.name, call.parse_arguments())
         name = judged.tool
         arguments = judged.arguments
         shown = to_json(arguments, fallback=repr)

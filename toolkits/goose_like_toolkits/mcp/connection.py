@@ -252,10 +252,12 @@ class Connection:
 
     @property
     def _outlook(self) -> str:
-        """What follows after a failure."""
+        """The consequence of a failure, for the person."""
         if self._starts >= _MAX_STARTS:
             return "it stays off"
-        return "the next call starts it again" if self._is_here else "the next call tries it again"
+        if self._is_here:
+            return "the next call starts it again"
+        return "the next call tries it again"
 
     def _log(self, text: str) -> None:
         self._around.notifier.log(f"the MCP server {self.server.name} {text}")
