@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import time
 from pathlib import Path
 
 from goose_like_toolkits.hooks.toolkit import HooksToolkit
-from server import record
+from server import read_processor_s, record
 
 from goose_like.sdk.testing import trial
 from goose_like.toolkit import AfterCall, BeforeCall
@@ -29,12 +28,6 @@ def write_settings(folder: Path) -> None:
     hooks = {"PreToolUse": [group] * (HOOKS // 2), "PostToolUse": [group] * (HOOKS // 2)}
     (folder / ".claude").mkdir(parents=True)
     (folder / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}))
-
-
-def read_processor_s() -> float:
-    """Return the processor time of all ended processes, which depends less on load than the clock."""
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
 
 
 def trust(folder: Path, env: dict[str, str]) -> None:

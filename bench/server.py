@@ -5,8 +5,10 @@ The clock is CLOCK_MONOTONIC, which all processes of a machine share.
 
 import asyncio
 import json
+import resource
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -169,3 +171,18 @@ async def record(
     if process.returncode or len(recording.bodies) != steps:
         raise RuntimeError(f"{command} ended with {process.returncode}: {out[-500:]!r} {err[-2000:]!r}")
     return recording, recording.first_byte_s - started
+
+
+def read_processor_s() -> float:
+    """Return the processor time of all ended processes, which depends less on load than the clock."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def print_medians(title: str, figures: Mapping[str, Sequence[float]]) -> None:
+    """Print the median of each subject in milliseconds, and beside that of the first one."""
+    print(f"\n{title}")
+    medians = {subject: statistics.median(values) for subject, values in figures.items()}
+    base = next(iter(medians.values()))
+    for subject, value in medians.items():
+        print(f"  {subject:28} {value:8.1f} ms {value / base:6.2f}x {value - base:+8.1f} ms")

@@ -7,14 +7,12 @@ import argparse
 import asyncio
 import json
 import os
-import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from server import record
+from server import print_medians, read_processor_s, record
 
 COUNT = 500
 TARGET_MS = 15
@@ -39,12 +37,6 @@ def write_skills(top: Path) -> None:
 def trust(project: Path, env: dict[str, str]) -> None:
     command = [sys.executable, "-m", "goose_like", "trust", "add", str(project)]
     subprocess.run(command, env=env, check=True, capture_output=True)
-
-
-def read_processor_s() -> float:
-    """Return the processor time of all ended processes, which depends less on load than the clock."""
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
 
 
 async def main(rounds: int) -> None:
@@ -81,12 +73,8 @@ async def main(rounds: int) -> None:
                     starts[subject].append(start_s * 1000)
                     work[subject].append((read_processor_s() - before_s) * 1000)
     print(f"medians of {rounds} interleaved runs; the start should be at most {TARGET_MS} ms later")
-    for title, figures in (("process start to first request", starts), ("processor time of the whole process", work)):
-        print(f"\n{title}")
-        medians = {subject: statistics.median(values) for subject, values in figures.items()}
-        base = next(iter(medians.values()))
-        for subject, value in medians.items():
-            print(f"  {subject:28} {value:8.1f} ms {value / base:6.2f}x {value - base:+8.1f} ms")
+    print_medians("process start to first request", starts)
+    print_medians("processor time of the whole process", work)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,11 @@
 import argparse
 import asyncio
 import os
-import resource
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
-from server import record
+from server import print_medians, read_processor_s, record
 
 INSTALLED, USED = 30, 3
 TARGET_MS = 20
@@ -47,12 +45,6 @@ def install(site: Path, number: int) -> None:
     (site / f"bench_kit_{number}.py").write_text(MODULE.format(number=number))
 
 
-def read_processor_s() -> float:
-    """Return the processor time of all ended processes, which depends less on load than the clock."""
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
-
-
 async def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory(prefix="goose-like-bench-") as name:
         folder = Path(name)
@@ -83,12 +75,8 @@ async def main(rounds: int) -> None:
                     starts[subject].append(start_s * 1000)
                     work[subject].append((read_processor_s() - before_s) * 1000)
     print(f"medians of {rounds} interleaved runs; the start should be at most {TARGET_MS} ms later")
-    for title, figures in (("process start to first request", starts), ("processor time of the whole process", work)):
-        print(f"\n{title}")
-        medians = {subject: statistics.median(values) for subject, values in figures.items()}
-        base = next(iter(medians.values()))
-        for subject, value in medians.items():
-            print(f"  {subject:28} {value:8.1f} ms {value / base:6.2f}x {value - base:+8.1f} ms")
+    print_medians("process start to first request", starts)
+    print_medians("processor time of the whole process", work)
 
 
 if __name__ == "__main__":
