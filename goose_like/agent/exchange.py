@@ -123,7 +123,8 @@ class Exchange:
             SessionError: the session file cannot be written.
         """
         text = message if isinstance(message, str) else message.text
-        await self._submit(text)
+        with self.journal.expect_questions():
+            await self._submit(text)
         if not is_fresh:
             await self.reminders.add_context_updates()  # before the message, which should be the last text
         is_read_only = self.workspace.is_turn_read_only

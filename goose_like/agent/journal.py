@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import get_args
 
 from typing_extensions import override
@@ -86,6 +87,7 @@ class Journal(RichNotifier):
         self._shown: dict[str, _ShownText] = {}  # by id of the tool call; the answer's id is empty
         self._save_timer: asyncio.TimerHandle | None = None
         self._host_questions: set[asyncio.Task[object]] = set()
+        self._command_count = 0
         register_keys()
         if logging.lastResort:
             logging.lastResort.setFormatter(MaskedFormatter())
@@ -164,14 +166,30 @@ class Journal(RichNotifier):
         task = asyncio.current_task()
         if question.kind != "domain" or task is None:
             return await self._ask(question)
-        # A background process may need a host at any time, but the person expects questions in a turn only.
-        if not self.history.is_in_turn:
+        # A background process may need a host at any time, but the person expects questions only during work.
+        if not self._is_working:
             return Answer()
         self._host_questions.add(task)
         try:
             return await self._ask(question)
         finally:
             self._host_questions.discard(task)
+
+    @property
+    def _is_working(self) -> bool:
+        """True while a turn runs, or what comes before it."""
+        return self.history.is_in_turn or self._command_count > 0
+
+    @contextmanager
+    def expect_questions(self) -> Iterator[None]:
+        """Ask also about hosts although no turn runs: the person waits for a slash command, or for a turn to begin."""
+        self._command_count += 1
+        try:
+            yield
+        finally:
+            self._command_count -= 1
+            if not self._is_working:
+                self._cancel_host_questions()
 
     async def _ask(self, question: Question) -> Answer:
         if self.hooks:  # before the lock: a hook may ask something itself

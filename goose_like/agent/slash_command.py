@@ -75,10 +75,11 @@ async def run_command(command: SlashCommand, context: Any, words: str) -> Any:
         GooseLikeError: the command failed, in any way: one of a package must end neither a session nor a run.
     """
     try:
-        result = command.run(context, words)
-        if inspect.isawaitable(result):
-            return await result
-        return result
+        with context.exchange.journal.expect_questions():
+            result = command.run(context, words)
+            if inspect.isawaitable(result):
+                return await result
+            return result
     except GooseLikeError:
         raise
     except Exception as error:

@@ -298,6 +298,20 @@ async def test_a_host_is_asked_about_in_a_turn_only(create_harness):
     assert (await other).choice == "allow"
 
 
+async def test_a_slash_command_asks_about_hosts_until_it_ends(create_harness):
+    front = Waiting()
+    harness = create_harness([], front=front)
+    with harness.journal.expect_questions():
+        front.answered.set()
+        assert (await harness.journal.ask(HOST)).choice == "allow"
+        front.answered.clear()
+        late = asyncio.create_task(harness.journal.ask(HOST))
+        while len(front.questions) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    (found,) = await asyncio.gather(late, return_exceptions=True)
+    assert isinstance(found, asyncio.CancelledError)
+
+
 async def test_the_end_of_a_turn_cancels_only_open_questions_about_hosts(create_harness):
     front = Waiting()
     harness = create_harness([], front=front)

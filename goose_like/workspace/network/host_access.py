@@ -43,6 +43,8 @@ class HostAccess:
         self._asking = asyncio.Lock()
         self._answers: dict[tuple[SpawnerClient, str], _Answer] = {}
         self._refusals: dict[str, None] = {}
+        self.granted: list[str] = []
+        """The hosts that the person allowed to commands, one after the other."""
         self.limits: set[asyncio.Timeout] = set()
         """The time limits that stand still during a question."""
 
@@ -118,6 +120,7 @@ class HostAccess:
         error = question.exception()
         if error is None:
             self._answers[spawner, host] = _Answer({newest})
+            self.granted.append(host)
             return ""
         if not isinstance(error, DeniedError):
             raise error
@@ -140,6 +143,11 @@ class HostAccess:
         finally:
             for limit in left_s.keys() & self.limits:
                 limit.reschedule(now() + left_s[limit])
+
+    async def wait_for_answers(self) -> None:
+        """Wait until the person has answered the open questions of commands about hosts."""
+        async with self._asking:  # it is fair: those who asked before come first
+            return
 
     def refuse(self, sentence: str) -> str:
         """Keep a refusal or a failure for the model, and return it."""

@@ -95,12 +95,18 @@ class Connection:
             return await ToolRequest(client, name, dict(arguments), call.show_progress).run(self._visit)
 
         await self._require(name, arguments, known_as or f"mcp__{self.server.name}__{name}")
+        host_count = self._count_hosts()
         try:
             result = await self._request(name, send)
         except ToolError as error:
-            notes = [f"[{note}]" for note in await self._inspect_changes()]
-            raise ToolError("\n".join([str(error), *notes])) from error
-        return self._read(name).read_call(result, await self._inspect_changes())
+            notes = await self._inspect_failure(host_count)
+            quoted = [f"[{note}]" for note in notes]
+            raise ToolError("\n".join([str(error), *quoted])) from error
+        if result.is_error:
+            notes = await self._inspect_failure(host_count)
+        else:
+            notes = await self._inspect_changes()
+        return self._read(name).read_call(result, notes)
 
     async def read_resource(self, uri: str) -> tuple[str | ImageResult, ...]:
         """Read a resource, which may have several parts. Raise ToolError if that fails."""
@@ -108,7 +114,7 @@ class Connection:
         async def send(client: Any, _: RunningCall) -> Any:
             return await client.read_resource(uri, cache_mode="bypass")
 
-        result = await self._request(f"the resource {uri}", send)
+        result = await self._request_until_answered(f"the resource {uri}", send)
         return tuple(self._read(uri).read_resource(part) for part in result.contents)
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> str:
@@ -117,7 +123,7 @@ class Connection:
         async def send(client: Any, _: RunningCall) -> Any:
             return await client.get_prompt(name, dict(arguments))
 
-        result = await self._request(f"the prompt {name}", send)
+        result = await self._request_until_answered(f"the prompt {name}", send)
         return self._read(name).read_prompt(result.messages)
 
     def _read(self, source: str) -> ResultReader:
@@ -145,6 +151,26 @@ class Connection:
             return ()
         return await self._around.workspace.inspect_changes()
 
+    async def _inspect_failure(self, host_count: int) -> Sequence[str]:
+        """Return what `_inspect_changes` does, and the hosts that the person allowed during the call."""
+        notes = []
+        hosts = await self._wait_for_hosts(host_count)
+        if hosts:
+            listing = ", ".join(hosts)
+            notes.append(f"the person has allowed {listing} meanwhile; the server did not wait for that: call it again")
+        return [*notes, *await self._inspect_changes()]
+
+    def _count_hosts(self) -> int:
+        return len(self._around.workspace.hosts.granted)
+
+    async def _wait_for_hosts(self, count: int) -> Sequence[str]:
+        """Wait for open answers about hosts. Return the hosts that the person allowed since there were `count`."""
+        if not self._is_here:
+            return ()
+        hosts = self._around.workspace.hosts
+        await hosts.wait_for_answers()
+        return hosts.granted[count:]
+
     async def _request(self, what: str, send: _Send[T], *, counts: bool = True) -> T:
         """Send a request and return its result. A result that `counts` lets a server start again after a failure.
 
@@ -162,6 +188,19 @@ class Connection:
         if counts:
             self._starts = 0
         return result
+
+    async def _request_until_answered(self, what: str, send: _Send[T]) -> T:
+        """Send a request that changes nothing, and again if the person allows a host: servers give up soon."""
+        host_count = self._count_hosts()
+        try:
+            result = await self._request(what, send)
+        except ToolError:
+            if not await self._wait_for_hosts(host_count):
+                raise
+        else:
+            if not await self._wait_for_hosts(host_count):
+                return result
+        return await self._request(what, send)
 
     async def _send(self, what: str, send: _Send[T], link: Link) -> T:
         limit_s = self.server.timeout_s
