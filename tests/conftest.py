@@ -60,6 +60,16 @@ def home(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.fixture
+def weights(home):
+    """Use the weights of the embedded model in the person's cache, so that no gigabyte is unpacked for each test."""
+    if cache := os.environ.get("PERSON_CACHE_HOME"):
+        (home / "cache").mkdir(parents=True)
+        folder = Path(cache) / "goose-like/weights"
+        folder.mkdir(parents=True, exist_ok=True)
+        (home / "cache/weights").symlink_to(folder)
+
+
 def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=3, help="moments at which tests/e2e/test_*kill.py kill a process")
     parser.addoption("--kill-state", help="file that notes the moments that passed; the next run goes on after them")

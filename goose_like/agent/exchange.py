@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.agent.compaction.summary import saves_enough, summarize_history
@@ -39,6 +39,9 @@ from .tool_runner import ToolRunner
 from .toolkit_hooks import ToolkitHooks
 from .view import ExchangeView
 
+if TYPE_CHECKING:
+    from goose_like.providers.json_answer import AnswerSchema
+
 MISSING_CALL_ERROR = (
     "the model announced a tool call twice, but none came; choose another model, or see `markup` and `tools` in "
     "`goose-like help providers`"
@@ -49,7 +52,10 @@ CUT_ANSWER_ERROR = "the answer was cut at the model's output limit; ask it to co
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A conversation between a user, two models and their tools. Use `build_exchange` to create one."""
+    """A conversation between a user, two models and their tools. Use `build_exchange` to create one.
+
+    With an `answer_schema` the last message of each turn is one JSON value that fits.
+    """
 
     models: ModelPair
     system: str
@@ -63,6 +69,7 @@ class Exchange:
     undo: Undo | None = None
     examples: Sequence[Sequence[Example]] = ()
     inbox: Inbox = field(default_factory=Inbox)
+    answer_schema: "AnswerSchema | None" = None
 
     @property
     def session(self) -> Session:
@@ -131,6 +138,8 @@ class Exchange:
         start_turn = partial(events.TurnStarted, is_read_only=is_read_only, is_fresh=is_fresh)
         self._add_message(start_turn, message)
         self.reminders.add_hook_context()
+        if self.answer_schema:
+            self.journal.emit(events.Reminded(text=self.answer_schema.rule))
         return await self._finish_turn(self._run_turn())
 
     async def resume_turn(self) -> events.TurnFinished:
@@ -219,7 +228,25 @@ class Exchange:
                 answer_beside_calls = answer.message.text
             if not await self._must_go_on():
                 break
+        if self.answer_schema:
+            end = await self._check_answer(self.answer_schema)
+            if end:
+                return end
         return await self._stop(answer_beside_calls)
+
+    async def _check_answer(self, wanted: "AnswerSchema") -> events.TurnFinished | None:
+        """Let the model correct an answer that does not fit the schema. Return the end of the turn if a limit stops it.
+
+        Raises:
+            ProviderError: the answer stays wrong.
+        """
+        _, problems = wanted.read_last_answer(self.history.messages)
+        if not problems:
+            return None
+        end = self.limits.find_spent()
+        if end is None:
+            await self.client.correct_answer(wanted, problems)
+        return end
 
     def _find_early_end(self, answer: events.MessageCompleted) -> events.TurnFinished | None:
         """Return the end of the turn, if the client must run calls or the model does not get on."""

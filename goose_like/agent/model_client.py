@@ -1,7 +1,10 @@
 """The requests to the model: its prompt and messages, and a second attempt when the server refuses the first."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.core import events
@@ -10,7 +13,7 @@ from goose_like.core.errors import ContextLengthError, ProviderError
 from goose_like.core.example import Example
 from goose_like.core.history import PROMPT_STATE_KEY, History
 from goose_like.core.masking import mask_value
-from goose_like.core.message import Message, leave_out_images, replace_images
+from goose_like.core.message import Message, Usage, leave_out_images, replace_images
 from goose_like.core.tool import Tool
 from goose_like.providers.base import Model, Request, TellsFacts
 from goose_like.providers.foreign_code import name_faults
@@ -23,6 +26,12 @@ from .refused_content import find_refused_content, list_refused_images
 from .reminders import Reminders
 from .toolkit_hooks import ToolkitHooks
 from .view import ExchangeView
+
+if TYPE_CHECKING:
+    from goose_like.providers.json_answer import AnswerSchema
+
+MAX_CORRECTIONS = 3
+"""How often an answer goes back to the model that does not fit the schema of its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +118,39 @@ class ModelClient:
             if isinstance(event, events.Compacted) and not event.is_routine:
                 await self._restore_context(event)
 
+    async def correct_answer(self, wanted: "AnswerSchema", problems: Sequence[str]) -> None:
+        """Ask again for an answer that does not fit a schema, at most three times, and record the one that does.
+
+        Raises:
+            ProviderError: no answer came, or it was still wrong.
+        """
+        from goose_like.providers.json_answer import answer_json  # few turns need it
+
+        self.journal.emit(events.Reminded(text=wanted.explain(problems)))
+        self.journal.emit(events.Status(text="the model corrects its answer"))
+
+        def record(usage: Usage) -> None:
+            recorded = events.UsageRecorded(model=self.model.label, usage=usage, purpose="corrected answer")
+            self.journal.emit(recorded)
+
+        # Without tools: their calls would be taken for the answer.
+        request = replace(self._build_request(), tools=(), added_tools=(), allowed_tools=None, examples=())
+        policy = self.retry_policy
+        value = await answer_json(self.model.provider, request, wanted, policy, record, attempts=MAX_CORRECTIONS)
+        text = json.dumps(value, ensure_ascii=False)
+        self.journal.emit(events.MessageCompleted(message=Message.assistant(text)))
+
     async def _send_request(self) -> events.MessageCompleted:
+        return await stream_answer(self.model, self._build_request(), self.retry_policy, self.journal)
+
+    def _build_request(self) -> Request:
         prompt = self._history.context.prompt
         assert prompt is not None  # each turn begins with it
         first_effort = None
         if self.model.effort and self.model.label == prompt.model:
             first_effort = prompt.effort
         session = self.journal.session
-        request = Request(
+        return Request(
             model=self.model.name,
             system=prompt.system,
             messages=tuple(self._list_messages()),
@@ -130,7 +164,6 @@ class ModelClient:
             examples=self.examples,
             first_effort=first_effort,
         )
-        return await stream_answer(self.model, request, self.retry_policy, self.journal)
 
     def _list_messages(self) -> Sequence[Message]:
         """List the messages for the model, without images that it does not take."""

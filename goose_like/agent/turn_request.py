@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from goose_like.agent.compaction.moderators import Passive
 from goose_like.config.profile import Effort, Limits, ModelChoice
@@ -17,6 +18,9 @@ from goose_like.providers.registry import open_model, resolve_model
 from .exchange import Exchange
 from .limits import check_prices
 
+if TYPE_CHECKING:
+    from goose_like.providers.json_answer import AnswerSchema
+
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
@@ -24,7 +28,8 @@ class TurnRequest:
 
     `model` is PROVIDER:MODEL, or a name as other agents write it, and `effort` says how long it reasons. `allow` are
     permission rules. With `is_read_only` nothing can be changed. With `is_fresh` the model sees nothing of the
-    conversation before. `line` is the command as the person typed it.
+    conversation before. `line` is the command as the person typed it. The last message of the turn fits the
+    `answer_schema`.
     """
 
     message: str | Message
@@ -34,6 +39,7 @@ class TurnRequest:
     is_fresh: bool = False
     line: str = ""
     effort: Effort | None = None
+    answer_schema: "AnswerSchema | None" = None
 
     @property
     def text(self) -> str:
@@ -59,7 +65,7 @@ async def run_turn(exchange: Exchange, request: TurnRequest, processor: ModelCho
         moderator = Passive({}) if request.is_fresh else exchange.moderator
         limits = exchange.workspace.limit_turn(request.allow, is_read_only=request.is_read_only)
         await stack.enter_async_context(limits)
-        chosen = replace(exchange, models=models, tools=tools, moderator=moderator)
+        chosen = replace(exchange, models=models, tools=tools, moderator=moderator, answer_schema=request.answer_schema)
         return await chosen.reply(request.message, is_fresh=request.is_fresh)
 
 

@@ -43,6 +43,8 @@ _OTHER_OPTIONS = {
     **dict.fromkeys(("-i", "--image"), "@FILE in the message; `run -i FILE` reads the task from a file"),
     "--max-turns": "--max-steps",
     "--json": "--output-format stream-json",
+    "--output-schema": "--json-schema",
+    "--output-last-message": "-o",
     "-s": "--sandbox",
     **dict.fromkeys(("-t", "--text"), "the task itself, in quotes"),
     "-v": "--version",

@@ -1,7 +1,6 @@
 """One-shot runs: one turn, the answer on standard output, progress on standard error, an exit code."""
 
 import asyncio
-import json
 import os
 import time
 from contextlib import AsyncExitStack
@@ -16,7 +15,15 @@ from goose_like.core.events import RunFinished, TurnFinished
 from goose_like.core.gc_pause import end_gc_delay
 from goose_like.core.history import History
 from goose_like.core.notifier import Tee
-from goose_like.launch.output import StdoutWriter, describe_stop, make_run_finished, report_failure, run_until_stopped
+from goose_like.launch.output import (
+    StdoutWriter,
+    describe_stop,
+    find_structured_answer,
+    make_run_finished,
+    make_summary,
+    report_failure,
+    run_until_stopped,
+)
 from goose_like.launch.run_options import RunOptions
 from goose_like.launch.start import OpenedSession, SessionRequest, open_session
 from goose_like.launch.start_notifier import StartNotifier, print_warning
@@ -74,19 +81,25 @@ async def run_once(options: RunOptions, opened: OpenedSession) -> int:
     finally:  # after the exchange is closed, which can still emit events
         finished = _make_last_event(history, code, failure)
         notifier.notify(finished)
-        summary = {
-            "result": out.answer,
-            **json.loads(finished.model_dump_json(exclude={"type"})),
-            "session": history.header.name if history.header else None,
-            "models": history.header.models if history.header else {},
-            "denied": [question.model_dump() for question in history.unanswered_questions],
-        }
-        out.finish(out.answer, summary)
+        answer = out.answer
+        structured = None
+        if options.answer_schema:
+            answer, structured = find_structured_answer(history, options.answer_schema)
+        out.finish(answer, make_summary(answer, structured, finished, history))
+    if options.answer_file and answer:
+        _write_answer(options.answer_file, answer)
     if options.is_quiet and finished.detail:
         # No screen has shown why the turn failed.
         opening = END_OPENINGS.get(finished.reason, "")
         print_warning(f"{opening} {escape_controls(finished.detail)}".strip())
     return code
+
+
+def _write_answer(file: Path, answer: str) -> None:
+    try:
+        file.write_text(answer.rstrip("\n") + "\n", encoding="utf-8")
+    except OSError as error:
+        raise GooseLikeError(f"the answer cannot be written to {file}: {error.strerror}") from error
 
 
 def _make_last_event(history: History, code: int, failure: str) -> RunFinished:
@@ -98,7 +111,7 @@ def _make_last_event(history: History, code: int, failure: str) -> RunFinished:
 
 async def _run_task(exchange: Exchange, options: RunOptions, opened: OpenedSession) -> TurnFinished:
     if not (options.is_typed and options.text.startswith("/")):
-        return await exchange.reply(options.text)
+        return await replace(exchange, answer_schema=options.answer_schema).reply(options.text)
     from goose_like.launch.slash_message import expand_command  # slash commands are slow to import
 
     limits = exchange.limits
@@ -111,5 +124,6 @@ async def _run_task(exchange: Exchange, options: RunOptions, opened: OpenedSessi
             raise
         detail = limits.describe_timeout().detail
         raise TimeLimitError(f"the command took all of {detail}; allow more with --timeout") from None
+    turn = replace(turn, answer_schema=options.answer_schema)
     limits = replace(limits, spent_s=time.monotonic() - started_at)
     return await run_turn(replace(exchange, limits=limits), turn, opened.profile.processor)

@@ -147,6 +147,17 @@ class TaskOptions:
 
     file: Annotated[str | None, Option(("-i", "--input"), "Read the task from a file.")] = None
     output_format: Annotated[OutputFormat, Option(("--output-format",), "Format of standard output.")] = "text"
+    json_schema: Annotated[
+        str | None,
+        Option(
+            ("--json-schema",),
+            "Answer with one JSON value that fits this JSON schema, a file or a text.",
+            metavar="FILE|TEXT",
+        ),
+    ] = None
+    answer_file: Annotated[
+        str | None, Option(("-o", "--output-file"), "Also write the answer to this file.", metavar="FILE")
+    ] = None
     max_steps: Annotated[
         int | None,
         Option(("--max-steps",), "Stop after this many model requests [default: 128].", metavar="N", minimum=1),

@@ -8,12 +8,13 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Event, MessageCompleted, RunFinished, Status, TurnFinished
+from goose_like.core.history import History
 from goose_like.core.masking import mask_text
 from goose_like.core.message import Message, Usage, join_answers
 from goose_like.core.notifier import Notifier
@@ -23,7 +24,12 @@ from goose_like.terminal.interaction import handle_signals
 
 from .command_line import OutputFormat
 
+if TYPE_CHECKING:
+    from goose_like.providers.json_answer import AnswerSchema
+
 T = TypeVar("T")
+SUMMARY_VERSION = 1
+"""The version of the object of the format `json`. It grows when a key is renamed or removed."""
 
 
 def make_run_finished(usage: Mapping[str, Usage], reason: str, exit_code: int, detail: str) -> RunFinished:
@@ -58,9 +64,28 @@ def write_failure(output_format: OutputFormat, detail: str, exit_code: int) -> N
     if output_format == "stream-json":
         print(finished.model_dump_json())
     elif output_format == "json":
-        rest: dict[str, Any] = {"session": None, "models": {}, "denied": []}
-        summary = {"result": "", **json.loads(finished.model_dump_json(exclude={"type"})), **rest}
-        print(json.dumps(summary, ensure_ascii=False))
+        print(json.dumps(make_summary("", None, finished, History()), ensure_ascii=False))
+
+
+def make_summary(result: str, structured: Any, finished: RunFinished, history: History) -> dict[str, Any]:
+    """Return the object of the format `json`. `structured` is the value of an answer in JSON, else None."""
+    return {
+        "schema_version": SUMMARY_VERSION,
+        "result": result,
+        "structured": structured,
+        **json.loads(finished.model_dump_json(exclude={"type"})),
+        "session": history.header.name if history.header else None,
+        "models": history.header.models if history.header else {},
+        "denied": [question.model_dump() for question in history.unanswered_questions],
+    }
+
+
+def find_structured_answer(history: History, schema: "AnswerSchema") -> tuple[str, Any]:
+    """Find the answer of a turn that had to fit a schema, as JSON text and as a value. No answer is an empty text."""
+    if history.last_turn is None or history.last_turn.reason != "stop":
+        return "", None
+    value, _ = schema.read_last_answer(history.messages)
+    return json.dumps(value, ensure_ascii=False), value
 
 
 async def run_until_stopped(

@@ -1,10 +1,12 @@
 """The options of a one-shot run, and its task."""
 
+import json
 import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.dataclass import dataclass
@@ -16,6 +18,9 @@ from goose_like.terminal.interaction import is_terminal
 from .command_line import OutputFormat
 from .piped_input import has_piped_text, read_standard_input
 
+if TYPE_CHECKING:
+    from goose_like.providers.json_answer import AnswerSchema
+
 _FILE_NAME = re.compile(r"\S+\.(md|txt|prompt)")
 
 
@@ -24,7 +29,8 @@ class RunOptions:
     """The options of a one-shot run: its task, limits and output.
 
     `limits` has values for fields of `Limits`; None stands for the limit of the profile. Only a text that `is_typed`,
-    on the command line, can be a slash command.
+    on the command line, can be a slash command. The answer fits the `answer_schema`, and the `answer_file`, an absolute
+    path, gets it too.
     """
 
     text: str
@@ -32,11 +38,48 @@ class RunOptions:
     output_format: OutputFormat = "text"
     is_quiet: bool = False
     is_typed: bool = False
+    answer_schema: "AnswerSchema | None" = None
+    answer_file: Path | None = None
 
     def limit(self, profile: Profile) -> Limits:
         """Return the limits of a profile with those that the options set instead."""
         given = {name: value for name, value in self.limits.items() if value is not None}
         return profile.limits.model_copy(update=given)
+
+
+def read_schema(text: str) -> "AnswerSchema":
+    """Read the JSON schema of an answer: a text that begins with `{`, else the name of a file.
+
+    Raises:
+        UsageError: it cannot be read, or is no JSON schema.
+    """
+    from goose_like.providers.json_answer import AnswerSchema  # imported here: few runs have a schema
+
+    if not text.lstrip().startswith("{"):
+        text = _read_schema_file(text)
+    try:
+        return AnswerSchema.read(json.loads(text))
+    except ValueError as error:
+        raise UsageError(f"--json-schema is no JSON: {error}; name a file with a JSON schema, or write one") from error
+
+
+def _read_schema_file(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"--json-schema {name}: {error.strerror}; name a file, or write a schema") from error
+
+
+def find_answer_file(name: str) -> Path:
+    """Return the absolute path of the file for the answer, before anything is spent on it.
+
+    Raises:
+        UsageError: no file can be there.
+    """
+    file = Path.cwd() / name
+    if file.is_dir() or not file.parent.is_dir():
+        raise UsageError(f"-o {name}: no file can be written there; name a file in a folder that exists")
+    return file
 
 
 def read_task(words: Sequence[str], file: str | None, example: str) -> tuple[str, bool]:

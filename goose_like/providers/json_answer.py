@@ -1,7 +1,7 @@
 """Answers in JSON that fit a schema.
 
 A server that can constrain its answers gets the schema, reduced to the keywords that it takes. Any other model gets a
-tool whose arguments are the answer. The answer is checked against the original schema; a wrong one goes back once.
+tool whose arguments are the answer. The answer is checked against the original schema; a wrong one goes back.
 """
 
 import json
@@ -40,9 +40,10 @@ def _ignore(usage: Usage) -> None:
 async def answer_json(
     provider: Provider,
     request: Request,
-    schema: Mapping[str, Any],
+    schema: "Mapping[str, Any] | AnswerSchema",
     policy: RetryPolicy = RetryPolicy(),
     record: Callable[[Usage], None] = _ignore,
+    attempts: int = 2,
 ) -> Any:
     """Let a model answer a request without tools in JSON, and return the value, which fits a JSON schema.
 
@@ -50,19 +51,19 @@ async def answer_json(
 
     Raises:
         UsageError: The schema is invalid. No request was sent.
-        ProviderError: No answer came, the model declined, the answer was cut, or it was wrong twice.
+        ProviderError: No answer came, the model declined, the answer was cut, or it was wrong in all attempts.
     """
-    wanted = AnswerSchema.read(schema)
+    wanted = schema if isinstance(schema, AnswerSchema) else AnswerSchema.read(schema)
     messages = list(request.messages)
     problems: Sequence[str] = ()
-    for _ in range(2):
+    for _ in range(attempts):
         answer = await _ask(provider, replace(request, messages=tuple(messages)), wanted, policy, record)
         if answer.is_cut:
             raise ProviderError("the JSON answer was cut at the output limit; raise max_output_tokens, or ask for less")
         value, problems = wanted.parse(_find_text(answer.message))
         if not problems:
             return value
-        messages += [answer.message, _explain(answer.message, problems, wanted.parameters)]
+        messages += [answer.message, _explain(answer.message, problems, wanted)]
     raise ProviderError(
         f"the model {request.model!r} gave no valid JSON, also after it was told why ({'; '.join(problems)}); "
         "make the schema simpler, or choose another model"
@@ -93,20 +94,26 @@ def _find_text(message: Message) -> str:
     """Find the JSON text of an answer: the arguments of the last call, else the text without a fence around it."""
     if message.tool_calls:
         return message.tool_calls[-1].arguments
-    fenced = _FENCE.fullmatch(message.text)
-    return fenced[1] if fenced else message.text
+    return _remove_fence(message.text)
 
 
-def _explain(message: Message, problems: Sequence[str], schema: Schema) -> Message:
+def _remove_fence(text: str) -> str:
+    fenced = _FENCE.fullmatch(text)
+    return fenced[1] if fenced else text
+
+
+def _explain(message: Message, problems: Sequence[str], wanted: "AnswerSchema") -> Message:
     """Build the message that sends a wrong answer back."""
+    if not message.tool_calls:
+        return Message.user(wanted.explain(problems))
+    text = f"{_list(problems)}\n\nCall `{FINAL_ANSWER}` once more, with the whole corrected answer."
+    results = [ToolResult(call_id=call.id, output=text, is_error=True) for call in message.tool_calls]
+    return Message(role="tool", parts=tuple(results))
+
+
+def _list(problems: Sequence[str]) -> str:
     listed = "\n".join(f"- {problem}" for problem in problems)
-    text = f"This answer does not fit:\n{listed}\n\n"
-    if message.tool_calls:
-        text += f"Call `{FINAL_ANSWER}` once more, with the whole corrected answer."
-        results = [ToolResult(call_id=call.id, output=text, is_error=True) for call in message.tool_calls]
-        return Message(role="tool", parts=tuple(results))
-    text += f"Give the whole corrected answer again, only as JSON for this schema:\n{json.dumps(schema)}"
-    return Message.user(text)
+    return f"This answer does not fit:\n{listed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +144,27 @@ class AnswerSchema:
         _check_references(copy)
         parameters = copy if _is_plain_object(copy) else _wrap(copy)
         return cls(copy, parameters, validator)
+
+    @property
+    def rule(self) -> str:
+        """The sentence that tells a model at work about the schema of its last answer."""
+        return (
+            "A program reads your final answer. Give it as one JSON value, without any other text, that fits this JSON "
+            f"schema:\n{json.dumps(self.schema, ensure_ascii=False)}"
+        )
+
+    def explain(self, problems: Sequence[str]) -> str:
+        """Write the text that sends a wrong answer back."""
+        schema = json.dumps(self.parameters)
+        return f"{_list(problems)}\n\nGive the whole corrected answer again, only as JSON for this schema:\n{schema}"
+
+    def read_last_answer(self, messages: Sequence[Message]) -> tuple[Any, Sequence[str]]:
+        """Read the text of the last message of the model, as `parse` does. Calls in it are not the answer."""
+        text = ""
+        for message in messages:
+            if message.role == "assistant":
+                text = message.text
+        return self.parse(_remove_fence(text))
 
     def parse(self, text: str) -> tuple[Any, Sequence[str]]:
         """Parse the JSON text of an answer; return its value, and at most five sentences on what is wrong with it."""

@@ -26,7 +26,7 @@ from goose_like.serve.openbb.client_tools import OTHER_FUNCTIONS
 from tests import ROOT
 from tests.e2e.command import Place
 from tests.e2e.pages import find_blocks, find_indented_commands, run_line, write_project_profiles
-from tests.loopback import answer, threaded, words
+from tests.loopback import answer, said, sse, threaded, words
 
 PROVIDERS = ROOT / "docs/providers.md"
 needs_kernel = pytest.mark.skipif(find_spec("ipykernel") is None, reason="the extra `kernel` is not installed")
@@ -157,13 +157,17 @@ def test_the_command_of_the_exit_codes(place):
 
 def test_the_command_of_the_page_on_scripts(place):
     page, shown = (ROOT / "docs/scripts.md").read_text(), place.run("run", "--help").stdout
-    (command,) = find_blocks("docs/scripts.md", "sh")
+    command, answer_in_json = find_blocks("docs/scripts.md", "sh")
     done = run_line(place, command)
     assert done.returncode == 0, done.stderr
     result = json.loads((place.work / "result.json").read_text())
     described = re.search(r"The JSON object has (.*?):", page, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", described[1])) == result.keys()
     assert sorted(set(re.findall(r"--[a-z][a-z-]+", page)) - set(re.findall(r"--[a-z][a-z-]+", shown))) == []
+    with threaded([sse(said('{"files": 7}'))]) as server:
+        done = run_line(place, answer_in_json, OPENAI_BASE_URL=server.base_url)
+    assert (done.returncode, done.stdout) == (0, '{"files": 7}\n'), done.stderr
+    assert (place.work / "count.json").read_text() == done.stdout
 
 
 def test_the_profiles_of_the_docs(place):

@@ -1,9 +1,7 @@
 """Tests of the embedded model: errors without it, and real answers with its weights."""
 
 import asyncio
-import os
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -72,12 +70,7 @@ async def test_a_damaged_model(tmp_path, capfd):
 
 @engine
 @pytest.mark.local
-async def test_real_answers(capfd, monkeypatch, tmp_path, home):
-    if cache := os.environ.get("PERSON_CACHE_HOME"):  # no gigabyte is unpacked for each run
-        (home / "cache").mkdir(parents=True)
-        weights = Path(cache) / "goose-like/weights"
-        weights.mkdir(parents=True, exist_ok=True)
-        (home / "cache/weights").symlink_to(weights)
+async def test_real_answers(capfd, monkeypatch, tmp_path, home, weights):
     private = tmp_path / "private"
     private.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(private))
