@@ -40,11 +40,13 @@ def _guard(tool: Tool, workspace: Workspace, hooks: CallHooks) -> Tool:
         if has_hooks and workspace.judge_tool(tool.name) != "deny":
             checked = await hooks.check(tool, arguments)
         is_ruled = workspace.judge_tool(tool.name) is not None
-        if is_ruled or checked.doubt:
+        is_asked = tool.options.needs_permission and workspace.approval == "ask"
+        if is_ruled or is_asked or checked.doubt:
             text = to_json(checked.arguments, fallback=repr).decode()
             subject = f"{tool.name} {text}"
             action = f"call {tool.name} with {text}"
-            await workspace.require_permission("tool", subject, action, doubt=checked.doubt)
+            version = tool.options.get_version()
+            await workspace.require_permission("tool", subject, action, doubt=checked.doubt, version=version)
         if has_hooks:
             hooks.start(checked)
         if not is_ruled:

@@ -56,6 +56,8 @@ class ToolOptions:
     display: CallDisplay = "whole"
     calls_another: bool = False
     output_bytes: int = 0
+    needs_permission: bool = False
+    get_version: Callable[[], str] = str
 
     def find_kind(self) -> ToolKind:
         """Return the kind of the tool. Without a given one, it follows from the other options."""
@@ -181,6 +183,8 @@ def tool(
     display: CallDisplay = "whole",
     calls_another: bool = False,
     output_bytes: int = 0,
+    needs_permission: bool = False,
+    get_version: Callable[[], str] = str,
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, **options: Any) -> Any:
     """Turn a toolkit method into a tool. The model reads its name, type hints and docstring.
@@ -210,6 +214,9 @@ def tool(function: Any = None, /, **options: Any) -> Any:
             `display`: how much of a call screens show; see `CallDisplay`.
             `calls_another`: the method returns an `InnerCall`, which then runs. Hooks judge only that call.
             `output_bytes`: the model reads so much of a result, even if the profile cuts results at fewer bytes.
+            `needs_permission`: in approval mode `ask` the person is asked about each call.
+            `get_version`: returns the version of a tool that can become another one. Earlier answers of the person
+            about calls hold for the same version only.
     """
 
     def mark(function: F) -> F:

@@ -193,7 +193,14 @@ class Workspace(ProtectedFiles):
         await self._permissions.require("deletion", subject, text, line=line)
 
     async def require_permission(
-        self, kind: PermissionKind, subject: str, text: str, detail: Callable[[], str] = str, *, doubt: str = ""
+        self,
+        kind: PermissionKind,
+        subject: str,
+        text: str,
+        detail: Callable[[], str] = str,
+        *,
+        doubt: str = "",
+        version: str = "",
     ) -> bool:
         """Return once the action is allowed. Ask the person if the policy says so, one question at a time.
 
@@ -206,8 +213,9 @@ class Workspace(ProtectedFiles):
             text: the action in a few words.
             detail: computes the full change (a diff) where `text` does not say everything.
             doubt: a reason to ask the person, whatever the policy and answers for the session allow.
+            version: the version of the tool that is called. Answers about another version do not count.
         """
-        return await self._permissions.require(kind, subject, text, detail, doubt=doubt)
+        return await self._permissions.require(kind, subject, text, detail, doubt=doubt, version=version)
 
     async def require_input(self, text: str, *, process: str, earlier: str, folder: str) -> None:
         """Return once a text may be typed into a running process. It is judged like a command for a shell.

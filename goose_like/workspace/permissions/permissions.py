@@ -47,6 +47,14 @@ class _Action:
     state: str
     """The state of the shell. An answer holds only for the state that its question showed."""
 
+    version: str
+    """The version of a tool. An answer holds only for the version that was asked about."""
+
+    @property
+    def condition(self) -> str:
+        """The condition under which an answer holds: the state of the shell, or the version of a tool."""
+        return self.state or self.version
+
     @property
     def scope(self) -> str:
         """The part of the subject that an answer for the session is about: the tool of a call, or all of it."""
@@ -58,8 +66,8 @@ class _Action:
     def approval(self) -> StoredApproval:
         """The answer that would allow exactly this action for good."""
         subject = self.subject
-        if self.state:
-            subject += f"\n{self.state}"
+        if self.condition:
+            subject += f"\n{self.condition}"
         return StoredApproval(kind=self.kind, subject=subject)
 
 
@@ -215,6 +223,7 @@ class Permissions:
         is_at_root: bool = False,
         has_prefix: bool = True,
         doubt: str = "",
+        version: str = "",
     ) -> bool:
         """Return once the action is allowed; see `Workspace.require_permission`.
 
@@ -233,7 +242,7 @@ class Permissions:
                     raise DeniedError(format_change(text, self.mode))
                 if verdict != "ask" and self.decide(kind) == "allow":
                     return False
-                action = _Action(kind, subject, line, _read_shell_state(line))
+                action = _Action(kind, subject, line, _read_shell_state(line), version)
                 if self._needs_no_question(action, verdict, is_at_root=is_at_root):
                     return False
                 if self._was_allowed(action, is_doubtful=bool(doubt)):
@@ -301,7 +310,7 @@ class Permissions:
         granted = []
         for grant in self._grants:
             has_same_modes = grant.sandbox == self.mode and grant.approval == self.approval
-            if has_same_modes and grant.kind == action.kind and grant.state == action.state:
+            if has_same_modes and grant.kind == action.kind and grant.state == action.condition:
                 granted.append(grant.scope)
         if action.line is not None and granted:
             from .prefixes import is_covered  # needed after an answer for the session
@@ -320,7 +329,7 @@ class Permissions:
             if action.line is not None:
                 scopes = question.prefix.split(", ")
             for scope in scopes:
-                grant = Grant(action.kind, self.mode, self.approval, scope, action.state)
+                grant = Grant(action.kind, self.mode, self.approval, scope, action.condition)
                 self._grants.add(grant)
         elif answer.choice == "allow_always" and question.can_be_remembered:
             store_approval(self._root, action.approval)

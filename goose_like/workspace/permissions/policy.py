@@ -21,7 +21,7 @@ Access = Literal["workspace", "network", "full"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
-    """A permission until the session ends. It holds in the modes and the state of the shell in which it was given."""
+    """A permission until the session ends. It holds in the modes and the state in which it was given."""
 
     kind: PermissionKind
     sandbox: SandboxMode
@@ -30,7 +30,7 @@ class Grant:
     """The prefix of a command, the file, the host, or the tool."""
 
     state: str = ""
-    """What earlier commands changed in the shell, as the question showed it."""
+    """What earlier commands changed in the shell, as the question showed it; for a tool, its version."""
 
 
 # From the strictest on.

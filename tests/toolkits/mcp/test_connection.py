@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ImageResult, ToolError
@@ -138,24 +137,6 @@ async def test_changes_of_the_list(tmp_path, era):
         assert await demo.call_tool("learn", {}) == "learned"
         await wait_until(lambda: changes)
         assert "sum" in [tool.name for tool in (await demo.list_definitions()).tools]
-
-
-async def test_each_call_is_asked_about(tmp_path):
-    async with desk(tmp_path, approval="ask") as session:
-        demo = session.connect(*DEMO)
-        assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
-        (question,) = session.recorder.questions
-        assert question.kind == "tool"
-        assert question.text == 'call mcp__demo__add with {"a": 1, "b": 2}'
-        assert question.prefix == "this tool"
-
-
-async def test_a_refused_call_starts_nothing(tmp_path):
-    async with desk(tmp_path, approval="ask", recorder=Recorder(Answer(by="person"))) as session:
-        demo = session.connect(*DEMO)
-        with pytest.raises(DeniedError, match="the person said no"):
-            await demo.call_tool("add", {"a": 1, "b": 2})
-        assert demo.state == "not started"
 
 
 async def test_the_sandbox_holds_for_servers(tmp_path, monkeypatch):

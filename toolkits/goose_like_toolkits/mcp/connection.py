@@ -81,20 +81,17 @@ class Connection:
         self.era = definitions.era
         return definitions
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any], known_as: str = "") -> str | ImageResult:
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> str | ImageResult:
         """Call a tool. Cancelling cancels the call at the server.
-
-        `known_as` is the name that the model and the rules of the person use, by default `mcp__SERVER__TOOL`.
 
         Raises:
             ToolError: the call failed, or the server did.
-            DeniedError: the person, a rule or the profile forbids the call.
         """
 
         async def send(client: Any, call: RunningCall) -> Any:
             return await ToolRequest(client, name, dict(arguments), call.show_progress).run(self._visit)
 
-        await self._require(name, arguments, known_as or f"mcp__{self.server.name}__{name}")
+        await self._announce(name, arguments)
         host_count = self._count_hosts()
         try:
             result = await self._request(name, send)
@@ -129,8 +126,12 @@ class Connection:
     def _read(self, source: str) -> ResultReader:
         return ResultReader(self._around.outputs, f"{self.server.name} {source}")
 
-    async def _require(self, name: str, arguments: Mapping[str, Any], known_as: str) -> None:
-        """Return once a call is allowed, and announce that it may change files."""
+    async def _announce(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Announce that a call may change files.
+
+        Raises:
+            ToolError: the session only reads, and nobody can make sure of that.
+        """
         workspace = self._around.workspace
         if workspace.mode == "read-only" and not self._is_here:
             raise ToolError(
@@ -138,11 +139,8 @@ class Connection:
                 "makes sure that a call only reads, and this session only reads; do without it, and say so in your "
                 "answer"
             )
-        text = json.dumps(arguments, ensure_ascii=False)
-        # With a rule about the tool, the agent has asked or knows the answer.
-        if workspace.approval == "ask" and workspace.judge_tool(known_as) is None:
-            await workspace.require_permission("tool", f"{known_as} {text}", f"call {known_as} with {text}")
         if workspace.mode != "read-only" and self._is_here:
+            text = json.dumps(arguments, ensure_ascii=False)
             is_confined = workspace.mode != "full"
             await workspace.announce_change(None, [self.server.name, name, text], is_confined=is_confined)
 

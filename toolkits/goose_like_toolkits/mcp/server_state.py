@@ -1,6 +1,7 @@
 """One server of a session: what it offered when the session began, its connection, and what the person accepted."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from .store import DefinitionStore, find_drift
 
 if TYPE_CHECKING:
     from .connection import Connection
+
+_VERSION_DIGITS = 12
 
 
 class ServerState:
@@ -166,6 +169,13 @@ class ServerState:
         if name not in offered:
             raise ToolError(f"the MCP server {self.name!r} no longer offers {name}; use another tool")
         return await connection.call_tool(name, arguments)
+
+    def describe_version(self, name: str) -> str:
+        """Describe the version of a tool by a hash of its definition and of its server."""
+        tools = self.current.tools if self.current else ()
+        definitions = [tool.model_dump_json() for tool in tools if tool.name == name]
+        text = "\0".join([self.server.fingerprint, *definitions])
+        return f"version {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:_VERSION_DIGITS]}"
 
     async def close(self) -> None:
         """End the server and everything that it started."""

@@ -283,7 +283,11 @@ class McpToolkit(Toolkit):
                 raise ToolError(_add_schema(str(error), listed)) from error
 
         # The connection has a limit of its own, which progress of the server extends.
-        options = ToolOptions(time_limit_s=None)
+        options = ToolOptions(
+            time_limit_s=None,
+            needs_permission=True,
+            get_version=lambda: state.describe_version(listed.definition.name),
+        )
         return Tool(listed.spec, call, AnyArguments, options)
 
     async def _wait_for_starts(self) -> list[str]:
