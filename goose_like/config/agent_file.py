@@ -8,6 +8,7 @@ from goose_like.core.message import FrozenModel
 
 from .front_matter import split_front_matter
 from .paths import AGENTS, OTHER_AGENTS, config_folder, describe_read_error, read_user_file
+from .personal_files import list_personal_files
 from .profile import Effort
 from .tool_list import ToolList
 from .trust import ProjectConfig
@@ -49,6 +50,8 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[Path, str | Non
     for file in sorted((config_folder() / AGENTS).glob("*.md")):
         yield file, None
     if project:
+        for _, file in list_personal_files(project.personal, "agents"):
+            yield file, None
         for folder in (AGENTS, *OTHER_AGENTS):
             for name, text in sorted(project.files.items()):
                 if name.startswith(f"{folder}/"):

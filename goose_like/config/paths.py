@@ -25,6 +25,7 @@ _MAX_INPUT_BYTES = 30_000_000
 
 PROJECT_FOLDER = ".goose-like"
 PROFILES = "profiles.yaml"
+TRUST_FILE = "trust.json"
 COMMANDS = "commands"
 AGENTS = "agents"
 OTHER_COMMANDS = (".claude/commands", ".agents/commands")

@@ -5,7 +5,7 @@ import json
 import operator
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from .paths import (
     OTHER_COMMANDS,
     PROFILES,
     PROJECT_FOLDER,
+    TRUST_FILE,
     config_folder,
     describe_read_error,
     find_main_folder,
@@ -33,10 +34,10 @@ from .paths import (
     read_user_file,
     replace_private_file,
 )
+from .personal_files import PersonalPlace
 from .profile import PermissionLists
 from .project_files import is_below_root, list_folder_files, list_toolkit_files
 
-_FILE = "trust.json"
 _FORMAT = 1
 _MAX_BYTES = 256_000
 
@@ -53,7 +54,8 @@ class FolderTrust(FrozenModel):
 
     `files` holds the exact contents of the project's files that a person trusted; None means no trust. `folders` has
     the marks of the folders that belong to such files. `refused` is the hash of contents that the person does not want
-    to use. `permissions` are rules that hold in addition to those of the profile.
+    to use. `permissions` are rules that hold in addition to those of the profile. `is_read` decides about a file or
+    folder of another agent in the home folder; None means that the person did not decide.
     """
 
     files: dict[str, str] | None = None
@@ -61,6 +63,7 @@ class FolderTrust(FrozenModel):
     refused: str = Field(default="", exclude_if=operator.not_)
     approvals: tuple[StoredApproval, ...] = ()
     permissions: PermissionLists = Field(default=PermissionLists(), exclude_if=PermissionLists().__eq__)
+    is_read: bool | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class _TrustFile(FrozenModel):
@@ -74,13 +77,15 @@ class ProjectConfig:
 
     A person judges exactly the texts that are used, even if the files change meanwhile. `skipped` lists the files that
     were not read, with the reason. `folders` has the mark of what lies beside a file in a folder of its own, such as
-    the scripts of a skill, as the person trusted it. Compare it with a new mark before these files are used.
+    the scripts of a skill, as the person trusted it. Compare it with a new mark before these files are used. `personal`
+    are the places of other agents in the home folder that the person lets goose_like read.
     """
 
     root: Path
     files: Mapping[str, str]
     skipped: tuple[str, ...] = ()
     folders: Mapping[str, str] = field(default_factory=dict)
+    personal: Sequence[PersonalPlace] = ()
 
     def get_path(self, name: str) -> Path:
         """Return the path of a file."""
@@ -215,7 +220,7 @@ def load_trusted_project(cwd: Path) -> ProjectConfig | None:
 
 def load_trust() -> dict[Path, FolderTrust]:
     """Read all permanent permissions by folder."""
-    file = config_folder() / _FILE
+    file = config_folder() / TRUST_FILE
     try:
         text = read_user_file(file)
     except (OSError, ValueError) as error:
@@ -291,6 +296,12 @@ def revoke(folder: Path, approval: StoredApproval | None = None) -> None:
             fields["approvals"] = tuple(kept)
 
 
+def store_reading(place: Path, is_read: bool | None) -> None:
+    """Store whether a file or folder of another agent in the home folder is read; None: the person is asked again."""
+    with _edit_folder(place) as fields:
+        fields["is_read"] = is_read
+
+
 def store_rule(folder: Path, rule: str, verdict: str | None) -> None:
     """Store a rule for a folder, in place of the same rule with another verdict. Without a verdict, remove the rule.
 
@@ -321,4 +332,4 @@ def _edit_folder(folder: Path) -> Iterator[dict[str, Any]]:
         folders[folder] = FolderTrust(**fields)
         kept = {path: trust for path, trust in folders.items() if trust != FolderTrust()}
         stored = _TrustFile(folders=kept)
-        replace_private_file(config_folder() / _FILE, stored.model_dump_json(indent=1))
+        replace_private_file(config_folder() / TRUST_FILE, stored.model_dump_json(indent=1))

@@ -14,6 +14,7 @@ from goose_like.config.entry_points import (
     load_entry_point,
 )
 from goose_like.config.paths import COMMANDS, OTHER_COMMANDS, config_folder
+from goose_like.config.personal_files import list_personal_files
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.spelling import did_you_mean
@@ -165,9 +166,13 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[PurePath, Path,
     for file in sorted(folder.rglob("*.md")):
         if file.is_file():
             yield file.relative_to(folder), file, None
+    if project is None:
+        return
+    for place, file in list_personal_files(project.personal, "commands"):
+        yield file.relative_to(place), file, None
     for brought in (COMMANDS, *OTHER_COMMANDS):
-        for name, text in sorted(project.files.items()) if project else ():
-            if project and name.startswith(f"{brought}/"):
+        for name, text in sorted(project.files.items()):
+            if name.startswith(f"{brought}/"):
                 yield PurePath(name).relative_to(brought), project.get_path(name), text
 
 

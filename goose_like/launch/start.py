@@ -27,6 +27,7 @@ from goose_like.workspace.permissions.policy import describe_risk
 from goose_like.workspace.sandbox.path_rules import list_secret_paths
 
 from .command_line import ProfileOptions
+from .personal_files import settle_personal_files
 from .trust import settle_project_trust
 
 
@@ -130,7 +131,9 @@ def _resume(request: SessionRequest, folder: Path) -> Session:
 async def settle_profile(
     options: ProfileOptions, notifier: Notifier, folder: Path, session: Session | None = None
 ) -> ProfileChoice:
-    """Choose the profile for a folder, after asking about untrusted files of its project; warn of risky settings.
+    """Choose the profile for a folder, after the questions about files; warn of risky settings.
+
+    The questions are about untrusted files of the project, and about personal files of other agents.
 
     Raises:
         ProfileError: the profile is unknown or wrong.
@@ -140,6 +143,7 @@ async def settle_profile(
     if note := describe_goose09_profiles():
         notifier.log(note)
     project = await settle_project_trust(folder, notifier, is_trusted_now=options.is_trusted)
+    project = replace(project, personal=await settle_personal_files(notifier))
     choice = await run_in_thread(_choose_profile, options, folder, project, session)
     if risk := describe_risk(choice.profile.sandbox, choice.profile.approval):
         notifier.log(risk)

@@ -181,6 +181,8 @@ async def _read_answer(
     label = _format_label(keys)
     while True:
         line = await read_line(label)
+        if not line and question.kind == "trust":
+            return Answer()  # the terminal was closed: nobody refused anything for good
         typed = line.strip()
         key = _WORDS.get(typed.lower(), typed.lower())
         if key == "t" and "t" in keys:

@@ -187,9 +187,10 @@ class Renderer:
         self.lines.write_line(f"? {first}", "bold yellow")
         for row in more:
             self.lines.write_line(f"  ┃ {row}", "bold yellow")
+        line_count = 1 + len(more)
         if question.kind != "trust":
             self.print_detail(question)
-        line_count = 1 + len(more) + question.detail.count("\n")
+            line_count += question.detail.count("\n")
         if line_count > _LONG_QUESTION_LINES:
             self.lines.write_line(f"  ({line_count} lines; they begin above)", "bold yellow")
         if len(question.prefix) > MAX_LABEL_CHARS:

@@ -168,11 +168,20 @@ def log_out(name: ProviderArgument) -> None:
 
 
 @trust_app.command("add", epilog="Example: goose-like trust add .")
-def add_trust(folder: Annotated[str, typer.Argument(help="A folder of the project.")] = ".") -> None:
-    """Trust a project's profiles and commands as they are now. Changed files are asked about again."""
+def add_trust(
+    folders: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FOLDER", help="A folder of the project, or files of another agent: ~/.claude."),
+    ] = None,
+) -> None:
+    """Trust a project's profiles and commands as they are now, or use your own files for another agent.
+
+    Changed files of a project are asked about again.
+    """
     from . import trust_actions
 
-    trust_actions.add_trust(folder)
+    for folder in folders or ["."]:
+        trust_actions.add_trust(folder)
 
 
 @trust_app.command("list", epilog="Example: goose-like trust list")

@@ -13,10 +13,12 @@ from goose_like.config.trust import (
     mark_folders,
     read_project_config,
     revoke,
+    store_reading,
     store_rule,
     trust_project,
 )
 from goose_like.core.errors import DeniedError, UsageError
+from goose_like.launch.personal_files import describe_places, trust_personal_files
 from goose_like.launch.start_notifier import print_warning
 from goose_like.launch.trust import EFFECTS, describe_files
 from goose_like.terminal.escape import escape_invisible
@@ -28,10 +30,16 @@ from goose_like.workspace.permissions.policy import Verdict
 def add_trust(folder: str) -> None:
     """Trust the files of a folder's project as they are now. First show what they start or ask.
 
+    A file or folder of another agent in the home folder, such as `~/.claude`, is read from now on.
+
     Raises:
         UsageError: there are no files.
         DeniedError: the person at the terminal says no.
     """
+    places = trust_personal_files(Path(folder).expanduser().absolute())
+    if places:
+        print(f"read from the next session on, in all projects: {escape_invisible(describe_places(places))}")
+        return
     project = read_project_config(Path(folder))
     if project is None or not project.files:
         reason = "it has no profiles.yaml, commands/*.md, agents/*.md and skills/*/SKILL.md in .goose-like"
@@ -68,6 +76,10 @@ def _list_permissions() -> list[_Permission]:
             found.append(_Permission(folder, "allow", files, partial(revoke, folder)))
         elif trusted.refused:
             found.append(_Permission(folder, "deny", "the project's files", partial(revoke, folder)))
+        if trusted.is_read is not None:
+            verdict = "allow" if trusted.is_read else "deny"
+            text = "your own files for another agent"
+            found.append(_Permission(folder, verdict, text, partial(store_reading, folder, None)))
         for answer in trusted.approvals:
             text = f"{answer.kind}: {answer.subject}"
             found.append(_Permission(folder, "allow", text, partial(revoke, folder, answer)))
@@ -101,8 +113,9 @@ def _find_permissions(which: str) -> list[_Permission]:
     """Find the permission of a number, or those of a folder."""
     permissions = _list_permissions()
     if not which.isdecimal():
-        folder = Path(which).resolve()
-        return [permission for permission in permissions if permission.folder == folder]
+        given = Path(which).expanduser().absolute()
+        folders = (given, given.resolve())  # a personal file of another agent may be a link
+        return [permission for permission in permissions if permission.folder in folders]
     number = int(which)
     if 1 <= number <= len(permissions):
         return [permissions[number - 1]]

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -12,7 +12,8 @@ from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 
 _TEMPLATE = ".goosehints"
-_NAMES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
+_NAMES_OF_OTHERS = ("CLAUDE.md", "GEMINI.md")
+_NAMES = ("AGENTS.override.md", "AGENTS.md", *_NAMES_OF_OTHERS)
 """Names of instruction files. The first one that a folder has counts."""
 
 _MARKS = (b"{{", b"{%", b"{#")
@@ -62,9 +63,14 @@ def _open(file: Path) -> BinaryIO:
 
 
 def load_hints(
-    cwd: Path, is_ignored: Callable[[Path], bool] = lambda _: False, open_file: OpenFile = _open
+    cwd: Path,
+    is_ignored: Callable[[Path], bool] = lambda _: False,
+    open_file: OpenFile = _open,
+    personal: Iterable[Path] = (),
 ) -> list[HintFile]:
     """Load the user's hints, then the project's from the repository root down to `cwd`.
+
+    The first ones are the `personal` files of other agents. They import files below their own folders.
 
     The nearest file comes last, where a model gives it the most weight, and is cut last. Each file is followed by
     those that it imports with `@path`. Imports are cut before all instruction files, the deepest ones first.
@@ -75,6 +81,8 @@ def load_hints(
     project = _Source(find_repository_root(cwd), open_file, is_ignored)
     seen: set[Path] = set()
     found: list[_Loaded] = []
+    for file in personal:
+        found += _load_file(file, _Source(file.parent, _open, lambda _: False), seen)
     for file in _find_user_files():
         found += _load_file(file, user, seen)
     for file in _find_project_files(cwd):
@@ -104,7 +112,32 @@ def describe_hints(found: Sequence[HintFile]) -> str:
             f"a file is cut at {MAX_FILE_BYTES:,} bytes, all together at {MAX_BYTES:,}; shorten those that are cut"
         )
     lines += [hint.problem for hint in found if hint.problem]
+    read = {hint.file.resolve() for hint in found}
+    for hint in found:
+        for other in _find_unread(hint.file):
+            if other.resolve() not in read:
+                lines.append(f"not read: {other}, since {hint.file.name} beside it comes first")
     return "\n".join(lines)
+
+
+def _find_unread(file: Path) -> Iterator[Path]:
+    """Yield the files of other agents beside an instruction file that say something else."""
+    if file.name not in _NAMES:
+        return
+    text = _read_start(file)
+    imports = (f"@{file.name}", f"@./{file.name}")
+    for name in _NAMES_OF_OTHERS:
+        other = file.with_name(name)
+        if name == file.name or not other.is_file():
+            continue
+        if _read_start(other) not in ("", text, *imports):
+            yield other
+
+
+def _read_start(file: Path) -> str:
+    with suppress(OSError), file.open("rb") as stream:
+        return stream.read(MAX_BYTES).decode(errors="replace").strip()
+    return ""
 
 
 def _make_hint(loaded: _Loaded, kept: bytes) -> HintFile:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
+from goose_like.config.personal_files import list_personal_files
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import PlanUpdated, StateSaved, Task
 from goose_like.core.spelling import did_you_mean
@@ -134,7 +135,10 @@ class DeveloperToolkit(Toolkit):
             sections += [self.workspace.rules_text, self._read_guidance()]
         found: list[HintFile] = []
         if self.config.get("hints", True):
-            found = load_hints(self.workspace.root, self.workspace.is_ignored, self.workspace.open_file)
+            own = self.project.personal if self.project else ()
+            personal = [file for _, file in list_personal_files(own, "instructions")]
+            workspace = self.workspace
+            found = load_hints(workspace.root, workspace.is_ignored, workspace.open_file, personal)
         if found:
             # The prompt is built before the session starts, so log this right after the start.
             text = describe_hints(found)
