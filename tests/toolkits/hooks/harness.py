@@ -44,8 +44,8 @@ def hook(command: str, matcher: str = "", **more: Any) -> list[Any]:
 
 
 def show_input(file: Path) -> str:
-    """Return a command that keeps its input in a file."""
-    return f"cat >> {file}; echo >> {file}"
+    """Return a command that keeps its input as a line of a file, in one write: hooks run side by side."""
+    return f"printf '%s\\n' \"$(cat)\" >> {file}"
 
 
 def read_inputs(file: Path) -> list[dict[str, Any]]:

@@ -36,8 +36,13 @@ def test_beyond_the_budget_large_servers_are_searched():
     assert offer.tokens <= 2_000
 
 
+LONG_TEXTS = st.builds(lambda word, count: word * count, st.text(max_size=30), st.integers(0, 30))
+
+
 @given(
-    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 3_000), st.text(max_size=900), st.booleans()), max_size=12)
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 2, 5, 20, 200]), st.integers(0, 600), LONG_TEXTS, st.booleans()), max_size=12
+    )
 )
 def test_the_budget_holds_for_any_servers(shapes):
     servers = []

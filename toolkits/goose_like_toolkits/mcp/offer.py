@@ -63,18 +63,18 @@ def plan_offer(servers: Sequence[KnownServer], budget: int) -> Offer:
         return Offer()
     instructions = _quote_instructions(servers, round(budget * _INSTRUCTIONS_SHARE))
     listed = {server.name: server.tools for server in servers}
-    left = budget - estimate_tokens("\n".join([_INTRODUCTION, *instructions]))
-    needs_search = any(not server.is_known or server.announces_changes for server in servers)
+    left = budget - _count_line(_INTRODUCTION) - sum(map(_count_line, instructions))
+    unknown = [server for server in servers if not server.is_known]
+    needs_search = bool(unknown) or any(server.announces_changes for server in servers)
+    room = left
     if needs_search:
-        left -= SEARCH_TOKENS
-    sent = choose_sent(listed, left)
+        room -= _count_search(unknown)
+    sent = choose_sent(listed, room)
+    rows_budget = round(budget * _LISTING_SHARE)
     if len(sent) < len(listed):
-        if not needs_search:
-            left -= SEARCH_TOKENS
         needs_search = True
-        left -= round(budget * _LISTING_SHARE)
-        sent = choose_sent(listed, left)
-    rows = _list_unsent(servers, sent, round(budget * _LISTING_SHARE))
+        sent = choose_sent(listed, left - SEARCH_TOKENS - rows_budget)
+    rows = _list_unsent(servers, sent, rows_budget - _count_line(_SEARCH_HINT))
     lines = [_INTRODUCTION, *instructions]
     if rows:
         lines += [_SEARCH_HINT, *rows]
@@ -96,10 +96,21 @@ def _quote_instructions(servers: Sequence[KnownServer], budget: int) -> list[str
         if len(text) > _MAX_INSTRUCTIONS:
             text = f"{text[:_MAX_INSTRUCTIONS]}..."
         line = f"- {server.name} says about its use: {text}"
-        left -= estimate_tokens(line)
+        left -= _count_line(line)
         if left >= 0:
             lines.append(line)
     return lines
+
+
+def _count_search(unknown: Sequence[KnownServer]) -> int:
+    """Estimate the tokens of the search and of the lines about servers with unknown tools."""
+    lines = [_SEARCH_HINT, *(_describe_server(server, 0) for server in unknown)]
+    return SEARCH_TOKENS + sum(map(_count_line, lines))
+
+
+def _count_line(line: str) -> int:
+    """Estimate the tokens of a line, rounded up: many lines together are then never longer than their sum."""
+    return estimate_tokens(f"{line}\n") + 1
 
 
 def _list_unsent(servers: Sequence[KnownServer], sent: set[str], budget: int) -> list[str]:
@@ -110,7 +121,7 @@ def _list_unsent(servers: Sequence[KnownServer], sent: set[str], budget: int) ->
         # What a server does not need is left for those after it.
         share = budget // (len(unsent) - index)
         row = _describe_server(server, share)
-        budget -= estimate_tokens(row)
+        budget -= _count_line(row)
         rows.append(row)
     return rows
 
