@@ -15,6 +15,7 @@ from tests import ROOT
 from tests.toolkits.mcp.servers import SCRIPTS, desk, script, wait_until
 
 OLD = "2025-11-25"
+LEFT_OUT = "the MCP server demo lists what cannot be used and is left out:"
 
 
 def faulty(name: str) -> tuple[str, ...]:
@@ -171,11 +172,38 @@ async def test_wrong_schemas(tmp_path):
     async with desk(tmp_path) as session:
         wrong = session.connect(*faulty("wrong schema"), era=OLD)
         assert [tool.name for tool in (await wrong.list_definitions()).tools] == ["echo"]
-        assert session.logged[0].startswith("the MCP server demo offers a tool that is left out, bad: its schema")
-        missing = session.connect(*faulty("no schema"), era=OLD)
-        with pytest.raises(ToolError, match=r"breaks the protocol: tools\.1\.inputSchema: Field required"):
-            await missing.list_definitions()
-        assert await missing.call_tool("echo", {}) == "echo"
+        assert session.logged[0].startswith(f"{LEFT_OUT} bad (its schema is wrong: ")
+
+
+async def test_a_malformed_tool_costs_only_itself(tmp_path):
+    async with desk(tmp_path) as session:
+        malformed = session.connect(*faulty("malformed tools"), era=OLD)
+        for _ in range(2):
+            assert [tool.name for tool in (await malformed.list_definitions()).tools] == ["echo"]
+        (line,) = session.logged  # one line, also after a second list
+        assert line.startswith(f"{LEFT_OUT} bad (inputSchema: Field required), an entry without a name (name: ")
+        assert "wrong (inputSchema: Input should be a valid dictionary)" in line
+        assert line.endswith(" and 1 more")
+        assert await malformed.call_tool("echo", {}) == "echo"
+
+
+async def test_a_malformed_prompt_or_resource_costs_only_itself(tmp_path):
+    async with desk(tmp_path) as session:
+        malformed = session.connect(*faulty("malformed prompts"), era=OLD)
+        found = await malformed.list_definitions()
+        assert [prompt.name for prompt in found.prompts] == ["good"]
+        assert [resource.uri for resource in found.resources] == ["good://{path}"]
+        assert session.logged == [
+            f"{LEFT_OUT} an entry without a name (name: Field required), bad:// (name: Field required)"
+        ]
+
+
+async def test_a_list_that_is_none(tmp_path):
+    async with desk(tmp_path) as session:
+        wrong = session.connect(*faulty("no list"), era=OLD)
+        with pytest.raises(ToolError, match="breaks the protocol: tools: Input should be a valid list"):
+            await wrong.list_definitions()
+        assert await wrong.call_tool("echo", {}) == "echo"
 
 
 async def test_text_on_the_output_is_skipped_and_noted_once(tmp_path):
@@ -226,6 +254,19 @@ async def test_nothing_survives_a_kill(tmp_path):
     killed.wait()
     await wait_until(lambda: not find_processes(make_mark(tmp_path)))
     await wait_until(lambda: not find_processes(f"child-{make_mark(tmp_path)}"))
+
+
+async def test_the_end_of_a_session_ends_a_start(tmp_path):
+    async with desk(tmp_path) as session:
+        hanging = session.connect(*faulty("hangs at the start"), make_mark(tmp_path), era=OLD, start_timeout_s=300)
+        call = asyncio.create_task(hanging.call_tool("echo", {}))
+        await wait_until((session.root / "starts").exists)
+        async with asyncio.timeout(60):
+            await hanging.close()
+        with pytest.raises(ToolError, match="the session is at its end"):
+            await call
+        assert not find_processes(make_mark(tmp_path))
+        assert session.logged == []
 
 
 async def test_a_call_that_is_cancelled_at_the_start(tmp_path):

@@ -31,6 +31,7 @@ _MAX_QUESTIONS = 10
 """Those of a server in one call."""
 _ALIVE_S = 5.0
 _MAX_PROBLEM_CHARACTERS = 300
+_AT_END = "the session is at its end; no MCP server is called any more"
 
 State = Literal["not started", "starting", "running", "failed"]
 _Send = Callable[[Any, RunningCall], Awaitable[T]]
@@ -61,10 +62,12 @@ class Connection:
         self._mode = ""
         self._starts = 0
         self._starting = asyncio.Lock()
+        self._opening: asyncio.Task[Link] | None = None
         self._calls: set[RunningCall] = set()
         self._is_suspect = False
         self._was_started = False
         self._is_closed = False
+        self._told_problem = ""
 
     # --- requests
 
@@ -72,8 +75,9 @@ class Connection:
         """List what the server offers, and start it if needed. Raise ToolError if that fails."""
 
         async def send(client: Any, _: RunningCall) -> Definitions:
-            definitions, problems = await list_everything(client)
-            for problem in problems:
+            definitions, problem = await list_everything(client)
+            if problem and problem != self._told_problem:
+                self._told_problem = problem
                 self._log(problem)
             return definitions
 
@@ -302,8 +306,10 @@ class Connection:
     # --- the life of the server
 
     async def close(self) -> None:
-        """End the server and everything that it started."""
+        """End the server and everything that it started, also a start that runs."""
         self._is_closed = True
+        if self._opening:
+            self._opening.cancel()
         async with self._starting:
             await self._drop(self._link)
 
@@ -330,13 +336,13 @@ class Connection:
         await self.follow_mode()
         async with self._starting:
             if self._is_closed:
-                raise ToolError("the session is at its end; no MCP server is called any more")
+                raise ToolError(_AT_END)
             if self._is_suspect and self._link:
                 await self._check_alive(self._link)
             if self._link and self._link.is_open:
                 return self._link
             await self._drop(self._link)
-            self._link = await self._start()
+            self._link = await self._start_until_closed()
             if self._was_started:
                 self.on_list_changed()  # another start may offer something else
             self._was_started = True
@@ -368,6 +374,22 @@ class Connection:
         await link.close()
         if self.state != "failed":
             self.state = "not started"
+
+    async def _start_until_closed(self) -> Link:
+        """Start the server, or raise ToolError if the session ends before it has started."""
+        self._opening = asyncio.create_task(self._start())
+        try:
+            await asyncio.wait({self._opening})
+        except asyncio.CancelledError:
+            self._opening.cancel()
+            await asyncio.wait({self._opening})
+            raise
+        finally:
+            opening = self._opening
+            self._opening = None
+        if opening.cancelled():
+            raise ToolError(_AT_END)
+        return opening.result()
 
     async def _start(self) -> Link:
         if self._starts >= _MAX_STARTS:

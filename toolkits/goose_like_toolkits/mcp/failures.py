@@ -44,7 +44,7 @@ def explain(name: str, what: str, link: Link, error: BaseException, outlook: str
         case MCPError():
             return ToolError(f"{server} refuses {what}: {describe_refusal(cause)}")
         case ValidationError():
-            return ToolError(f"{server} gave an answer for {what} that breaks the protocol: {_shorten(cause)}")
+            return ToolError(f"{server} gave an answer for {what} that breaks the protocol: {describe_problem(cause)}")
         case _:
             return ToolError(f"the answer of {server} for {what} cannot be used: {describe_error(cause)}")
 
@@ -88,8 +88,8 @@ def quote_last_words(link: Link) -> str:
     return "; it said last:\n" + "\n".join(words)
 
 
-def _shorten(error: "ValidationError") -> str:
-    """Return the first problem of a validation, with its place."""
+def describe_problem(error: "ValidationError") -> str:
+    """Describe the first problem of a validation, with its place."""
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}"

@@ -24,7 +24,10 @@ def note(name):
 def initialize(number, params):
     version = params["protocolVersion"]
     info = {"name": "faulty", "version": "1"}
-    send(id=number, result={"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+    capabilities = {"tools": {}}
+    if FAULT == "malformed prompts":
+        capabilities |= {"prompts": {}, "resources": {}}
+    send(id=number, result={"protocolVersion": version, "capabilities": capabilities, "serverInfo": info})
 
 
 def ask(number):
@@ -39,8 +42,11 @@ def list_tools(number):
     tools = [TOOL]
     if FAULT == "wrong schema":
         tools.append(BAD_SCHEMA)
-    if FAULT == "no schema":
-        tools.append({"name": "bad"})
+    if FAULT == "malformed tools":
+        tools = [{"name": "bad"}, *tools, {"name": 5, "inputSchema": {}}, "worse", {"inputSchema": {}}]
+        tools += [{"name": "wrong", "inputSchema": []}, {"name": "odd", "inputSchema": {}, "annotations": 1}]
+    if FAULT == "no list":
+        tools = {}
     send(id=number, result={"tools": tools})
 
 
@@ -102,6 +108,12 @@ def main():
                 initialize(number, message["params"])
             case "tools/list":
                 list_tools(number)
+            case "prompts/list":
+                send(id=number, result={"prompts": [{"name": "good"}, {"title": "Bad."}]})
+            case "resources/list":
+                send(id=number, result={"resources": [{"uri": "bad://"}]})
+            case "resources/templates/list":
+                send(id=number, result={"resourceTemplates": [{"uriTemplate": "good://{path}", "name": "good"}]})
             case "tools/call":
                 call(number)
             case _ if number is not None:
