@@ -1,13 +1,15 @@
 """The modes of a session: the key that changes them, and the question before one that allows more."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from goose_like.agent.profile_choice import keep_modes, restrict_profile
 from goose_like.agent.slash_context import SlashContext
-from goose_like.config.profile import ApprovalMode, ModelChoice, Profile, SandboxMode
+from goose_like.config.profile import ApprovalMode, Effort, ModelChoice, Profile, SandboxMode
 from goose_like.core.errors import UsageError
 from goose_like.core.events import ModeRestricted
-from goose_like.providers.registry import open_model, resolve_model
+from goose_like.providers.known_models import find_known_model
+from goose_like.providers.registry import choose_models, open_model, resolve_model
 from goose_like.workspace.permissions.policy import KEY_APPROVALS, MODES, describe_risk, effective_sandbox
 
 MODE_EFFECTS = {
@@ -20,6 +22,7 @@ MODE_EFFECTS = {
     "workspace+network": "sandbox: this folder, and the whole network",
     "full": "no sandbox",
 }
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _SANDBOX_RISKS = {
     "workspace+network": "commands can send what they read to any machine",
     "full": "commands run without a sandbox, with all your rights",
@@ -90,6 +93,15 @@ async def choose_model(context: SlashContext, name: str) -> Profile:
     choice = ModelChoice(model=resolve_model(name, provider))
     await open_model(choice).provider.close()  # raises if the model cannot be used
     return context.profile.model_copy(update={"processor": choice, "accelerator": choice})
+
+
+def list_efforts(context: SlashContext) -> Sequence[Effort]:
+    """List the levels of effort that the model of the session knows. An unknown model may know all."""
+    processor, _ = choose_models(context.profile)
+    known = find_known_model(processor.provider, context.exchange.models.processor.name).efforts
+    if known is None:
+        return EFFORTS
+    return [level for level in EFFORTS if level in known]
 
 
 async def change_mode(context: SlashContext, before: Profile, changes: Mapping[str, str]) -> Profile:

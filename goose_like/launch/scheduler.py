@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from goose_like.agent.build import build_exchange, can_keep_toolkits, change_profile
+from goose_like.agent.build import ClientPart, build_exchange, can_keep_toolkits, change_profile
 from goose_like.agent.compaction.summary import suggest_title
 from goose_like.agent.exchange import Exchange
-from goose_like.agent.profile_choice import check_mode, keep_modes, restrict_profile
+from goose_like.agent.profile_choice import check_mode, keep_modes, restrict_profile, set_effort
 from goose_like.agent.slash_command import SlashCommand, run_command
 from goose_like.agent.slash_context import SlashContext, SwitchSession, ask_nobody
 from goose_like.agent.turn_request import TurnRequest, run_turn
-from goose_like.config.profile import Profile
+from goose_like.config.profile import Effort, Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError, PromptBlockedError, TimeLimitError, UsageError
 from goose_like.core.events import Reminded, Status, TurnFinished
@@ -48,7 +48,7 @@ class TurnScheduler:
     `show` tells the person something, `ask` asks for one line, and `return_messages` takes back messages that were not
     sent. `context` is what slash commands get, anew after each `open` and `switch`, and `command_problems` says which
     commands cannot be used. `exit_code` is the one of the last turn. With `logs_prints` code that prints writes to the
-    log instead; a front-end that prints itself must not use it.
+    log instead; a front-end that prints itself must not use it. `client` adds tools and a text to the profile.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class TurnScheduler:
         ask: Callable[[str], Awaitable[str]] = ask_nobody,
         return_messages: Callable[[list[str]], object] | None = None,
         logs_prints: bool = False,
+        client: ClientPart = ClientPart(),
     ) -> None:
         self.exit_code = 0
         self.command_problems: list[str] = []
@@ -70,6 +71,7 @@ class TurnScheduler:
         self._show = show or self._log
         self._ask = ask
         self._logs_prints = logs_prints
+        self._client = client
         self._return_messages = return_messages or self._show_unsent
         self._is_turn = False
         self._end_count = 0
@@ -198,6 +200,7 @@ class TurnScheduler:
                         session=target.session,
                         folder=target.folder,
                         project=self._project,
+                        client=self._client,
                         logs_prints=self._logs_prints,
                     )
                     exchange = await stack.enter_async_context(building)
@@ -419,6 +422,19 @@ class TurnScheduler:
         else:
             raise UsageError(f"/{name} waits for the end of the turn; Ctrl-C stops the turn")
 
+    async def start_turn(self, request: TurnRequest) -> None:
+        """Start a turn with a message that is no line, such as one with images or with a schema for the answer.
+
+        Raises:
+            UsageError: a turn or a command runs.
+        """
+        async with self._changing:
+            await self._catch_up()
+            if self.work:
+                raise UsageError("a turn runs; wait for its end, or stop it")
+            self._waiting = request
+            self.send_waiting()
+
     async def set_mode(self, *, approval: str | None = None, sandbox: str | None = None) -> Profile:
         """Change the approval or the sandbox like `/mode`, and return the profile that holds then.
 
@@ -453,6 +469,21 @@ class TurnScheduler:
             if self.work:
                 raise UsageError("another model waits for the end of the turn")
             changed = await choose_model(self.context, name)
+            await self._switch(replace(self.current, profile=changed))
+            self.send_waiting()
+        return self.current.profile
+
+    async def set_effort(self, effort: Effort) -> Profile:
+        """Change the effort like `/effort`, and return the profile that holds then.
+
+        Raises:
+            UsageError: a turn runs, or the model does not know this effort.
+        """
+        async with self._changing:
+            await self._catch_up()
+            if self.work:
+                raise UsageError("another effort waits for the end of the turn")
+            changed = set_effort(self.context.profile, effort)
             await self._switch(replace(self.current, profile=changed))
             self.send_waiting()
         return self.current.profile
@@ -533,11 +564,16 @@ async def open_conversation(
     *,
     ask: Callable[[str], Awaitable[str]] = ask_nobody,
     return_messages: Callable[[list[str]], object] | None = None,
+    change: Callable[[Profile], Profile] = lambda profile: profile,
+    client: ClientPart = ClientPart(),
 ) -> AsyncIterator[TurnScheduler]:
-    """Open a session as `open_session` does, and a scheduler with its exchange. The end of the block closes both."""
+    """Open a session as `open_session` does, and a scheduler with its exchange. The end of the block closes both.
+
+    `change` changes the profile for this session, for example its limits.
+    """
     async with open_session(request, notifier, folder) as opened:
         project = opened.choice.project
-        scheduler = TurnScheduler(notifier, project=project, ask=ask, return_messages=return_messages)
+        scheduler = TurnScheduler(notifier, project=project, ask=ask, return_messages=return_messages, client=client)
         async with scheduler:
-            await scheduler.open(SwitchSession(opened.profile, opened.session, opened.folder))
+            await scheduler.open(SwitchSession(change(opened.profile), opened.session, opened.folder))
             yield scheduler

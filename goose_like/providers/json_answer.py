@@ -126,10 +126,13 @@ class AnswerSchema:
     schema: Schema
     parameters: Schema
     _validator: Any
+    _check: Callable[[Any], Sequence[str]]
 
     @classmethod
-    def read(cls, schema: Mapping[str, Any]) -> "AnswerSchema":
-        """Read a schema.
+    def read(
+        cls, schema: Mapping[str, Any], check: Callable[[Any], Sequence[str]] = lambda value: ()
+    ) -> "AnswerSchema":
+        """Read a schema. `check` says in sentences what else is wrong with a value that fits.
 
         Raises:
             UsageError: It is no JSON schema, or refers to something outside of it.
@@ -143,7 +146,7 @@ class AnswerSchema:
         validator = _create_validator(copy)
         _check_references(copy)
         parameters = copy if _is_plain_object(copy) else _wrap(copy)
-        return cls(copy, parameters, validator)
+        return cls(copy, parameters, validator, check)
 
     @property
     def rule(self) -> str:
@@ -185,6 +188,8 @@ class AnswerSchema:
         from jsonschema.exceptions import best_match
 
         errors = sorted(self._validator.iter_errors(value), key=lambda error: error.json_path)
+        if not errors:
+            return list(self._check(value))[:_MAX_PROBLEMS]
         best = [best_match([error]) for error in errors[:_MAX_PROBLEMS]]
         return [f"At `{error.json_path}`: {clip(error.message, 200)}." for error in best]
 

@@ -19,7 +19,7 @@ LAYERS = [
     ["sessions"],
     ["agent"],
     ["launch", "sdk"],
-    ["toolkit", "provider", "moderator", "testing"],
+    ["toolkit", "provider", "moderator", "testing", "api"],
     ["cli", "serve", "templates"],
     ["__main__"],
 ]

@@ -332,6 +332,8 @@ async def test_modes_and_models_change_between_turns(script, tmp_path):
         assert scheduler.exchange.history.messages[-1].text == "from the other"
         with pytest.raises(GooseLikeError):
             await scheduler.set_model("no-such-model-anywhere")
+        changed = await scheduler.set_effort("low")
+        assert changed.processor.effort == "low"
 
 
 async def test_a_turn_allows_only_stricter_modes(script, tmp_path):
@@ -343,6 +345,10 @@ async def test_a_turn_allows_only_stricter_modes(script, tmp_path):
             await scheduler.set_mode(approval="yolo")
         with pytest.raises(UsageError, match="waits for the end of the turn"):
             await scheduler.set_model("scripted:x")
+        with pytest.raises(UsageError, match="waits for the end of the turn"):
+            await scheduler.set_effort("low")
+        with pytest.raises(UsageError, match="a turn runs"):
+            await scheduler.start_turn(TurnRequest("second"))
         await scheduler.set_mode(approval="ask")
         assert scheduler.exchange.workspace.approval == "ask"
         scheduler.stop()
