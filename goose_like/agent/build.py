@@ -98,6 +98,8 @@ async def build_exchange(
             workspace = await stack.enter_async_context(own_workspace)
             if workspace.mode == "read-only":
                 left_out = _find_writing_toolkits(profile.toolkits, journal)
+        shared_workspace = workspace
+        journal.is_unattended = lambda: shared_workspace.is_unattended
         undo = None
         if session.is_kept and parent_workspace is None:
             undo = _start_undo(workspace, journal, stack)

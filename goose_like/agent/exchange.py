@@ -291,7 +291,7 @@ class Exchange:
         denied = self.history.unanswered_questions
         if not denied:
             return events.TurnFinished(reason="stop", answer=answer_beside_calls)
-        subjects = ", ".join(f"{question.kind}: {question.subject}" for question in denied)
+        subjects = ", ".join(dict.fromkeys(map(_describe_denied, denied)))
         return events.TurnFinished(
             reason="stop",
             detail=f"denied, as nobody could be asked: {subjects}",
@@ -359,3 +359,11 @@ class Exchange:
             notes.append("your message holds a secret, which the model does not receive; put it in a file or variable")
         for note in notes:
             self.journal.log(note)
+
+
+def _describe_denied(question: events.Question) -> str:
+    """Describe a denied question, and what would have allowed its action."""
+    text = f"{question.kind}: {question.subject}"
+    if question.allowed_by:
+        text += f" (allowed by: {question.allowed_by})"
+    return text

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import get_args
 
@@ -69,7 +69,8 @@ class Journal(RichNotifier):
     Secrets are masked first, so that the model, the session file and the front-end receive the same text. Text of an
     unfinished answer or call is in the file within a second or a kilobyte, so that a killed process loses little.
 
-    `hooks` may deny a permission before the person is asked for it.
+    `hooks` may deny a permission before the person is asked for it. While `is_unattended` returns true, the answer to
+    each question is no.
 
     Create it on the event loop; `notify` works from any thread. The first event is `session_started`: events of
     toolkits that are still being built wait for it, except `status` events, which would be useless later.
@@ -78,6 +79,7 @@ class Journal(RichNotifier):
     def __init__(self, session: Session, front_end: Notifier) -> None:
         self.session = session
         self.hooks: ToolkitHooks | None = None
+        self.is_unattended: Callable[[], bool] = lambda: False
         self._front_end = front_end
         self._loop = asyncio.get_running_loop()
         self._question_lock = asyncio.Lock()
@@ -199,12 +201,17 @@ class Journal(RichNotifier):
         async with self._question_lock:  # one question at a time
             question = self._complete_question(question)
             self.emit(Asked(question=question))
-            if self.hooks:
-                self.hooks.notify(Notification("question", question.text))
-            answer = await ask_or_deny(self._front_end, question, self._log_failure)
+            answer = await self._ask_front_end(question)
             asked = question.model_copy(update={"detail": ""})
             self.emit(Answered(question=asked, answer=answer))
             return answer
+
+    async def _ask_front_end(self, question: Question) -> Answer:
+        if self.is_unattended():
+            return Answer()
+        if self.hooks:
+            self.hooks.notify(Notification("question", question.text))
+        return await ask_or_deny(self._front_end, question, self._log_failure)
 
     def _complete_question(self, question: Question) -> Question:
         """Mask secrets in a question, and name the call that asks it."""

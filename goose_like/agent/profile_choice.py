@@ -134,13 +134,16 @@ def set_effort(profile: Profile, effort: Effort) -> Profile:
 def keep_modes(profile: Profile, session: Session) -> Profile:
     """Return the profile with the sandbox and approval in which a session ended. Old sessions have recorded none.
 
-    A mode that this version does not know counts as the strictest.
+    A mode that this version does not know counts as the strictest. `unattended` belongs to a process, not to the
+    session: the profile or an option chooses it anew.
     """
     header = session.history.header
     changes: dict[str, str] = {}
     if header and header.sandbox:
         changes["sandbox"] = header.sandbox if header.sandbox in MODES else MODES[0]
-    if header and header.approval:
+    if header and header.approval == "unattended":
+        changes["approval"] = min(profile.approval, "auto", key=APPROVALS.index)
+    elif header and header.approval:
         changes["approval"] = header.approval if header.approval in APPROVALS else APPROVALS[0]
     return profile.model_copy(update=changes)
 

@@ -28,7 +28,7 @@ from goose_like.launch.run_options import RunOptions
 from goose_like.launch.start import OpenedSession, SessionRequest, open_session
 from goose_like.launch.start_notifier import StartNotifier, print_warning
 from goose_like.terminal.escape import escape_controls
-from goose_like.terminal.interaction import open_screen
+from goose_like.terminal.interaction import has_person, open_screen
 from goose_like.terminal.renderer import END_OPENINGS
 
 
@@ -38,6 +38,8 @@ async def run_command(options: RunOptions, request: SessionRequest) -> int:
     async with AsyncExitStack() as stack:
         with report_failure(options.output_format):
             opened = await stack.enter_async_context(open_session(request, StartNotifier(), start))
+        if not has_person() and opened.profile.approval == "auto":
+            opened = _make_unattended(opened)
         os.chdir(opened.folder)  # code of other packages may use the current folder
         try:
             return await run_once(options, opened)
@@ -47,6 +49,12 @@ async def run_command(options: RunOptions, request: SessionRequest) -> int:
                 from goose_like.launch.worktree import leave_worktrees  # imported here: few runs have one
 
                 await leave_worktrees([opened.folder], print_warning, None)
+
+
+def _make_unattended(opened: OpenedSession) -> OpenedSession:
+    """Return the session with a profile that says that nobody can be asked."""
+    profile = opened.profile.model_copy(update={"approval": "unattended"})
+    return replace(opened, choice=replace(opened.choice, profile=profile))
 
 
 async def run_once(options: RunOptions, opened: OpenedSession) -> int:

@@ -15,7 +15,7 @@ from .rule_topics import COMMAND, split_rule
 
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-ApprovalMode = Literal["auto", "ask", "plan", "yolo"]
+ApprovalMode = Literal["auto", "ask", "plan", "unattended", "yolo"]
 
 
 class ModelChoice(FrozenModel):
@@ -86,11 +86,24 @@ class SessionChoice(FrozenModel):
     notify: Literal["bell", "osc9", "off"] = Field(default="bell", description="signal at the end of a long turn")
 
 
+def _check_path(text: str) -> str:
+    """Refuse a pattern: a path can be mounted read-only before it exists, and a pattern cannot."""
+    if not text.strip() or re.search(r"[*?\[]", text):
+        raise _expect("path", "a path without wildcards; for patterns: permissions: {deny: ['path:*.pem']}")
+    return text
+
+
+_Path = Annotated[str, AfterValidator(_check_path)]
+
+
 class PathChoice(FrozenModel):
     """Paths that commands see or not, beyond the standard rules. `~` is the home folder; relative: to the workspace."""
 
     read: tuple[str, ...] = Field(default=(), description="more files and folders to show, e.g. of the home folder")
     hide: tuple[str, ...] = Field(default=(), description="files to hide, in the syntax of .gitignore, or below ~/")
+    deny_write: tuple[_Path, ...] = Field(
+        default=(), description="files and folders that nothing in the session may change, existing or not"
+    )
 
 
 class VariableChoice(FrozenModel):

@@ -38,7 +38,7 @@ _CONFINEMENT_KEYS = {"sandbox", "approval", *WorkspaceSettings.model_fields}
 _SHORT_FORMS = {"processor": "model", "accelerator": "model", "fallback": "model", "moderator": "name"}
 """Keys whose value may be a text instead of a mapping, with the key inside the mapping that the text stands for."""
 
-_ADDED_LISTS = {"permissions": ("allow", "ask", "deny"), "paths": ("hide",)}
+_ADDED_LISTS = {"permissions": ("allow", "ask", "deny"), "paths": ("hide", "deny_write")}
 """Lists that an extending profile adds to, so that it cannot lose a rule without saying so."""
 
 

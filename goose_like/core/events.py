@@ -74,7 +74,8 @@ class Question(FrozenModel):
     `kind` is a permission, `trust` (trust a project folder) or `text` (a free-text question). `subject` is the thing in
     question, `text` the question in one sentence, and `detail` the complete content when `text` does not hold it, for
     example the diff of a file. `prefix` says what the answer `allow_prefix` would allow until the session ends, such as
-    `git push`; if it is empty, there is no such answer. `call_id` is the tool call that asks; the journal sets it, and
+    `git push`; if it is empty, there is no such answer. `allowed_by` names the rule or mode that would allow the action
+    without a question. `call_id` is the tool call that asks; the journal sets it, and
     it is empty if no call asks.
     """
 
@@ -83,6 +84,7 @@ class Question(FrozenModel):
     text: Utf8Text
     detail: Utf8Text = ""
     prefix: Utf8Text = Field(default="", exclude_if=operator.not_)
+    allowed_by: Utf8Text = Field(default="", exclude_if=operator.not_)
     call_id: Utf8Text = Field(default="", exclude_if=operator.not_)
 
     @property
@@ -278,6 +280,20 @@ class FileChanged(FrozenModel):
     call_id: Utf8Text
     path: Utf8Text
     diff: Utf8Text = Field(default="", exclude_if=operator.not_)
+
+
+class Refused(FrozenModel):
+    """An action was refused without a question: by a rule or a mode, by the sandbox, or by the proxy of commands.
+
+    `subject` is the command, file or host. `allowed_by` names the rule or mode that would allow the action.
+    """
+
+    type: Literal["refused"] = "refused"
+    kind: PermissionKind
+    subject: Utf8Text
+    by: Literal["rule", "mode", "sandbox", "proxy"]
+    reason: Utf8Text = Field(default="", exclude_if=operator.not_)
+    allowed_by: Utf8Text = Field(default="", exclude_if=operator.not_)
 
 
 class Asked(FrozenModel):
@@ -496,7 +512,7 @@ _ContextEvent = (
 _StateEvent = SessionStarted | ModeRestricted | PlanUpdated | Answered | UsageRecorded | StateSaved
 """The events that change other state."""
 
-_ShownEvent = Logged | FileChanged | Asked | ArtifactShown | PromptsSuggested
+_ShownEvent = Logged | FileChanged | Refused | Asked | ArtifactShown | PromptsSuggested
 """The events that are only for people."""
 
 DurableEvent = _ContextEvent | _StateEvent | _ShownEvent

@@ -177,7 +177,7 @@ class History:
                 self._save_state(toolkit, value)
             case events.TextShown():
                 self._add_shown_text(event)
-            case events.Logged() | events.FileChanged() | events.Asked():
+            case events.Logged() | events.FileChanged() | events.Refused() | events.Asked():
                 pass  # only shown
             case events.ArtifactShown() | events.PromptsSuggested():
                 pass

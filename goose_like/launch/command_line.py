@@ -90,11 +90,11 @@ class ProfileOptions:
         ),
     ] = None
     approval: Annotated[
-        Literal["auto", "ask", "plan", "yolo"] | None,
+        Literal["auto", "ask", "plan", "unattended", "yolo"] | None,
         Option(
             ("--approval",),
             "auto: ask before leaving the sandbox. ask: ask before every change. plan: only read and plan. "
-            "yolo: never ask.",
+            "unattended: like auto, but the answer is always no. yolo: never ask.",
         ),
     ] = None
     is_trusted: Annotated[bool, Option(("--trust",), "Use the project's .goose-like/profiles.yaml this time.")] = False

@@ -16,7 +16,8 @@ MODE_EFFECTS = {
     "plan": "only reads, and answers with a plan",
     "ask": "asks before anything that does more than read",
     "auto": "asks before it leaves the sandbox",
-    "yolo": "never asks",
+    "unattended": "never asks, and refuses what would be asked",
+    "yolo": "never asks, and does what would be asked",
     "read-only": "sandbox: nothing can be changed",
     "workspace": "sandbox: this folder and a private /tmp",
     "workspace+network": "sandbox: this folder, and the whole network",
@@ -57,7 +58,7 @@ def choose_next_mode(context: SlashContext) -> None:
     context.wanted_approval = wanted = KEY_APPROVALS[position % len(KEY_APPROVALS)]
     workspace = context.exchange.workspace
     context.exchange.inbox.is_held = context.is_in_turn() and has_new_mode(context)
-    if context.is_in_turn() and wanted == "ask" and workspace.approval in ("auto", "yolo"):
+    if context.is_in_turn() and wanted == "ask" and workspace.approval in ("unattended", "auto", "yolo"):
         workspace.restrict(context.profile.sandbox, wanted)
         record_restriction(context, context.profile.sandbox, wanted)
 

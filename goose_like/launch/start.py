@@ -6,6 +6,7 @@ Nothing here changes the current folder of the process: a program may open sessi
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -28,6 +29,7 @@ from goose_like.workspace.sandbox.path_rules import list_secret_paths
 
 from .command_line import ProfileOptions
 from .personal_files import settle_personal_files
+from .start_notifier import AbsentPerson
 from .trust import settle_project_trust
 
 
@@ -142,12 +144,24 @@ async def settle_profile(
     _check_folder(folder)
     if note := describe_goose09_profiles():
         notifier.log(note)
-    project = await settle_project_trust(folder, notifier, is_trusted_now=options.is_trusted)
-    project = replace(project, personal=await settle_personal_files(notifier))
+    person = AbsentPerson(notifier, partial(_is_unattended, options, session))
+    project = await settle_project_trust(folder, person, is_trusted_now=options.is_trusted)
+    project = replace(project, personal=await settle_personal_files(person))
     choice = await run_in_thread(_choose_profile, options, folder, project, session)
     if risk := describe_risk(choice.profile.sandbox, choice.profile.approval):
         notifier.log(risk)
     return choice
+
+
+def _is_unattended(options: ProfileOptions, session: Session | None) -> bool:
+    """Return whether nobody may be asked about a project. Its own files do not decide that."""
+    if options.approval is not None:
+        return options.approval == "unattended"
+    try:
+        choice = choose_profile(options.profile, session=session)
+    except GooseLikeError:  # the project may bring this profile, or the error comes again
+        return False
+    return choice.profile.approval == "unattended"
 
 
 def _make_absolute(folder: Path | None) -> Path:

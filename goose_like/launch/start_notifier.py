@@ -35,3 +35,21 @@ class StartNotifier(Notifier):
         answer = await screen.ask(question)
         screen.notify(Answered(question=question, answer=answer))
         return answer
+
+
+class AbsentPerson(Notifier):
+    """A notifier that passes on texts, and questions only while somebody may be asked."""
+
+    def __init__(self, notifier: Notifier, is_unattended: Callable[[], bool]) -> None:
+        self._notifier = notifier
+        self._is_unattended = is_unattended
+
+    @override
+    def log(self, content: object) -> None:
+        self._notifier.log(content)
+
+    @override
+    async def ask(self, question: Question) -> Answer:
+        if self._is_unattended():
+            return Answer()
+        return await self._notifier.ask(question)

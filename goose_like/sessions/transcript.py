@@ -25,6 +25,7 @@ from goose_like.core.events import (
     PromptRecorded,
     PromptsSuggested,
     Question,
+    Refused,
     Reminded,
     Rewound,
     SavedEvent,
@@ -194,7 +195,7 @@ def _describe_event(
                 yield Entry("end", "", ": ".join(filter(None, [words, detail])))
         case ToolFinished() | UsageRecorded() | StateSaved() | Compacted() | ModeRestricted():
             pass  # results are shown with their calls
-        case PromptRecorded() | PromptChanged():
+        case PromptRecorded() | PromptChanged() | Refused():
             pass
         case _:
             assert_never(event)

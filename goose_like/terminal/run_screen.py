@@ -77,7 +77,9 @@ class RunScreen(Screen):
                 self._finish_turn(event)
             case events.ThinkingDelta() | events.Interjected() | events.UsageRecorded():
                 pass
-            case events.StateSaved() | events.ModeRestricted() | events.PromptRecorded() | events.PromptChanged():
+            case events.StateSaved() | events.ModeRestricted() | events.Refused():
+                pass
+            case events.PromptRecorded() | events.PromptChanged():
                 pass
             case events.Retrying(retry=retry, max_retries=max_retries):
                 self.renderer.print_event(event)

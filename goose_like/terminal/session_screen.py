@@ -135,7 +135,7 @@ class SessionScreen(RichNotifier):
                 self.renderer.print_event(event)
             case events.TurnFinished():
                 self._finish_turn(event)
-            case events.UsageRecorded() | events.StateSaved() | events.ModeRestricted():
+            case events.UsageRecorded() | events.StateSaved() | events.ModeRestricted() | events.Refused():
                 pass
             case events.PromptRecorded() | events.PromptChanged():
                 pass

@@ -14,6 +14,7 @@ from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.permissions.policy import Verdict
+from goose_like.workspace.sandbox.denied_paths import DENY_WRITE_CHANGE
 from goose_like.workspace.sandbox.home import is_around_home
 from goose_like.workspace.sandbox.ignored import IgnoredFiles
 from goose_like.workspace.sandbox.path_rules import Rule, Rules, resolve_path
@@ -52,6 +53,10 @@ class FileAccess:
         self, path: Path | None, argv: Sequence[str], folder: str = "", is_confined: bool = True
     ) -> None:
         """Announce a change: the real path of a file, or None and the arguments of a command that writes."""
+        raise NotImplementedError
+
+    def _is_write_denied(self, place: Path) -> bool:
+        """Check whether the profile denies changes of a real path."""
         raise NotImplementedError
 
     def _is_start_file(self, place: Path) -> bool:
@@ -277,6 +282,11 @@ class FileAccess:
         await self._freeze_rules()
         place = self.resolve(path)
         rule = self._require_visible(path, place)
+        if self._is_write_denied(place):
+            self._permissions.record_refusal("change", str(place), "rule", DENY_WRITE_CHANGE)
+            raise DeniedError(
+                f"{path} must not change: the profile lists it in deny_write; tell the person what to change"
+            )
         if rule == "protected":
             raise DeniedError(
                 f"{path} is protected: git, a shell or goose-like runs it; tell the person what to change"

@@ -15,6 +15,7 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.repositories.audit import RepositoryAudit
+from goose_like.workspace.sandbox.denied_paths import DeniedPaths
 from goose_like.workspace.sandbox.ignored import IgnoredFiles
 from goose_like.workspace.sandbox.path_rules import Rules, build_rules, resolve_path
 from goose_like.workspace.sandbox.visible_repository import VisibleRepository, find_visible_repository
@@ -42,6 +43,7 @@ class ProtectedFiles(FileAccess):
         ignored = parent._ignored if parent else IgnoredFiles(root, settings.paths.hide)
         super().__init__(root, permissions, ignored, parent._shown_paths if parent else set())
         self.settings = settings
+        self._denied = DeniedPaths(root, settings.paths.deny_write)
         self._notifier = notifier
         self._parent = parent
         self._opened_folders: list[Path] = parent._opened_folders if parent else []
@@ -127,6 +129,10 @@ class ProtectedFiles(FileAccess):
             self._notifier.log(sentence)
 
     @override
+    def _is_write_denied(self, place: Path) -> bool:
+        return self._denied.covers(place)
+
+    @override
     def _is_start_file(self, place: Path) -> bool:
         return self._audit is not None and self._audit.is_start_file(place)
 
@@ -136,6 +142,8 @@ class ProtectedFiles(FileAccess):
             self._audit.accept_file(place, data)
 
     def _start_audit(self) -> tuple[Rules, RepositoryAudit | None]:
+        if self.mode != "read-only":
+            self._denied.create_missing()
         if self.mode == "read-only" or self._permissions.decide("repository") == "allow":
             return self._draw_rules(), None
         if self._parent and self._parent._audit:
@@ -160,7 +168,7 @@ class ProtectedFiles(FileAccess):
             self.root,
             self.tmp,
             writable=self._repository.commit_folders,
-            protected=(*protected, *self._ignored.ignore_files),
+            protected=(*protected, *self._ignored.ignore_files, *self._denied.paths),
             hidden=self._ignored.find_paths(),
             outputs=self._outputs,
             shown=self.settings.paths.read,

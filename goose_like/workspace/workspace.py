@@ -21,10 +21,18 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_daemon_thread, run_in_thread
 from goose_like.workspace.network.host_access import HostAccess
 from goose_like.workspace.permissions.permissions import Permissions
-from goose_like.workspace.permissions.policy import Access, Grant, describe_rules, format_change
+from goose_like.workspace.permissions.policy import (
+    Access,
+    Grant,
+    describe_allowance,
+    describe_looser_mode,
+    describe_rules,
+    format_change,
+)
 from goose_like.workspace.permissions.shell_state import shell_state
 from goose_like.workspace.processes.pool import SpawnerPool
 from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, SpawnerClient
+from goose_like.workspace.sandbox.denied_paths import DENY_WRITE_CHANGE
 from goose_like.workspace.sandbox.file_owners import CLOSED_FILES_ADVICE, find_file_owners, open_user_namespace
 from goose_like.workspace.sandbox.mechanism import SandboxMechanism
 from goose_like.workspace.sandbox.path_rules import Rules, resolve_path
@@ -90,6 +98,11 @@ class Workspace(ProtectedFiles):
     def approval(self) -> ApprovalMode:
         """The approval mode of the profile."""
         return self._permissions.approval
+
+    @property
+    def is_unattended(self) -> bool:
+        """True if nobody may be asked: each question is a no at once."""
+        return self._permissions.is_unattended
 
     @property
     def rules_text(self) -> str:
@@ -162,6 +175,7 @@ class Workspace(ProtectedFiles):
         if audit and not has_parent_audit:  # a parent audits what its child left
             for sentence in await audit.finish():
                 self._notifier.log(sentence)
+        self._denied.remove_created()
         if self._private_tmp is not None:
             await run_in_thread(self._private_tmp.remove)
             self._private_tmp = None
@@ -179,6 +193,9 @@ class Workspace(ProtectedFiles):
     async def announce_change(
         self, path: Path | None, argv: Sequence[str], folder: str = "", is_confined: bool = True
     ) -> None:
+        has_mounts = self._frozen_rules is not None and self.mode != "read-only"
+        if has_mounts and self._denied.create_missing():
+            self._retire_sandboxes()  # another session, or the person, has removed a folder
         if self._audit:
             await self._audit.prepare_change()
         for listener in self._change_listeners:
@@ -191,6 +208,20 @@ class Workspace(ProtectedFiles):
             subject = f"cd {shlex.quote(folder)} && {line}"
         text = f"delete or overwrite without a way back ({problem}): {subject}"
         await self._permissions.require("deletion", subject, text, line=line)
+
+    def record_block(self, kind: PermissionKind, subject: str, reason: str) -> None:
+        """Record that the sandbox blocked what a command tried, for `/permissions log`."""
+        allowed_by = describe_allowance(kind, subject)
+        self._permissions.record_refusal(kind, subject, "sandbox", allowed_by, reason)
+
+    def record_blocked_write(self, command: str, message: str) -> None:
+        """Record that a command could not write where the sandbox is read-only. The message names the place."""
+        allowed_by = "sandbox full"
+        if self.mode == "read-only":
+            allowed_by = describe_looser_mode(self.mode, self.approval)
+        elif any(name in message for name in self.settings.paths.deny_write):
+            allowed_by = DENY_WRITE_CHANGE
+        self._permissions.record_refusal("outside", command, "sandbox", allowed_by, message)
 
     async def require_permission(
         self,

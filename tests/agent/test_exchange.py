@@ -172,7 +172,7 @@ def test_any_script(script):
 async def test_what_nobody_could_allow_is_the_detail_of_the_end(create_harness):
     harness = create_harness([calls(call("reach"), call("reach", id="c2")), "Done."])
     harness.exchange.tools["reach"] = create_asking_tool(harness)
-    detail = "denied, as nobody could be asked: network: example.org, network: example.org"
+    detail = "denied, as nobody could be asked: network: example.org"
     assert await harness.exchange.reply("Hi.") == TurnFinished(reason="stop", detail=detail, exit_code=6)
 
 

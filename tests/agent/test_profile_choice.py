@@ -17,6 +17,9 @@ from goose_like.sessions.session import Session
 from goose_like.workspace.permissions.policy import APPROVALS, MODES
 from tests.sessions.session_files import make_header, write_session
 
+RESUMED = {"unattended": "auto"}
+"""The process that resumes a session may have a person at its terminal."""
+
 PAIRS = list(itertools.product(MODES, APPROVALS))
 
 
@@ -39,7 +42,7 @@ def end_in(name, sandbox, approval, is_restricted=False):
 def test_a_resumed_session_is_in_the_mode_in_which_it_ended(home, sandbox, approval, is_restricted):
     session = end_in("one", sandbox, approval, is_restricted)
     profile = choose_profile(None, "scripted:x", session=session).profile
-    assert (profile.sandbox, profile.approval) == (sandbox, approval)
+    assert (profile.sandbox, profile.approval) == (sandbox, RESUMED.get(approval, approval))
     given = choose_profile(None, "scripted:x", "workspace", "ask", session).profile
     assert (given.sandbox, given.approval) == ("workspace", "ask")
     session.close()
@@ -54,8 +57,15 @@ def test_a_fork_before_the_last_start_has_its_mode(home, sandbox, approval, is_r
     resumed = Session.resume("copy")
     assert resumed.history.turn_count == 1
     kept = keep_modes(Profile(), resumed)
-    assert (kept.sandbox, kept.approval) == (sandbox, approval)
+    assert (kept.sandbox, kept.approval) == (sandbox, RESUMED.get(approval, approval))
     resumed.close()
+
+
+@pytest.mark.parametrize(("approval", "kept"), [("unattended", "unattended"), ("yolo", "auto"), ("ask", "ask")])
+def test_an_unattended_session_resumes_in_the_mode_of_the_profile_or_auto(home, approval, kept):
+    session = end_in("one", "workspace", "unattended")
+    assert keep_modes(Profile(approval=approval), session).approval == kept
+    session.close()
 
 
 def test_a_given_model_replaces_one_that_cannot_be_chosen_now(home, monkeypatch):

@@ -20,7 +20,7 @@ PINNED = [
     (
         e.SessionStarted(version="1", name="n", cwd="/w", profile="p", models={"processor": "local"}, tools=("a", "b")),
         '{"type":"session_started","version":"1","name":"n","cwd":"/w","profile":"p","models":{"processor":"local"},'
-        '"tools":["a","b"],"format":3}',
+        '"tools":["a","b"],"format":4}',
     ),
     (
         e.ModeRestricted(sandbox="read-only", approval="ask"),
@@ -53,6 +53,10 @@ PINNED = [
         e.FileChanged(call_id="c1", path="/w/a.py", diff="--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x\n+y"),
         '{"type":"file_changed","call_id":"c1","path":"/w/a.py",'
         '"diff":"--- a/a.py\\n+++ b/a.py\\n@@ -1 +1 @@\\n-x\\n+y"}',
+    ),
+    (
+        e.Refused(kind="command", subject="git push", by="rule", reason="r", allowed_by="a"),
+        '{"type":"refused","kind":"command","subject":"git push","by":"rule","reason":"r","allowed_by":"a"}',
     ),
     (e.Asked(question=QUESTION), f'{{"type":"asked","question":{QUESTION_JSON}}}'),
     (

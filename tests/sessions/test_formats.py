@@ -10,6 +10,7 @@ from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import StoredApproval, load_folder_trust, store_approval
 from goose_like.core.errors import GooseLikeError, ProfileError, SessionError
 from goose_like.core.events import Asked
+from goose_like.core.format_version import SESSION_FORMAT
 from goose_like.sessions.archive import export_archive, import_file
 from goose_like.sessions.fork import fork
 from goose_like.sessions.index import find_session, list_sessions
@@ -18,6 +19,7 @@ from goose_like.sessions.transcript import list_changed_files
 
 FORMATS = Path(__file__).parents[1] / "fixtures" / "formats"
 PROJECT = Path("/home/ann/project")
+NEWER = SESSION_FORMAT + 1
 UPGRADE = "upgrade it: pip install --upgrade goose-like"
 
 
@@ -79,6 +81,17 @@ def test_a_session_of_format_3_tells_what_changed_and_who_asked(home):
     assert asked.call_id == "call_4_1"
     assert [option.choice for option in asked.options] == ["allow", "allow_always", "deny"]
     session.close()
+
+
+def test_a_session_of_format_4_tells_what_would_have_been_allowed(home):
+    keep_session((FORMATS / "4" / "events.jsonl").read_text())
+    session = Session.resume("kept")
+    assert session.damage == []
+    (asked,) = (event.question for event in session.read_events() if isinstance(event, Asked))
+    assert asked.allowed_by == "sandbox workspace+network"
+    session.close()
+    import_file(FORMATS / "4" / "session.json", "again").close()
+    assert Session.resume("again").damage == []
 
 
 def test_an_imported_session_of_format_3_keeps_its_changes(home):
@@ -143,7 +156,7 @@ def test_a_profile_may_be_named_version(home):
 def make_newer(text: str) -> list[str]:
     """Return session files that a newer version began, resumed, and left with a torn line."""
     first, rest = text.split("\n", 1)
-    newer = first.replace('"format":1', '"format":4,"novelty":"x"')
+    newer = first.replace('"format":1', f'"format":{NEWER},"novelty":"x"')
     return [f"{newer}\n{rest}", f"{text}{newer}\n", f"{text}{newer}\ntorn"]
 
 
@@ -155,7 +168,7 @@ def test_a_newer_session_is_listed_but_neither_read_nor_changed(home, text):
     info = find_session("kept")
     acts = [lambda: Session.resume("kept"), lambda: fork(info), lambda: export_archive(info)]
     for act in acts:
-        with pytest.raises(SessionError, match="has format 4 of a newer goose-like") as failed:
+        with pytest.raises(SessionError, match=f"has format {NEWER} of a newer goose-like") as failed:
             act()
         assert str(failed.value).endswith(UPGRADE)
     assert file.read_text() == text
@@ -165,14 +178,16 @@ def test_a_newer_session_is_listed_but_neither_read_nor_changed(home, text):
 def test_a_newer_export_is_refused(home, tmp_path, place):
     archive = json.loads((FORMATS / "1" / "session.json").read_text())
     if place == "version":
-        archive["version"] = 4
+        archive["version"] = NEWER
         archive["novelty"] = 1
     else:
-        archive["events"][0]["format"] = 4
+        archive["events"][0]["format"] = NEWER
         archive["events"][0]["novelty"] = 1
     file = tmp_path / "new.json"
     file.write_text(json.dumps(archive))
-    with pytest.raises(SessionError, match=r"new\.json has format 4 of a newer goose-like.*Nothing was imported"):
+    with pytest.raises(
+        SessionError, match=rf"new\.json has format {NEWER} of a newer goose-like.*Nothing was imported"
+    ):
         import_file(file)
     assert list_sessions() == []
 

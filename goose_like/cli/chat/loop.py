@@ -77,7 +77,8 @@ async def run_chat(
         own = find_worktree(start)
         worktrees = [folder for folder in chat.folders if find_worktree(folder) != own]
         is_left = is_person and set(chat.signals) <= {signal.SIGINT}
-        await leave_worktrees(worktrees, _print_line, _ask_line if is_left else None)
+        can_ask = is_left and opened.profile.approval != "unattended"
+        await leave_worktrees(worktrees, _print_line, _ask_line if can_ask else None)
     _print_summary(last)
     for number in chat.signals:
         # A person's Ctrl-C stops work; the end of the session is then their own choice.
@@ -279,7 +280,13 @@ class ChatLoop:
         return _looks_like_plan(context.exchange.history.messages[-1].text)
 
     async def _ask(self, label: str) -> str:
-        """Return a line in answer to a question. A slash command is no answer: it runs after the work that asks."""
+        """Return a line in answer to a question. A slash command is no answer: it runs after the work that asks.
+
+        In approval mode `unattended` the answer is an empty line, which means no.
+        """
+        if self.scheduler.exchange.workspace.is_unattended:
+            self._io.show(f"{label.rstrip()} no, as the mode is unattended")
+            return "\n"
         answer = await self._io.ask(label)
         if not is_command_line(answer.strip()):
             return answer

@@ -10,7 +10,7 @@ from goose_like.workspace.permissions.policy import APPROVALS, MODES
 from .startup import has_prompt
 
 
-@command(usage="[auto|ask|plan|yolo|SANDBOX]", choices=lambda context: (*APPROVALS, *MODES), anytime=True)
+@command(usage="[auto|ask|plan|unattended|yolo|SANDBOX]", choices=lambda context: (*APPROVALS, *MODES), anytime=True)
 async def mode(context: SlashContext, words: str) -> None:
     """Change the approval or the sandbox; without a name, choose from a list. A turn allows only stricter ones."""
     before = get_next_profile(context)

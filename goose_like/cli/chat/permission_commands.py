@@ -1,5 +1,6 @@
 """The slash command `/permissions`: the rules and answers that hold in a session, and ways to change them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from goose_like.config.profile import PermissionLists
 from goose_like.config.rule_topics import COMMAND, split_rule
 from goose_like.config.trust import load_folder_trust, revoke, store_rule
 from goose_like.core.errors import UsageError
+from goose_like.core.events import Answered, Refused, SavedEvent
 from goose_like.terminal.escape import escape_invisible, to_one_line
 from goose_like.workspace.permissions.policy import Verdict
 
@@ -20,6 +22,8 @@ from .startup import has_prompt
 _VERDICTS = get_args(Verdict)[::-1]
 _EFFECTS = {"allow": "allowed", "ask": "asked about", "deny": "refused"}
 _SHOWN_CHARS = 100
+_REFUSERS = {"person": "you", "profile": "a hook", "nobody": "nobody's answer"}
+"""Who refused an action that a question was about, by `Answer.by`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ def _iterate_profile_rules(context: SlashContext) -> Iterator[_Permission]:
     hint = f"change it with: goose-like profile edit {context.profile.name}"
     for verdict, rule in _iterate_rules(context.profile.permissions):
         yield _Permission(verdict, rule, "profile, rule", hint)
+    for name in context.profile.paths.deny_write:
+        yield _Permission("deny", f"write {name}", "profile, deny_write", hint)
 
 
 def _iterate_rules(lists: PermissionLists) -> Iterator[tuple[str, str]]:
@@ -84,22 +90,25 @@ def _iterate_rules(lists: PermissionLists) -> Iterator[tuple[str, str]]:
 def _list_choices(context: SlashContext) -> Iterable[tuple[str, str]]:
     for verdict in _VERDICTS:
         yield verdict, f"add a rule: such commands are {_EFFECTS[verdict]}"
+    yield "log", "what was refused in this session, and what would allow it"
     for number, permission in enumerate(_list_permissions(context), 1):
         if permission.remove:
             yield f"remove {number}", str(permission)
 
 
-@command(usage="[allow|ask|deny RULE | remove NUMBER]", anytime=True, choices=_list_choices)
+@command(usage="[allow|ask|deny RULE | remove NUMBER | log]", anytime=True, choices=_list_choices)
 async def permissions(context: SlashContext, words: str) -> None:
-    """Show and change what is allowed, asked about and denied in this folder."""
+    """Show and change what is allowed, asked about and denied in this folder. `log`: what was refused here."""
     action, _, rest = words.partition(" ")
     rest = rest.strip()
     if action in _VERDICTS:
         _add_rule(context, action, rest)
     elif action == "remove":
         _remove(context, _find_permission(context, rest))
+    elif words == "log":
+        _show_refusals(context)
     elif words:
-        raise UsageError(f"unknown: {action!r}; write /permissions allow, ask or deny RULE, or remove NUMBER")
+        raise UsageError(f"unknown: {action!r}; write /permissions allow, ask or deny RULE, remove NUMBER, or log")
     elif has_prompt() and not context.is_in_turn():
         await _choose_changes(context)
     else:
@@ -112,6 +121,33 @@ def _show_permissions(context: SlashContext) -> None:
     for number, permission in enumerate(_list_permissions(context), 1):
         rows.append((str(number), permission.place, str(permission)))
     show_rows(context, rows, "no rules and no answers")
+
+
+def _show_refusals(context: SlashContext) -> None:
+    """Show what was refused in this session, the newest last: the action, who refused it, and what would allow it."""
+    refusals = Counter(_iterate_refusals(context.exchange.session.read_events()))
+    for (action, who, allowed_by), count in refusals.items():
+        times = f" ({count} times)" if count > 1 else ""
+        context.show(f"✗ {to_one_line(escape_invisible(action), _SHOWN_CHARS)}{times}")
+        context.show(f"    refused by {escape_invisible(who)}")
+        if allowed_by:
+            context.show(f"    allowed by {escape_invisible(allowed_by)}")
+    if not refusals:
+        context.show("nothing was refused in this session")
+
+
+def _iterate_refusals(saved: Iterable[SavedEvent]) -> Iterator[tuple[str, str, str]]:
+    """Yield each refused action with who refused it and what would allow it."""
+    for event in saved:
+        match event:
+            case Refused(kind=kind, subject=subject, by=by, reason=reason, allowed_by=allowed_by):
+                who = f"the {by}: {reason}" if reason else f"the {by}"
+                yield f"{kind}: {subject}", who, allowed_by
+            case Answered(question=question, answer=answer) if not answer.is_allowed and question.kind != "text":
+                who = _REFUSERS[answer.by]
+                if answer.text:
+                    who += f": {answer.text}"
+                yield f"{question.kind}: {question.subject}", who, question.allowed_by
 
 
 def _describe_mode(context: SlashContext) -> str:

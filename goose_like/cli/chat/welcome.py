@@ -39,4 +39,6 @@ def _describe_limits(profile: Profile) -> str:
             return "nothing can be changed"
     if profile.approval == "yolo":
         return "this folder and a private /tmp; goose-like goes further without asking"
+    if profile.approval == "unattended":
+        return "this folder and a private /tmp; goose-like refuses what goes further"
     return "this folder and a private /tmp; goose-like asks before it goes further"

@@ -25,6 +25,7 @@ from goose_like.core.events import (
     PromptChanged,
     PromptRecorded,
     PromptsSuggested,
+    Refused,
     Reminded,
     Retrying,
     Rewound,
@@ -176,6 +177,7 @@ class AnswerWriter:
                 | PlanUpdated()
                 | PromptsSuggested()
                 | Asked()
+                | Refused()
                 | Reminded()
                 | Interjected()
                 | UsageRecorded()

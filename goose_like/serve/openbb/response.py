@@ -21,6 +21,7 @@ from goose_like.core.events import (
     PromptChanged,
     PromptRecorded,
     PromptsSuggested,
+    Refused,
     Reminded,
     Retrying,
     Rewound,
@@ -217,6 +218,7 @@ class EventWriter:
                 | TurnStarted()
                 | PlanUpdated()
                 | Asked()
+                | Refused()
                 | Reminded()
                 | Interjected()
                 | UsageRecorded()

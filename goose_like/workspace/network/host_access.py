@@ -88,6 +88,7 @@ class HostAccess:
             return
         if is_address(host):
             why = f"use the host's name; only the person can list an address, as network: {{allow: [{host}]}}"
+            self.record_refusal(host, "an address without a name")
             raise DeniedError(self.refuse(f"not allowed: connect to {host}: {why}"))
         async with self._asking:
             answer = self._answers.get((spawner, host))
@@ -153,6 +154,11 @@ class HostAccess:
         """Keep a refusal or a failure for the model, and return it."""
         self._refusals[sentence] = None
         return sentence
+
+    def record_refusal(self, host: str, reason: str) -> None:
+        """Record for the person that the proxy refused a host which only the profile can allow."""
+        allowed_by = f"network: {{allow: [{host}]}} in the profile"
+        self._permissions.record_refusal("domain", host, "proxy", allowed_by, reason)
 
     def take_refusals(self) -> list[str]:
         """Return the refusals since the last call."""

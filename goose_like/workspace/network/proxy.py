@@ -163,6 +163,7 @@ class _Connection:
                 continue
             sentence = f"not allowed: {host} leads to {address}, which is not on the open internet; "
             sentence += f"the person can allow it in the profile, as network: {{allow: [{name}]}}"
+            self._hosts.record_refusal(name, f"it leads to {address}, which is not on the open internet")
             raise _Refusal(403, self._hosts.refuse(sentence))
 
     def _build_failure(self, sentence: str) -> _Refusal:
@@ -198,6 +199,7 @@ class _Connection:
         expected = "" if is_address(host) else host  # TLS names no address
         if normalize_host(name or "") != expected:
             began = f"it began with TLS for {name or 'no host'}"
+            self._hosts.record_refusal(host, began)
             self._hosts.refuse(f"the connection to {host} was cut: {began}")
             return None
         return hello

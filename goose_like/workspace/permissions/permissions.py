@@ -7,23 +7,26 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from goose_like.config.profile import ApprovalMode, PermissionLists, SandboxMode
 from goose_like.config.trust import StoredApproval, load_folder_trust, store_approval
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError
-from goose_like.core.events import Answer, PermissionKind, Question
+from goose_like.core.events import Answer, PermissionKind, Question, Refused
 from goose_like.core.notifier import Notifier
 
 from .policy import (
     APPROVALS,
     DECISIONS,
     MODES,
+    ONLY_A_PERSON,
     Decision,
     Grant,
     Verdict,
     decide,
+    describe_allowance,
+    describe_looser_mode,
     effective_sandbox,
     format_change,
     format_refusal,
@@ -35,6 +38,10 @@ current_tool: ContextVar[str] = ContextVar("current_tool", default="")
 
 is_in_question: ContextVar[bool] = ContextVar("is_in_question", default=False)
 """True while a hook judges a question. Then nobody can be asked another one."""
+
+
+Refuser = Literal["rule", "mode", "sandbox", "proxy"]
+"""Who refuses an action without a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,13 @@ class Permissions:
         if self._parent is None:
             return self._approval
         return min(self._approval, self._parent.approval, key=APPROVALS.index)
+
+    @property
+    def is_unattended(self) -> bool:
+        """True if nobody may be asked: each question is a no at once."""
+        if self._approval == "unattended":
+            return True
+        return self._parent is not None and self._parent.is_unattended
 
     def leave_sandbox(self) -> None:
         """Continue in mode `full`, which the person allowed because there is no sandbox here."""
@@ -237,7 +251,7 @@ class Permissions:
             mode = self.mode
             while True:
                 verdict, reason = self._judge_doubtful(kind, subject, line, doubt)
-                self._check_not_refused(kind, text, verdict, reason)
+                self._check_not_refused(kind, subject, text, verdict, reason)
                 if mode != self.mode:
                     raise DeniedError(format_change(text, self.mode))
                 if verdict != "ask" and self.decide(kind) == "allow":
@@ -254,12 +268,15 @@ class Permissions:
                 prefix = ""
                 if has_prefix and not doubt:
                     prefix = self._describe_prefix(action)
-                question = Question(kind=kind, subject=subject, text=text, detail=shown, prefix=prefix)
+                allowed_by = _describe_allowance(action, verdict, reason, prefix, doubt)
+                question = Question(
+                    kind=kind, subject=subject, text=text, detail=shown, prefix=prefix, allowed_by=allowed_by
+                )
                 answer = await self._ask(question)
                 if answer is None:
                     continue  # the modes were narrowed meanwhile: judge again
                 if not answer.is_allowed:
-                    raise DeniedError(format_refusal(kind, text, answer.by, answer.text))
+                    raise DeniedError(format_refusal(kind, text, answer.by, answer.text, allowed_by))
                 self._remember(action, question, answer)
                 return True
 
@@ -274,16 +291,27 @@ class Permissions:
             return "ask", f"{doubt}; {reason}"
         return "ask", doubt
 
-    def _check_not_refused(self, kind: PermissionKind, text: str, verdict: Verdict | None, reason: str) -> None:
-        """Check that neither a rule nor the modes refuse an action.
+    def _check_not_refused(
+        self, kind: PermissionKind, subject: str, text: str, verdict: Verdict | None, reason: str
+    ) -> None:
+        """Check that neither a rule nor the modes refuse an action. Record a refusal.
 
         Raises:
             DeniedError: one does.
         """
         if verdict == "deny":
+            self.record_refusal(kind, subject, "rule", "a change of the rule", reason)
             raise DeniedError(format_refusal(kind, text, "rule", reason))
         if self.decide(kind) == "refuse" or (verdict == "ask" and self.approval == "plan"):
+            allowed_by = describe_looser_mode(self.mode, self.approval)
+            self.record_refusal(kind, subject, "mode", allowed_by, f"{self.approval} · {self.mode}")
             raise DeniedError(format_refusal(kind, text, "profile"))
+
+    def record_refusal(
+        self, kind: PermissionKind, subject: str, by: Refuser, allowed_by: str, reason: str = ""
+    ) -> None:
+        """Record a refusal without a question, for `/permissions log`."""
+        self._notifier.notify(Refused(kind=kind, subject=subject, by=by, reason=reason, allowed_by=allowed_by))
 
     def _needs_no_question(self, action: _Action, verdict: Verdict | None, *, is_at_root: bool) -> bool:
         """Check that a rule allows an action, or that it is a command that only reads, in an unchanged shell."""
@@ -381,6 +409,15 @@ class Permissions:
                 return "this tool"
             case _:
                 return ""
+
+
+def _describe_allowance(action: _Action, verdict: Verdict | None, reason: str, prefix: str, doubt: str) -> str:
+    """Describe what would allow an action without a question: a rule or mode, or a change of the rule that asks."""
+    if doubt or action.state:
+        return ONLY_A_PERSON
+    if verdict == "ask":
+        return f"a change of the rule ({reason})"
+    return describe_allowance(action.kind, action.scope, prefix)
 
 
 def _read_shell_state(line: str | None) -> str:

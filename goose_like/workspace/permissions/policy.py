@@ -1,10 +1,12 @@
 """The policy: which actions are allowed, which need the person's permission, and which are refused.
 
-A new kind of action needs its name in `PermissionKind` (core/events.py), rows in `_POLICY` and `_ADVICE` below, and a
-row in docs/safety.md. `Question.can_be_remembered` names the kinds whose answers never hold in later sessions.
+A new kind of action needs its name in `PermissionKind` (core/events.py), rows in `_POLICY`, `_ADVICE` and `_ALLOWED_BY`
+below, and a row in docs/safety.md. `Question.can_be_remembered` names the kinds whose answers never hold in later
+sessions.
 """
 
 from dataclasses import dataclass
+from glob import escape
 from typing import Literal
 
 from goose_like.config.profile import ApprovalMode, SandboxMode
@@ -35,7 +37,7 @@ class Grant:
 
 # From the strictest on.
 MODES: tuple[SandboxMode, ...] = ("read-only", "workspace", "workspace+network", "full")
-APPROVALS: tuple[ApprovalMode, ...] = ("plan", "ask", "auto", "yolo")
+APPROVALS: tuple[ApprovalMode, ...] = ("plan", "ask", "unattended", "auto", "yolo")
 KEY_APPROVALS: tuple[ApprovalMode, ...] = ("ask", "auto", "plan")
 """The approval modes that a key of the session chooses, in this order. `yolo` is not one: it needs a question."""
 DECISIONS: tuple[Decision, ...] = ("refuse", "ask", "allow")
@@ -69,11 +71,44 @@ _ADVICE: dict[PermissionKind, str] = {
 }
 """The advice for the model after a refusal."""
 
+ONLY_A_PERSON = "a person's answer only"
+
+_ALLOWED_BY: dict[PermissionKind, str] = {
+    "command": "approval auto",
+    "change": "the rule path:{subject}",
+    "deletion": "approval yolo",
+    "network": "sandbox workspace+network",
+    "domain": "the rule domain:{subject}",
+    "outside": "the rule path:{subject}",
+    "repository": "approval yolo",
+    "sandbox": "sandbox full",
+    "tool": "the rule tool:{subject}",
+    "install": "approval yolo",
+}
+"""The narrowest rule or mode that allows an action without a question."""
+
+
+def describe_allowance(kind: PermissionKind, subject: str, prefix: str = "") -> str:
+    """Describe the rule or mode that would allow an action without a question. `prefix` is what `p` would allow."""
+    if kind == "command" and prefix:
+        rules = prefix.replace(", ", " and ")
+        return f"the rule {rules}"
+    return _ALLOWED_BY[kind].format(subject=escape(subject))
+
+
+def describe_looser_mode(sandbox: SandboxMode, approval: ApprovalMode) -> str:
+    """Describe the next mode that allows more than one which refuses an action."""
+    if approval == "plan":
+        return "approval auto"
+    if sandbox == "read-only":
+        return "sandbox workspace"
+    return ONLY_A_PERSON
+
 
 def decide(kind: PermissionKind, sandbox: SandboxMode, approval: ApprovalMode) -> Decision:
     """Decide whether an action is allowed, needs the person's permission, or is refused.
 
-    Where nobody can be asked, `ask` means no.
+    Where nobody can be asked, and in approval mode `unattended`, `ask` means no.
     """
     decision = _POLICY[kind][MODES.index(effective_sandbox(sandbox, approval))]
     match approval, decision:
@@ -99,6 +134,8 @@ def describe_rules(sandbox: SandboxMode, approval: ApprovalMode) -> str:
     asked = ""
     if approval == "ask":
         asked = " The person is asked before each change of a file, and each command that does more than read."
+    elif approval == "unattended":
+        asked = " Nobody can be asked: other actions are refused."
     if sandbox == "full":
         return f"Commands run without a sandbox, with the rights of the person who started you.{asked}"
     home = "Of the home folder you see toolchains only; the person can show you a file there by writing @~/FILE."
@@ -146,8 +183,11 @@ def describe_risk(sandbox: SandboxMode, approval: ApprovalMode) -> str:
     return f"approval yolo: you are never asked; the model uses the network{files} whenever it wants to"
 
 
-def format_refusal(kind: PermissionKind, text: str, by: str, reason: str = "") -> str:
-    """Format the error for the model: the refused action, who refused it and why, and what to do instead."""
+def format_refusal(kind: PermissionKind, text: str, by: str, reason: str = "", allowed_by: str = "") -> str:
+    """Format the error for the model: the refused action, who refused it and why, and what to do instead.
+
+    Where nobody could be asked, `allowed_by` says which rule or mode would have allowed the action.
+    """
     who = {
         "person": "the person said no",
         "profile": "this session forbids it",
@@ -157,7 +197,10 @@ def format_refusal(kind: PermissionKind, text: str, by: str, reason: str = "") -
     why = who.get(by, "nobody is there to allow it")
     if reason:
         why = f"{why}: {reason}"
-    return f"not allowed: {text}: {why}; {_ADVICE[kind]}"
+    refusal = f"not allowed: {text}: {why}; {_ADVICE[kind]}"
+    if by == "nobody" and allowed_by:
+        refusal += f" (allowed by: {allowed_by})"
+    return refusal
 
 
 def format_change(text: str, mode: SandboxMode) -> str:

@@ -100,6 +100,28 @@ async def test_a_rule_holds_at_once_and_until_it_is_removed(tmp_path, root):
         ]
 
 
+async def test_the_log_has_what_was_refused_and_what_would_allow_it(tmp_path, root):
+    async with open_context(tmp_path, deny=("git push",)) as (context, screen):
+        await permissions(context, "log")
+        assert screen.take() == ["nothing was refused in this session"]
+        for command in ("git push", "git push", "touch /etc/no"):
+            await run(context, command)
+        with pytest.raises(DeniedError):
+            await context.exchange.workspace.write_bytes("/srv/no.txt", b"x")
+        await permissions(context, "log")
+        assert screen.take() == [
+            "✗ command: git push (2 times)",
+            "refused by the rule: `git push` matches `deny: git push` of the profile",
+            "allowed by a change of the rule",
+            "✗ outside: touch /etc/no",
+            "refused by the sandbox: touch: cannot touch '/etc/no': Read-only file system",
+            "allowed by sandbox full",
+            "✗ outside: /srv/no.txt",
+            "refused by nobody's answer",
+            "allowed by the rule path:/srv/no.txt",
+        ]
+
+
 async def test_a_rule_about_a_tool_holds_for_the_next_call(tmp_path, root):
     async with open_context(tmp_path) as (context, _):
         await permissions(context, "deny tool:shell")

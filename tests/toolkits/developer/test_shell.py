@@ -324,7 +324,7 @@ async def test_a_refused_write_says_how_to_go_on(confined_toolkit: DeveloperHarn
     answer = await confined_toolkit.shell("touch /usr/new")
     assert "Read-only file system" in answer
     assert answer.endswith(
-        "[the sandbox lets commands write only in /tmp and the workspace (.git/config and hooks aside); "
+        "[the sandbox lets commands write only in /tmp and the workspace (not: .git/config, hooks); "
         "do it there or tell the person]"
     )
 

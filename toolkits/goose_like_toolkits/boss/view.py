@@ -161,6 +161,7 @@ class BossScreen(Screen):
                 | events.UsageRecorded()
                 | events.StateSaved()
                 | events.ModeRestricted()
+                | events.Refused()
                 | events.PromptRecorded()
                 | events.PromptChanged()
             ):

@@ -258,7 +258,7 @@ class Shell:
         if may_have_failed:
             notes += self._explain_network(process, command, [text, *notes], access)
         if code or why_stopped:
-            notes += self._advise(text, access, code or 0)
+            notes += self._advise(command, text, access, code or 0)
         notes += self._update_state(before, state, command)
         if may_have_failed:
             notes += self._remind_of_folder(text, before)
@@ -357,6 +357,7 @@ class Shell:
         if self._workspace.can_ask_for_network:
             way = 'call shell with access="network"'
         if process.had_no_route:
+            self._workspace.record_block("network", command, "it tried to leave the sandbox without the proxy")
             yield f"no network: the sandbox has a proxy for HTTP(S) and no other network; for that {way}"
             return
         has_network = self._workspace.has_network or access != "workspace"
@@ -372,21 +373,33 @@ class Shell:
         else:
             yield f"no network: the sandbox has none; {way}"
 
-    def _advise(self, text: str, access: Access, code: int) -> Iterator[str]:
+    def _find_blocked_write(self, text: str) -> str:
+        """Find the line of an output that tells of a write which the sandbox blocked."""
+        denied = self._workspace.settings.paths.deny_write
+        for line in text.splitlines():
+            is_denied = "Is a directory" in line and any(name in line for name in denied)
+            if is_denied or _READ_ONLY.search(line):
+                return line.strip()
+        return ""
+
+    def _advise(self, command: str, text: str, access: Access, code: int) -> Iterator[str]:
         if access == "full" or self._workspace.mode == "full":
             return
         yield from self._workspace.explain_limits(code, text)
         if _MISSING_IN_TMP.search(text):
             yield HIDDEN_TMP
-        if not _READ_ONLY.search(text):
+        blocked = self._find_blocked_write(text)
+        if not blocked:
             return
+        self._workspace.record_blocked_write(command, blocked)
         if self._workspace.mode == "read-only":
             yield "this session can change nothing but /tmp; say what you would change"
-        else:
-            yield (
-                "the sandbox lets commands write only in /tmp and the workspace (.git/config and hooks aside); "
-                "do it there or tell the person"
-            )
+            return
+        exceptions = ", ".join((".git/config", "hooks", *self._workspace.settings.paths.deny_write))
+        yield (
+            f"the sandbox lets commands write only in /tmp and the workspace (not: {exceptions}); "
+            "do it there or tell the person"
+        )
 
 
 def _describe_failures(command: str, code: int | None, codes: Sequence[int], text: str) -> list[str]:

@@ -14,7 +14,7 @@ from .runner import is_confined
 from .settings import Format, Handler
 from .transcript import Transcript
 
-_MODES = {"ask": "default", "auto": "acceptEdits", "plan": "plan", "yolo": "bypassPermissions"}
+_MODES = {"ask": "default", "auto": "acceptEdits", "plan": "plan", "unattended": "dontAsk", "yolo": "bypassPermissions"}
 """The permission mode of other agents that comes nearest, by our approval mode."""
 
 
