@@ -79,16 +79,26 @@ class RepositoryScanner:
 
     def list_top_start_files(self) -> list[Path]:
         """List the start files near the top of the workspace as they are now, without a whole scan."""
+        if not self.roots:
+            return []
+        root = str(self.roots[0])
+        parents = [os.path.join(root, name) for name in PARENTS]
+        top = self._list_unless_link(root)
+        listings = [top]
+        for parent in parents:
+            # This runs after each call of a tool: only folders that exist are looked at.
+            if top is None or parent in top.below:
+                listings.append(self._list_unless_link(parent))
         found: list[Path] = []
-        for root in self.roots[:1]:
-            parents = [f"{root}/{name}" for name in PARENTS]
-            for folder in (str(root), *parents):
-                if os.path.islink(folder):
-                    continue
-                listing = self._list(folder, self._listings.get(folder))
-                if listing:
-                    found += map(Path, listing.start_files)
+        for listing in listings:
+            if listing:
+                found += map(Path, listing.start_files)
         return found
+
+    def _list_unless_link(self, path: str) -> _Listing | None:
+        if os.path.islink(path):
+            return None
+        return self._list(path, self._listings.get(path))
 
     def _list(self, path: str, known: _Listing | None) -> _Listing | None:
         try:
