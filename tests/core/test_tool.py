@@ -4,12 +4,16 @@ import json
 import re
 import threading
 from enum import Enum
+from inspect import Parameter, Signature
 from typing import Annotated, Any, Literal, Optional
 
 import pytest
-from pydantic import BaseModel, Field
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, JsonValue, create_model
 
 from goose_like.agent.tool_call import call_tool
+from goose_like.core.json_schema import simplify_schema
 from goose_like.core.tool import ToolOptions, make_tool, tool
 from tests.fakes import call
 
@@ -58,6 +62,44 @@ def test_plain_types():
             "g": {"type": "object", "additionalProperties": {"type": "integer"}},
         },
     }
+
+
+PLAIN_VALUES = st.one_of(
+    st.tuples(st.just(str), st.text("ab \n")),
+    st.tuples(st.just(int), st.integers(-1, 2)),
+    st.tuples(st.just(float), st.one_of(st.integers(0, 1), st.floats(allow_nan=False))),
+    st.tuples(st.just(bool), st.booleans()),
+    st.tuples(st.just(dict[str, JsonValue]), st.one_of(st.just({}), st.just({"a": [1]}))),
+)
+
+
+@given(values=st.lists(PLAIN_VALUES, min_size=1), required_count=st.integers(0, 3), is_described=st.booleans())
+def test_plain_types_have_the_schema_that_pydantic_makes(values, required_count, is_described):
+    parameters = []
+    fields = {}
+    for index, (kind, default) in enumerate(values):
+        name = f"argument_{index}"
+        is_required = index < required_count
+        parameters.append(
+            Parameter(
+                name,
+                Parameter.POSITIONAL_OR_KEYWORD,
+                annotation=kind,
+                default=Parameter.empty if is_required else default,
+            )
+        )
+        description = f"Number {index}." if is_described else None
+        fields[name] = (kind, Field(... if is_required else default, description=description))
+
+    def f(): ...
+
+    f.__signature__ = Signature(parameters)
+    f.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    if is_described:
+        f.__doc__ = "Text.\n\nArgs:\n" + "\n".join(f"    {name}: Number {i}." for i, name in enumerate(fields))
+    expected = simplify_schema(create_model("f", **fields).model_json_schema())
+    # The order of the keys is part of the prompt, which is cached.
+    assert json.dumps(schema(f)) == json.dumps(expected)
 
 
 def test_choices_and_defaults():
