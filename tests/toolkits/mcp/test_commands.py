@@ -1,34 +1,47 @@
 """The commands `goose-like mcp ...`, with real servers in the sandbox."""
 
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("mcp")
 
+from goose_like_toolkits.mcp.cli import app
 from goose_like_toolkits.mcp.commands.adding import AddOptions, build_entry
 from goose_like_toolkits.mcp.config import load_servers
 from goose_like_toolkits.mcp.store import DefinitionStore
 
 from goose_like.config.trust import read_project_config, trust_project
 from goose_like.core.errors import UsageError
+from goose_like.launch.exit import run_guarded
 
 SERVER = """
-import sys
-from mcp.server import MCPServer
-server = MCPServer("small")
+import json, os, sys
 
-@server.tool()
-def add(a: int, b: int) -> int:
-    '''Add two numbers.'''
-    return a + b
+WHAT = "Add two numbers."
+INSTRUCTIONS = ""
+NUMBER = {"type": "integer"}
+TOOL = {"name": "add", "inputSchema": {"type": "object", "properties": {"a": NUMBER, "b": NUMBER}}}
 
-server.run()
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    answer = {"error": {"code": -32601, "message": "unknown method"}}
+    if request["method"] == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "instructions": INSTRUCTIONS}
+        answer = {"result": {**result, "serverInfo": {"name": "small", "version": "1"}}}
+    elif request["method"] == "tools/list":
+        answer = {"result": {"tools": [{**TOOL, "description": WHAT}]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
 """
+"""A server that starts in a tenth of the time of one with the SDK."""
 
 
 @pytest.fixture
@@ -42,10 +55,17 @@ def project(tmp_path, monkeypatch):
 
 
 def mcp(*words: str, typed: str = "") -> tuple[int, str]:
-    """Run a command; return its exit code, and its output with the notes."""
-    argv = [sys.executable, "-m", "goose_like", "mcp", *words]
-    done = subprocess.run(argv, input=typed, text=True, capture_output=True, timeout=120, check=False)
-    return done.returncode, done.stdout + done.stderr
+    """Run a command in this process; return its exit code, and its output with the notes."""
+    output = io.StringIO()
+    notes = io.StringIO()
+    keyboard = sys.stdin
+    sys.stdin = io.StringIO(typed)
+    try:
+        with redirect_stdout(output), redirect_stderr(notes):
+            code = run_guarded(lambda: app(words, prog_name="goose-like mcp"))
+    finally:
+        sys.stdin = keyboard
+    return code, output.getvalue() + notes.getvalue()
 
 
 def add_small(*options: str) -> tuple[int, str]:
@@ -170,12 +190,7 @@ def test_a_profile_has_servers(project, home):
 
 def test_the_server_gets_no_secret_of_the_person(project, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "secret-0123456789")
-    (project / "small.py").write_text(SERVER.replace("Add two", "{os.environ.get('OPENAI_API_KEY')}"))
-    text = (
-        SERVER.replace("'''Add two numbers.'''", "'''x'''")
-        .replace("server = ", "import os\nserver = ")
-        .replace('MCPServer("small")', 'MCPServer("small", instructions=str(dict(os.environ)))')
-    )
+    text = SERVER.replace('INSTRUCTIONS = ""', "INSTRUCTIONS = str(dict(os.environ))")
     (project / "small.py").write_text(text)
     assert add_small()[0] == 0
     (server,) = load_servers({}, None)[0]
