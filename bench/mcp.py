@@ -1,8 +1,8 @@
 """Measure MCP servers. `python bench/mcp.py [--rounds N]`.
 
-First the tokens that 150 tools add to the first request. Then the time that a configured but unused server adds to a
-start: each start is a new process that has imported the modules of a session. Last, calls of a tool in a session,
-compared with the same calls through a bare client of the SDK to a server of its own, in turn.
+First the time that servers add to a start that does not use them. Then the tokens that 150 tools add to the first
+request. Last, calls of a tool in a session, compared with the same calls through a bare client of the SDK to a server
+of its own, in turn.
 """
 
 import argparse
@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from typing import Any
 from goose_like_toolkits.mcp.config import load_servers
 from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
 from goose_like_toolkits.mcp.store import DefinitionStore
+from server import print_medians, read_processor_s, record
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
@@ -35,6 +35,8 @@ TARGET_TOKENS = 2_000
 TARGET_START_MS = 5
 TARGET_RATIO = 1.3
 CALLS = 200
+STARTS = (0, 1, 10)
+"""Numbers of servers."""
 
 SERVER = '''
 from mcp.server.mcpserver import MCPServer
@@ -50,25 +52,6 @@ def add(a: int, b: int) -> int:
 
 server.run("stdio")
 '''
-
-START = """
-import time
-import goose_like.agent.build, goose_like.sdk.testing
-from pathlib import Path
-from goose_like.agent.present_toolkits import find_present_toolkits
-from goose_like.config.entry_points import load_entry_point
-from goose_like.core.notifier import Recorder
-begun = time.process_time()
-recorder = Recorder()
-for name in find_present_toolkits(Path.cwd(), None, recorder):
-    toolkit = load_entry_point("goose_like.toolkit", name)(recorder, {}, config={})
-    toolkit.tools()
-    toolkit.prompt()
-took = time.process_time() - begun
-import sys
-assert "mcp" not in sys.modules
-print(took * 1000)
-"""
 
 
 def make_tools() -> tuple[ToolDefinition, ...]:
@@ -110,12 +93,39 @@ async def measure_tokens(folder: Path) -> int:
         return count_tokens(exchange) - before
 
 
-def measure_start(home: Path) -> float:
-    """Return the milliseconds of a processor for looking for servers, and making their toolkit, in a new process."""
-    env = {**os.environ, "GOOSE_LIKE_HOME": str(home), "PYTHONPYCACHEPREFIX": str(home / "cache")}
-    env.pop("PYTHONDONTWRITEBYTECODE", None)
-    done = subprocess.run([sys.executable, "-c", START], env=env, capture_output=True, text=True, check=True, cwd=home)
-    return float(done.stdout)
+def configure(home: Path, count: int) -> None:
+    """Write a configuration with servers of 20 tools each, as if each had been started before."""
+    entries = {f"server_{number}": {"command": f"large-{number}"} for number in range(count)}
+    (home / "config").mkdir(parents=True)
+    if count:
+        (home / "config/mcp.json").write_text(json.dumps({"mcpServers": entries}))
+    os.environ["GOOSE_LIKE_HOME"] = str(home)
+    for server in load_servers({}, None)[0]:
+        DefinitionStore().save(server, Definitions(era="2025-11-25", tools=make_tools()[:20]))
+
+
+async def measure_starts(top: Path, rounds: int) -> None:
+    """Print the time from the start of a process to its first request, with and without servers that nobody uses."""
+    homes: dict[str, Path] = {}
+    for count in STARTS:
+        subject = f"servers: {count}"
+        homes[subject] = top / f"home {count}"
+        configure(homes[subject], count)
+    starts: dict[str, list[float]] = {subject: [] for subject in homes}
+    work: dict[str, list[float]] = {subject: [] for subject in homes}
+    words = [sys.executable, "-m", "goose_like", "run", "--model", "openai:bench", "--sandbox", "full", "go"]
+    for number in range(rounds + 1):  # the first round fills the caches
+        for subject, home in homes.items():
+            env = {**os.environ, "GOOSE_LIKE_HOME": str(home)}
+            before_s = read_processor_s()
+            recording, start_s = await record(words, env, 1, str(top))
+            assert (b"find_tools" in recording.bodies[0]) == (subject != "servers: 0")
+            if number:
+                starts[subject].append(start_s * 1000)
+                work[subject].append((read_processor_s() - before_s) * 1000)
+    print(f"one server should cost at most {TARGET_START_MS} ms")
+    print_medians("process start to first request", starts)
+    print_medians("processor time of the whole process", work)
 
 
 async def time_calls(call: Any) -> float:
@@ -154,39 +164,21 @@ async def measure_calls(folder: Path, rounds: int) -> list[tuple[float, float]]:
     return measured
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rounds", type=int, default=5)
-    rounds = options.parse_args().rounds
-    sys.path.remove(str(Path(__file__).parent))  # this file has the name of the SDK's package
+async def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory() as place:
         top = Path(place)
-        homes = {name: top / name for name in ("one server", "none")}
-        for name, home in homes.items():
-            (home / "config").mkdir(parents=True)
-            if name == "one server":
-                (home / "config/mcp.json").write_text('{"mcpServers": {"large": {"command": "large"}}}')
-        os.environ["GOOSE_LIKE_HOME"] = str(homes["none"])
-        tokens = asyncio.run(measure_tokens(top))
-        os.environ["GOOSE_LIKE_HOME"] = str(homes["one server"])
-        (server,) = load_servers({}, None)[0]
-        DefinitionStore().save(server, Definitions(era="2025-11-25", tools=make_tools()[:20]))
-        starts: dict[str, list[float]] = {name: [] for name in homes}
-        for home in homes.values():
-            measure_start(home)  # compiles the modules
-        for _ in range(rounds):
-            for name, home in homes.items():
-                starts[name].append(measure_start(home))
-        os.environ["GOOSE_LIKE_HOME"] = str(homes["none"])
-        calls = asyncio.run(measure_calls(top, rounds))
-    print(f"{TOOLS} tools: {tokens:,} tokens in the first request (target {TARGET_TOKENS:,})")
-    added = statistics.median(starts["one server"]) - statistics.median(starts["none"])
-    best = min(starts["one server"]) - min(starts["none"])
-    print(f"start with an unused server of 20 tools: {added:.1f} ms more (best {best:.1f}; target {TARGET_START_MS})")
+        await measure_starts(top, rounds)
+        os.environ["GOOSE_LIKE_HOME"] = str(top / "other home")
+        tokens = await measure_tokens(top)
+        calls = await measure_calls(top, max(3, rounds // 3))
+    print(f"\n{TOOLS} tools: {tokens:,} tokens in the first request (target {TARGET_TOKENS:,})")
     ratio = statistics.median(ours / bare for ours, bare in calls)
     ours_ms = statistics.median(ours for ours, _ in calls) * 1000
     print(f"a call: {ours_ms:.2f} ms, {ratio:.2f}x a bare client (target {TARGET_RATIO}x)")
 
 
 if __name__ == "__main__":
-    main()
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rounds", type=int, default=15)
+    sys.path.remove(str(Path(__file__).parent))  # this file has the name of the SDK's package
+    asyncio.run(main(options.parse_args().rounds))

@@ -192,7 +192,12 @@ def describe_field_error(field: Mapping[str, Any], whole: str) -> str:
     if field["type"] == "missing":
         return f"{name}: this key is missing"
     expected = _KINDS.get(field["type"]) or field["msg"].removeprefix("Input should be ")
-    value = _VALUES.repr(field["input"])
-    if len(value) > _MAX_VALUE_CHARACTERS:
-        value = value[: _MAX_VALUE_CHARACTERS - 3] + "..."
-    return f"{name}: expected {expected}, not {value}"
+    return f"{name}: expected {expected}, not {shorten_value(field['input'])}"
+
+
+def shorten_value(value: object) -> str:
+    """Return a value as an error shows it: on one line that is not long."""
+    text = _VALUES.repr(value)
+    if len(text) > _MAX_VALUE_CHARACTERS:
+        return text[: _MAX_VALUE_CHARACTERS - 3] + "..."
+    return text

@@ -2,14 +2,15 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.event_text import escape_controls
 from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.message import ToolSpec
+from goose_like.core.pattern import compile_later
 
 from .definitions import Definitions, ToolDefinition
 from .server import ServerConfig
@@ -18,26 +19,35 @@ MAX_NAME_CHARACTERS = 64
 """The longest name of a tool that all vendors take."""
 
 MAX_DESCRIPTION_CHARACTERS = 4_000
-_OTHER_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+_OTHER_CHARACTER = compile_later(r"[^A-Za-z0-9_-]")
 _HASH_DIGITS = 6
 _BYTES_PER_TOKEN = 4
-_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_WORD = compile_later(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ListedTool:
-    """A tool of a server with the name and the description that the model reads."""
+    """A tool of a server with the name and the description that the model reads.
+
+    Most tools of a large server are never sent: their descriptions are made when somebody reads them.
+    """
 
     server: str
     definition: ToolDefinition
-    spec: ToolSpec
 
-    @property
+    @cached_property
+    def spec(self) -> ToolSpec:
+        """The definition for the model."""
+        definition = self.definition
+        description = escape_controls(definition.description or definition.title)[:MAX_DESCRIPTION_CHARACTERS]
+        return ToolSpec(self.name, description, sanitize_schema(definition.input_schema))
+
+    @cached_property
     def name(self) -> str:
         """The name that the model uses."""
-        return self.spec.name
+        return name_tool(self.server, self.definition.name)
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         """The estimated tokens of the whole definition."""
         return estimate_tokens(self.format())
@@ -61,7 +71,8 @@ def name_tool(server: str, tool: str) -> str:
     """
     plain = f"mcp__{server}__{tool}"
     is_ambiguous = "__" in server or server.endswith("_")
-    is_unchanged = not _OTHER_CHARACTER.search(plain) and len(plain) <= MAX_NAME_CHARACTERS
+    is_clean = plain.isascii() and plain.replace("-", "_").isidentifier()
+    is_unchanged = is_clean and len(plain) <= MAX_NAME_CHARACTERS
     if is_unchanged and not is_ambiguous:
         return plain
     digest = hashlib.sha256(f"{server}\0{tool}".encode(errors="replace")).hexdigest()[:_HASH_DIGITS]
@@ -71,7 +82,7 @@ def name_tool(server: str, tool: str) -> str:
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
     """Check a name against patterns such as `git_*`."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return any(pattern == "*" or fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def list_tools(server: ServerConfig, definitions: Definitions) -> tuple[ListedTool, ...]:
@@ -79,12 +90,8 @@ def list_tools(server: ServerConfig, definitions: Definitions) -> tuple[ListedTo
     tools: dict[str, ListedTool] = {}
     for definition in definitions.tools:
         is_picked = matches(definition.name, server.tools)
-        if not is_picked or definition.name in tools:
-            continue
-        description = escape_controls(definition.description or definition.title)[:MAX_DESCRIPTION_CHARACTERS]
-        name = name_tool(server.name, definition.name)
-        spec = ToolSpec(name, description, sanitize_schema(definition.input_schema))
-        tools[definition.name] = ListedTool(server.name, definition, spec)
+        if is_picked:
+            tools.setdefault(definition.name, ListedTool(server.name, definition))
     return tuple(tools.values())
 
 
@@ -93,10 +100,14 @@ def choose_sent(tools: Mapping[str, Sequence[ListedTool]], budget: int) -> set[s
     sent: set[str] = set()
     left = budget
     for server, listed in tools.items():
-        tokens = sum(tool.tokens for tool in listed)
-        if tokens <= left:
+        rest = left
+        for tool in listed:
+            rest -= tool.tokens
+            if rest < 0:
+                break
+        if rest >= 0:
             sent.add(server)
-            left -= tokens
+            left = rest
     return sent
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from goose_like.config.secrets import find_key, is_secret_variable
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import UsageError
 from goose_like.core.masking import add_secret
+from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import did_you_mean
 
 from .server import ServerConfig
@@ -31,7 +33,7 @@ PROFILE_ORIGIN = "the profile"
 SETTINGS = ("definition_tokens", "tools")
 """The keys of the toolkit's `config:` that are no servers."""
 
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
+_VARIABLE = compile_later(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
 """A place for a variable, with the text that stands for a missing one. Some agents write `env:` before the name."""
 
 
@@ -71,7 +73,7 @@ def parse_servers(entries: object, origin: str, *, root: str = "") -> tuple[list
         if root and server.transport == "stdio":
             # The same command is another program in another project.
             folder = Path(root, server.folder)
-            server = server.model_copy(update={"folder": str(folder)})
+            server = replace(server, folder=str(folder))
         servers.append(server)
     return servers, problems
 
@@ -110,16 +112,15 @@ def expand_server(server: ServerConfig) -> ServerConfig:
     command = tuple(map(expand.text, server.command))
     if command:
         command = (os.path.expanduser(command[0]), *command[1:])
-    expanded = server.model_copy(
-        update={
-            "command": command,
-            "variables": expand.values(server.variables),
-            "folder": os.path.expanduser(expand.text(server.folder)),
-            "url": expand.text(server.url),
-            "headers": expand.values(server.headers),
-            "client_id": expand.text(server.client_id),
-            "client_secret": expand.text(server.client_secret),
-        }
+    expanded = replace(
+        server,
+        command=command,
+        variables=expand.values(server.variables),
+        folder=os.path.expanduser(expand.text(server.folder)),
+        url=expand.text(server.url),
+        headers=expand.values(server.headers),
+        client_id=expand.text(server.client_id),
+        client_secret=expand.text(server.client_secret),
     )
     for name, value in expanded.variables.items():
         if is_secret_variable(name):

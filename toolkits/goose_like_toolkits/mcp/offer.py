@@ -1,8 +1,8 @@
 """The part of the prompt that MCP servers get: which definitions are sent, and what the model is told of the others."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.event_text import escape_controls
 from goose_like.core.spelling import format_count
 
@@ -28,7 +28,7 @@ _INTRODUCTION = (
 _SEARCH_HINT = "The tools of these servers are not listed: look for them with find_tools, and call them with call_tool."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownServer:
     """A server as the prompt describes it. Without a stored list its tools are unknown (`is_known`)."""
 
@@ -39,7 +39,7 @@ class KnownServer:
     announces_changes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Offer:
     """What the model gets: the tools that are sent, and the text for the prompt. With `has_search`, two more tools."""
 

@@ -1,15 +1,12 @@
 """One server as a file describes it: the keys of several agents, read leniently."""
 
 import os
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
-
-from goose_like.config.yaml_source import describe_field_error
+from goose_like.config.yaml_source import shorten_value
 
 from .server import ServerConfig, Transport
 
@@ -21,51 +18,9 @@ _TRANSPORTS: dict[str, Transport] = {"stdio": "stdio", "local": "stdio", "sse": 
 
 _OTHER_TYPES = ("http", "streamable-http", "streamable_http", "streamablehttp", "remote", "")
 
+_FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
-class Login(BaseModel):
-    """A client that the person registered at the server, for OAuth."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
-
-    client_id: str = Field(default="", validation_alias=AliasChoices("client_id", "clientId"))
-    client_secret: str = Field(default="", validation_alias=AliasChoices("client_secret", "clientSecret"))
-    callback_port: int = Field(
-        default=0, ge=0, le=65535, validation_alias=AliasChoices("callback_port", "callbackPort")
-    )
-
-
-class ServerEntry(BaseModel):
-    """The keys that several agents use for a server. Unknown keys are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True, defer_build=True)
-
-    type: str = ""
-    command: str | list[str] = Field(default="", validation_alias=AliasChoices("command", "cmd"))
-    args: list[str] = []
-    env: dict[str, str | bool] = Field(default={}, validation_alias=AliasChoices("env", "environment", "envs"))
-    env_names: list[str] = Field(default=[], validation_alias="env_vars")
-    cwd: str = ""
-    url: str = Field(default="", validation_alias=AliasChoices("url", "httpUrl", "serverUrl", "uri"))
-    headers: dict[str, str] = Field(default={}, validation_alias=AliasChoices("headers", "http_headers"))
-    header_variables: dict[str, str] = Field(default={}, validation_alias="env_http_headers")
-    token_variable: str = Field(default="", validation_alias="bearer_token_env_var")
-    tools: list[str] = Field(
-        default=["*"], validation_alias=AliasChoices("tools", "includeTools", "enabled_tools", "available_tools")
-    )
-    start_timeout_s: float | None = Field(
-        default=None, validation_alias=AliasChoices("start_timeout_s", "startup_timeout_sec")
-    )
-    timeout_s: float | None = Field(default=None, validation_alias=AliasChoices("timeout_s", "tool_timeout_sec"))
-    timeout: float | None = None
-    oauth: Login | bool = False
-    enabled: bool = True
-    disabled: bool = False
-
-    @property
-    def is_used(self) -> bool:
-        """True if the person has not switched the server off."""
-        return self.enabled and not self.disabled
-
+_MAX_PORT = 65_535
 
 KNOWN_KEYS = (
     *("type", "command", "args", "env", "cwd", "url", "headers", "tools", "start_timeout_s", "timeout_s", "oauth"),
@@ -84,29 +39,123 @@ def parse_entry(name: str, entry: object, origin: str, *, is_projects: bool = Fa
         raise ValueError("its name cannot be shown; rename it")
     if not isinstance(entry, Mapping):
         raise ValueError("expected a mapping with `command` or `url`")
-    given = {key: value for key, value in entry.items() if value is not None}
-    try:
-        read = ServerEntry.model_validate(given)
-    except ValidationError as error:
-        raise ValueError(describe_field_error(_get_first(error), name)) from None
-    if not read.is_used:
+    given = _Fields(entry)
+    is_on = given.read_flag("enabled", default=True) and not given.read_flag("disabled", default=False)
+    if not is_on:
         return None
-    transport = _find_transport(read)
-    fields: dict[str, Any] = {"name": name, "origin": origin, "is_projects": is_projects, "transport": transport}
-    if transport == "stdio":
-        fields["command"] = _build_command(read)
-        fields["variables"] = _build_variables(read)
-        fields["folder"] = read.cwd
+    fields: dict[str, Any] = {"name": name, "origin": origin, "is_projects": is_projects}
+    command = given.read_command("command", "cmd")
+    url = given.read_text("url", "httpUrl", "serverUrl", "uri")
+    fields["transport"] = _find_transport(given.read_text("type"), command, url)
+    if fields["transport"] == "stdio":
+        fields["command"] = _build_command(command, given.read_texts("args") or ())
+        fields["variables"] = _build_variables(given)
+        fields["folder"] = given.read_text("cwd")
     else:
-        fields["url"] = check_url(read.url)
-        fields["headers"] = _build_headers(read)
-        if isinstance(read.oauth, Login):
-            fields["client_id"] = read.oauth.client_id
-            fields["client_secret"] = read.oauth.client_secret
-            fields["callback_port"] = read.oauth.callback_port
-    fields["tools"] = tuple(read.tools)
-    fields.update(_find_limits(read))
+        fields["url"] = check_url(url)
+        fields["headers"] = _build_headers(given)
+        fields |= _read_login(given.enter("oauth"))
+    tools = given.read_texts("tools", "includeTools", "enabled_tools", "available_tools")
+    if tools is not None:
+        fields["tools"] = tools
+    fields |= _find_limits(given)
     return ServerConfig(**fields)
+
+
+class _Fields:
+    """The values of an entry by key, checked as they are read. The first of several keys that is there counts.
+
+    Errors are ValueErrors that name the key. A schema of pydantic would cost each start too much.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], place: str = "") -> None:
+        self._fields = fields
+        self._place = place
+
+    def read_text(self, *keys: str) -> str:
+        """Read a text or a number; an empty text without the key."""
+        key, value = self._find(keys, "")
+        return _check_text(key, value)
+
+    def read_texts(self, *keys: str) -> tuple[str, ...] | None:
+        """Read a list of texts."""
+        key, value = self._find(keys, None)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise _describe_wrong(key, "a list", value)
+        return tuple(_check_text(f"{key}.{index}", text) for index, text in enumerate(value))
+
+    def read_command(self, *keys: str) -> str | tuple[str, ...]:
+        """Read a text, or a list of texts."""
+        _, value = self._find(keys, "")
+        if isinstance(value, list | tuple):
+            return self.read_texts(*keys) or ()
+        return self.read_text(*keys)
+
+    def read_mapping(self, *keys: str, has_flags: bool = False) -> dict[str, str]:
+        """Read texts by name. With `has_flags`, true and false are texts, too."""
+        key, value = self._find(keys, {})
+        if not isinstance(value, Mapping):
+            raise _describe_wrong(key, "a mapping", value)
+        texts = {}
+        for name, text in value.items():
+            if has_flags and isinstance(text, bool):
+                text = str(text).lower()
+            texts[_check_text(key, name)] = _check_text(f"{key}.{name}", text)
+        return texts
+
+    def read_number(self, *keys: str) -> float | None:
+        """Read a number, which may be a text."""
+        key, value = self._find(keys, None)
+        if value is None:
+            return None
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise _describe_wrong(key, "a number", value) from None
+
+    def read_flag(self, key: str, *, default: bool) -> bool:
+        """Read true or false, which may be a text."""
+        _, value = self._find((key,), default)
+        text = str(value).lower()
+        if text not in _FLAGS:
+            raise _describe_wrong(key, "true or false", value)
+        return _FLAGS[text]
+
+    def enter(self, key: str) -> "_Fields":
+        """Return the values of a mapping within the entry. A switch in its place has none."""
+        _, value = self._find((key,), {})
+        if isinstance(value, bool):
+            value = {}
+        if not isinstance(value, Mapping):
+            raise _describe_wrong(key, "a mapping", value)
+        return _Fields(value, f"{self._place}{key}.")
+
+    def _find(self, keys: tuple[str, ...], default: Any) -> tuple[str, Any]:
+        """Return the name for errors and the value of the first key that has one."""
+        for key in keys:
+            value = self._fields.get(key)
+            if value is not None:
+                return f"{self._place}{key}", value
+        return keys[0], default
+
+
+def _check_text(key: str, value: object) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number:
+        return str(value)
+    if not isinstance(value, str):
+        raise _describe_wrong(key, "text", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _describe_wrong(key, "valid text", value) from None
+    return value
+
+
+def _describe_wrong(key: str, expected: str, value: object) -> ValueError:
+    return ValueError(f"{key}: expected {expected}, not {shorten_value(value)}")
 
 
 def check_url(url: str) -> str:
@@ -136,76 +185,82 @@ def split_command(text: str) -> tuple[str, ...]:
         raise ValueError(f"`command`: {str(error).lower()}") from None
 
 
-def _get_first(error: ValidationError) -> Any:
-    return error.errors()[0]
-
-
-def _find_transport(entry: ServerEntry) -> Transport:
-    named = entry.type.lower()
-    transport = _TRANSPORTS.get(named)
-    if transport is None and named not in _OTHER_TYPES:
-        raise ValueError(f"`type`: expected stdio, http or sse, not {entry.type!r}")
-    if entry.command and transport in (None, "stdio") and not entry.url:
+def _find_transport(named: str, command: str | tuple[str, ...], url: str) -> Transport:
+    kind = named.lower()
+    transport = _TRANSPORTS.get(kind)
+    if transport is None and kind not in _OTHER_TYPES:
+        raise ValueError(f"`type`: expected stdio, http or sse, not {named!r}")
+    if command and transport in (None, "stdio") and not url:
         return "stdio"
-    if entry.command and entry.url:
+    if command and url:
         raise ValueError("it has both `command` and `url`; keep one")
-    if not entry.url:
+    if not url:
         raise ValueError("it has neither `command` nor `url`")
     if transport == "stdio":
         raise ValueError("a server of type `stdio` needs `command`")
     # Old servers had this path by convention, and files that describe them often lack a type.
-    path, _, _ = entry.url.partition("?")
-    is_old = not named and path.endswith("/sse")
+    path, _, _ = url.partition("?")
+    is_old = not kind and path.endswith("/sse")
     if transport == "sse" or is_old:
         return "sse"
     return "http"
 
 
-def _build_command(entry: ServerEntry) -> tuple[str, ...]:
-    if isinstance(entry.command, list):
-        command = tuple(entry.command)
-    elif entry.args:
-        command = (entry.command,)
-    else:
-        command = split_command(entry.command)
+def _build_command(command: str | tuple[str, ...], arguments: tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(command, str):
+        command = (command,) if arguments else split_command(command)
     if not command or not command[0].strip():
         raise ValueError("`command` is empty")
-    return (*command, *entry.args)
+    return (*command, *arguments)
 
 
-def _build_variables(entry: ServerEntry) -> dict[str, str]:
-    variables = {name: f"${{{name}}}" for name in entry.env_names}
-    for name, value in entry.env.items():
-        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+def _build_variables(given: _Fields) -> dict[str, str]:
+    names = given.read_texts("env_vars") or ()
+    variables = {name: f"${{{name}}}" for name in names}
+    for name, value in given.read_mapping("env", "environment", "envs", has_flags=True).items():
+        if not (name.isascii() and name.isidentifier()):
             raise ValueError(f"`env`: {name!r} is no name of a variable")
-        if isinstance(value, bool):
-            value = str(value).lower()
         variables[name] = value
     return variables
 
 
-def _build_headers(entry: ServerEntry) -> dict[str, str]:
-    headers = dict(entry.headers)
-    for name, variable in entry.header_variables.items():
+def _build_headers(given: _Fields) -> dict[str, str]:
+    headers = given.read_mapping("headers", "http_headers")
+    for name, variable in given.read_mapping("env_http_headers").items():
         headers[name] = f"${{{variable}}}"
-    if entry.token_variable:
-        headers["Authorization"] = f"Bearer ${{{entry.token_variable}}}"
+    token_variable = given.read_text("bearer_token_env_var")
+    if token_variable:
+        headers["Authorization"] = f"Bearer ${{{token_variable}}}"
     return headers
 
 
-def _find_limits(entry: ServerEntry) -> dict[str, float]:
+def _read_login(given: _Fields) -> dict[str, Any]:
+    """Read the client that the person registered at the server, for OAuth."""
+    port = given.read_number("callback_port", "callbackPort") or 0
+    if not 0 <= port <= _MAX_PORT:
+        raise ValueError(f"`callback_port`: expected a number up to {_MAX_PORT}, not {port:g}")
+    return {
+        "client_id": given.read_text("client_id", "clientId"),
+        "client_secret": given.read_text("client_secret", "clientSecret"),
+        "callback_port": int(port),
+    }
+
+
+def _find_limits(given: _Fields) -> dict[str, float]:
     """Return the limits of time that the entry has. All are above zero."""
     limits = {}
-    seconds = entry.timeout_s
-    if seconds is None and entry.timeout is not None:
-        seconds = entry.timeout
+    seconds = given.read_number("timeout_s", "tool_timeout_sec")
+    other = given.read_number("timeout")
+    if seconds is None and other is not None:
+        seconds = other
         if seconds >= _MIN_MILLISECONDS:
             seconds /= 1000
     if seconds:
         limits["timeout_s"] = seconds
-    if entry.start_timeout_s:
-        limits["start_timeout_s"] = entry.start_timeout_s
+    start_seconds = given.read_number("start_timeout_s", "startup_timeout_sec")
+    if start_seconds:
+        limits["start_timeout_s"] = start_seconds
     for name, limit in limits.items():
-        if limit <= 0:
+        if not limit > 0:  # nor NaN
             raise ValueError(f"`{name}`: expected seconds above zero, not {limit:g}")
     return limits

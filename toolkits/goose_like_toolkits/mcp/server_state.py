@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from goose_like.core.errors import GooseLikeError
@@ -13,7 +14,7 @@ from goose_like.toolkit import ImageResult, ToolError
 
 from .definitions import Definitions
 from .server import ServerConfig
-from .store import DefinitionStore, find_drift
+from .store import DefinitionStore
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -120,6 +121,8 @@ class ServerState:
             await self._ask_about_drift(self.current, listed)
 
     async def _ask_about_drift(self, known: Definitions, listed: Definitions) -> None:
+        from .drift import find_drift  # only a server that starts is compared
+
         drift = find_drift(known, listed)
         if not drift:
             self._accept(listed, is_stored=listed != known)
@@ -140,6 +143,8 @@ class ServerState:
         self._notifier.log(f"MCP server {self.name!r}: what changed is not used; {advice}")
 
     def _accept(self, listed: Definitions, *, is_stored: bool) -> None:
+        from .drift import find_drift
+
         self.current = listed
         if self.first is not None:
             self.changed = find_drift(self.first, listed).tools
@@ -190,4 +195,4 @@ def _keep_order(known: Definitions, listed: Definitions) -> Definitions:
     """Return the listed definitions with the known tools first, in their order: servers list theirs in any order."""
     places = {tool.name: index for index, tool in enumerate(known.tools)}
     tools = sorted(listed.tools, key=lambda tool: places.get(tool.name, len(places)))
-    return listed.model_copy(update={"tools": tuple(tools)})
+    return replace(listed, tools=tuple(tools))

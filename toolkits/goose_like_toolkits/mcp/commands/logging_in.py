@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from dataclasses import replace
 from typing import Any
 
 from goose_like.config.secrets import find_key, store_key
@@ -80,7 +81,7 @@ async def _log_in_at_url(server: ServerConfig, setting: Setting, *, has_browser:
             return build_login_auth(found, show, callback.url)
 
         # Nothing limits the time of a person but this.
-        patient = server.model_copy(update={"start_timeout_s": _LOGIN_S, "timeout_s": _LOGIN_S})
+        patient = replace(server, start_timeout_s=_LOGIN_S, timeout_s=_LOGIN_S)
         try:
             definitions = await ask_connection(patient, setting, find_auth)
         except GooseLikeError as error:
