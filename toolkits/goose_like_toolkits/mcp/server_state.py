@@ -2,9 +2,10 @@
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from goose_like.core.errors import GooseLikeError
@@ -178,7 +179,7 @@ class ServerState:
     def describe_version(self, name: str) -> str:
         """Describe the version of a tool by a hash of its definition and of its server."""
         tools = self.current.tools if self.current else ()
-        definitions = [tool.model_dump_json() for tool in tools if tool.name == name]
+        definitions = [json.dumps(asdict(tool)) for tool in tools if tool.name == name]
         text = "\0".join([self.server.fingerprint, *definitions])
         return f"version {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:_VERSION_DIGITS]}"
 
