@@ -1,10 +1,10 @@
 """The context of slash commands: the exchange, the screen, and the next session."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.config.profile import ApprovalMode, Profile
+from goose_like.core.dataclass import dataclass
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.sessions.session import Session
 

@@ -11,9 +11,13 @@ _SKIPPED = ("node_modules", "__pycache__")
 
 
 class NestedFile(NamedTuple):
-    """A file that was found, or a link to a folder that was not entered. `is_linked`: a link leads to the path."""
+    """A file that was found, or a link to a folder that was not entered. `is_linked`: a link leads to the path.
+
+    `status` is that of the path itself, also of a link.
+    """
 
     path: str
+    status: os.stat_result
     is_linked: bool = False
     is_file: bool = True
 
@@ -37,14 +41,15 @@ def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> It
             return
         folder = waiting.popleft()
         file = f"{folder.path}/{name}"
-        if os.path.lexists(file):
-            yield NestedFile(file, folder.is_linked)
+        status = _find_status(file)
+        if status:
+            yield NestedFile(file, status, folder.is_linked)
             continue
         if folder.depth == MAX_DEPTH:
             continue
         for path, is_link in _list_folders(folder.path):
             if is_link and not follows_links:
-                yield NestedFile(path, is_linked=True, is_file=False)
+                yield NestedFile(path, os.lstat(path), is_linked=True, is_file=False)
                 continue
             if is_link:
                 target = os.path.realpath(path)
@@ -52,6 +57,13 @@ def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> It
                     continue
                 seen_links.add(target)
             waiting.append(_Folder(path, folder.is_linked or is_link, folder.depth + 1))
+
+
+def _find_status(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
 
 
 def _list_folders(folder: str) -> list[tuple[str, bool]]:

@@ -39,15 +39,16 @@ def has_project_files(folder: Path) -> bool:
     return any(True for _ in _find_toolkit_files(root))
 
 
-def list_toolkit_files(root: Path) -> list[str]:
-    """List the files of a project that belong to a toolkit, sorted. In the home folder, only those in our folder.
+def find_toolkit_files(root: Path) -> dict[str, os.stat_result]:
+    """Find the files of a project that belong to a toolkit: the status of each by its path, sorted.
 
-    A linked folder that a search in nested folders met stands in the list itself: its files may lie anywhere.
+    In the home folder, only those in our folder count. Of a linked folder that a search in nested folders met, the
+    status of the link stands there: its files may lie anywhere.
     """
-    return sorted(set(_find_toolkit_files(root)))
+    return dict(sorted(_find_toolkit_files(root)))
 
 
-def _find_toolkit_files(root: Path) -> Iterator[str]:
+def _find_toolkit_files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
     is_home = root == home_folder()
     for pattern in _list_project_patterns():
         if is_home and not pattern.startswith(f"{PROJECT_FOLDER}/"):
@@ -56,19 +57,21 @@ def _find_toolkit_files(root: Path) -> Iterator[str]:
             yield from _find_nested(root, pattern)
         else:
             path, _, word = pattern.partition("#")
-            yield from (str(file) for file in root.glob(path) if _has_word(file, word))
+            for file in root.glob(path):
+                if _has_word(file, word):
+                    yield str(file), file.lstat()
 
 
-def _find_nested(root: Path, pattern: str) -> Iterator[str]:
+def _find_nested(root: Path, pattern: str) -> Iterator[tuple[str, os.stat_result]]:
     top, _, name = pattern.partition(_NESTED)
     folder = f"{root}/{top}"
     if os.path.realpath(folder) != folder:
         if os.path.isdir(folder) and not _leads_to_searched_folder(root, folder):
-            yield folder
+            yield folder, os.lstat(folder)
         return
-    for path, _, is_file in find_nested_files(folder, name):
-        if is_file or not _leads_to_searched_folder(root, path):
-            yield path
+    for file in find_nested_files(folder, name):
+        if file.is_file or not _leads_to_searched_folder(root, file.path):
+            yield file.path, file.status
 
 
 def _leads_to_searched_folder(root: Path, link: str) -> bool:
@@ -82,16 +85,12 @@ def _leads_to_searched_folder(root: Path, link: str) -> bool:
     return False
 
 
-def list_folder_files(names: Iterable[str]) -> list[str]:
+def list_folder_files(names: Collection[str]) -> list[str]:
     """List the names of `ProjectConfig.files` that stand for whole folders, as found by a pattern with `**`."""
-    patterns: list[str] = []
+    found: list[str] = []
     for pattern in _list_project_patterns():
         if _NESTED in pattern:
-            patterns.append(pattern.removeprefix(f"{PROJECT_FOLDER}/"))
-    found: list[str] = []
-    for name in names:
-        if any(_matches(name, pattern) for pattern in patterns):
-            found.append(name)
+            found += _select(names, pattern.removeprefix(f"{PROJECT_FOLDER}/"))
     return found
 
 
@@ -111,7 +110,7 @@ def is_below_root(name: str) -> bool:
     """Check whether a name of `ProjectConfig.files` is that of a toolkit's file outside of `.goose-like`."""
     for pattern in _list_project_patterns():
         is_below_ours = pattern.startswith(f"{PROJECT_FOLDER}/")
-        if not is_below_ours and _matches(name, pattern):
+        if not is_below_ours and any(_select([name], pattern)):
             return True
     return False
 
@@ -137,7 +136,7 @@ def _has_file(pattern: str, trusted: Collection[str]) -> bool:
     if folder == "{config}":
         return _has_match(config_folder(), rest)
     own_pattern = pattern.removeprefix(f"{PROJECT_FOLDER}/")
-    return any(_matches(name, own_pattern) for name in trusted)
+    return any(_select(trusted, own_pattern))
 
 
 def _has_match(folder: Path, pattern: str) -> bool:
@@ -153,14 +152,21 @@ def _list_project_patterns() -> list[str]:
     return [pattern for pattern in patterns if not pattern.startswith(_PERSONAL)]
 
 
-def _matches(name: str, pattern: str) -> bool:
-    """Compare a path with a pattern, folder by folder. The word of a pattern is in each file that was found by it."""
+def _select(names: Iterable[str], pattern: str) -> Iterator[str]:
+    """Yield the names that a pattern fits, folder by folder. The word of a pattern is in each file that it found."""
     top, nested, last = pattern.partition(_NESTED)
     if nested:
-        if not name.startswith(f"{top}/") or not name.endswith(f"/{last}"):
-            return False
-        return name.count("/", len(top) + 1) <= MAX_DEPTH
+        start = f"{top}/"
+        end = f"/{last}"
+        for name in names:
+            if not name.startswith(start) or not name.endswith(end):
+                continue
+            if name.count("/", len(start)) <= MAX_DEPTH:
+                yield name
+        return
     path, _, _ = pattern.partition("#")
-    parts = name.split("/")
     wanted = path.split("/")
-    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
+    depth = path.count("/")
+    for name in names:
+        if name.count("/") == depth and all(map(fnmatchcase, name.split("/"), wanted)):
+            yield name

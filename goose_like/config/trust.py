@@ -6,18 +6,20 @@ import operator
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
+from pydantic_core import from_json
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.format_version import describe_newer_format
 from goose_like.core.message import FrozenModel, Utf8Text
 
+from .file_state import describe_state, find_state, keep_state
 from .folder_marks import mark_folder
 from .paths import (
     OTHER_AGENTS,
@@ -36,7 +38,7 @@ from .paths import (
 )
 from .personal_files import PersonalPlace
 from .profile import PermissionLists
-from .project_files import is_below_root, list_folder_files, list_toolkit_files
+from .project_files import find_toolkit_files, is_below_root, list_folder_files
 
 _FORMAT = 1
 _MAX_BYTES = 256_000
@@ -78,7 +80,8 @@ class ProjectConfig:
     A person judges exactly the texts that are used, even if the files change meanwhile. `skipped` lists the files that
     were not read, with the reason. `folders` has the mark of what lies beside a file in a folder of its own, such as
     the scripts of a skill, as the person trusted it. Compare it with a new mark before these files are used. `personal`
-    are the places of other agents in the home folder that the person lets goose_like read.
+    are the places of other agents in the home folder that the person lets goose_like read. `state` is that of the files
+    on disk before they were read.
     """
 
     root: Path
@@ -86,6 +89,7 @@ class ProjectConfig:
     skipped: tuple[str, ...] = ()
     folders: Mapping[str, str] = field(default_factory=dict)
     personal: Sequence[PersonalPlace] = ()
+    state: str = field(default="", compare=False)
 
     def get_path(self, name: str) -> Path:
         """Return the path of a file."""
@@ -97,10 +101,12 @@ class ProjectConfig:
 
 def read_project_config(cwd: Path) -> ProjectConfig | None:
     """Read the files that the repository around a folder brings, or return None without any. Follow no link."""
-    root = find_repository_root(Path(os.path.realpath(cwd)))
+    root = _find_root(cwd)
+    found = _find_files(root)
+    state = _describe_state(found)
     files: dict[str, str] = {}
     skipped: list[str] = []
-    for path in _list_files(root):
+    for path in found:
         name = path.removeprefix(f"{root}/")
         try:
             text = _read_text(path, name)
@@ -111,10 +117,15 @@ def read_project_config(cwd: Path) -> ProjectConfig | None:
             files[name.removeprefix(f"{PROJECT_FOLDER}/")] = text
     if not files and not skipped:
         return None
-    return ProjectConfig(root, files, tuple(skipped))
+    return ProjectConfig(root, files, tuple(skipped), state=state)
 
 
-def _list_files(root: Path) -> list[str]:
+def _find_root(cwd: Path) -> Path:
+    return find_repository_root(Path(os.path.realpath(cwd)))
+
+
+def _find_files(root: Path) -> dict[str, os.stat_result]:
+    """Find the files that a repository brings, and links to them: the status of each by its path."""
     paths = [f"{root}/{PROJECT_FOLDER}/{PROFILES}"]
     for name in list_project_folders(root):
         folder = root / name
@@ -123,9 +134,21 @@ def _list_files(root: Path) -> list[str]:
             paths.append(str(folder))  # its files may lie outside the project
         else:
             paths += sorted(map(str, folder.rglob("*.md")))
-    paths += list_toolkit_files(root)
-    without_repeats = dict.fromkeys(paths)
-    return [path for path in without_repeats if os.path.lexists(path)]
+    found: dict[str, os.stat_result] = {}
+    for path in paths:
+        with suppress(OSError):  # it is missing
+            found[path] = os.lstat(path)
+    return found | find_toolkit_files(root)
+
+
+def _describe_state(files: Mapping[str, os.stat_result]) -> str:
+    """Return the state of a project's files and of the trust file. It is empty if there is no trust file."""
+    trust_file = config_folder() / TRUST_FILE
+    try:
+        status = trust_file.stat()
+    except OSError:
+        return ""
+    return describe_state({**files, str(trust_file): status})
 
 
 def _read_text(path: str, name: str) -> str:
@@ -195,10 +218,15 @@ def mark_folders(project: ProjectConfig) -> ProjectConfig:
 
 
 def find_trusted(project: ProjectConfig) -> ProjectConfig | None:
-    """Return the project with the trusted marks of its folders, or None if nobody trusted exactly these contents."""
+    """Return the project with the trusted marks of its folders, or None if nobody trusted exactly these contents.
+
+    The state of the files is kept, so that the next start need not read them.
+    """
     trusted = load_folder_trust(project.root)
     if trusted.files != project.files:
         return None
+    if project.state and not project.skipped:
+        keep_state(project.root, project.state)
     return replace(project, folders=trusted.folders)
 
 
@@ -214,8 +242,29 @@ def is_refused(project: ProjectConfig) -> bool:
 
 def load_trusted_project(cwd: Path) -> ProjectConfig | None:
     """Read the project around a folder, or return None if nobody trusted its present contents."""
+    unchanged = load_unchanged_project(cwd)
+    if unchanged:
+        return unchanged
     project = read_project_config(cwd)
     return find_trusted(project) if project else None
+
+
+def load_unchanged_project(cwd: Path) -> ProjectConfig | None:
+    """Return the project around a folder as it was trusted, or None if its files may have changed. Read none of them.
+
+    They and the trust file have the state in which a session compared them, so the trust file needs no checks either.
+    """
+    root = _find_root(cwd)
+    known_state = find_state(root)
+    if not known_state or _describe_state(_find_files(root)) != known_state:
+        return None
+    try:
+        folders = from_json(read_user_file(config_folder() / TRUST_FILE))["folders"]
+        trusted = folders[str(find_main_folder(root))]
+        files = dict(trusted["files"])
+    except (OSError, ValueError, LookupError, TypeError):  # it changed just now
+        return None
+    return ProjectConfig(root, files, folders=trusted.get("folders", {}))
 
 
 def load_trust() -> dict[Path, FolderTrust]:

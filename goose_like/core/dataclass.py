@@ -81,16 +81,15 @@ def _make_init(fields: tuple[Field[Any], ...], *, has_post_init: bool, frozen: b
     return names["__init__"]
 
 
-def _make_getter(fields: tuple[Field[Any], ...]) -> Callable[[Any], Any]:
-    """Return a function that gets the values that two instances are compared by."""
-    names = [field.name for field in fields if field.compare]
+def _make_getter(names: list[str]) -> Callable[[Any], Any]:
+    """Return a function that gets the values of these fields, by which instances are compared or hashed."""
     if not names:
         return lambda _: ()
     return attrgetter(*names)
 
 
 def _make_eq(fields: tuple[Field[Any], ...]) -> Any:
-    get = _make_getter(fields)
+    get = _make_getter([field.name for field in fields if field.compare])
 
     def compare(self: Any, other: object) -> Any:
         if other.__class__ is not self.__class__:
@@ -101,7 +100,7 @@ def _make_eq(fields: tuple[Field[Any], ...]) -> Any:
 
 
 def _make_hash(fields: tuple[Field[Any], ...]) -> Any:
-    get = _make_getter(fields)
+    get = _make_getter([field.name for field in fields if field.compare and field.hash is not False])
     return lambda self: hash(get(self))
 
 

@@ -12,6 +12,7 @@ from goose_like.config.trust import (
     find_trusted,
     is_refused,
     load_folder_trust,
+    load_unchanged_project,
     mark_folders,
     read_project_config,
     refuse_project,
@@ -32,6 +33,9 @@ async def settle_project_trust(folder: Path, notifier: Notifier, *, is_trusted_n
     Without an answer, or if the person refused these contents before, the files are skipped with a warning.
     `is_trusted_now` trusts them without a question, and only for this time.
     """
+    unchanged = load_unchanged_project(folder)
+    if unchanged:
+        return unchanged
     project = read_project_config(folder)
     if project is None:
         return ProjectConfig(folder, {})
@@ -42,6 +46,10 @@ async def settle_project_trust(folder: Path, notifier: Notifier, *, is_trusted_n
     trusted = find_trusted(project)
     if trusted:
         return trusted
+    return await _settle_new_files(project, notifier, is_trusted_now=is_trusted_now)
+
+
+async def _settle_new_files(project: ProjectConfig, notifier: Notifier, *, is_trusted_now: bool) -> ProjectConfig:
     nothing = replace(project, files={}, folders={})
     if not is_trusted_now and is_refused(project):
         files = describe_files(project)

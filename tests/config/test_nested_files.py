@@ -17,7 +17,7 @@ def write(top: Path, *names: str) -> None:
 
 def find(top: Path, *, follows_links: bool = False) -> list[str]:
     found = find_nested_files(str(top), "X.md", follows_links=follows_links)
-    return sorted(str(Path(path).relative_to(top)) for path, _, _ in found)
+    return sorted(str(Path(path).relative_to(top)) for path, *_ in found)
 
 
 def test_it_finds_files_down_to_six_folders_and_none_below_another(tmp_path: Path) -> None:

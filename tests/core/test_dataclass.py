@@ -80,8 +80,10 @@ def test_a_frozen_value_refuses_changes_and_can_be_a_key(slots):
     class Point:
         x: int
         y: int = 0
+        details: dict[str, int] = field(default_factory=dict, hash=False)
 
     point = Point(1)
+    assert point != Point(1, details={"z": 2})
     for change in (lambda: setattr(point, "x", 2), lambda: setattr(point, "z", 2), lambda: delattr(point, "x")):
         with pytest.raises(FrozenInstanceError):
             change()

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.notifier import Notifier
 from goose_like.core.spelling import format_count
 from goose_like.workspace.workspace import Workspace

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
+
+from goose_like.core.dataclass import dataclass
 
 from .foreign import read_output
 from .settings import GATES, Handler

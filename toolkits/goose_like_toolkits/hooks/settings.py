@@ -1,9 +1,10 @@
 """Hooks as files describe them: events, the names that they match, and handlers."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.spelling import did_you_mean
 
 Format = Literal["ours", "claude", "codex"]

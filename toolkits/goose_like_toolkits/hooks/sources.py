@@ -7,7 +7,6 @@ Files of other agents in the home folder run only after `goose-like hooks use FI
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +22,7 @@ from goose_like.config.paths import (
     shorten_home,
 )
 from goose_like.config.trust import ProjectConfig
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.message import FrozenModel, JsonData
 
@@ -82,7 +82,7 @@ def read_project_hooks(project: ProjectConfig | None) -> HookSet:
 def read_copied_hooks() -> HookSet:
     """Read the hooks that the person took over. Say which files have changed since then."""
     found = HookSet()
-    for name, data in _load_copies().files.items():
+    for name, data in _load_copies().items():
         path = Path(name)
         source = Source(shorten_home(name), _find_format(path), is_own=True)
         found += _read_data(source, data)
@@ -139,7 +139,7 @@ def list_own_files() -> list[tuple[Path, str]]:
 
     A file that was removed since it was taken over is listed too.
     """
-    copies = _load_copies().files
+    copies = _load_copies()
     usual = [str(home_folder() / name) for name in FILES]
     names = dict.fromkeys([*usual, *copies])
     rows = []
@@ -190,14 +190,14 @@ def forget_hooks(path: Path) -> None:
     Raises:
         UsageError: there is none.
     """
-    if str(path) not in _load_copies().files:
+    if str(path) not in _load_copies():
         raise UsageError(f"the hooks of {path} are not used; see goose-like hooks list")
     _edit_copies(str(path), None)
 
 
 def _edit_copies(name: str, data: object) -> None:
     with lock_folder(config_folder()):
-        files = dict(_load_copies().files)
+        files = dict(_load_copies())
         files.pop(name, None)
         if data is not None:
             files[name] = data  # type: ignore[assignment]
@@ -208,12 +208,12 @@ def _edit_copies(name: str, data: object) -> None:
             file.unlink(missing_ok=True)
 
 
-def _load_copies() -> _Copies:
+def _load_copies() -> dict[str, JsonData]:
     file = config_folder() / _COPIES
     if not os.path.lexists(file):
-        return _Copies()
+        return {}
     try:
-        return _Copies.model_validate_json(read_user_file(file))
+        return _Copies.model_validate_json(read_user_file(file)).files
     except (OSError, ValueError) as error:
         reason = "it has another form" if isinstance(error, ValidationError) else describe_read_error(error)
         raise GooseLikeError(f"{file} can't be read ({reason}); remove it, then: goose-like hooks use FILE") from error

@@ -4,12 +4,12 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from goose_like.config.paths import describe_read_error, home_folder, read_user_file, shorten_home
 from goose_like.config.yaml_reader import parse_document
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
 

@@ -6,9 +6,10 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qs, urlsplit
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.terminal.escape import escape_invisible

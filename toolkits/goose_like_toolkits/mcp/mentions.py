@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+
+from goose_like.core.dataclass import dataclass
 
 _MENTION = re.compile(r"""(?<![^\s(\["'`])@(?P<server>[\w.-]+):(?P<uri>[^\s"'`]+)""")
 _SENTENCE_END = ".,;:!?)]}>*"

@@ -1,10 +1,10 @@
 """Starting a server or connecting to it, in the era of the protocol that it speaks."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from goose_like import __version__
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 
 from .failures import explain_start, quote_last_words

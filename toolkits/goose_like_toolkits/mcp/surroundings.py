@@ -1,10 +1,10 @@
 """The session that a connection to a server works for."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.notifier import Notifier
 from goose_like.workspace.workspace import Workspace
 

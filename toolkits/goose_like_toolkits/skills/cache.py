@@ -3,13 +3,14 @@
 import json
 import os
 from contextlib import suppress
-from dataclasses import astuple, dataclass
-from hashlib import blake2b
+from dataclasses import astuple
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from goose_like import __version__
 from goose_like.config.paths import cache_folder, read_user_file, replace_private_file
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 
 from .skill_file import list_deviations, parse_skill_file, read_skill_text
@@ -67,7 +68,7 @@ class SummaryCache:
 
     def get_for_text(self, path: str, text: str) -> Summary:
         """Return the summary of a text that a file of a project had when it was read."""
-        mark = blake2b(text.encode()).hexdigest()
+        mark = sha256(text.encode()).hexdigest()
         known = self._find(path, mark)
         if known:
             return known

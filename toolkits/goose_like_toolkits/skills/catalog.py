@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from goose_like.config.nested_files import NestedFile, find_nested_files
 from goose_like.config.paths import PROJECT_FOLDER, config_folder, home_folder
 from goose_like.config.trust import ProjectConfig
+from goose_like.core.dataclass import dataclass
 from goose_like.core.spelling import normalize_name
 
 from .cache import Summary, SummaryCache
@@ -129,11 +130,11 @@ def _add_project(catalog: Catalog, project: ProjectConfig, cache: SummaryCache) 
 def _add_person(catalog: Catalog, cache: SummaryCache) -> None:
     for folder in _list_personal_folders():
         catalog.opened.append(folder)
-        for file, is_linked, _ in _find_files(folder):
-            summary = cache.get_for_file(file)
-            _add(catalog, summary, Skill(summary.name, summary.description, file, "person"))
-            if is_linked:
-                catalog.opened.append(Path(file).parent)
+        for file in _find_files(folder):
+            summary = cache.get_for_file(file.path)
+            _add(catalog, summary, Skill(summary.name, summary.description, file.path, "person"))
+            if file.is_linked:
+                catalog.opened.append(Path(file.path).parent)
 
 
 def _add_packages(catalog: Catalog, cache: SummaryCache) -> None:

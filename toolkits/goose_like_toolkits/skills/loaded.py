@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.history import History
 from goose_like.core.message import Message
 

@@ -7,12 +7,12 @@ is imported. The files are read strictly: a package is a release, which somebody
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from goose_like.config.entry_points import list_package_files
 from goose_like.config.paths import read_user_file
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 
 from .skill_file import FILE_NAME

@@ -3,13 +3,13 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from goose_like.config.front_matter import split_front_matter
 from goose_like.config.paths import describe_read_error, read_user_file
 from goose_like.config.tool_list import split_tools
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.terminal.escape import to_one_line
 

@@ -5,9 +5,9 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.terminal.escape import escape_invisible

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing_extensions import override
 from goose_like.agent.profile_choice import choose_profile
 from goose_like.config.profile import Profile
 from goose_like.config.trust import is_trusted, load_trusted_project, read_project_config
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.launch.start_notifier import StartNotifier

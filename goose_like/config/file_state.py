@@ -1,0 +1,63 @@
+"""The state of a project's trusted files on disk: a start that finds it unchanged reads none of them.
+
+As in git's index, the state holds the size, the number and the times of each file. A program can set back the time of
+the last write, but not that of the last change of any kind (`st_ctime`). The texts in use are always those that the
+person trusted, so even a change that the state does not show gives the changed text no effect.
+"""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from .paths import read_user_file, replace_private_file, state_folder
+
+_FILE = "trusted-files.json"
+_MAX_ROOTS = 1_000
+SETTLED_NS = 2_000_000_000
+"""A file that changed later than this may change again without another time: that of FAT counts in two seconds."""
+
+
+def describe_state(files: Mapping[str, os.stat_result]) -> str:
+    """Return a hash of the state of files by their paths, or an empty text if one of them changed a moment ago."""
+    settled_ns = time.time_ns() - SETTLED_NS
+    lines: list[str] = []
+    for path, status in files.items():
+        if status.st_ctime_ns > settled_ns:
+            return ""
+        times_ns = (status.st_mtime_ns, status.st_ctime_ns)
+        numbers = (status.st_mode, status.st_ino, status.st_size)
+        lines.append(f"{path} {numbers} {times_ns}")
+    text = "\0".join(lines)
+    return sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+
+def find_state(root: Path) -> str:
+    """Return the state in which the files of a project were the trusted ones, or an empty text."""
+    return _load_states().get(str(root), "")
+
+
+def keep_state(root: Path, state: str) -> None:
+    """Keep the state in which the files of a project are the trusted ones. Without room for it, they are read again."""
+    states = _load_states()
+    if states.pop(str(root), "") == state:
+        return
+    states[str(root)] = state
+    newest = list(states.items())[-_MAX_ROOTS:]
+    with suppress(OSError):
+        replace_private_file(_get_file(), json.dumps(dict(newest)))
+
+
+def _load_states() -> dict[str, str]:
+    with suppress(OSError, ValueError):  # there are none yet, or the disk was full
+        states = json.loads(read_user_file(_get_file()))
+        if isinstance(states, dict):
+            return states
+    return {}
+
+
+def _get_file() -> Path:
+    return state_folder() / _FILE

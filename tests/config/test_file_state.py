@@ -1,0 +1,152 @@
+"""The state of trusted files: a start that finds it unchanged reads no file, and any change is noticed."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from goose_like.config import file_state, trust
+from goose_like.config.paths import state_folder
+from goose_like.config.trust import (
+    ProjectConfig,
+    load_trusted_project,
+    load_unchanged_project,
+    read_project_config,
+    trust_project,
+)
+
+NAME = ".claude/commands/fix.md"
+TICK_S = 0.02
+"""More than the step of the clock that files get their times from."""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with a command that somebody trusts."""
+    root = tmp_path / "repo"
+    (root / ".git").mkdir(parents=True)
+    file = root / NAME
+    file.parent.mkdir(parents=True)
+    file.write_text("say one")
+    project = read_project_config(root)
+    assert project
+    trust_project(project)
+    return root
+
+
+@pytest.fixture
+def known(root: Path, monkeypatch: pytest.MonkeyPatch) -> ProjectConfig:
+    """The project, after a start that compared its files with the trusted ones."""
+    monkeypatch.setattr(file_state, "SETTLED_NS", 0)
+    time.sleep(TICK_S)
+    project = load_trusted_project(root)
+    assert project
+    return project
+
+
+def test_unchanged_files_are_known(known, root):
+    assert known.files == {NAME: "say one"}
+    assert load_unchanged_project(root) == known
+    assert load_unchanged_project(root.parent) is None
+
+
+def test_a_file_that_changed_a_moment_ago_is_read_again(root):
+    assert load_trusted_project(root)
+    assert load_unchanged_project(root) is None
+
+
+def write_same_size(file: Path) -> None:
+    status = file.stat()
+    file.write_text("say two")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def replace_by_another(file: Path) -> None:
+    status = file.stat()
+    other = file.with_name("other")
+    other.write_text("say two")
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.rename(other, file)
+
+
+def make_link(file: Path) -> None:
+    file.rename(file.parent.parent / "moved.md")
+    file.symlink_to("../moved.md")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "equal size and time": write_same_size,
+    "another file": replace_by_another,
+    "longer": lambda file: file.write_text("say one and two"),
+    "deleted": Path.unlink,
+    "a link": make_link,
+    "a new file": lambda file: file.with_name("new.md").write_text("say new"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_changes_are_noticed(known, root, change):
+    change(root / NAME)
+    assert load_unchanged_project(root) is None
+    assert load_trusted_project(root) is None
+
+
+def test_the_trusted_text_is_used_whatever_the_state_says(known, root):
+    (root / NAME).write_text("say something else")
+    time.sleep(TICK_S)
+    changed = read_project_config(root)
+    assert changed
+    file_state.keep_state(root, changed.state)
+    assert load_unchanged_project(root) == known
+
+
+def test_the_person_may_change_their_mind(known, root):
+    trust.revoke(root)
+    assert load_unchanged_project(root) is None
+    assert load_trusted_project(root) is None
+
+
+def test_files_that_cannot_be_read_are_named_at_each_start(known, root):
+    (root / NAME).with_name("broken.md").write_bytes(b"\xff")
+    time.sleep(TICK_S)
+    for _ in range(2):
+        assert load_unchanged_project(root) is None
+        project = load_trusted_project(root)
+        assert project
+        assert project.skipped
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "{}"])
+def test_a_broken_file_of_states_counts_as_none(known, root, text):
+    file = state_folder() / "trusted-files.json"
+    assert json.loads(file.read_text())
+    file.write_text(text)
+    assert load_unchanged_project(root) is None
+    assert load_trusted_project(root) == known
+    assert load_unchanged_project(root) == known
+
+
+def test_a_trust_file_that_changed_meanwhile_is_read_again(known, root, monkeypatch):
+    file = trust.config_folder() / "trust.json"
+    for text in ("{", "[]", '{"folders": {}}', json.dumps({"folders": {str(root): {"files": None}}})):
+        file.write_text(text)
+        time.sleep(TICK_S)
+        changed = read_project_config(root)
+        assert changed
+        file_state.keep_state(root, changed.state)
+        assert load_unchanged_project(root) is None
+
+
+def test_each_worktree_has_its_own_state(known, root):
+    tree = root / ".goose-like/worktrees/one"
+    (tree / ".git").mkdir(parents=True)
+    (tree / NAME).parent.mkdir(parents=True)
+    (tree / NAME).write_text("say one")
+    time.sleep(TICK_S)
+    assert load_trusted_project(tree) == replace(known, root=tree)
+    assert load_unchanged_project(tree) == replace(known, root=tree)
+    assert load_unchanged_project(root) == known
