@@ -1,5 +1,6 @@
 """MCP servers as a person uses them: the commands of docs/mcp.md, and a session in a terminal."""
 
+import asyncio
 import json
 import os
 import re
@@ -13,10 +14,12 @@ import pytest
 from tests import ROOT
 from tests.e2e.command import Place
 from tests.e2e.pages import find_blocks, put_command_on_path
-from tests.toolkits.mcp.servers import script
+from tests.toolkits.mcp.oauth_server import oauth_server
+from tests.toolkits.mcp.servers import SCRIPTS, script, serve
 
 PAGE = "docs/mcp.md"
-FIRST, *_ = find_blocks(PAGE, "sh")
+BLOCKS = find_blocks(PAGE, "sh")
+FIRST = BLOCKS[0]
 
 
 @pytest.fixture
@@ -101,3 +104,45 @@ def test_a_session_with_a_server(place: Place, session: object, path: str) -> No
     assert place.list_messages() == ["add them", "Review this: x=1", "see @demo:note://one"]
     reminded = [event["text"] for event in place.events() if event["type"] == "reminded"]
     assert any("the first note" in text for text in reminded)
+
+
+def run_block(place: Place, path: str, block: str, keys: str = "", **env: str) -> "subprocess.CompletedProcess[str]":
+    """Run the commands of a block as a person would type them, and type the keys."""
+    variables = place.env(PATH=path, **env)
+    line = f"set -e\n{block}"
+    return subprocess.run(
+        line, shell=True, cwd=place.work, env=variables, input=keys, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_workspace_of_openbb(place: Place, path: str) -> None:
+    (block,) = (block for block in BLOCKS if "workspace http" in block)
+    steps = [call("mcp__workspace__add", a=20, b=22), {"text": "42 widgets", "expect": "42"}]
+    with serve("http") as url:
+        block = block.replace("http://127.0.0.1:8787/mcp", url)
+        block = block.replace("goose-like run", f"goose-like run --model {shlex.quote(place.script(*steps))}")
+        done = run_block(place, path, block)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("42 widgets\n")
+
+
+async def test_a_key_and_a_login(place: Place, path: str) -> None:
+    key_block, login_block = (block for block in BLOCKS if "mcp login" in block)
+    async with oauth_server() as server:
+        server.tokens.add("the-right-key-0123456789")
+        key_block = key_block.replace("https://tickets.example/mcp", server.url)
+        wrong = await asyncio.to_thread(run_block, place, path, key_block, "a-wrong-key-0123456789\n")
+        assert wrong.returncode == 1
+        assert "refuses the key in the header `Authorization`; store another one: goose-like mcp login" in wrong.stderr
+        _, again = key_block.splitlines()
+        right = await asyncio.to_thread(run_block, place, path, again, "the-right-key-0123456789\n")
+        assert right.returncode == 0, right.stderr
+        assert "TICKETS_TOKEN is stored; type another value" in right.stderr
+        assert "the server accepts the key\noffers 1 tool" in right.stdout
+        assert "/authorize" not in server.seen
+        login_block = login_block.replace("https://issues.example/mcp", server.url)
+        browser = f"{sys.executable} {SCRIPTS / 'browser.py'} %s"
+        done = await asyncio.to_thread(run_block, place, path, login_block, BROWSER=browser)
+        assert done.returncode == 0, done.stderr
+        assert "it wants a login first" in done.stdout
+        assert f"logged in at {server.issuer}\noffers 1 tool" in done.stdout

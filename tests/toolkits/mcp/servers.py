@@ -1,9 +1,12 @@
 """Servers for tests, and a session around a connection to one."""
 
 import asyncio
+import socket
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,39 @@ GIT = (str(Path(sys.executable).parent / "mcp-server-git"),)
 def script(name: str, *arguments: str) -> tuple[str, ...]:
     """The command of a script in the folder `scripts`."""
     return (sys.executable, str(SCRIPTS / name), *arguments)
+
+
+def find_port() -> int:
+    """A port that nobody uses."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def start_at(transport: str, port: int) -> "subprocess.Popen[bytes]":
+    """Start the demo server at a port."""
+    server = subprocess.Popen(script("demo_server.py", transport, str(port)), stderr=subprocess.DEVNULL)
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            assert server.poll() is None
+            time.sleep(0.05)
+        else:
+            return server
+    raise AssertionError("the server does not start")
+
+
+@contextmanager
+def serve(transport: str) -> Iterator[str]:
+    """The address of a demo server that runs."""
+    port = find_port()
+    server = start_at(transport, port)
+    try:
+        path = "sse" if transport == "sse" else "mcp"
+        yield f"http://127.0.0.1:{port}/{path}"
+    finally:
+        server.kill()
+        server.wait()
 
 
 async def wait_until(is_so: Callable[[], object]) -> None:

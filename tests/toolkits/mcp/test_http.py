@@ -4,48 +4,15 @@ import asyncio
 import json
 import re
 import signal
-import socket
-import subprocess
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from goose_like.core.tool import ToolError
-from tests.toolkits.mcp.servers import desk, script, wait_until
-
-
-def find_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-def start(transport: str, port: int) -> "subprocess.Popen[bytes]":
-    server = subprocess.Popen(script("demo_server.py", transport, str(port)), stderr=subprocess.DEVNULL)
-    for _ in range(600):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            assert server.poll() is None
-            time.sleep(0.05)
-        else:
-            return server
-    raise AssertionError("the server does not start")
-
-
-@contextmanager
-def serve(transport: str):
-    """The address of a server that runs."""
-    port = find_port()
-    server = start(transport, port)
-    try:
-        path = "sse" if transport == "sse" else "mcp"
-        yield f"http://127.0.0.1:{port}/{path}"
-    finally:
-        server.kill()
-        server.wait()
+from tests.toolkits.mcp.servers import desk, find_port, serve, start_at, wait_until
 
 
 @pytest.mark.parametrize(("transport", "era"), [("http", "2026-07-28"), ("http", "2025-11-25"), ("sse", "2025-11-25")])
@@ -74,14 +41,14 @@ async def test_calls(tmp_path, transport, era):
 async def test_a_server_that_starts_again_during_a_session(tmp_path):
     async with desk(tmp_path) as session:
         port = find_port()
-        server = start("http", port)
+        server = start_at("http", port)
         demo = session.connect(url=f"http://127.0.0.1:{port}/mcp", era="2025-11-25")
         assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
         server.send_signal(signal.SIGKILL)
         server.wait()
         with pytest.raises(ToolError, match=r"failed during the call of add|broke off its answer for add"):
             await demo.call_tool("add", {"a": 1, "b": 2})
-        server = start("http", port)
+        server = start_at("http", port)
         try:
             assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
         finally:

@@ -202,7 +202,7 @@ def test_a_header_that_the_server_refuses_is_named(home):
         name="a", origin="x", transport="http", url="https://e.org", headers={"authorization": "Bearer x"}
     )
     response = httpx2.Response(401)
-    with pytest.raises(UsageError, match="refuses the header `Authorization` of 'a'"):
+    with pytest.raises(UsageError, match="refuses the key in the header `Authorization`"):
         SessionAuth(config)._check(response)
 
 

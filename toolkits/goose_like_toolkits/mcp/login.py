@@ -129,8 +129,11 @@ class SessionAuth(httpx2.Auth):
         is_scope_missing = "insufficient_scope" in response.headers.get("www-authenticate", "")
         if response.status_code == 403 and not is_scope_missing:
             return  # a login would not help
-        if "authorization" in {header.lower() for header in self._server.headers}:
-            raise UsageError(f"the server refuses the header `Authorization` of {name!r}; correct it")
+        if self._server.sends_key:
+            raise UsageError(
+                f"the server refuses the key in the header `Authorization`; store another one: "
+                f"goose-like mcp login {name}"
+            )
         self.wants_login = True
         if is_scope_missing:
             raise UsageError(f"the server wants a login with more rights: goose-like mcp login {name}")

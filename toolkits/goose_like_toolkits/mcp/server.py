@@ -40,6 +40,11 @@ class ServerConfig:
     timeout_s: float = 120
 
     @property
+    def sends_key(self) -> bool:
+        """True if the configuration has the header for a key, so that no login is needed."""
+        return "authorization" in {header.lower() for header in self.headers}
+
+    @property
     def fingerprint(self) -> str:
         """The hash of everything that decides what runs or is asked, without the origin and the limits of time."""
         fields = {

@@ -1,6 +1,7 @@
 """The commands `mcp login` and `mcp logout`."""
 
 import asyncio
+import os
 import sys
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from goose_like.terminal.interaction import exit_on_signals, read_secret
 from ..browser import find_browser, open_callback, visit
 from ..config import expand_server, list_variables
 from ..definitions import Definitions
-from ..login import build_login_auth, forget_login, load_login
+from ..login import build_auth, build_login_auth, forget_login, load_login
 from ..server import ServerConfig
 from ..store import DefinitionStore
 from .report import print_offer
@@ -24,16 +25,16 @@ _LOGIN_S = 900.0
 
 
 def log_in(name: str, profile_name: str | None, *, has_browser: bool) -> None:
-    """Store the keys that a server still needs, then log in at a server at a URL.
+    """Store the keys that a server needs, then log in at a server at a URL.
 
     Raises:
         GooseLikeError: the server refuses the login, or there is nothing to log in to.
     """
     setting = load_setting(profile_name)
     server = setting.find(name)
-    stored_count = _store_missing_keys(server)
+    has_new_keys = _store_keys(server)
     if server.transport == "stdio":
-        if not stored_count:
+        if not has_new_keys:
             raise UsageError(f"{name!r} needs no login: it is a program, and all variables that it names have values")
         print(f"start it now: goose-like mcp test {name}")
         return
@@ -42,6 +43,8 @@ def log_in(name: str, profile_name: str | None, *, has_browser: bool) -> None:
         definitions, place = asyncio.run(_log_in_at_url(server, setting, has_browser=has_browser))
     if place:
         print(f"logged in at {place}")
+    elif server.sends_key:
+        print("the server accepts the key")
     else:
         print("the server answers without a login")
     print_offer(server, definitions)
@@ -49,20 +52,30 @@ def log_in(name: str, profile_name: str | None, *, has_browser: bool) -> None:
         DefinitionStore().save(server, definitions)
 
 
-def _store_missing_keys(server: ServerConfig) -> int:
-    """Ask for the values of variables that are missing, store them among the keys, and return their number."""
-    missing = [name for name, has_default in list_variables(server).items() if not has_default and not find_key(name)]
-    if missing and server.is_projects:
+def _store_keys(server: ServerConfig) -> bool:
+    """Ask for the variables that the environment lacks, and store them among the keys. Return whether one is new.
+
+    A key that is stored is asked for too, as it may have expired; an empty line keeps it.
+    """
+    variables = list_variables(server)
+    lacking = [name for name, has_default in variables.items() if not has_default and not os.environ.get(name)]
+    if lacking and server.is_projects:
         raise UsageError(
             f"{server.name!r} is a server of this project, which gets variables of your environment, but no stored "
-            f"keys: export {missing[0]}=..."
+            f"keys: export {lacking[0]}=..."
         )
-    for name in missing:
+    has_new_keys = False
+    for name in lacking:
+        is_stored = bool(find_key(name))
+        if is_stored:
+            print(f"{name} is stored; type another value, or nothing to keep it", file=sys.stderr)
         value = read_secret(name).strip()
-        if not value:
+        if value:
+            print(f"{name} is stored in {store_key(name, value)}")
+            has_new_keys = True
+        elif not is_stored:
             raise UsageError(f"no value was given for {name}; type it, or: export {name}=...")
-        print(f"{name} is stored in {store_key(name, value)}")
-    return len(missing)
+    return has_new_keys
 
 
 async def _log_in_at_url(server: ServerConfig, setting: Setting, *, has_browser: bool) -> tuple[Definitions, str]:
@@ -78,6 +91,8 @@ async def _log_in_at_url(server: ServerConfig, setting: Setting, *, has_browser:
             return await visit(url, callback, _tell, has_browser=has_browser and find_browser())
 
         def find_auth(found: ServerConfig) -> Any:
+            if server.sends_key:
+                return build_auth(found)
             return build_login_auth(found, show, callback.url)
 
         # Nothing limits the time of a person but this.
