@@ -350,21 +350,21 @@ async def test_an_unknown_status_is_told(here: DeveloperHarness):
 
 async def test_what_was_changed_and_not_run_is_doubted(tmp_path):
     async with open_developer(tmp_path, "full", asks_back=True) as made:
-        assert made.toolkit.before_finish() is None
+        assert await made.toolkit.before_finish() is None
         await made.call_ok("write_file", path="a.py", content="print(1)\n")
         assert (
-            made.toolkit.before_finish()
+            await made.toolkit.before_finish()
             == "You changed a.py and ran nothing since. Check it with the shell; if it is right, finish."
         )
-        assert made.toolkit.before_finish() is None, "once for each change"
+        assert await made.toolkit.before_finish() is None, "once for each change"
         await made.call_ok("write_file", path="a.py", content="print(2)\n")
         await made.shell("python3 a.py")
-        assert made.toolkit.before_finish() is None
+        assert await made.toolkit.before_finish() is None
         await made.call_ok("write_file", path="a.py", content="print(2)\n")
-        assert made.toolkit.before_finish() is None, "nothing was changed"
+        assert await made.toolkit.before_finish() is None, "nothing was changed"
     async with open_developer(tmp_path, "full") as made:
         await made.call_ok("write_file", path="b.py", content="print(1)\n")
-        assert made.toolkit.before_finish() is None
+        assert await made.toolkit.before_finish() is None
 
 
 # --- images, numbers and names

@@ -59,14 +59,14 @@ async def test_files_that_no_longer_parse_are_found(here: DeveloperHarness):
     await here.call_ok("patch_file", path="fine.toml", patches=[{"before": "1", "after": ""}])
     await here.call_ok("write_file", path="other.py", content="x = (\n")
     await here.shell("rm other.py; echo 'x = 1' > new.py")
-    text = here.toolkit.before_finish()
+    text = await here.toolkit.before_finish()
     assert text is not None
     assert text.startswith("fine.toml does not parse: line 1: ")
     assert [name for name in ("new.py", "old.json", "other.py") if name in text] == []
     await here.toolkit.on_turn_start()
-    assert here.toolkit.before_finish() is None  # the files of an earlier turn
+    assert await here.toolkit.before_finish() is None  # the files of an earlier turn
 
 
 async def test_a_running_process_costs_no_request(here: DeveloperHarness):
     await here.call_ok("process", action="start", command="sleep 300")
-    assert here.toolkit.before_finish() is None
+    assert await here.toolkit.before_finish() is None

@@ -19,6 +19,7 @@ from goose_like.core.tool import current_call
 from goose_like.sdk.private_files import IN_PRIVATE_TMP
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
 
+from .checkers import Checkers
 from .file_part import read_part
 from .linters import Linters
 from .patching import MAX_COMPARED_LINES, Patch, apply_patches, has_copied_numbers, number_lines
@@ -51,12 +52,14 @@ class FileTools:
         get_cwd: Callable[[], str],
         max_bytes: int,
         linters: Linters,
+        checkers: Checkers,
         seen: SeenFiles,
     ) -> None:
         """Create the tools. `get_cwd` returns the shell's folder, which messages about wrong paths mention."""
         self._workspace = workspace
         self._notifier = notifier
         self._linters = linters
+        self._checkers = checkers
         self._get_cwd = get_cwd
         self._max_bytes = max_bytes
         self.unchecked_path = ""
@@ -308,6 +311,7 @@ class FileTools:
         """Write a text, and describe the change. `encoding` is what the model named, if it did."""
         data = new.encode()
         before = await self._linters.check_file(real, old.shown if old else None)
+        await self._checkers.prepare(real)
         with _tool_errors(path):
             await self._workspace.write_bytes(real, data)
         self.unchecked_path = path
@@ -325,9 +329,12 @@ class FileTools:
         if self._is_in_private_tmp(real):
             facts.append(IN_PRIVATE_TMP)
         findings = await self._linters.check_file(real, new.shown)
+        report = findings.describe_new(before)
+        if not findings.parse_error:
+            report += await self._checkers.check(real)
         action = "created" if old is None else "saved"
         details = ", ".join(facts)
-        return f"{action} {path} ({details}){findings.describe_new(before)}"
+        return f"{action} {path} ({details}){report}"
 
 
 @dataclass(frozen=True, slots=True)

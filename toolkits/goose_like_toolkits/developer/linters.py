@@ -284,4 +284,4 @@ def _choose_linter(suffix: object, wanted: object) -> Linter:
 
 def _strip_position(line: str) -> str:
     """Remove the line number, so that a finding that moved is not new."""
-    return re.sub(r"(?<=:)\d+|(?<=line )\d+", "", line)
+    return re.sub(r"(?<=:)\d+|(?<=line )\d+|(?<=\()\d+,\d+(?=\))", "", line)

@@ -20,6 +20,7 @@ from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import Example, ImageResult, Notifier, Requirements, RunningTask, Toolkit, tool
 
 from .agents_md import HintFile, describe_hints, load_hints
+from .checkers import Checkers, split_checks
 from .examples import EXAMPLES
 from .files import FileTools
 from .linters import Linters, choose_linters
@@ -107,14 +108,16 @@ class DeveloperToolkit(Toolkit):
         self._processes = BackgroundProcesses(self._shell, self.workspace, self.report_progress)
         self._web = WebFetcher(self.workspace, notifier, self.exchange_view, allows_private=allows_private)
         self._web_search = WebSearch(self.workspace, self.exchange_view)
-        checks = choose_linters(self.config.get("checks", True))
+        checks, checkers = split_checks(self.config.get("checks", True))
+        self._checkers = Checkers(self.workspace, checkers)
         seen = SeenFiles(self.workspace.root, notifier, self.session.history.state)
         self._files = FileTools(
             self.workspace,
             notifier,
             get_cwd=lambda: self._shell.state.cwd,
             max_bytes=self._output_bytes,
-            linters=Linters(self.workspace, notifier, checks),
+            linters=Linters(self.workspace, notifier, choose_linters(checks)),
+            checkers=self._checkers,
             seen=seen,
         )
         self._state_changes = StateChanges(self.workspace, seen)
@@ -170,14 +173,18 @@ class DeveloperToolkit(Toolkit):
 
     @override
     async def context_updates(self) -> Mapping[str, str]:
+        findings = {"checks": self._checkers.take_news().strip()}
         if not self.config.get("news", True):
-            return {}
+            return findings
         facts = await self._project_facts.collect(self.session.history.context.facts)
-        return {**facts, **self._state_changes.collect()}
+        return {**facts, **self._state_changes.collect(), **findings}
 
     @override
-    def before_finish(self) -> str | None:
+    async def before_finish(self) -> str | None:
         found = list(self._files.find_broken())
+        news = await self._checkers.finish()
+        if news:
+            found.append(news.strip())
         if found:
             found.append("Fix that, or say why it stays. Your answer is kept: add only what is new.")
         # Weak models need this (`asks_back`): a file was changed, and no command ran since.
@@ -197,6 +204,7 @@ class DeveloperToolkit(Toolkit):
     async def close(self) -> None:
         if self._hint_log:
             self._hint_log.cancel()
+        await self._checkers.close()
         await self._processes.close()
         self._shell.close()
 
