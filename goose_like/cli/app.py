@@ -48,6 +48,7 @@ _GROUPS = {
     "component": "ConCopilot components: list, show, check, write, install, run and deploy them.",
     "mcp": "MCP servers: add, list, show, test and remove them, and log in.",
     "plugin": "List, show, check, test, run and create TaskWeaver plugins.",
+    "acp": "Work inside an editor: Zed, JetBrains, Neovim, Emacs.",
     "serve": "Make profiles available to OpenBB Workspace and to clients of OpenAI's API over HTTP.",
     "hooks": "List hooks, try them with a sample, and say which files of yours may run.",
     "skill": "List, show, check and write skills.",

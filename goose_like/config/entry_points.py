@@ -125,6 +125,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "worktree": "goose_like.cli.chat.git_commands:worktree",
     },
     "goose_like.cli": {
+        "acp": "goose_like.acp.command:app",
         "boss": "goose_like_toolkits.boss.cli:app",
         "component": "goose_like_toolkits.components.cli:app",
         "hooks": "goose_like_toolkits.hooks.cli:app",

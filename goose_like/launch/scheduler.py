@@ -24,7 +24,7 @@ from goose_like.terminal.escape import to_one_line
 from goose_like.terminal.plain_text import render_plain_text
 from goose_like.workspace.permissions.policy import APPROVALS, MODES
 
-from .modes import apply_wanted_mode, change_mode, choose_model, get_next_profile, has_new_mode
+from .modes import EFFORTS, apply_wanted_mode, change_mode, choose_model, get_next_profile, has_new_mode
 from .slash_registry import collect_commands, complete_name, describe_unknown, split_command_line
 from .start import SessionRequest, open_session
 from .worktree import hold_worktree
@@ -477,8 +477,9 @@ class TurnScheduler:
         """Change the effort like `/effort`, and return the profile that holds then.
 
         Raises:
-            UsageError: a turn runs, or the model does not know this effort.
+            UsageError: a turn runs, there is no such effort, or the model does not know it.
         """
+        check_mode("effort", effort, EFFORTS)
         async with self._changing:
             await self._catch_up()
             if self.work:

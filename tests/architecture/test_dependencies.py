@@ -43,6 +43,7 @@ PACKAGES = ("goose_like", "toolkits/goose_like_toolkits", "profiles/goose_like_p
 FILES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 EXTRAS = {
+    "goose_like/acp/": "acp",
     "goose_like/config/secrets.py": "keyring",
     "goose_like/providers/local.py": "local",
     "goose_like/serve/": "serve",

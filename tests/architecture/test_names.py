@@ -13,6 +13,7 @@ WORDS = {"boss", "code", "hooks", "screen"}
 """Toolkits whose names are ordinary words, such as an exit code. A literal says nothing about these."""
 
 OTHER_MEANINGS = {
+    "acp/server.py": {"mcp"},  # the key of a profile for servers, which an editor brings too
     "cli/app.py": {"mcp"},  # a group of commands
     "config/entry_points.py": set(TOOLKITS) - WORDS,  # the table of parts, and which of them is the default
     "launch/slash_registry.py": {"mcp"},  # a command of other agents

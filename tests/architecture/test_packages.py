@@ -20,7 +20,7 @@ LAYERS = [
     ["agent"],
     ["launch", "sdk"],
     ["toolkit", "provider", "moderator", "testing", "api"],
-    ["cli", "serve", "templates"],
+    ["cli", "serve", "acp", "templates"],
     ["__main__"],
 ]
 """The packages of goose_like from the bottom up. A file imports only from its own package and from lower layers."""

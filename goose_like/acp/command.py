@@ -1,0 +1,44 @@
+"""The command `goose-like acp`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from goose_like.core.errors import UsageError
+from goose_like.launch.command_line import ProfileOptions
+from goose_like.launch.options import ModelOption, ProfileOption
+
+from .editors import EditorName, format_config
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    subcommand_metavar="",  # there are no subcommands
+)
+
+
+@app.callback(invoke_without_command=True, epilog="Example: goose-like acp --print-config zed")
+def acp(
+    profile: ProfileOption = None,
+    model: ModelOption = None,
+    editor: Annotated[
+        EditorName | None, typer.Option("--print-config", help="Print what to paste into the settings of an editor.")
+    ] = None,
+) -> None:
+    """Work inside an editor that speaks the Agent Client Protocol, which starts this command."""
+    if editor is not None:
+        print(format_config(editor, profile, model))
+        return
+    from goose_like.launch.exit import run_async
+
+    server = _import_server()
+    raise typer.Exit(run_async(server.serve_editor(ProfileOptions(profile, model))))
+
+
+def _import_server() -> Any:
+    try:
+        from . import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("goose_like"):
+            raise
+        raise UsageError(f"{error.name} is not installed; install it: pip install 'goose-like[acp]'") from error
+    return server

@@ -1,0 +1,116 @@
+"""The command as an editor starts it: a process over pipes, with the client of the Python SDK, and its end."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from goose_like.acp.editors import format_config
+from tests.e2e.command import Place, shell
+
+needs_acp = pytest.mark.skipif(find_spec("acp") is None, reason="the extra `acp` is not installed")
+
+
+@pytest.fixture
+def place(tmp_path):
+    made = Place(tmp_path / "home", tmp_path / "work")
+    made.home.mkdir()
+    made.work.mkdir()
+    return made
+
+
+class Client:
+    """A client as the SDK wants it, which allows everything."""
+
+    def __init__(self):
+        self.updates = []
+
+    async def request_permission(self, session_id, tool_call, options, **kwargs):
+        from acp.schema import AllowedOutcome, RequestPermissionResponse
+
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=options[0].option_id))
+
+    async def session_update(self, session_id, update, **kwargs):
+        self.updates.append(update)
+
+
+@needs_acp
+async def test_the_client_of_the_python_sdk(place):
+    import acp
+
+    call = {"tool": "write_file", "arguments": {"path": "a.txt", "content": "red\n"}}
+    model = place.script({"calls": [call]}, "done")
+    client = Client()
+    command = [sys.executable, "-m", "goose_like", "acp", "--model", model]
+    async with acp.spawn_agent_process(client, *command, env=place.env(), cwd=str(place.work)) as (agent, process):
+        started = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        assert started.agent_capabilities.load_session
+        opened = await agent.new_session(cwd=str(place.work), mcp_servers=[])
+        done = await agent.prompt(session_id=opened.session_id, prompt=[acp.text_block("go")])
+        assert done.stop_reason == "end_turn"
+        assert "done" in "".join(
+            update.content.text for update in client.updates if update.session_update == "agent_message_chunk"
+        )
+        listed = await agent.list_sessions(cwd=str(place.work))
+        assert [each.session_id for each in listed.sessions] == [opened.session_id]
+    assert process.returncode == 0
+    assert (place.work / "a.txt").read_text() == "red\n"
+
+
+def count_processes(word):
+    """Count the processes with a word in their command line."""
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return sum(word in line for line in listed.splitlines() if "ps -eo" not in line)
+
+
+@needs_acp
+def test_the_end_of_the_pipe_ends_everything_and_the_session_can_be_resumed(place):
+    seconds = f"61.{os.getpid()}"
+    model = place.script({"text": "I wait.", "calls": [shell(f"sleep {seconds}")]}, "resumed")
+    process = place.start("acp", "--model", model, stdin=subprocess.PIPE)
+
+    def send(method, **params):
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}) + "\n")
+        process.stdin.flush()
+
+    def read_until(wanted):
+        while wanted not in (line := process.stdout.readline()):
+            assert line, process.stderr.read()
+        return json.loads(line)
+
+    send("initialize", protocolVersion=1)
+    read_until('"id": "initialize"')
+    send("session/new", cwd=str(place.work), mcpServers=[])
+    session = read_until('"id": "session/new"')["result"]["sessionId"]
+    send("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "go"}])
+    read_until('"tool_call"')
+    while count_processes(seconds) == 0:
+        process.poll()
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert '"stopReason": "cancelled"' in out or '"session/prompt"' not in out
+    assert count_processes(seconds) == 0
+    assert place.list_turn_ends() == ["cancelled"]
+    done = place.run("run", "--model", model, "--resume", session, "go on")
+    assert (done.returncode, done.stdout) == (0, "resumed\n"), done.stderr
+
+
+@pytest.mark.parametrize("editor", ["zed", "jetbrains", "neovim", "emacs"])
+def test_the_settings_of_an_editor(editor):
+    text = format_config(editor, "mine", None)
+    if editor in ("zed", "jetbrains"):
+        entry = json.loads(text)["agent_servers"]["goose-like"]
+        assert entry["args"] == ["acp", "--profile", "mine"]
+        assert entry["command"].endswith("goose-like")
+    else:
+        assert '"--profile"' in text
+        assert text.count("(") == text.count(")")
+        assert text.count("{") == text.count("}")
+
+
+def test_the_command_prints_settings_without_the_extra(place):
+    done = place.run("acp", "--print-config", "zed")
+    assert json.loads(done.stdout)["agent_servers"]["goose-like"]["type"] == "custom"
