@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -46,6 +47,7 @@ class StdioTransport:
         self._process: Process | None = None
         self._streams: list[Any] = []
         self._reading: asyncio.Task[None] | None = None
+        self._has_read_all = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._meter = _Meter()
         self._sent_ids: set[str] = set()
@@ -80,7 +82,7 @@ class StdioTransport:
         self._tasks = [
             self._reading,
             asyncio.create_task(self._write(writer, outgoing)),
-            asyncio.create_task(self._watch(self._process, self._reading)),
+            asyncio.create_task(self._watch(self._process)),
         ]
         return received, sent
 
@@ -154,6 +156,7 @@ class StdioTransport:
                 if message is not None:
                     self._meter.count_message()
                     await incoming.send(message)
+            self._has_read_all.set()
             await asyncio.sleep(_EXIT_WAIT_S)  # `_watch` knows more about a process that died
             self._set_end("it closed its output")
         except ValueError:
@@ -163,6 +166,7 @@ class StdioTransport:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._set_end("closed")  # the SDK has left
         finally:
+            self._has_read_all.set()
             incoming.close()
 
     def _parse(self, line: bytes) -> Any:
@@ -202,7 +206,7 @@ class StdioTransport:
         finally:
             writer.close()
 
-    async def _watch(self, process: Process, reading: "asyncio.Task[None]") -> None:
+    async def _watch(self, process: Process) -> None:
         """Keep the last words of the process, and note its end."""
         try:
             while chunk := await process.read():
@@ -213,7 +217,9 @@ class StdioTransport:
             self._set_end(str(error))
         else:
             # What it wrote before its end still counts. A child of it may keep the output open.
-            await asyncio.wait({reading}, timeout=_LINGER_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LINGER_S):
+                    await self._has_read_all.wait()
             self._set_end(describe_exit(code))
         self._stop_reading()
 
