@@ -10,6 +10,7 @@ from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ImageResult, ToolError
 from tests.toolkits.mcp.servers import GIT, desk, script, wait_until
+from tests.toolkits.mcp.sessions import write_list
 
 DEMO = script("demo_server.py", "stdio")
 
@@ -48,17 +49,11 @@ async def test_a_server_of_others(tmp_path):
         assert "No commits yet" in str(text)
 
 
-async def test_a_known_era_is_not_asked_for(tmp_path):
-    async with desk(tmp_path) as session:
-        demo = session.connect(*DEMO, era="2025-11-25")
-        assert (await demo.list_definitions()).era == "2025-11-25"
-        assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
-
-
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
 async def test_progress_and_cancellation(tmp_path, era):
     async with desk(tmp_path) as session:
         demo = session.connect(*DEMO, era=era)
+        assert (await demo.list_definitions()).era == era  # a known era is not asked for
         assert await demo.call_tool("count", {}) == "done"
         assert session.shown == ["25 % step 1\n", "50 % step 2\n", "75 % step 3\n"]
         mark = session.root / "mark"
@@ -114,17 +109,15 @@ async def test_a_form_with_nobody_there(tmp_path):
         assert str(await demo.call_tool("greet", {})).startswith("decline")
 
 
-@pytest.mark.parametrize(("said", "result"), [("yes", "unlocked"), ("no", "refuses unlock")])
-async def test_an_address_to_visit(tmp_path, said, result):
-    async with desk(tmp_path, recorder=Talker(said)) as session:
+async def test_an_address_to_visit(tmp_path):
+    async with desk(tmp_path, recorder=Talker("no", "yes")) as session:
         demo = session.connect(*DEMO, era="2025-11-25")
-        try:
-            text = str(await demo.call_tool("unlock", {}))
-        except ToolError as error:
-            text = str(error)
-        assert result in text
-        (question,) = session.asked
-        assert "Log in.\nOpen https://example.org/login in a browser, then answer yes." in question
+        with pytest.raises(ToolError, match="refuses lock"):
+            await demo.call_tool("lock", {})
+        assert await demo.call_tool("unlock", {}) == "unlocked"
+        for question in session.asked:
+            assert "Log in.\nOpen https://example.org/login in a browser, then answer yes." in question
+        assert len(session.asked) == 2
 
 
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
@@ -157,12 +150,13 @@ async def test_the_sandbox_holds_for_servers(tmp_path, monkeypatch):
 
 async def test_a_turn_that_only_reads_has_a_server_that_only_reads(tmp_path):
     async with desk(tmp_path) as session:
-        demo = session.connect(*DEMO, era="2025-11-25")
-        assert await demo.call_tool("write", {"path": "one", "text": "x"}) == "written"
+        write_list(session.root / "list.json", {"touch": "Make a file."})
+        server = session.connect(*script("listed_server.py", "list.json"), era="2025-11-25")
+        assert await server.call_tool("touch", {"text": "one"}) == "touched"
         async with session.workspace.limit_turn(is_read_only=True):
-            assert await demo.call_tool("write", {"path": "two", "text": "x"}) == "Read-only file system"
-        assert await demo.call_tool("write", {"path": "three", "text": "x"}) == "written"
-        assert sorted(path.name for path in session.root.iterdir()) == ["one", "three"]
+            assert await server.call_tool("touch", {"text": "two"}) == "Read-only file system"
+        assert await server.call_tool("touch", {"text": "three"}) == "touched"
+        assert sorted(path.name for path in session.root.iterdir()) == ["list.json", "one", "three"]
 
 
 async def test_a_change_is_announced_to_undo(tmp_path):

@@ -96,7 +96,13 @@ async def test_a_server_may_start_again_after_each_success(tmp_path):
             assert "a last word" in await fail(demo, "die", {})
 
 
-async def test_a_call_without_answer(tmp_path):
+@pytest.fixture
+def short_wait(monkeypatch):
+    """Wait a moment for a sign of life after a call without answer."""
+    monkeypatch.setattr("goose_like_toolkits.mcp.connection._ALIVE_S", 1.0)
+
+
+async def test_a_call_without_answer(tmp_path, short_wait):
     async with desk(tmp_path) as session:
         hanging = session.connect(*faulty("hangs in a call"), era=OLD, timeout_s=1)
         await hanging.list_definitions()
@@ -105,7 +111,7 @@ async def test_a_call_without_answer(tmp_path):
         assert session.logged == ["the MCP server demo does not answer any more; it is started anew"]
 
 
-async def test_a_cancelled_call_of_a_server_that_works_on(tmp_path):
+async def test_a_cancelled_call_of_a_server_that_works_on(tmp_path, short_wait):
     async with desk(tmp_path) as session:
         hanging = session.connect(*faulty("hangs in a call"), era=OLD)
         await hanging.list_definitions()

@@ -15,27 +15,29 @@ from goose_like.core.tool import ToolError
 from tests.toolkits.mcp.servers import desk, find_port, serve, start_at, wait_until
 
 
-@pytest.mark.parametrize(("transport", "era"), [("http", "2026-07-28"), ("http", "2025-11-25"), ("sse", "2025-11-25")])
-async def test_calls(tmp_path, transport, era):
-    async with desk(tmp_path) as session:
-        with serve(transport) as url:
-            known = "" if era.startswith("2026") else era
-            demo = session.connect(url=url, transport=transport, era=known)
-            assert (await demo.list_definitions()).era == era
-            assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
-            assert await demo.call_tool("count", {}) == "done"
-            assert "50 % step 2\n" in session.shown
-            assert await demo.read_resource("note://one") == ("the first note",)
-            assert str(await demo.call_tool("greet", {})).startswith("cancel")
-            mark = session.root / "mark"
-            call = asyncio.create_task(demo.call_tool("wait", {"path": str(mark)}))
-            await wait_until(mark.exists)
-            call.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            await wait_until(lambda: mark.read_text() == "cancelled")
-            await demo.close()
-    assert session.logged == []
+@pytest.mark.parametrize(("transport", "eras"), [("http", ["2026-07-28", "2025-11-25"]), ("sse", ["2025-11-25"])])
+async def test_calls(tmp_path, transport, eras):
+    with serve(transport) as url:
+        for era in eras:
+            (tmp_path / era).mkdir()
+            async with desk(tmp_path / era) as session:
+                known = "" if era.startswith("2026") else era
+                demo = session.connect(url=url, transport=transport, era=known)
+                assert (await demo.list_definitions()).era == era
+                assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
+                assert await demo.call_tool("count", {}) == "done"
+                assert "50 % step 2\n" in session.shown
+                assert await demo.read_resource("note://one") == ("the first note",)
+                assert str(await demo.call_tool("greet", {})).startswith("cancel")
+                mark = session.root / "mark"
+                call = asyncio.create_task(demo.call_tool("wait", {"path": str(mark)}))
+                await wait_until(mark.exists)
+                call.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await call
+                await wait_until(lambda mark=mark: mark.read_text() == "cancelled")
+                await demo.close()
+            assert session.logged == []
 
 
 async def test_a_server_that_starts_again_during_a_session(tmp_path):

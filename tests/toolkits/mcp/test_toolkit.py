@@ -18,7 +18,7 @@ from goose_like.core.errors import UsageError
 from goose_like.core.events import ToolProgress
 from goose_like.core.message import ToolSpec
 from goose_like.sessions.session import Session
-from tests.toolkits.mcp.servers import script
+from tests.toolkits.mcp.servers import desk, script
 from tests.toolkits.mcp.sessions import (
     NO,
     NOBODY,
@@ -31,6 +31,7 @@ from tests.toolkits.mcp.sessions import (
     write_list,
 )
 
+DEMO = script("demo_server.py", "stdio")
 TOOLS = {"read": "Read a text.", "write": "Write a text."}
 
 
@@ -254,13 +255,24 @@ async def test_fifty_reconnects_leave_the_prefix_as_it_was(root: Path) -> None:
 # --- prompts, resources, images, questions, progress
 
 
+@pytest.fixture(scope="module")
+def demo_definitions(tmp_path_factory: pytest.TempPathFactory) -> Definitions:
+    """Ask the demo server once for what it offers."""
+
+    async def ask(folder: Path) -> Definitions:
+        async with desk(folder) as session:
+            return await session.connect(*DEMO, era="2026-07-28").list_definitions()
+
+    return asyncio.run(ask(tmp_path_factory.mktemp("demo")))
+
+
 @pytest.fixture
-async def demo_servers(root: Path) -> dict[str, Any]:
+def demo_servers(root: Path, demo_definitions: Definitions) -> dict[str, Any]:
     """Configure the demo server, whose list is stored."""
-    command, *arguments = script("demo_server.py", "stdio")
+    root.mkdir()
+    command, *arguments = DEMO
     servers = {"demo": {"command": command, "args": arguments}}
-    async with open_session(root, servers) as place:
-        await place.call("find_tools", query="add")
+    store(servers, demo_definitions)
     return servers
 
 

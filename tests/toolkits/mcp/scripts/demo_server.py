@@ -110,14 +110,24 @@ async def learn(ctx: Context) -> str:
 visited: list[str] = []
 
 
+def need_visit() -> UrlElicitationRequiredError:
+    return UrlElicitationRequiredError(
+        [ElicitRequestURLParams(message="Log in.", url="https://example.org/login", elicitation_id="1")]
+    )
+
+
+@server.tool()
+async def lock() -> str:
+    """Need a visit each time."""
+    raise need_visit()
+
+
 @server.tool()
 async def unlock() -> str:
-    """Need a visit."""
+    """Need a visit once."""
     if not visited:
         visited.append("once")
-        raise UrlElicitationRequiredError(
-            [ElicitRequestURLParams(message="Log in.", url="https://example.org/login", elicitation_id="1")]
-        )
+        raise need_visit()
     return "unlocked"
 
 

@@ -1,7 +1,7 @@
 """A server without the SDK, whose tools are those in a JSON file, read anew for each list.
 
-`announce` says that the list changed, and `die` ends the server in the middle of its call. Other tools return their
-name and arguments. With a second argument, the file of that name receives a line at each start.
+`announce` says that the list changed, `die` ends the server in the middle of its call, and `touch` makes a file. Other
+tools return their name and arguments. With a second argument, the file of that name receives a line at each start.
 """
 
 import json
@@ -13,6 +13,14 @@ FILE = Path(sys.argv[1])
 
 def send(message: dict[str, object]) -> None:
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def touch(path: str) -> str:
+    try:
+        Path(path).touch()
+    except OSError as error:
+        return str(error.strerror)
+    return "touched"
 
 
 def answer(method: str, params: dict[str, object]) -> dict[str, object]:
@@ -36,6 +44,8 @@ def answer(method: str, params: dict[str, object]) -> dict[str, object]:
         name = params["name"]
         if name == "die":
             sys.exit(3)
+        if name == "touch":
+            return {"content": [{"type": "text", "text": touch(params["arguments"]["text"])}]}
         if name == "announce":
             send({"method": "notifications/tools/list_changed"})
         return {"content": [{"type": "text", "text": f"{name} {json.dumps(params.get('arguments'))}"}]}
