@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from goose_like.config.profile import Profile, ToolkitChoice
-from goose_like.config.project_files import find_toolkits_with_files
+from goose_like.config.project_files import find_toolkits_of_project, find_toolkits_with_files, name_file_kinds
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
@@ -30,10 +30,21 @@ def find_present_toolkits(folder: Path, project: ProjectConfig | None, notifier:
     return present
 
 
+def name_kinds(project: ProjectConfig) -> list[str]:
+    """Name what a project brings, such as `settings` and `hooks`."""
+    kinds = name_file_kinds(project.files)
+    for name in find_toolkits_of_project(project.files):
+        try:
+            kinds.append(load_toolkit(name).file_kind or name)
+        except GooseLikeError:  # `describe_effects` reports it
+            kinds.append(name)
+    return kinds
+
+
 def describe_effects(project: ProjectConfig, log: Callable[[str], None]) -> list[str]:
     """Describe what the files of a project would run and get, in lines of its toolkits. One that fails is logged."""
     lines: list[str] = []
-    for name in find_toolkits_with_files(project.files):
+    for name in find_toolkits_of_project(project.files):
         try:
             with toolkit_errors(name):
                 lines += load_toolkit(name).describe_files(project)

@@ -104,12 +104,15 @@ class Toolkit:
     an earlier turn. Such a turn has the tools of these toolkits, too. A subclass makes the promise itself.
 
     `examples`: worked examples that the smallest models read before the conversation, if all their tools are offered.
+    `file_kind`: what the files of a project hold that make the toolkit active, such as `hooks`, for the question about
+    trust. By default it is the name of the toolkit.
     """
 
     has_local_access: ClassVar[bool] = True
     is_read_only: ClassVar[bool] = False
     is_confined: ClassVar[bool] = False
     examples: ClassVar[Sequence[Example]] = ()
+    file_kind: ClassVar[str] = ""
     exchange_view: ExchangeView
     workspace: Workspace
     session: Session

@@ -16,6 +16,10 @@ from pathlib import Path
 from .entry_points import list_entry_points, list_package_files
 from .nested_files import MAX_DEPTH, find_nested_files
 from .paths import (
+    AGENTS,
+    COMMANDS,
+    OTHER_AGENTS,
+    OTHER_COMMANDS,
     PROFILES,
     PROJECT_FOLDER,
     config_folder,
@@ -26,6 +30,12 @@ from .paths import (
 
 _PERSONAL = ("~/", "{config}/", "{packages}/")
 _NESTED = "/**/"
+_KINDS: dict[str, tuple[str, ...]] = {
+    "settings": (PROFILES,),
+    "commands": (f"{COMMANDS}/", *OTHER_COMMANDS),
+    "agents": (f"{AGENTS}/", *OTHER_AGENTS),
+}
+"""The beginnings of the names of files that belong to no toolkit."""
 _MAX_BYTES = 256_000
 """The size of the largest file that is searched for a word. A larger one is found, and then refused for its size."""
 
@@ -85,6 +95,15 @@ def _leads_to_searched_folder(root: Path, link: str) -> bool:
     return False
 
 
+def name_file_kinds(names: Iterable[str]) -> list[str]:
+    """Name what the files of a project are that belong to no toolkit."""
+    kinds: list[str] = []
+    for kind, places in _KINDS.items():
+        if any(name.startswith(places) for name in names):
+            kinds.append(kind)
+    return kinds
+
+
 def list_folder_files(names: Collection[str]) -> list[str]:
     """List the names of `ProjectConfig.files` that stand for whole folders, as found by a pattern with `**`."""
     found: list[str] = []
@@ -117,10 +136,17 @@ def is_below_root(name: str) -> bool:
 
 def find_toolkits_with_files(trusted: Collection[str]) -> list[str]:
     """Return the toolkits that have a file, among the names of trusted files or with the person's own. Import none."""
-    classes = set()
-    for pattern, point in list_entry_points("goose_like.toolkit_files").items():
-        if _has_file(pattern, trusted):
-            classes.add(point.value)
+    return _find_toolkits(list_entry_points("goose_like.toolkit_files"), trusted)
+
+
+def find_toolkits_of_project(names: Collection[str]) -> list[str]:
+    """Return the toolkits that have a file among the names of a project's files. Import none."""
+    return _find_toolkits(_list_project_patterns(), names)
+
+
+def _find_toolkits(patterns: Iterable[str], names: Collection[str]) -> list[str]:
+    points = list_entry_points("goose_like.toolkit_files")
+    classes = {points[pattern].value for pattern in patterns if _has_file(pattern, names)}
     if not classes:
         return []
     toolkits = list_entry_points("goose_like.toolkit")

@@ -1,11 +1,11 @@
 """Trust in a project's own files: the question at the start."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 
-from goose_like.agent.present_toolkits import describe_effects
+from goose_like.agent.present_toolkits import describe_effects, name_kinds
 from goose_like.config.folder_marks import describe_difference
 from goose_like.config.trust import (
     ProjectConfig,
@@ -25,6 +25,9 @@ EFFECTS = "with these files, goose-like starts or asks:"
 """The line above what toolkits say about the files of a project."""
 
 _MAX_NAMED = 5
+_MAX_FILES = 20
+"""The files that a question names. The answer `t` shows all texts."""
+_UNCHANGED = ", unchanged"
 
 
 async def settle_project_trust(folder: Path, notifier: Notifier, *, is_trusted_now: bool) -> ProjectConfig:
@@ -81,7 +84,7 @@ def _mark(project: ProjectConfig, notifier: Notifier) -> ProjectConfig:
 
 def _make_question(project: ProjectConfig, notifier: Notifier) -> Question:
     is_changed = bool(load_folder_trust(project.root).files)
-    reason = "brings settings, commands, agents or skills"
+    reason = f"brings {_join_words(name_kinds(project))}"
     if is_changed:
         reason = "has changed files that you trusted"
     text = f"this project {reason}: {describe_files(project)}."
@@ -96,16 +99,30 @@ def _make_question(project: ProjectConfig, notifier: Notifier) -> Question:
     return Question(kind="trust", subject=str(project.root), text=text, detail=detail)
 
 
+def _join_words(words: Sequence[str]) -> str:
+    *first, last = words
+    if not first:
+        return last
+    return f"{', '.join(first)} and {last}"
+
+
 def describe_files(project: ProjectConfig) -> str:
-    """Return the files with their sizes, and how they differ from the trusted ones."""
+    """Return the files with their sizes, and how they differ from the trusted ones. Of many, return the first ones."""
     trusted = load_folder_trust(project.root)
     before = trusted.files or {}
-    parts = []
+    changed: list[str] = []
+    same: list[str] = []
     for name in sorted({*before, *project.files}):
         path = project.get_path(name)
         state = _describe_state(name, project, before)
         beside = _describe_folder(trusted.folders.get(name, ""), project.folders.get(name, ""))
-        parts.append(f"{path} ({state}{beside})")
+        is_same = state.endswith(_UNCHANGED) and not beside
+        listed = same if is_same else changed
+        listed.append(f"{path} ({state}{beside})")
+    parts = [*changed, *same]
+    more_count = len(parts) - _MAX_FILES
+    if more_count > 0:
+        parts = [*parts[:_MAX_FILES], f"and {more_count:,} more"]
     return "; ".join(parts)
 
 
@@ -132,7 +149,7 @@ def _describe_state(name: str, project: ProjectConfig, before: Mapping[str, str]
     if name not in before:
         return f"{size}, new"
     if before[name] == text:
-        return f"{size}, unchanged"
+        return f"{size}{_UNCHANGED}"
     return f"{size}, changed"
 
 

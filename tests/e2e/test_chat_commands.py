@@ -500,7 +500,7 @@ def test_words_at_a_question_of_a_command_follow_its_message(session, place):
 def test_a_command_of_a_project_that_is_not_trusted_does_not_run(open_screen, place, folder):
     bring_command(place, "delete everything", folder)
     terminal = open_screen("session", "start", "talk", "--model", place.script("hello"))
-    terminal.see("brings settings, commands, agents or skills")
+    terminal.see(f"brings {Path(folder).name}:")
     terminal.see("[N] no:")
     terminal.type("t\r")
     terminal.see("delete everything")

@@ -136,7 +136,7 @@ def test_a_person_is_asked_about_what_a_project_brings(place, open_terminal):
     file = place.work / ".goose-like/profiles.yaml"
     file.parent.mkdir()
     file.write_text("default: {extends: default, limits: {steps: 7}}\n")
-    terminal = run(waits_for="? this project brings settings, commands, agents or skills:")
+    terminal = run(waits_for="? this project brings settings:")
     terminal.see("[y] this time  [a] always  [t] text  [N] no: ")
     terminal.type("t\n")
     terminal.see("┃ default: {extends: default, limits: {steps: 7}}")

@@ -72,6 +72,20 @@ def test_a_project_needs_trust_for_exactly_these_hooks(root: Path) -> None:
     assert load_trusted_project(root) is None
 
 
+async def test_a_file_that_changes_before_the_first_event_has_no_effect(root: Path) -> None:
+    def write_hooks(name: str) -> None:
+        events = {event: hook(f"touch {name}") for event in ("SessionStart", "UserPromptSubmit", "Stop")}
+        write(root, ".claude/settings.json", json.dumps({"hooks": events}))
+
+    write_hooks("trusted")
+    project = trust(root)
+    async with open_place(files=project.files) as place:
+        write_hooks("changed")
+        await place.run()
+    assert (root / "trusted").exists()
+    assert not (root / "changed").exists()
+
+
 def test_the_files_of_a_project(root: Path) -> None:
     write(root, ".claude/settings.json", "\ufeff" + settings("a"))
     write(root, ".codex/hooks.json", settings("b"))

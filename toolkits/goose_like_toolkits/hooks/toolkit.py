@@ -9,6 +9,7 @@ from typing_extensions import override
 from goose_like.config.profile import Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.providers.base import ModelPair
+from goose_like.terminal.escape import escape_invisible
 from goose_like.toolkit import (
     AfterCall,
     BeforeCall,
@@ -34,7 +35,11 @@ from goose_like.toolkit import (
 from .engine import HookEngine, Result
 from .events import HookInput
 from .foreign import UntranslatableError, restore_arguments
+from .settings import Handler
 from .sources import read_copied_hooks, read_profile_hooks, read_project_hooks
+
+_MAX_DESCRIBED = 20
+"""How many hooks the question about trust names. The answer `t` shows all."""
 
 _MAX_STOPS = 8
 """How often hooks may keep the model from finishing a turn."""
@@ -50,6 +55,16 @@ class HooksToolkit(Toolkit):
     def is_present(cls, folder: Path, project: ProjectConfig | None) -> bool:
         found = read_project_hooks(project) + read_copied_hooks()
         return bool(found.handlers or found.problems)
+
+    @classmethod
+    @override
+    def describe_files(cls, project: ProjectConfig) -> Sequence[str]:
+        handlers = read_project_hooks(project).handlers
+        lines = [_describe(handler) for handler in handlers[:_MAX_DESCRIBED]]
+        more_count = len(handlers) - len(lines)
+        if more_count:
+            lines.append(f"{more_count:,} more hooks")
+        return lines
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
@@ -270,6 +285,14 @@ class HooksToolkit(Toolkit):
         fields = {"agent_id": subagent.call_id, "agent_type": subagent.name, "stop_hook_active": False}
         results = await self._run("SubagentStop", subagent.name, **fields, last_assistant_message=subagent.answer)
         self._log_reasons(results)
+
+
+def _describe(handler: Handler) -> str:
+    """Describe a hook of a project for the person who decides about trust."""
+    event = handler.event
+    if handler.matcher:
+        event = f"{event} ({handler.matcher})"
+    return escape_invisible(f"hook {event}: {handler.label}")
 
 
 def _find_deciding(results: Sequence[Result], decision: str) -> list[Result]:

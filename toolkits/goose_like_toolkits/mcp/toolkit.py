@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import JsonValue
 from typing_extensions import override
@@ -55,6 +55,8 @@ _MAX_RESOURCES = 100
 
 class McpToolkit(Toolkit):
     """Tools, resources and prompts of MCP servers. A server starts with its first use."""
+
+    file_kind: ClassVar[str] = "MCP servers"
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
