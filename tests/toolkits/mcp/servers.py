@@ -21,6 +21,7 @@ from goose_like.workspace.workspace import Workspace
 
 SCRIPTS = Path(__file__).parent / "scripts"
 GIT = (str(Path(sys.executable).parent / "mcp-server-git"),)
+FETCH = str(Path(sys.executable).parent / "mcp-server-fetch")
 
 
 def script(name: str, *arguments: str) -> tuple[str, ...]:

@@ -14,14 +14,14 @@ from goose_like.config.profile import Profile
 from goose_like.core.events import Answer, Question
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.network import proxy
-from tests.toolkits.mcp.servers import script
+from tests.toolkits.mcp.servers import FETCH, script
 from tests.toolkits.mcp.sessions import NO, ONCE, open_session
 from tests.workspace.workspace_harness import needs_sandbox
 
 pytestmark = needs_sandbox
 
 NOTE = "[the person has allowed one.test meanwhile; the server did not wait for that: call it again]"
-PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
 
 
 class LatePerson(Recorder):
@@ -111,4 +111,12 @@ async def test_a_message_that_names_a_resource_asks_and_waits_too(root: Path, se
         await place.run(words="look at @web:page://one, please")
         told = [message.text for message in place.exchange.history.messages if message.role == "system"]
         assert told[-1].endswith("as data]\nhello")
+    assert list_subjects(person) == ["one.test"]
+
+
+async def test_the_server_that_people_use_for_pages(root: Path) -> None:
+    person = Recorder(ONCE)
+    async with open_session(root, {"fetch": {"command": FETCH}}, sandbox="workspace", person=person) as place:
+        page = await place.call("call_tool", name="mcp__fetch__fetch", arguments={"url": "http://one.test/hello"})
+        assert page.endswith("Contents of http://one.test/hello:\nhello")
     assert list_subjects(person) == ["one.test"]
