@@ -21,6 +21,7 @@ from goose_like.core.tool import Tool
 from goose_like.providers.base import ModelPair
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
+from goose_like.workspace.more_folders import WRITABLE
 from goose_like.workspace.permissions.policy import describe_task, effective_sandbox
 from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
@@ -225,7 +226,7 @@ def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | No
 def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -> Undo:
     session = journal.session
     folder = session.folder / "undo"
-    undo = Undo(folder, workspace.root, session.history, workspace.run_internal, journal, workspace.ask_loss)
+    undo = Undo(folder, workspace.folders, session.history, workspace.run_internal, journal, workspace.ask_loss)
     workspace.add_change_listener(undo.on_change)
     stack.push_async_callback(undo.close)
     return undo
@@ -251,6 +252,7 @@ def describe_start(
         sandbox=profile.sandbox if profile else "",
         approval=profile.approval if profile else "",
         displays=displays,
+        folders=tuple(f"{folder}{WRITABLE}" for folder in workspace.folders[1:]),
     )
 
 

@@ -65,7 +65,8 @@ def choose_profile(
 
     Without `name` a resumed session keeps its profile, and without `model` also its model. The sandbox and approval in
     which the session ended stay, unless an option sets them. The profile `name` may only be stricter. A session that
-    leaves `plan`, where everything was read-only, gets no more than the workspace without the option `sandbox`.
+    leaves `plan`, where everything was read-only, gets no more than the workspace without the option `sandbox`. A
+    resumed session keeps its folders.
 
     Raises:
         ProfileError: the profile is unknown or wrong.
@@ -85,6 +86,7 @@ def choose_profile(
     else:
         profile, source = load_fitting_profile(name, model, project)
     if session:
+        profile = keep_folders(profile, session)
         kept = keep_modes(profile, session)
         profile = kept if name is None else restrict_profile(profile, kept)
         leaves_plan = kept.approval == "plan" and approval not in (None, "plan")
@@ -129,6 +131,14 @@ def set_effort(profile: Profile, effort: Effort) -> Profile:
     if error:
         raise error
     return profile.model_copy(update={"processor": changed, "accelerator": accelerator})
+
+
+def keep_folders(profile: Profile, session: Session) -> Profile:
+    """Return the profile with the folders that a session can change, in addition to its own."""
+    header = session.history.header
+    more = header.folders if header else ()
+    unique = dict.fromkeys((*profile.folders, *more))
+    return profile.model_copy(update={"folders": tuple(unique)})
 
 
 def keep_modes(profile: Profile, session: Session) -> Profile:

@@ -94,6 +94,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "goose_like": "goose_like_profiles",
     },
     "goose_like.command": {
+        "add-dir": "goose_like.cli.chat.folder_command:add_folder",
         "clear": "goose_like.cli.chat.slash_commands:clear",
         "commit": "goose_like.cli.chat.git_commands:commit",
         "compact": "goose_like.cli.chat.slash_commands:compact",

@@ -190,6 +190,7 @@ class WorkspaceSettings(FrozenModel):
     """The part of a profile that confines commands and tools, next to the sandbox and approval modes."""
 
     paths: PathChoice = Field(default=PathChoice(), description="files that commands see, and files to hide")
+    folders: tuple[str, ...] = Field(default=(), description="more folders: DIR to read, DIR:rw to change as well")
     variables: VariableChoice = Field(default=VariableChoice(), description="environment variables of commands")
     network: NetworkChoice = Field(default=NetworkChoice(), description="hosts that commands reach unasked")
     permissions: PermissionLists = Field(default=PermissionLists(), description="rules that allow, ask or deny")

@@ -100,7 +100,12 @@ class ProfileOptions:
     is_trusted: Annotated[bool, Option(("--trust",), "Use the project's .goose-like/profiles.yaml this time.")] = False
     add_dirs: Annotated[
         list[str] | None,
-        Option(("--add-dir",), "Also show this folder, read-only, this time; repeatable.", metavar="DIR"),
+        Option(
+            ("--add-dir",),
+            "Also show this folder, read-only, this time; with :rw it can be changed, and a resume keeps it; "
+            "repeatable.",
+            metavar="DIR[:rw]",
+        ),
     ] = None
     allowed_tools: Annotated[
         list[str] | None,

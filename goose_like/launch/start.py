@@ -24,8 +24,8 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_thread
 from goose_like.sessions.index import find_newest_session, find_session
 from goose_like.sessions.session import Session
+from goose_like.workspace.more_folders import WRITABLE, resolve_folder
 from goose_like.workspace.permissions.policy import describe_risk
-from goose_like.workspace.sandbox.path_rules import list_secret_paths
 
 from .command_line import ProfileOptions
 from .personal_files import settle_personal_files
@@ -178,30 +178,32 @@ def _choose_profile(
     options: ProfileOptions, folder: Path, project: ProjectConfig, session: Session | None
 ) -> ProfileChoice:
     choice = choose_profile(options.profile, options.model, options.sandbox, options.approval, session, project)
-    profile = _show_folders(choice.profile, folder, options.add_dirs or ())
+    try:
+        profile = add_folders(choice.profile, folder, options.add_dirs or ())
+    except UsageError as error:
+        raise UsageError(f"--add-dir {error}") from error
     profile = _allow_tools(profile, folder, options.allowed_tools or ())
     if options.effort:
         profile = set_effort(profile, options.effort)
     return replace(choice, profile=profile)
 
 
-def _show_folders(profile: Profile, start: Path, folders: Sequence[str]) -> Profile:
-    """Return the profile with more folders that commands and tools see, read-only. Relative ones begin at `start`."""
+def add_folders(profile: Profile, start: Path, words: Sequence[str]) -> Profile:
+    """Return the profile with more folders: `DIR` to read, `DIR:rw` to change as well. Relative ones begin at `start`.
+
+    Raises:
+        UsageError: there is no such folder, or it cannot be used.
+    """
     read = list(profile.paths.read)
-    for word in folders:
-        folder = start / Path(word).expanduser()
-        place = folder.resolve()
-        if not place.is_dir():
-            raise UsageError(f"--add-dir {word}: there is no such folder")
-        if place != folder and _holds_secrets(place) and not _holds_secrets(folder):
-            raise UsageError(f"--add-dir {word}: it is a link to {place}, which holds secrets; name that folder itself")
-        read.append(str(place))
+    folders = list(profile.folders)
+    for word in words:
+        place = resolve_folder(word, start)
+        if word.endswith(WRITABLE):
+            folders.append(f"{place}{WRITABLE}")
+        else:
+            read.append(str(place))
     paths = profile.paths.model_copy(update={"read": tuple(read)})
-    return profile.model_copy(update={"paths": paths})
-
-
-def _holds_secrets(folder: Path) -> bool:
-    return any(folder.is_relative_to(secret) for secret in list_secret_paths())
+    return profile.model_copy(update={"paths": paths, "folders": tuple(dict.fromkeys(folders))})
 
 
 def _allow_tools(profile: Profile, folder: Path, texts: Sequence[str]) -> Profile:

@@ -423,6 +423,7 @@ def _describe_start(event: events.SessionStarted) -> str:
     if event.profile:
         parts.append(f"profile {event.profile}")
     parts.append(event.models.get("processor", ""))
+    parts += [f"also {folder}" for folder in event.folders]
     return " · ".join(filter(None, parts))
 
 

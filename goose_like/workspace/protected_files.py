@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from typing_extensions import override
@@ -21,6 +22,7 @@ from goose_like.workspace.sandbox.path_rules import Rules, build_rules, resolve_
 from goose_like.workspace.sandbox.visible_repository import VisibleRepository, find_visible_repository
 
 from .files import FileAccess
+from .more_folders import MoreFolders, find_more_folders
 
 
 class ProtectedFiles(FileAccess):
@@ -40,10 +42,11 @@ class ProtectedFiles(FileAccess):
         session_folder: Path | None,
         parent: "ProtectedFiles | None",
     ) -> None:
-        ignored = parent._ignored if parent else IgnoredFiles(root, settings.paths.hide)
+        self._more_folders = self._find_folders(root, settings, parent)
+        ignored = parent._ignored if parent else IgnoredFiles((root, *self._more_folders.writable), settings.paths.hide)
         super().__init__(root, permissions, ignored, parent._shown_paths if parent else set())
         self.settings = settings
-        self._denied = DeniedPaths(root, settings.paths.deny_write)
+        self._denied = DeniedPaths((root, *self._more_folders.writable), settings.paths.deny_write)
         self._notifier = notifier
         self._parent = parent
         self._opened_folders: list[Path] = parent._opened_folders if parent else []
@@ -53,6 +56,29 @@ class ProtectedFiles(FileAccess):
         self._audit: RepositoryAudit | None = None
         self._frozen_rules: Rules | None = None
         self._drawn_mode = self.mode
+
+    @staticmethod
+    def _find_folders(root: Path, settings: WorkspaceSettings, parent: "ProtectedFiles | None") -> MoreFolders:
+        """Find the folders beside the workspace. A subagent in a worktree of its own only reads them.
+
+        Changes in the worktree are merged or dropped at its end, but those in another folder could not be.
+        """
+        if parent is None:
+            return find_more_folders(root, settings)
+        above = parent._more_folders
+        if root == parent.root:
+            return above
+        return MoreFolders(readable=(*above.readable, *above.writable))
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that commands and tools change: the workspace and those beside it."""
+        return (self.root, *self._more_folders.writable)
+
+    @property
+    def readable_folders(self) -> tuple[Path, ...]:
+        """The folders beside the workspace that commands and tools only read."""
+        return self._more_folders.readable
 
     @property
     def mode(self) -> SandboxMode:
@@ -117,10 +143,14 @@ class ProtectedFiles(FileAccess):
                 return
             _ = self.tmp  # create the folder here, not in two threads at once
             self._frozen_rules, self._audit = await run_in_daemon_thread(self._start_audit)
-            problem = self._repository.problem
-            if problem and not self._parent:
-                self._notifier.log(f"{problem}; start goose-like in that folder, or use --sandbox full")
+            if not self._parent:
+                self._log_problems()
             self._log_warnings()
+
+    def _log_problems(self) -> None:
+        for repository in self._repositories:
+            if repository.problem:
+                self._notifier.log(f"{repository.problem}; start goose-like in that folder, or use --sandbox full")
 
     def _log_warnings(self) -> None:
         if not self._audit:
@@ -153,7 +183,7 @@ class ProtectedFiles(FileAccess):
         if self._is_inside(config):
             config.mkdir(parents=True, exist_ok=True)  # otherwise a command could create it, with answers inside
         try:
-            audit = RepositoryAudit(self.root, self._repository.commit_folders)
+            audit = RepositoryAudit(self.folders, self._own_folders)
         except OSError as error:
             why = describe_file_error(error)
             raise GooseLikeError(f"the record of hooks can't be written, {why}; {FOLDER_ADVICE}") from error
@@ -167,19 +197,26 @@ class ProtectedFiles(FileAccess):
         return build_rules(
             self.root,
             self.tmp,
-            writable=self._repository.commit_folders,
+            writable=self._own_folders[1:],
             protected=(*protected, *self._ignored.ignore_files, *self._denied.paths),
             hidden=self._ignored.find_paths(),
             outputs=self._outputs,
-            shown=self.settings.paths.read,
+            shown=(*self.settings.paths.read, *map(str, self._more_folders.readable)),
             opened=self._opened_folders,
             is_read_only=self.mode == "read-only",
         )
 
     @cached_property
-    def _repository(self) -> VisibleRepository:
-        return find_visible_repository(self.root)
+    def _repositories(self) -> tuple[VisibleRepository, ...]:
+        """The repositories of the workspace and of the folders beside it."""
+        return tuple(map(find_visible_repository, self.folders))
+
+    @property
+    def _own_folders(self) -> tuple[Path, ...]:
+        """The folders that commands change, the workspace first, and the git folders that commits there write to."""
+        git_folders = chain.from_iterable(repository.commit_folders for repository in self._repositories)
+        return tuple(dict.fromkeys((*self.folders, *git_folders)))
 
     def _is_inside(self, path: Path) -> bool:
-        """Check for a path in the workspace or in a git folder that its commits write to."""
-        return any(path.is_relative_to(root) for root in (self.root, *self._repository.commit_folders))
+        """Check for a path in the workspace, a folder beside it, or a git folder that commits there write to."""
+        return any(map(path.is_relative_to, self._own_folders))

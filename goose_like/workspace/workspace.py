@@ -110,8 +110,14 @@ class Workspace(ProtectedFiles):
         sentences = [describe_rules(self.mode, self.approval)]
         if self._mechanism.is_landlocked:
             sentences.append(f"Also, {self._landlock_advice}.")
-        if self.mode != "full" and self._repository.problem:
-            sentences.append(f"Also, {self._repository.problem}.")
+        if self.mode == "full":
+            return " ".join(sentences)
+        beside = ", ".join(map(str, self.folders[1:]))
+        if beside and self.mode != "read-only":
+            sentences.append(f"You may also write in {beside}.")
+        for repository in self._repositories:
+            if repository.problem:
+                sentences.append(f"Also, {repository.problem}.")
         return " ".join(sentences)
 
     @property
@@ -161,6 +167,8 @@ class Workspace(ProtectedFiles):
         commands would have no folder for temporary files.
         """
         check_temporary_files()
+        for problem in self._more_folders.problems:
+            self._notifier.log(problem)
         if self.mode != "full":
             await self._mechanism.confines()
         access: Access = "full" if self.mode == "full" else "workspace"
@@ -363,7 +371,7 @@ class Workspace(ProtectedFiles):
         Raises:
             GooseLikeError: there is none.
         """
-        program = find_program(name, self.root)
+        program = find_program(name, *self.folders)
         if program:
             return program
         if self.mode == "full":  # commands can write everywhere
@@ -382,7 +390,7 @@ class Workspace(ProtectedFiles):
         """Run a short command of our own in the sandbox, unasked. Return its exit code and output; 0 at the limit."""
         spawner = await self._get_spawner("workspace")
         own_programs = str(Path(sys.executable).parent)  # for `rg`
-        path = os.pathsep.join((build_safe_path(self.root), own_programs))
+        path = os.pathsep.join((build_safe_path(*self.folders), own_programs))
         process = await spawner.spawn(argv, Path("/"), {"PATH": path})
         output = bytearray()
         code = None
@@ -475,7 +483,7 @@ class Workspace(ProtectedFiles):
                 user_namespace=namespace,
             )
         else:
-            line = bubblewrap.build_plain_command(rules, self.root, self._repository.commit_folders, network=network)
+            line = bubblewrap.build_plain_command(rules, self.root, self._own_folders[1:], network=network)
             variables = bubblewrap.move_tmp(variables, self.tmp)
         if access == "network":
             variables["PATH"] = environment.drop_writable_folders(variables["PATH"], rules)
@@ -491,7 +499,7 @@ class Workspace(ProtectedFiles):
 
     def _open_user_namespace(self, rules: Rules) -> int | None:
         """Open a user namespace for commands of root where the workspace has files of other users; None elsewhere."""
-        owners = find_file_owners((self.root, *self._repository.commit_folders))
+        owners = find_file_owners(self._own_folders)
         if owners is None:
             return None
         self._has_closed_files = True

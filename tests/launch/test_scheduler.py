@@ -453,3 +453,35 @@ async def test_the_mode_of_a_command_holds_for_the_next_call(script, tmp_path, c
         assert scheduler.exchange.workspace.approval == "plan"
         await scheduler.finish()
         assert scheduler.current.profile.approval == "plan"
+
+
+async def test_a_folder_to_change_survives_a_resume(script, tmp_path, home):
+    model = script("one", "two", "three").processor.model
+    for name in ("app", "lib", "docs", "more"):
+        (tmp_path / name).mkdir()
+    options = ProfileOptions(model=model, sandbox="full", add_dirs=["../lib:rw", "../docs"])
+    request = SessionRequest(options, name="talk")
+    async with open_conversation(request, Recorder(), tmp_path / "app") as scheduler:
+        assert scheduler.exchange.workspace.folders == (tmp_path / "app", tmp_path / "lib")
+        await scheduler.submit("hello")
+        await scheduler.finish()
+        await scheduler.submit("/add-dir ../more:rw")
+        await scheduler.finish()
+        await scheduler.submit("/profile default")
+        await scheduler.finish()
+        assert scheduler.exchange.workspace.folders[1:] == (tmp_path / "lib", tmp_path / "more")
+    request = SessionRequest(ProfileOptions(model=model, sandbox="full"), name="talk", is_resumed=True)
+    recorder = Recorder()
+    async with open_conversation(request, recorder, tmp_path / "app") as scheduler:
+        assert scheduler.exchange.workspace.folders[1:] == (tmp_path / "lib", tmp_path / "more")
+        assert str(tmp_path / "docs") not in scheduler.current.profile.paths.read
+        await scheduler.submit("/add-dir ../none:rw")
+        await scheduler.finish()
+    assert recorder.events[-1] == Logged(text="/add-dir: ../none:rw: there is no such folder")
+
+
+async def test_a_folder_of_a_profile_that_is_gone_is_named(script, tmp_path):
+    profile = script("one", folders=("../none:rw",))
+    async with open_front_end(profile, tmp_path) as front:
+        logged = [event.text for event in front.notifier.events if isinstance(event, Logged)]
+        assert logged == ["left out: ../none:rw: there is no such folder"]

@@ -34,7 +34,7 @@ _VARIABLES = ("XAUTHORITY",)
 async def read_clipboard_image(workspace: Workspace) -> bytes:
     """Return the bytes of the image. The workspace runs the program with the person's own rights."""
     program, line = _find_program(workspace)
-    variables = {"PATH": build_safe_path(workspace.root)}
+    variables = {"PATH": build_safe_path(*workspace.folders)}
     for name in _VARIABLES:
         if name in os.environ:
             variables[name] = os.environ[name]
@@ -75,7 +75,7 @@ def _find_program(workspace: Workspace) -> tuple[str, str]:
     for program, (variable, line) in _PROGRAMS.items():
         if variable and not os.environ.get(variable):
             continue
-        if find_program(program, workspace.root):
+        if find_program(program, *workspace.folders):
             return program, line
     raise GooseLikeError(
         "cannot paste an image: no clipboard, or neither wl-paste (Wayland) nor xclip (X) is installed; "

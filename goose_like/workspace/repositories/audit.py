@@ -3,7 +3,7 @@
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from goose_like.core.threads import run_in_daemon_thread, run_in_thread
 from goose_like.workspace.sandbox.path_rules import Rules, resolve_path
 
 from . import git
-from .audit_record import AcceptedState, AuditRecord
+from .audit_record import AcceptedState, AuditRecords
 from .file_copy import REFUSED_FOLDER, AcceptedFiles, FileEdit, FilePins, format_edits, read_copy
 from .git_references import References, find_references
 from .scanner import RepositoryScanner
@@ -53,16 +53,20 @@ class RepositoryAudit:
     `protected` lists the paths that commands must not change. Instead of some, `staging` gives them copies to change.
     """
 
-    def __init__(self, root: Path, folders: Iterable[Path]) -> None:
-        """Survey the workspace and other git folders. Accept all but what a killed session may have left."""
-        self._root = root
+    def __init__(self, roots: Sequence[Path], folders: Iterable[Path]) -> None:
+        """Survey the `folders`. Accept all but what a killed session may have left.
+
+        `roots` are those that the person works in, the workspace first. The others are git folders.
+        """
+        self._root = roots[0]
+        self._roots = roots
         self._lock = asyncio.Lock()
         self._accepting = asyncio.Lock()
         self._search: asyncio.Task[list[Path]] | None = None
-        self._record = AuditRecord(root)
+        self._record = AuditRecords(roots)
         former = self._record.former
         self._is_settled = former is None  # nothing was run or written since a complete survey
-        self._scanner = RepositoryScanner((root, *folders), former.closed if former else None)
+        self._scanner = RepositoryScanner(folders, former.closed if former else None, top_count=len(roots))
         self._repositories = self._scanner.scan()
         self._accepted = AcceptedFiles()
         own = [repository for repository in self._repositories if self._recall(repository)]
@@ -242,7 +246,7 @@ class RepositoryAudit:
         """Find the hooks and settings of repositories and of the person's git configuration, and stage them."""
         referenced = self._find_referenced(repositories)
         # A folder that holds a repository or the whole workspace cannot be taken away from commands.
-        tops = (self._root, *repositories)
+        tops = (*self._roots, *repositories)
         # A mount needs a file. Programs that do not exist are only looked at.
         self._programs = {path for path in referenced.programs if not os.path.lexists(path)}
         candidates = [*referenced.paths, *(referenced.programs - self._programs)]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import field
 from io import FileIO
@@ -33,6 +34,12 @@ class AcceptedState:
     """Paths that commands could not change."""
     closed: list[str] = field(default_factory=list)
     """Folders that could not be listed."""
+
+    def add(self, other: "AcceptedState") -> None:
+        """Add the places of another state that this one does not have."""
+        self.places = {**other.places, **self.places}
+        self.covered += other.covered
+        self.closed += other.closed
 
 
 class AuditRecord:
@@ -109,6 +116,31 @@ class AuditRecord:
         if not is_kept:
             self._path.unlink(missing_ok=True)
         self._file.close()
+
+
+class AuditRecords:
+    """The records of all folders that a session works in: the next one in any of them knows what was accepted."""
+
+    def __init__(self, roots: Iterable[Path]) -> None:
+        """Create a record for each folder, and merge what killed sessions recorded. Raise like `AuditRecord`."""
+        self._records = [AuditRecord(root) for root in roots]
+        self.problem = next(filter(None, (record.problem for record in self._records)), "")
+        self.former: AcceptedState | None = None
+        for record in self._records:
+            if record.former and self.former:
+                self.former.add(record.former)
+            elif record.former:
+                self.former = record.former
+
+    def write(self, state: AcceptedState) -> None:
+        """Replace the content of the files."""
+        for record in self._records:
+            record.write(state)
+
+    def close(self, *, is_kept: bool = False) -> None:
+        """Remove the files, or leave them to the next session as after a kill."""
+        for record in self._records:
+            record.close(is_kept=is_kept)
 
 
 def _encode(state: AcceptedState) -> bytes:

@@ -1,7 +1,7 @@
 """The search for repositories and start files: all below some folders, also in closed folders, and pointers."""
 
 import os
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -31,8 +31,10 @@ class RepositoryScanner:
     only a command can have closed them. If a killed session recorded those that were `closed`, the first scan does so.
     """
 
-    def __init__(self, roots: Iterable[Path], closed: Iterable[str] | None = None) -> None:
+    def __init__(self, roots: Iterable[Path], closed: Iterable[str] | None = None, *, top_count: int = 1) -> None:
+        """Prepare a search. The first `top_count` roots are folders of the person, the others are git folders."""
         self.roots = [root for root in roots if root.is_dir()]
+        self._top_count = top_count
         self.is_complete = True
         self.closed = set(closed or ())
         """Folders that git can enter, and that could not be searched."""
@@ -78,22 +80,23 @@ class RepositoryScanner:
         return sorted(map(Path, found))
 
     def list_top_start_files(self) -> list[Path]:
-        """List the start files near the top of the workspace as they are now, without a whole scan."""
-        if not self.roots:
-            return []
-        root = str(self.roots[0])
-        parents = [os.path.join(root, name) for name in PARENTS]
+        """List the start files near the tops of the person's folders as they are now, without a whole scan."""
+        found: list[Path] = []
+        for root in self.roots[: self._top_count]:
+            found += self._list_start_files_near(str(root))
+        return found
+
+    def _list_start_files_near(self, root: str) -> Iterator[Path]:
         top = self._list_unless_link(root)
         listings = [top]
-        for parent in parents:
+        for name in PARENTS:
+            parent = os.path.join(root, name)
             # This runs after each call of a tool: only folders that exist are looked at.
             if top is None or parent in top.below:
                 listings.append(self._list_unless_link(parent))
-        found: list[Path] = []
         for listing in listings:
             if listing:
-                found += map(Path, listing.start_files)
-        return found
+                yield from map(Path, listing.start_files)
 
     def _list_unless_link(self, path: str) -> _Listing | None:
         if os.path.islink(path):

@@ -1,7 +1,7 @@
 """Paths that the profile denies to write: protected for commands and tools, also before they exist."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,12 +17,15 @@ DENY_WRITE_CHANGE = "a change of paths: {deny_write} in the profile"
 class DeniedPaths:
     """The paths of `paths: {deny_write}` in one workspace. Relative ones begin at its root, `~` is the home folder.
 
+    `folders` are those that commands change, the root of the workspace first.
+
     Nothing can be mounted on a path that does not exist. So each missing one is an empty folder while the session
     lasts: git does not see it, and the sandbox mounts it read-only.
     """
 
-    def __init__(self, root: Path, names: Iterable[str]) -> None:
-        self._root = root
+    def __init__(self, folders: Sequence[Path], names: Iterable[str]) -> None:
+        self._folders = folders
+        root = folders[0]
         self._created: list[Path] = []
         self.paths: list[Path] = []
         for name in names:
@@ -46,7 +49,7 @@ class DeniedPaths:
         """
         count = len(self._created)
         for path in self.paths:
-            if not path.is_relative_to(self._root):
+            if not any(map(path.is_relative_to, self._folders)):
                 continue
             if resolve_path(path) != path:
                 raise _complain(str(path), f"leads through a link to {resolve_path(path)}; name that path")

@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -67,10 +67,13 @@ def _leave_worktree(path: str) -> str:
 
 
 class IgnoredFiles:
-    """The files of a session that the model must not read. The patterns are those of the first use."""
+    """The files of a session that the model must not read. The patterns are those of the first use.
 
-    def __init__(self, root: Path, hide: Iterable[str]) -> None:
-        self._root = root
+    The patterns of `hide` hold in each of the folders that commands change.
+    """
+
+    def __init__(self, folders: Sequence[Path], hide: Iterable[str]) -> None:
+        self._folders = folders
         self._hide = tuple(hide)
 
     def __bool__(self) -> bool:
@@ -78,9 +81,11 @@ class IgnoredFiles:
 
     @cached_property
     def ignore_files(self) -> tuple[Path, ...]:
-        """The files with patterns: in the workspace, in the repository around it, and in its main working tree."""
-        tops = map(find_repository_root, (find_main_folder(self._root), self._root))
-        folders = dict.fromkeys((*tops, self._root))
+        """The files with patterns: in each folder, in the repository around it, and in its main working tree."""
+        folders: dict[Path, None] = {}
+        for folder in self._folders:
+            tops = map(find_repository_root, (find_main_folder(folder), folder))
+            folders |= dict.fromkeys((*tops, folder))
         files = [folder / IGNORE_FILE for folder in folders]
         return tuple(filter(os.path.lexists, files))
 
@@ -112,8 +117,8 @@ class IgnoredFiles:
             for path in _walk(patterns.folder, patterns.match_entry):
                 real = Path(os.path.realpath(path))
                 # A link may lead anywhere, but a folder around the workspace or the home is not taken away.
-                is_around = real in (self._root, *self._root.parents) or is_around_home(real)
-                if not is_around:
+                is_around = any(folder.is_relative_to(real) for folder in self._folders)
+                if not is_around and not is_around_home(real):
                     found.add(real)
         return found
 
@@ -149,15 +154,16 @@ class IgnoredFiles:
 
     @cached_property
     def _patterns(self) -> list[IgnorePatterns]:
-        own = find_repository_root(self._root)
         found = []
         for file in self.ignore_files:
             found.append(IgnorePatterns(file.parent, _read_lines(file)))
-        for patterns in [*found]:
-            if patterns.folder in own.parents:  # they hold in a worktree too
-                found.append(IgnorePatterns(own, patterns._lines))
         hidden = [name for name in self._hide if not name.startswith("~/")]
-        found.append(IgnorePatterns(self._root, hidden))
+        for folder in self._folders:
+            own = find_repository_root(folder)
+            for patterns in [*found]:
+                if patterns.folder in own.parents:  # they hold in a worktree too
+                    found.append(IgnorePatterns(own, patterns._lines))
+            found.append(IgnorePatterns(folder, hidden))
         return found
 
 

@@ -23,9 +23,9 @@ class BackupChoice:
     Without a complete snapshot, the status of git is needed to tell which files there are.
     """
 
-    def __init__(self, root: str, turn: OpenTurn, losses: "Losses", is_confined: bool) -> None:
-        self.has_snapshot = bool(turn.root) and not turn.is_partial
-        self._root = root
+    def __init__(self, roots: Sequence[str], turn: OpenTurn, losses: "Losses", is_confined: bool) -> None:
+        self.has_snapshot = bool(turn.roots) and not turn.is_partial
+        self._roots = roots
         self._turn = turn
         self._losses = losses
         self._is_confined = is_confined
@@ -70,10 +70,10 @@ class BackupChoice:
         """Find the paths that a confined command moves out of the workspace, where they may not last."""
         if not self._is_confined:
             return set()
-        return {path for path, end in self._losses.moved.items() if end and not _is_below(end, self._root)}
+        return {path for path, end in self._losses.moved.items() if end and not _is_below_any(end, self._roots)}
 
     def _is_reached(self, path: str) -> bool:
-        return not self._is_confined or _is_below(path, self._root)
+        return not self._is_confined or _is_below_any(path, self._roots)
 
     def _find_meant(self, names: "Iterable[UnknownName]") -> list[str]:
         """Find the paths that unknown names may mean, among those that the snapshot does not keep."""
@@ -91,7 +91,7 @@ class BackupChoice:
         if not self._losses.is_unknown:
             return []
         folders = [path for path, state in self._turn.before.items() if stat.S_ISDIR(state.mode)]
-        repositories = [os.path.join(folder, ".git") for folder in (self._root, *folders)]
+        repositories = [os.path.join(folder, ".git") for folder in (*self._roots, *folders)]
         return list(filter(os.path.lexists, repositories))
 
 
@@ -109,8 +109,8 @@ class StoredPaths:
         return state is not None and state.is_stored and not stat.S_ISDIR(state.mode)
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return Path(path).is_relative_to(folder)
+def _is_below_any(path: str, folders: Iterable[str]) -> bool:
+    return any(map(Path(path).is_relative_to, folders))
 
 
 def read_losses(paths: Iterable[str], stored: Container[str], store: StoreBlob) -> tuple[dict[str, FileState], str]:

@@ -26,20 +26,20 @@ class PathChange:
 
 @dataclass(slots=True)
 class OpenTurn:
-    """A turn without recorded changes: states from before them, and the root of a snapshot if there is one.
+    """A turn without recorded changes: states from before them, and the roots of a snapshot if there is one.
 
     `is_partial`: the snapshot holds only files that git tracks.
     """
 
     turn: int
     before: dict[str, FileState] = field(default_factory=dict)
-    root: str = ""
+    roots: tuple[str, ...] = ()
     ignored: frozenset[str] = frozenset()
     is_partial: bool = False
 
     def covers(self, path: Path) -> bool:
         """Check whether the snapshot would contain this path, which is neither in `.git` nor ignored."""
-        if not self.root or self.is_partial or not path.is_relative_to(self.root):
+        if self.is_partial or not any(map(path.is_relative_to, self.roots)):
             return False
         for one in (path, *path.parents):
             if one.name == ".git" or str(one) in self.ignored:
@@ -103,17 +103,17 @@ class UndoLog:
     def record_snapshot(
         self,
         turn: int,
-        root: str,
+        roots: Sequence[str],
         ignored: frozenset[str],
         snapshot: Mapping[str, FileState],
         *,
         is_partial: bool = False,
     ) -> None:
-        """Record the state of the whole tree before a command. Only differences to the last snapshot are written."""
+        """Record the state of the whole trees before a command. Only differences to the last snapshot are written."""
         changed = {path: state for path, state in snapshot.items() if self.snapshot.get(path) != state}
         removed = self.snapshot.keys() - snapshot.keys()
         changed |= dict.fromkeys(removed, ABSENT)
-        record: dict[str, Any] = {"turn": turn, "snapshot": changed, "root": root, "ignored": sorted(ignored)}
+        record: dict[str, Any] = {"turn": turn, "snapshot": changed, "roots": list(roots), "ignored": sorted(ignored)}
         if is_partial:
             record["is_partial"] = True
         self._record(record)
@@ -171,10 +171,11 @@ class UndoLog:
         match record:
             case {"originals": originals}:
                 self._apply_originals(turn, originals)
-            case {"snapshot": states, "root": root, "ignored": ignored}:
+            case {"snapshot": states, "ignored": ignored}:
                 self._apply_snapshot(states)
                 open_turn = self.get_open_turn(turn)
-                open_turn.root = root
+                # Sessions of earlier versions had one root.
+                open_turn.roots = tuple(record.get("roots") or [record["root"]])
                 open_turn.ignored = frozenset(ignored)
                 # A file that a tool has changed in this turn already keeps its state from before.
                 open_turn.before = self.snapshot | open_turn.before

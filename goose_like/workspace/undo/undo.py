@@ -7,12 +7,13 @@ import stat
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from goose_like.config.paths import CACHE_PATHS, WORKTREES_FOLDER, state_folder
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
@@ -23,7 +24,7 @@ from goose_like.workspace.repositories.git_index import read_index
 from .backup import BackupChoice, StoredPaths, read_losses
 from .contents import Contents
 from .log import OpenTurn, PathChange, UndoLog
-from .repository import find_git_folder, is_same_index, list_changed_paths, read_head, restore_head
+from .repository import find_git_folder, is_of_git, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import ABSENT, LIMIT_ENTRIES, FileState, Snapshot, read_state, take_snapshot
 from .tracked import TrackedFiles
@@ -40,6 +41,15 @@ AskLoss = Callable[[str, str, str], Awaitable[object]]
 """Asks about a line in a folder that loses what undo cannot keep, and why. Raises DeniedError after a no."""
 
 
+@dataclass
+class _Tree:
+    """The states of files below some folders. Of those in `large`, only the tracked files are among them."""
+
+    states: dict[str, FileState] = field(default_factory=dict)
+    large: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
 class Undo:
     """Listens to changes of files, and compares the files at the end of each turn.
 
@@ -53,15 +63,19 @@ class Undo:
     def __init__(
         self,
         folder: Path,
-        root: Path,
+        roots: Sequence[Path],
         history: History,
         run: RunCommand,
         notifier: Notifier,
         ask_loss: AskLoss | None = None,
     ) -> None:
-        """Prepare undo without any work. The first change creates `folder`. `run` runs a short command of our own."""
+        """Prepare undo without any work. The first change creates `folder`. `run` runs a short command of our own.
+
+        `roots` are the folders that undo covers, the workspace first.
+        """
         self._folder = folder
-        self._root = root
+        self._root = roots[0]
+        self._roots = tuple(roots)
         self._history = history
         self._run = run
         self._notifier = notifier
@@ -71,7 +85,7 @@ class Undo:
         self._ended_turn = history.turn_count
         self._snapshot_turn = 0
         self._known: Snapshot = {}
-        self._git: Path | None = None
+        self._gits: dict[Path, Path] = {}  # git folders, with the roots that they belong to
         self._contents: Contents | None = None
         self._told: set[str] = set()
         self._restored: dict[str, tuple[FileState, FileState]] = {}  # by the last restore, until the next turn ends
@@ -114,7 +128,7 @@ class Undo:
 
     def _is_in_worktree(self, path: Path) -> bool:
         """Check for a path in a worktree of a subagent or another session."""
-        return path.is_relative_to(self._root / WORKTREES_FOLDER)
+        return any(path.is_relative_to(root / WORKTREES_FOLDER) for root in self._roots)
 
     def end_turn(self) -> None:
         """Start comparing the files in the background. Call this at the end of each turn."""
@@ -208,50 +222,67 @@ class Undo:
         if self._snapshot_turn == number:
             return
         log = self._open_contents().log
-        self._git = find_git_folder(self._root)
-        if self._git:
-            git_states = {}
-            for path in (str(self._git / "HEAD"), str(self._git / "index")):
+        self._find_git_folders()
+        git_states = {}
+        for git in self._gits:
+            for path in (str(git / "HEAD"), str(git / "index")):
                 git_states[path] = self._read_state(path)
+        if git_states:
             log.record_originals(number, git_states)
         self._snapshot_turn = number
         if self._is_too_large:
             return
-        root = str(self._root)
-        ignored = self._list_ignored(root)
-        tracked = TrackedFiles(self._root, self._list_filtered)
-        states, is_complete = self._read_tree(log, root, ignored, tracked)
-        if is_complete or states:
-            log.record_snapshot(number, root, ignored, states, is_partial=not is_complete)
-        count = f"{root} has over {LIMIT_ENTRIES:,}"
-        if not is_complete and states:
-            self._tell_once("undo does not cover what commands do to files that git does not track", f"{count} of them")
-        elif not is_complete:
-            self._is_too_large = True
-            self._tell_once("undo does not cover what commands do", f"{count} files and folders")
-        for problem in tracked.problems:
+        roots = tuple(map(str, self._roots))
+        ignored = self._list_ignored(roots)
+        tree = self._read_trees(log, roots, ignored)
+        if not tree.large or tree.states:
+            log.record_snapshot(number, roots, ignored, tree.states, is_partial=bool(tree.large))
+        for root in tree.large:
+            count = f"{root} has over {LIMIT_ENTRIES:,}"
+            if tree.states:
+                fact = "undo does not cover what commands do to files that git does not track"
+                self._tell_once(fact, f"{count} of them")
+            else:
+                self._is_too_large = True
+                self._tell_once("undo does not cover what commands do", f"{count} files and folders")
+        for problem in tree.problems:
             self._tell_once("undo can't use what git has", problem)
-        self._tell_gaps(root, ignored if is_complete else frozenset())
+        self._tell_gaps(frozenset() if tree.large else ignored)
 
-    def _tell_gaps(self, root: str, ignored: frozenset[str]) -> None:
+    def _find_git_folders(self) -> None:
+        for root in self._roots:
+            git = find_git_folder(root)
+            if git:
+                self._gits.setdefault(git, root)
+
+    def _tell_gaps(self, ignored: frozenset[str]) -> None:
         """Tell the person which files are not covered, once for each reason."""
         gaps = {path: cached.gap for path, cached in self._known.items() if cached.gap}
-        worktrees = os.path.join(root, WORKTREES_FOLDER)
         for path in sorted(ignored):
             is_cache = CACHE_PATHS.fullmatch(path.rstrip("/"))
-            is_of_others = _is_below(path, worktrees) or _is_below(worktrees, path)
-            if not is_cache and not is_of_others:
+            if not is_cache and not self._is_around_worktrees(path):
                 gaps[path] = "ignored by git"
         reasons = set(gaps.values())
         if reasons <= self._told:
             return
         self._told |= reasons
         path, reason = next(iter(gaps.items()))
-        text = f"undo does not cover what commands do to {os.path.relpath(path, root)} ({reason})"
+        shown = path
+        if _is_below(path, str(self._root)):
+            shown = os.path.relpath(path, self._root)
+        text = f"undo does not cover what commands do to {shown} ({reason})"
         more_count = len(gaps) - 1
         if more_count:
             text += f" and {more_count} more"
         self._tell(text)
+
+    def _is_around_worktrees(self, path: str) -> bool:
+        """Check for a path in the folder of worktrees, or for a folder around it."""
+        for root in self._roots:
+            worktrees = str(root / WORKTREES_FOLDER)
+            if _is_below(path, worktrees) or _is_below(worktrees, path):
+                return True
+        return False
 
     def _tell_once(self, fact: str, reason: str) -> None:
         if fact not in self._told:
@@ -278,12 +309,13 @@ class Undo:
     def _store_losses(self, number: int, losses: "Losses", is_confined: bool) -> str:
         log = self._open_contents().log
         turn = log.get_open_turn(number)
-        choice = BackupChoice(str(self._root), turn, losses, is_confined)
+        choice = BackupChoice(tuple(map(str, self._roots)), turn, losses, is_confined)
         if choice.needs_status:
-            changed = self._wait_for(list_changed_paths(self._root, self._run))
-            if changed is None:
-                return "git can't list the files"
-            choice.add_status(changed)
+            for root in dict.fromkeys((self._root, *self._gits.values())):
+                changed = self._wait_for(list_changed_paths(root, self._run))
+                if changed is None:
+                    return "git can't list the files"
+                choice.add_status(changed)
         spared = choice.list_spared()
         asked = choice.list_asked()
         stored = StoredPaths(turn.before, self._list_own_folders())
@@ -302,8 +334,9 @@ class Undo:
         """Read the state of a path. The state of HEAD includes the commit of its branch."""
         contents = self._open_contents()
         data = None
-        if self._git and path == str(self._git / "HEAD"):
-            data = read_head(self._git)
+        place = Path(path)
+        if place.name == "HEAD" and place.parent in self._gits:
+            data = read_head(place.parent)
             if data is None:
                 return ABSENT
         elif self._is_index(path):  # it may be larger than other files
@@ -315,7 +348,7 @@ class Undo:
         return FileState(stat.S_IFREG | 0o644, content)
 
     def _is_index(self, path: str) -> bool:
-        return self._git is not None and path == str(self._git / "index")
+        return any(path == str(git / "index") for git in self._gits)
 
     def _is_same(self, path: str, one: FileState, two: FileState) -> bool:
         """Compare two states of a path. `git status` rewrites the index without a change of its entries."""
@@ -330,8 +363,11 @@ class Undo:
             return is_same_index(one_index, two_index)
         return False
 
-    def _list_ignored(self, root: str) -> frozenset[str]:
-        return self._wait_for(list_ignored_paths(Path(root), self._run))
+    def _list_ignored(self, roots: Sequence[str]) -> frozenset[str]:
+        found: set[str] = set()
+        for root in roots:
+            found |= self._wait_for(list_ignored_paths(Path(root), self._run))
+        return frozenset(found)
 
     def _list_filtered(self, folder: Path) -> frozenset[str] | None:
         return self._wait_for(list_filtered_paths(folder, self._run))
@@ -342,16 +378,23 @@ class Undo:
     def _list_own_folders(self) -> frozenset[str]:
         return frozenset(os.path.realpath(folder) for folder in (state_folder(), self._folder.parent))
 
-    def _read_tree(
-        self, log: UndoLog, root: str, ignored: frozenset[str], tracked: TrackedFiles
-    ) -> tuple[dict[str, FileState], bool]:
-        """Read the states of all files, or of the tracked ones: the second result is False then."""
+    def _read_trees(self, log: UndoLog, roots: Sequence[str], ignored: frozenset[str]) -> _Tree:
+        """Read the states of all files below some folders, or of the tracked ones where there are too many others."""
         store = log.store_or_hash_blob if self._is_off else log.store_blob
         excluded = ignored | self._list_own_folders()
-        self._known, is_complete = take_snapshot(Path(root), excluded, store, self._known, tracked)
-        self._open_contents().known = self._known
-        states = {path: cached.state for path, cached in self._known.items()}
-        return states, is_complete
+        known: Snapshot = {}
+        tree = _Tree()
+        for root in roots:
+            tracked = TrackedFiles(Path(root), self._list_filtered)
+            found, is_complete = take_snapshot(Path(root), excluded, store, self._known, tracked)
+            known |= found
+            tree.problems += tracked.problems
+            if not is_complete:
+                tree.large.append(root)
+        self._known = known
+        self._open_contents().known = known
+        tree.states = {path: cached.state for path, cached in known.items()}
+        return tree
 
     def _record_open_turn(self, *, is_ours: bool) -> None:
         """Compare the files with their state before the open turn, if there is one, and record the changes."""
@@ -361,8 +404,8 @@ class Undo:
         turn = contents.log.open_turn
         self._snapshot_turn = 0
         after: dict[str, FileState] = {}
-        if turn.root:
-            after = self._read_tree_again(contents.log, turn)
+        if turn.roots:
+            after = self._read_trees_again(contents.log, turn)
         for path in turn.before.keys() - after.keys():
             after[path] = self._read_state(path, turn.before[path])
         changes = {}
@@ -372,26 +415,25 @@ class Undo:
                 changes[path] = (old, new)
         contents.log.record_changes(turn.turn, changes, is_ours=is_ours)
 
-    def _read_tree_again(self, log: UndoLog, turn: OpenTurn) -> dict[str, FileState]:
+    def _read_trees_again(self, log: UndoLog, turn: OpenTurn) -> dict[str, FileState]:
         """Read the states of the files that the snapshot of a turn covers. A tree that is too large has no new files.
 
         Files that git ignored at the snapshot do not count, even if it tracks them now.
         """
-        newly_ignored = {path for path in self._list_ignored(turn.root) if path not in log.snapshot}
-        tracked = TrackedFiles(Path(turn.root), self._list_filtered)
-        states, is_complete = self._read_tree(log, turn.root, turn.ignored | newly_ignored, tracked)
-        if not turn.is_partial and not is_complete:
-            count = f"{turn.root} has over {LIMIT_ENTRIES:,} files that git does not track"
+        newly_ignored = {path for path in self._list_ignored(turn.roots) if path not in log.snapshot}
+        tree = self._read_trees(log, turn.roots, turn.ignored | newly_ignored)
+        if tree.large and not turn.is_partial:
+            count = f"{tree.large[0]} has over {LIMIT_ENTRIES:,} files that git does not track"
             self._tell_once("undo can't remove the files that commands have made", count)
-        if is_complete and not turn.is_partial:
-            return states
+        if not tree.large and not turn.is_partial:
+            return tree.states
         # A new file may have been there before.
-        return {path: state for path, state in states.items() if path in turn.before}
+        return {path: state for path, state in tree.states.items() if path in turn.before}
 
     # --- in the thread: going back
 
     def _update_contents(self) -> Contents:
-        self._git = self._git or find_git_folder(self._root)
+        self._find_git_folders()
         contents = self._open_contents()
         with suppress(OSError):  # the state in memory is complete all the same
             self._record_open_turn(is_ours=not self._is_off)
@@ -409,7 +451,8 @@ class Undo:
         planned = []
         for path, history in contents.log.changes.items():
             changes = [change for change in history if change.turn >= number]
-            if not changes:
+            is_of_left_folder = is_of_git(Path(path)) and Path(path).parent not in self._gits
+            if not changes or is_of_left_folder:
                 continue
             target = changes[0].before
             last = changes[-1].after
@@ -456,7 +499,7 @@ class Undo:
         notes = []
         files = []
         for change in changes:
-            is_head = self._git and change.path == self._git / "HEAD"
+            is_head = change.path.name == "HEAD" and change.path.parent in self._gits
             if not is_head:
                 files.append(change)
             elif note := self._restore_head(contents.log, change):
@@ -479,7 +522,8 @@ class Undo:
             return "HEAD was changed just now: it is left as it is"
         try:
             data = log.read_blob(change.target.content)
-            self._wait_for(restore_head(self._root, data, self._run))
+            root = self._gits[change.path.parent]
+            self._wait_for(restore_head(root, data, self._run))
         except (OSError, GooseLikeError) as error:
             return f"HEAD is left as it is: {error}"
         return ""

@@ -67,7 +67,7 @@ def test_patterns_mean_what_they_mean_in_git(place: Path) -> None:
 
 def test_the_survey_finds_what_the_patterns_cover(place: Path) -> None:
     (place / ".gooseignore").write_text("\n".join(LINES))
-    ignored = IgnoredFiles(place, ())
+    ignored = IgnoredFiles((place,), ())
     found = ignored.find_paths()
     for name in PATHS:
         is_found = any((place / name).is_relative_to(path) for path in found)
@@ -79,16 +79,16 @@ def test_unreadable_patterns_are_an_error(tmp_path: Path, content: str) -> None:
     file = tmp_path / ".gooseignore"
     {"folder": file.mkdir, "link": lambda: file.symlink_to("/etc/hosts"), "pipe": lambda: os.mkfifo(file)}[content]()
     with pytest.raises(GooseLikeError, match=r"can't read .*\.gooseignore"):
-        IgnoredFiles(tmp_path, ()).find_paths()
+        IgnoredFiles((tmp_path,), ()).find_paths()
 
 
 def test_too_many_paths_are_an_error(tmp_path: Path) -> None:
     for number in range(201):
         (tmp_path / f"{number}.log").touch()
     with pytest.raises(GooseLikeError, match="hide whole folders"):
-        IgnoredFiles(tmp_path, ["*.log"]).find_paths()
+        IgnoredFiles((tmp_path,), ["*.log"]).find_paths()
     with pytest.raises(GooseLikeError, match="no pattern"):
-        IgnoredFiles(tmp_path, ["[z-a]"]).find_paths()
+        IgnoredFiles((tmp_path,), ["[z-a]"]).find_paths()
 
 
 # --- in a workspace

@@ -140,7 +140,7 @@ async def test_in_the_sandbox(tmp_path, monkeypatch):
     history, recorder = History(), Recorder()
     where = Workspace(tmp_path / "work", mode="workspace", approval="auto", notifier=recorder)
     async with where as workspace:
-        undo = Undo(tmp_path / "session/undo", workspace.root, history, workspace.run_internal, recorder)
+        undo = Undo(tmp_path / "session/undo", workspace.folders, history, workspace.run_internal, recorder)
         workspace.add_change_listener(undo.on_change)
         harness = UndoHarness(workspace.root, history, workspace, undo, recorder)
         before = read_tree(harness.root)

@@ -93,7 +93,7 @@ async def open_undo(
     recorder, history = Recorder(answer), history or History()
     async with Workspace(root, mode=mode, approval="auto", notifier=recorder) as workspace:
         undo = Undo(
-            folder / "session/undo", workspace.root, history, workspace.run_internal, recorder, workspace.ask_loss
+            folder / "session/undo", workspace.folders, history, workspace.run_internal, recorder, workspace.ask_loss
         )
         workspace.add_change_listener(undo.on_change)
         try:

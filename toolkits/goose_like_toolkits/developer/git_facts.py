@@ -37,7 +37,7 @@ _LOG = ("log", f"-{_MAX_COMMITS}", "--format=%s", "--no-show-signature", "--no-c
 def collect_git_facts(workspace: Workspace) -> dict[str, str]:
     """Collect the facts by subject. They are missing outside a repository, and where git fails or is slow."""
     folder = find_git_folder(workspace.root)
-    git = which("git", path=build_safe_path(workspace.root))
+    git = which("git", path=build_safe_path(*workspace.folders))
     if folder is None or git is None:
         return {}
     # Explicit folders, since the repository's own settings may name any others.

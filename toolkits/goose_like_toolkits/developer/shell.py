@@ -208,7 +208,7 @@ class Shell:
         def resolve(name: str) -> Path:
             return workspace.resolve(here / name)
 
-        folders = (workspace.root, workspace.tmp)
+        folders = (*workspace.folders, workspace.tmp)
         lines = list(find_planted(command, path or first["PATH"], resolve, folders))
         if changes:
             lines.insert(0, changes)

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,12 @@ def is_confined(handler: Handler, workspace: Workspace) -> bool:
 
     A command of the person does so too if it names a file of the workspace: the model may have written that.
     """
-    return handler.is_confined or _names_workspace(handler, workspace.root)
+    return handler.is_confined or _names_workspace(handler, workspace.folders)
 
 
-def _names_workspace(handler: Handler, root: Path) -> bool:
+def _names_workspace(handler: Handler, folders: Sequence[Path]) -> bool:
     line = " ".join([handler.command, *(handler.arguments or ())])
-    if _MAY_NAME.search(line) or str(root) in line:
+    if _MAY_NAME.search(line) or any(str(folder) in line for folder in folders):
         return True
     try:
         words = shlex.split(line)
@@ -56,9 +56,9 @@ def _names_workspace(handler: Handler, root: Path) -> bool:
         words = line.split()
     for word in words:
         name = os.path.expanduser(word.rstrip(";"))
-        path = Path(root, name)
+        path = Path(folders[0], name)
         target = Path(os.path.realpath(path))
-        if os.path.lexists(path) and target.is_relative_to(root):
+        if os.path.lexists(path) and any(map(target.is_relative_to, folders)):
             return True
     return False
 
@@ -69,7 +69,7 @@ async def _run_command(handler: Handler, text: str, workspace: Workspace) -> Raw
         variables["CLAUDE_ENV_FILE"] = "/dev/null"  # scripts write there, and fail without it
     has_sandbox = is_confined(handler, workspace)
     if not has_sandbox:
-        variables["PATH"] = build_safe_path(workspace.root)
+        variables["PATH"] = build_safe_path(*workspace.folders)
     argv = ["bash", "-c", handler.command]
     if handler.arguments is not None:
         argv = [handler.command, *handler.arguments]

@@ -1,6 +1,7 @@
 """The class of the toolkit `screen`, which takes screenshots with the first program that is installed."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from typing_extensions import override
@@ -33,7 +34,7 @@ class ScreenToolkit(Toolkit):
     @tool(kind="read", title="Take a screenshot")
     async def take_screenshot(self) -> ImageResult:
         """Take a picture of the whole screen and look at it; the person may be asked first."""
-        program, arguments = _find_program(self.workspace.root)
+        program, arguments = _find_program(self.workspace.folders)
         self.session.outputs.mkdir(parents=True, exist_ok=True)
         count = len(list(self.session.outputs.glob("screenshot-*.png")))
         file = self.session.outputs / f"screenshot-{count + 1}.png"
@@ -42,7 +43,7 @@ class ScreenToolkit(Toolkit):
             access="full",  # a sandbox has no screen
             writes=False,
             env={
-                "PATH": build_safe_path(self.workspace.root),
+                "PATH": build_safe_path(*self.workspace.folders),
                 **{name: os.environ[name] for name in _DISPLAY_VARIABLES if name in os.environ},
             },
             subject="a picture of your screen, for the model to see",
@@ -58,9 +59,9 @@ class ScreenToolkit(Toolkit):
         return ImageResult(file.read_bytes(), str(file))
 
 
-def _find_program(root: Path) -> tuple[str, tuple[str, ...]]:
+def _find_program(folders: Sequence[Path]) -> tuple[str, tuple[str, ...]]:
     for program, (variable, arguments) in _PROGRAMS.items():
-        if (variable is None or os.environ.get(variable)) and (path := find_program(program, root)):
+        if (variable is None or os.environ.get(variable)) and (path := find_program(program, *folders)):
             return path, arguments
     raise ToolError(
         "no picture of the screen can be taken here: there is no screen, or none of grim (Wayland), gnome-screenshot, "
