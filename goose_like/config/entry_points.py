@@ -115,6 +115,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "plan": "goose_like.cli.chat.slash_commands:plan",
         "profile": "goose_like.cli.chat.slash_commands:profile",
         "redo": "goose_like.cli.chat.undo_commands:redo",
+        "rename": "goose_like.cli.chat.slash_commands:rename",
         "resume": "goose_like.cli.chat.slash_commands:resume",
         "retry": "goose_like.cli.chat.slash_commands:retry",
         "review": "goose_like.cli.chat.git_commands:review",

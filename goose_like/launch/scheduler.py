@@ -1,8 +1,9 @@
 """The work of a conversation: turns and commands one at a time, messages that wait, and changes of the session."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +20,7 @@ from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError, PromptBlockedError, TimeLimitError, UsageError
 from goose_like.core.events import Reminded, Status, TurnFinished
 from goose_like.core.notifier import Notifier
-from goose_like.sessions.index import write_label
+from goose_like.sessions.index import read_label, write_label
 from goose_like.terminal.escape import to_one_line
 from goose_like.terminal.plain_text import render_plain_text
 from goose_like.workspace.permissions.policy import APPROVALS, MODES
@@ -551,10 +552,17 @@ class TurnScheduler:
 
 
 async def _write_title(exchange: Exchange) -> None:
-    """Ask the accelerator for a title; without one, lists show the first words of the session."""
-    with suppress(GooseLikeError):
+    """Ask the accelerator for a title; without one, lists show the first words of the session.
+
+    A title of the person, also one that is given meanwhile, stays. A failure is silent, since nobody asked for a title.
+    """
+    folder = exchange.session.folder
+    try:
         title = await suggest_title(exchange.history, exchange.view.accelerator)
-        write_label(exchange.session.folder, "title", title)
+        if not read_label(folder, "title"):
+            write_label(folder, "title", title)
+    except GooseLikeError as error:
+        logging.getLogger(__name__).info("the session %s has no title: %s", exchange.session.name, error)
 
 
 @asynccontextmanager

@@ -88,16 +88,28 @@ def list_subagent_sessions(info: SessionInfo) -> list[SessionInfo]:
 
 
 def find_session(name: str) -> SessionInfo:
-    """Find the session with this name or folder name.
+    """Find the session with this name or folder name, else the only one with all these words in its title.
 
     Raises:
-        SessionError: there is none; the message has the nearest name.
+        SessionError: there is none, or several have such a title; the message has the nearest names.
     """
-    names = []
+    names: list[str] = []
+    titled: list[SessionInfo] = []
+    wanted = set(name.casefold().split())
     for info in iterate_sessions():
         if name in (info.name, info.folder.name):
             return info
         names.append(info.name)
+        if wanted <= set(info.summary.casefold().split()):
+            titled.append(info)
+    exact = [info for info in titled if info.summary.casefold() == name.casefold()]
+    if exact:
+        return exact[0]  # the newest one
+    if len(titled) == 1:
+        return titled[0]
+    if titled and wanted:
+        listed = ", ".join(f"{info.name} ({info.summary[:_MAX_TITLE_CHARS]})" for info in titled[:_MAX_NAMED])
+        raise SessionError(f"{len(titled)} sessions have {name!r} in their title: {listed}; give the name of one")
     old = home_folder() / f".config/goose/sessions/{name}.jsonl"
     if os.path.isfile(old):
         raise SessionError(f"no session {name!r}; take over that of goose 0.9: goose-like session import {old}")
@@ -220,14 +232,23 @@ def read_messages(folder: Path) -> list[list[str]]:
     return turns
 
 
-def rename_session(name: str, new: str) -> None:
-    """Rename a session, which may be open in a process. The events do not change.
+def rename_session(name: str, new: str) -> str:
+    """Rename a session, which may be open in a process, or give it a title of several words. The events do not change.
+
+    Return the words by which it can be resumed.
 
     Raises:
         UsageError: the new name is invalid.
         SessionError: there is no such session, the new name is taken, or the folder cannot be written.
     """
-    write_label(find_session(name).folder, "name", check_new_name(new))
+    folder = find_session(name).folder
+    words = new.split()
+    title = " ".join(words)
+    if len(words) > 1:
+        write_label(folder, "title", title)
+    else:
+        write_label(folder, "name", check_new_name(title))
+    return title
 
 
 def check_new_name(name: str) -> str:
@@ -259,6 +280,8 @@ Label = Literal["name", "title", "holder", "places"]
 """A file beside the events with one line: a new name, a title for lists, the number of the last process, folders."""
 
 _MAX_PLACES = 20
+_MAX_NAMED = 3
+_MAX_TITLE_CHARS = 40
 
 
 def read_label(folder: Path, label: Label) -> str:

@@ -46,6 +46,10 @@ def test_a_title_by_the_fast_model_is_listed(place):
     assert done.returncode == 0, done.stderr
     assert "Mending the sums of the baker" in place.run("session", "list", "baker").stdout
     assert place.run("session", "list").stdout.count("mine") == 1
+    resumed = place.run("session", "resume", "sums of the baker", input="/rename Baker's dozen\n")
+    assert resumed.returncode == 0
+    assert 'renamed to "Baker\'s dozen"' in resumed.stdout + resumed.stderr
+    assert "Baker's dozen" in place.run("session", "list").stdout
 
 
 def test_list(place):

@@ -20,6 +20,7 @@ from goose_like.launch import scheduler as scheduler_module
 from goose_like.launch.command_line import ProfileOptions
 from goose_like.launch.scheduler import StartStoppedError, TurnScheduler, open_conversation
 from goose_like.launch.start import SessionRequest, open_session
+from goose_like.sessions.index import read_label
 from goose_like.sessions.session import Session
 from tests.sessions.session_files import make_header
 
@@ -485,3 +486,38 @@ async def test_a_folder_of_a_profile_that_is_gone_is_named(script, tmp_path):
     async with open_front_end(profile, tmp_path) as front:
         logged = [event.text for event in front.notifier.events if isinstance(event, Logged)]
         assert logged == ["left out: ../none:rw: there is no such folder"]
+
+
+@pytest.mark.parametrize("own", ["", "My own title"])
+async def test_a_title_of_the_person_stays(script, tmp_path, home, own):
+    async with open_named(script, tmp_path, {"text": "Mend it.", "delay_s": 0.2}) as (front, folder):
+        if own:
+            await front.scheduler.submit(f"/rename {own}")
+        await front.scheduler._naming
+        assert read_label(folder, "title") == (own or "Mend it")
+        usages = [event for event in front.notifier.events if event.type == "usage_recorded"]
+        assert [usage.purpose for usage in usages] == ["title"]
+
+
+async def test_a_title_that_fails_is_silent(script, tmp_path, home, caplog):
+    caplog.set_level("INFO")
+    async with open_named(script, tmp_path, {"error": {"status": 400, "text": "too odd"}}) as (front, folder):
+        await front.scheduler._naming
+        assert read_label(folder, "title") == ""
+        assert front.shown == []
+        assert "has no title: " in caplog.text
+
+
+@asynccontextmanager
+async def open_named(script, tmp_path, title):
+    """Open a session after its first turn, when a fast model writes the title. Give the front-end and the folder."""
+    fast = script(title, name="fast")
+    profile = script("one").model_copy(update={"accelerator": fast.processor})
+    session = Session.create()
+    front = FrontEnd()
+    async with front.scheduler as scheduler:
+        await scheduler.open(SwitchSession(profile, session, tmp_path))
+        await scheduler.submit("hello")
+        await scheduler.finish()
+        yield front, session.folder
+    session.close()

@@ -137,10 +137,26 @@ def test_what_can_not_be_renamed():
     write_session("two", "hello")
     with pytest.raises(SessionError, match="there is a session 'two' already"):
         rename_session("one", "two")
-    with pytest.raises(UsageError, match="'a b' is no name for a session"):
-        rename_session("one", "a b")
+    with pytest.raises(UsageError, match="'a/b' is no name for a session"):
+        rename_session("one", "a/b")
     with pytest.raises(SessionError, match=r"no session 'onn'; did you mean 'one'\?"):
         rename_session("onn", "three")
+
+
+def test_a_session_is_found_by_its_title():
+    for name, title in [("one", "Mend the parser"), ("two", "Mend the lexer"), ("three", "mend the  PARSER of X")]:
+        write_session(name, "hello there")
+        assert rename_session(name, title) == " ".join(title.split())
+    assert find_session("lexer").name == "two"
+    assert find_session("the mend lexer").name == "two"
+    assert find_session("mend the parser").name == "one"  # the whole title wins
+    with pytest.raises(SessionError, match=r"2 sessions have 'parser' in their title: .*one \(Mend the parser\)"):
+        find_session("parser")
+    rename_session("two", "parser")
+    assert find_session("parser").name == "parser"  # a name wins
+    assert find_session("lexer").name == "parser"
+    with pytest.raises(SessionError, match=r"no session 'hello'"):
+        find_session("hello")
 
 
 @pytest.mark.parametrize("name", ["größe", "a.b-c_d", "名前", "x" * 64, "_"])

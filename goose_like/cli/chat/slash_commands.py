@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from goose_like.launch.modes import choose_model, confirm_mode, describe_mode
 from goose_like.launch.worktree import find_session_folder
 from goose_like.providers.prices import compute_cost_usd, find_context_window
 from goose_like.sessions.fork import fork as fork_session
-from goose_like.sessions.index import find_session, list_sessions
+from goose_like.sessions.index import find_session, list_sessions, rename_session
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.input import KEY_HELP
@@ -322,6 +323,18 @@ def fork(context: SlashContext, words: str) -> None:
     resumed.recent.clear()  # the screen shows these events already
     context.show(f"this is now {resumed.name!r}")
     context.switch_session(session=resumed)
+
+
+@command(usage="NAME", anytime=True)
+def rename(context: SlashContext, words: str) -> None:
+    """Give this session another name, or a title of several words."""
+    session = context.exchange.session
+    if not words:
+        raise UsageError(f"write the new name or title of {session.name!r} behind /rename")
+    if not context.exchange.history.turns:
+        raise UsageError("there is nothing to name yet; send a message first")
+    new = rename_session(session.name, words)
+    context.show(f"renamed to {new!r}; resume with: goose-like session resume {shlex.quote(new)}")
 
 
 @command(usage="[FILE]", anytime=True)

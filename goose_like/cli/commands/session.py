@@ -159,11 +159,13 @@ def copy(
 
 
 @app.command(epilog="Example: goose-like session rename NAME parser")
-def rename(name: SessionArgument, new: Annotated[str, typer.Argument(help="New name.")]) -> None:
+def rename(
+    name: SessionArgument, new: Annotated[str, typer.Argument(help="New name, or a title of several words in quotes.")]
+) -> None:
     """Rename a session."""
     from goose_like.sessions.index import rename_session
 
-    rename_session(name, new)
+    new = rename_session(name, new)
     _print_name(f"renamed {name!r} to {new!r}", new)
 
 
