@@ -119,9 +119,8 @@ async def build_exchange(
         moderator = _create_moderator(profile, session, hooks)
         journal.emit(describe_start(profile, session, workspace, models, tools))
         await workspace.prepare_sandbox()
-        # Only now: the prompt describes the sandbox. The task of a subagent is its message.
-        task = "" if parent_workspace else describe_task(workspace.approval)
-        system = _write_system_prompt(toolkits, task, client.prompt)
+        # Only now: the prompt describes the sandbox.
+        system = _write_system_prompt(toolkits, workspace, profile, client.prompt)
         yield Exchange(
             models=models,
             moderator=moderator,
@@ -253,6 +252,7 @@ def describe_start(
         approval=profile.approval if profile else "",
         displays=displays,
         folders=tuple(f"{folder}{WRITABLE}" for folder in workspace.folders[1:]),
+        instructions=profile.instructions if profile else "",
     )
 
 
@@ -345,12 +345,21 @@ def _collect_tools(toolkits: Mapping[str, Toolkit]) -> dict[str, Tool]:
     return tools
 
 
-def _write_system_prompt(toolkits: Mapping[str, Toolkit], task: str, client_prompt: str) -> str:
-    """Write the system prompt of this process. A session keeps its first one, and tells the model what differs."""
+def _write_system_prompt(
+    toolkits: Mapping[str, Toolkit], workspace: Workspace, profile: Profile, client_prompt: str
+) -> str:
+    """Write the system prompt of this process. A session keeps its first one, and tells the model what differs.
+
+    The task of a subagent is its message, and the person's instructions are for the parent.
+    """
     is_local = any(toolkit.has_local_access for toolkit in toolkits.values())
-    parts = [_DEVELOPER if is_local else _ASSISTANT, task]
+    parts = [_DEVELOPER if is_local else _ASSISTANT]
+    if not workspace.is_child:
+        parts.append(describe_task(workspace.approval))
     for index, (name, toolkit) in enumerate(toolkits.items()):
         with toolkit_errors(name, "toolkits", index):
             parts.append(toolkit.prompt().strip())
     parts.append(client_prompt)
+    if not workspace.is_child:
+        parts.append(profile.instructions.strip())
     return "\n\n".join(filter(None, parts))

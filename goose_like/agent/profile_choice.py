@@ -66,7 +66,7 @@ def choose_profile(
     Without `name` a resumed session keeps its profile, and without `model` also its model. The sandbox and approval in
     which the session ended stay, unless an option sets them. The profile `name` may only be stricter. A session that
     leaves `plan`, where everything was read-only, gets no more than the workspace without the option `sandbox`. A
-    resumed session keeps its folders.
+    resumed session keeps its folders and instructions.
 
     Raises:
         ProfileError: the profile is unknown or wrong.
@@ -86,7 +86,7 @@ def choose_profile(
     else:
         profile, source = load_fitting_profile(name, model, project)
     if session:
-        profile = keep_folders(profile, session)
+        profile = keep_instructions(keep_folders(profile, session), session)
         kept = keep_modes(profile, session)
         profile = kept if name is None else restrict_profile(profile, kept)
         leaves_plan = kept.approval == "plan" and approval not in (None, "plan")
@@ -139,6 +139,14 @@ def keep_folders(profile: Profile, session: Session) -> Profile:
     more = header.folders if header else ()
     unique = dict.fromkeys((*profile.folders, *more))
     return profile.model_copy(update={"folders": tuple(unique)})
+
+
+def keep_instructions(profile: Profile, session: Session) -> Profile:
+    """Return the profile with the instructions of a session: they are a part of its prompt."""
+    header = session.history.header
+    if header is None or not header.instructions:
+        return profile
+    return profile.model_copy(update={"instructions": header.instructions})
 
 
 def keep_modes(profile: Profile, session: Session) -> Profile:

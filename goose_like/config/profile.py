@@ -240,6 +240,7 @@ class Profile(WorkspaceSettings):
     toolkits: tuple[_Toolkit, ...] = Field(
         default=(ToolkitChoice(name=DEFAULT_TOOLKIT),), description="the tools of the agent"
     )
+    instructions: str = Field(default="", description="text for the end of the system prompt")
     sandbox: SandboxMode = Field(default="workspace", description="files and networks that commands can reach")
     approval: ApprovalMode = Field(default="auto", description="when a person must approve an action")
     limits: Limits = Field(default=Limits(), description="limits of one turn")

@@ -157,7 +157,7 @@ class SessionStarted(FrozenModel):
     `is_resumed`: the process continues a turn that a killed process left, and the open calls stay open. `sandbox` and
     `approval` are the modes of the profile; they are empty in old files. `format` is the version of the file format.
     `displays` has the tools whose calls are not shown as a whole, by name. `folders` are those beside `cwd` that can be
-    changed, each with `:rw` at its end.
+    changed, each with `:rw` at its end. `instructions` are the profile's, at the end of the system prompt.
     """
 
     type: Literal["session_started"] = "session_started"
@@ -172,6 +172,7 @@ class SessionStarted(FrozenModel):
     approval: str = Field(default="", exclude_if=operator.not_)
     displays: dict[str, CallDisplay] = Field(default={}, exclude_if=operator.not_)
     folders: tuple[Utf8Text, ...] = Field(default=(), exclude_if=operator.not_)
+    instructions: Utf8Text = Field(default="", exclude_if=operator.not_)
     format: int = SESSION_FORMAT
 
     @property

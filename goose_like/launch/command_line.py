@@ -107,6 +107,14 @@ class ProfileOptions:
             metavar="DIR[:rw]",
         ),
     ] = None
+    appended_prompt: Annotated[
+        str | None,
+        Option(
+            ("--append-system-prompt",),
+            "Add this text, or that of @FILE, to the system prompt. A resume keeps it.",
+            metavar="TEXT|@FILE",
+        ),
+    ] = None
     allowed_tools: Annotated[
         list[str] | None,
         Option(

@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile, set_effort
+from goose_like.config.paths import describe_read_error, read_user_file
 from goose_like.config.profile import PermissionLists, Profile
 from goose_like.config.profile_loader import describe_goose09_profiles
 from goose_like.config.tool_list import read_rules
@@ -183,6 +184,8 @@ def _choose_profile(
     except UsageError as error:
         raise UsageError(f"--add-dir {error}") from error
     profile = _allow_tools(profile, folder, options.allowed_tools or ())
+    if options.appended_prompt:
+        profile = _append_prompt(profile, folder, options.appended_prompt)
     if options.effort:
         profile = set_effort(profile, options.effort)
     return replace(choice, profile=profile)
@@ -204,6 +207,21 @@ def add_folders(profile: Profile, start: Path, words: Sequence[str]) -> Profile:
             read.append(str(place))
     paths = profile.paths.model_copy(update={"read": tuple(read)})
     return profile.model_copy(update={"paths": paths, "folders": tuple(dict.fromkeys(folders))})
+
+
+def _append_prompt(profile: Profile, start: Path, text: str) -> Profile:
+    """Return the profile with more instructions: a text, or `@FILE`, whose path begins at `start`."""
+    name = text.removeprefix("@")
+    if name != text:
+        try:
+            text = read_user_file(start / Path(name).expanduser())
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--append-system-prompt {text}: {describe_read_error(error)}") from error
+    text = text.strip()
+    if text in profile.instructions:  # a resumed session has it already
+        return profile
+    instructions = f"{profile.instructions}\n\n{text}".strip()
+    return profile.model_copy(update={"instructions": instructions})
 
 
 def _allow_tools(profile: Profile, folder: Path, texts: Sequence[str]) -> Profile:

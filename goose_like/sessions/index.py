@@ -108,8 +108,10 @@ def find_session(name: str) -> SessionInfo:
     if len(titled) == 1:
         return titled[0]
     if titled and wanted:
-        listed = ", ".join(f"{info.name} ({info.summary[:_MAX_TITLE_CHARS]})" for info in titled[:_MAX_NAMED])
-        raise SessionError(f"{len(titled)} sessions have {name!r} in their title: {listed}; give the name of one")
+        first = titled[:_MAX_NAMED]
+        listed = [f"{info.name} ({info.summary[:_MAX_TITLE_CHARS]})" for info in first]
+        problem = f"{len(titled)} sessions have {name!r} in their title"
+        raise SessionError(f"{problem}: {', '.join(listed)}; give the name of one")
     old = home_folder() / f".config/goose/sessions/{name}.jsonl"
     if os.path.isfile(old):
         raise SessionError(f"no session {name!r}; take over that of goose 0.9: goose-like session import {old}")
@@ -122,7 +124,7 @@ def find_newest_session(cwd: str | None = None) -> SessionInfo:
     Raises:
         SessionError: there is none.
     """
-    for info in _iterate_in(cwd):
+    for info in iterate_sessions_in(cwd):
         return info
     place = f" in {cwd}" if cwd else ""
     raise SessionError(f"no session to resume{place}; start one: goose-like session start")
@@ -131,12 +133,12 @@ def find_newest_session(cwd: str | None = None) -> SessionInfo:
 def search_sessions(words: Sequence[str], cwd: str | None = None) -> Iterator[SessionInfo]:
     """Yield the sessions that have all words in their name, folder or user messages. `cwd` restricts the folder."""
     folded = [word.casefold() for word in words]
-    for info in _iterate_in(cwd):
+    for info in iterate_sessions_in(cwd):
         if _has_words(info, folded):
             yield info
 
 
-def _iterate_in(cwd: str | None) -> Iterator[SessionInfo]:
+def iterate_sessions_in(cwd: str | None) -> Iterator[SessionInfo]:
     """Yield the sessions of a folder, or all sessions, the newest first."""
     for info in iterate_sessions():
         if cwd is None or info.ran_in(cwd):
@@ -149,8 +151,8 @@ def _has_words(info: SessionInfo, words: Sequence[str]) -> bool:
     if not missing:
         return True
     texts = []
-    for _, line in _iterate_lines(info.file, "turn_started", "interjected"):
-        event = _try_parse(line)
+    for _, line in iterate_lines(info.file, "turn_started", "interjected"):
+        event = try_parse(line)
         if isinstance(event, TurnStarted | Interjected):
             texts.append(event.message.first_text)
     text = "\n".join(texts).casefold()
@@ -163,7 +165,7 @@ def count_totals(info: SessionInfo) -> tuple[int, dict[str, Usage]]:
     processor = ""
     usage: dict[str, Usage] = {}
     counted = ("turn_started", "session_started", "message_completed", "usage_recorded")
-    for kind, line in _iterate_lines(info.file, *counted):
+    for kind, line in iterate_lines(info.file, *counted):
         try:
             if kind == "turn_started":
                 turns += 1
@@ -189,12 +191,12 @@ def read_last_words(info: SessionInfo) -> tuple[str, str]:
 
     Messages that were rewound do not count.
     """
-    lines = list(_iterate_lines(info.file, "turn_started", "interjected", "message_completed", "rewound"))
+    lines = list(iterate_lines(info.file, "turn_started", "interjected", "message_completed", "rewound"))
     if any(kind == "rewound" for kind, _ in lines):
         return _replay_last_words(info)
     answer = ""
     for _, line in reversed(lines):
-        event = _try_parse(line)
+        event = try_parse(line)
         if isinstance(event, MessageCompleted):
             answer = answer or event.message.text
         elif isinstance(event, TurnStarted | Interjected):
@@ -205,7 +207,7 @@ def read_last_words(info: SessionInfo) -> tuple[str, str]:
 def _replay_last_words(info: SessionInfo) -> tuple[str, str]:
     """Find the last words in the whole history: it alone tells which messages a rewound session has left."""
     lines = info.file.read_bytes().splitlines()
-    history = History.replay(filter(None, map(_try_parse, lines)))
+    history = History.replay(filter(None, map(try_parse, lines)))
     if not history.user_message_indexes:
         return "", ""
     last = history.user_message_indexes[-1]
@@ -219,8 +221,8 @@ def _replay_last_words(info: SessionInfo) -> tuple[str, str]:
 def read_messages(folder: Path) -> list[list[str]]:
     """Return the messages of the person by turn: the first of each turn, then those that were sent while it ran."""
     turns: list[list[str]] = []
-    for _, line in _iterate_lines(folder / EVENTS_FILE, "turn_started", "interjected"):
-        event = _try_parse(line)
+    for _, line in iterate_lines(folder / EVENTS_FILE, "turn_started", "interjected"):
+        event = try_parse(line)
         if isinstance(event, Interjected) and turns:
             turns[-1].append(event.message.first_text)
             continue
@@ -350,7 +352,7 @@ def _read_info(file: Path, changed_at: datetime) -> SessionInfo | None:
     try:
         with file.open("rb") as lines:
             for line in lines:
-                event = _try_parse(line)
+                event = try_parse(line)
                 header = {} if cwd else read_header(line)
                 if header:  # also of a newer format, which is refused when the session is opened
                     name = str(header.get("name", ""))
@@ -371,7 +373,7 @@ def _read_info(file: Path, changed_at: datetime) -> SessionInfo | None:
     return SessionInfo(folder, name, cwd, words, summary, changed_at)
 
 
-def _iterate_lines(file: Path, *kinds: str) -> Iterator[tuple[str, bytes]]:
+def iterate_lines(file: Path, *kinds: str) -> Iterator[tuple[str, bytes]]:
     """Yield the event type and the line of all events of some types; nothing if the file is unreadable."""
     pattern = rb'\n(\{"type":"(%s)".*)' % "|".join(kinds).encode()
     with suppress(OSError):
@@ -379,7 +381,8 @@ def _iterate_lines(file: Path, *kinds: str) -> Iterator[tuple[str, bytes]]:
             yield found[2].decode(), found[1]
 
 
-def _try_parse(line: bytes) -> SavedEvent | None:
+def try_parse(line: bytes) -> SavedEvent | None:
+    """Parse a line of a session file, or return None for a damaged one."""
     try:
         return parse_line(line)
     except ValueError:

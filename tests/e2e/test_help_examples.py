@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.command import Place
 from tests.e2e.pages import run_line, write_project_profiles
 
-SESSIONS = ("start", "planned", "resume", "list", "show", "export", "import", "fork", "rename", "clear")
+SESSIONS = ("start", "planned", "resume", "list", "search", "show", "export", "import", "fork", "rename", "clear")
 COMPONENT = ("list", "show", "check", "new", "install", "build", "run", "deploy")
 COMMANDS = [
     ["--help"],

@@ -521,3 +521,26 @@ async def open_named(script, tmp_path, title):
         await scheduler.finish()
         yield front, session.folder
     session.close()
+
+
+async def test_an_appended_prompt_survives_a_resume(script, tmp_path, home):
+    profile = script("one", "two", "three")
+    (tmp_path / "more.txt").write_text("Be terse.\n")
+    options = ProfileOptions(model=profile.processor.model, sandbox="full", appended_prompt="@more.txt")
+    async with open_conversation(SessionRequest(options, name="talk"), Recorder(), tmp_path) as scheduler:
+        assert scheduler.exchange.system.endswith("\n\nBe terse.")
+        await scheduler.submit("hello")
+        await scheduler.finish()
+        await scheduler.submit("/profile default")
+        await scheduler.finish()
+        assert scheduler.exchange.system.endswith("\n\nBe terse.")
+    for text, end in [(None, "Be terse."), ("Be kind.", "Be terse.\n\nBe kind."), ("Be kind.", "Be kind.")]:
+        options = ProfileOptions(model=profile.processor.model, sandbox="full", appended_prompt=text)
+        request = SessionRequest(options, name="talk", is_resumed=True)
+        async with open_conversation(request, Recorder(), tmp_path) as scheduler:
+            assert scheduler.exchange.system.endswith(f"\n\n{end}")
+            assert scheduler.exchange.system.count("Be kind.") == (text is not None)
+    options = ProfileOptions(appended_prompt="@none.txt")
+    with pytest.raises(UsageError, match=r"--append-system-prompt @none.txt: No such file"):
+        async with open_conversation(SessionRequest(options), Recorder(), tmp_path):
+            pass

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.mentions import format_mention
-from goose_like.agent.profile_choice import keep_folders, keep_modes, restrict_profile
+from goose_like.agent.profile_choice import keep_folders, keep_instructions, keep_modes, restrict_profile
 from goose_like.agent.slash_command import SlashCommand, command
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
@@ -112,7 +112,10 @@ async def profile(context: SlashContext, words: str) -> None:
             return
     if words:
         chosen, _ = load_profile(words)
-        kept = keep_folders(restrict_profile(chosen, context.profile), context.exchange.session)
+        session = context.exchange.session
+        kept = keep_folders(restrict_profile(chosen, context.profile), session)
+        if not chosen.instructions:
+            kept = keep_instructions(kept, session)
         if kept.approval != chosen.approval or kept.sandbox != chosen.sandbox:
             context.show(f"the stricter mode stays: {describe_mode(kept)}; /mode changes it")
         context.switch_session(profile=kept)
@@ -373,7 +376,8 @@ async def _resume_session(context: SlashContext, name: str) -> None:
     try:
         folder = find_session_folder(session, find_main_folder(Path.cwd()))
         changed = keep_modes(context.profile, session)
-        changed = keep_folders(changed.model_copy(update={"folders": ()}), session)
+        changed = changed.model_copy(update={"folders": (), "instructions": ""})
+        changed = keep_instructions(keep_folders(changed, session), session)
         if await confirm_mode(context, changed):
             context.switch_session(changed, session, folder)
     finally:

@@ -100,6 +100,18 @@ def list_(
     print_sessions(words or [], cwd=os.getcwd() if here else None, is_complete=every)
 
 
+@app.command(epilog="Example: goose-like session search parser")
+def search(
+    words: Annotated[list[str], typer.Argument(help="Words that all occur in name, title, messages and answers.")],
+    here: Annotated[bool, typer.Option("--here", help="Search only sessions of this folder.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List all matches instead of the newest 20.")] = False,
+) -> None:
+    """Search sessions, newest first. Columns: name, age, folder, who wrote the line, the line."""
+    from .session_actions import print_matches
+
+    print_matches(words, cwd=os.getcwd() if here else None, is_complete=every)
+
+
 @app.command(epilog="Example: goose-like session show NAME")
 def show(name: SessionArgument) -> None:
     """Show a session. This includes its turns, the files it changed, its tokens and cost."""

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +34,7 @@ from goose_like.sessions.index import (
     search_sessions,
     session_errors,
 )
+from goose_like.sessions.search import search_messages
 from goose_like.sessions.session import Session, delete_session
 from goose_like.sessions.transcript import Transcript, format_time, list_changed_files
 from goose_like.terminal.escape import escape_controls, escape_for, to_one_line
@@ -43,6 +45,7 @@ from goose_like.workspace.permissions.policy import effective_sandbox
 
 MAX_LISTED = 20
 _CUT_CHARACTERS = 40
+_LINE_CHARACTERS = 80
 _FORMATS = {
     ".md": "markdown",
     ".txt": "markdown",
@@ -73,6 +76,32 @@ def print_sessions(words: Sequence[str], *, cwd: str | None, is_complete: bool) 
     print_table(("name", "age", "folder", "turns", "cost", "tokens", "about"), rows, empty)
     if next(sessions, None):
         print(f"\nthe newest {MAX_LISTED}; see all: goose-like session list --all")
+
+
+def print_matches(words: Sequence[str], *, cwd: str | None, is_complete: bool) -> None:
+    """Print the sessions with these words, newest first, each with a line that matches."""
+    split = " ".join(words).split()
+    if not split:
+        raise UsageError("give a word to search for: goose-like session search parser")
+    matches = search_messages(split, cwd)
+    limit = None if is_complete else MAX_LISTED
+    rows = []
+    for match in islice(matches, limit):
+        name, age, folder, _ = _make_row(match.info)
+        rows.append((name, age, folder, match.author, _clip_line(match.line, split)))
+    print_table(("name", "age", "folder", "who", "line"), rows, f"no session has {' '.join(split)!r}")
+    if next(matches, None):
+        print(f"\nthe newest {MAX_LISTED}; see all: goose-like session search --all {shlex.join(split)}")
+
+
+def _clip_line(line: str, words: Sequence[str]) -> str:
+    """Return the part of a line around the first word."""
+    folded = line.casefold()
+    places = [folded.find(word.casefold()) for word in words]
+    first = min((place for place in places if place >= 0), default=0)
+    start = max(0, first - _LINE_CHARACTERS // 3)
+    part = to_one_line(line[start:], _LINE_CHARACTERS)
+    return f"…{part}" if start else part
 
 
 def _make_row(info: SessionInfo) -> tuple[str, str, str, str]:
