@@ -266,9 +266,14 @@ def safety_lines() -> list[str]:
 @pytest.mark.parametrize("line", safety_lines())
 def test_a_command_of_the_pages_on_safety(place, line):
     write_project_profiles(place, "default: {extends: default}")
+    (place.work.parent / "lib").mkdir()
+    for name in (".claude/CLAUDE.md", ".codex/AGENTS.md"):
+        (place.home / name).parent.mkdir()
+        (place.home / name).write_text("Use tabs.")
+    own = {"HOME": str(place.home)}
     if "forget" in line:
-        assert run_line(place, "goose-like trust add").returncode == 0
-    done = run_line(place, line)
+        assert run_line(place, "goose-like trust add . ~/.claude", **own).returncode == 0
+    done = run_line(place, line, **own)
     assert done.returncode == 0, done.stderr
 
 
