@@ -29,6 +29,7 @@ from goose_like.launch.start import OpenedSession, SessionRequest, open_session
 from goose_like.launch.start_notifier import StartNotifier, print_warning
 from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import has_person, open_screen
+from goose_like.terminal.program_status import ProgramStatus, has_status, write_to_stderr
 from goose_like.terminal.renderer import END_OPENINGS
 
 
@@ -60,7 +61,8 @@ def _make_unattended(opened: OpenedSession) -> OpenedSession:
 async def run_once(options: RunOptions, opened: OpenedSession) -> int:
     """Run one turn and return the exit code."""
     out = StdoutWriter(options.output_format)
-    notifier = out if options.is_quiet else Tee(open_screen(shows_answer=False), out)
+    status = ProgramStatus(write_to_stderr, opened.folder)
+    notifier = _open_notifier(out, status, options, opened)
     history = History()
     code = 1
     failure = ""
@@ -89,6 +91,7 @@ async def run_once(options: RunOptions, opened: OpenedSession) -> int:
     finally:  # after the exchange is closed, which can still emit events
         finished = _make_last_event(history, code, failure)
         notifier.notify(finished)
+        status.close()
         answer = out.answer
         structured = None
         if options.answer_schema:
@@ -108,6 +111,18 @@ def _write_answer(file: Path, answer: str) -> None:
         file.write_text(answer.rstrip("\n") + "\n", encoding="utf-8")
     except OSError as error:
         raise GooseLikeError(f"the answer cannot be written to {file}: {error.strerror}") from error
+
+
+def _open_notifier(
+    out: StdoutWriter, status: ProgramStatus, options: RunOptions, opened: OpenedSession
+) -> StdoutWriter | Tee:
+    """Return the notifier of a run: standard output, and on standard error the progress and the terminal's status."""
+    if options.is_quiet:
+        return out
+    screen = open_screen(shows_answer=False)
+    if has_status() and opened.profile.session.status:
+        return Tee(screen, status, out)
+    return Tee(screen, out)
 
 
 def _make_last_event(history: History, code: int, failure: str) -> RunFinished:

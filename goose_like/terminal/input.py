@@ -270,7 +270,11 @@ class Prompt:
 
     def alert(self, how: Literal["bell", "osc9", "off"]) -> None:
         """Call a person who looks elsewhere: with the bell, or with a desktop notification (OSC 9)."""
-        self._output.write_raw(_ALERTS[how])
+        self.write_raw(_ALERTS[how])
+
+    def write_raw(self, sequence: str) -> None:
+        """Write a sequence that moves nothing on the screen."""
+        self._output.write_raw(sequence)
         self._output.flush()
 
     def copy_text(self, text: str) -> None:

@@ -19,6 +19,7 @@ from goose_like.core.events import Answer, AnswerChoice, Event, Question
 
 from .escape import escape_controls, escape_invisible, to_one_line
 from .lines import LineWriter
+from .program_status import CLEAR
 from .renderer import MAX_LABEL_CHARS
 from .run_screen import RunScreen, Screen
 
@@ -330,5 +331,5 @@ def _exit_now(terminal: list[Any] | None, exit_code: int) -> None:
         if terminal and terminal != termios.tcgetattr(sys.stdin):
             termios.tcsetattr(sys.stdin, termios.TCSANOW, terminal)
         if is_terminal(sys.stderr):
-            os.write(2, b"\x1b[?25h\n")
+            os.write(2, f"{CLEAR}\x1b[?25h\n".encode())
     os._exit(exit_code)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from typing_extensions import override
 
@@ -23,6 +24,7 @@ from goose_like.launch.slash_registry import is_command_line
 from goose_like.sessions.session import Session
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import LineReader, is_terminal, open_screen
+from goose_like.terminal.program_status import ProgramStatus, has_status
 from goose_like.terminal.session_screen import SessionScreen
 
 from .clipboard import read_clipboard_image
@@ -132,7 +134,10 @@ class TerminalIO:
         screen = SessionScreen(prompt, choice.notify)
         self._prompt = prompt
         self._screen = screen
+        self._status = ProgramStatus(prompt.write_raw, Path.cwd())
         self.notifier: Notifier = screen
+        if choice.status and has_status():
+            self.notifier = Tee(screen, self._status)
         self.finished: Sequence[tuple[ToolCall, ToolResult]] = screen.finished
         self.show = screen.show
         self.close = prompt.close
@@ -157,6 +162,7 @@ class TerminalIO:
     async def shut_down(self) -> None:
         """Draw what is left and remove the prompt."""
         self._screen.draw()
+        self._status.close()
         await self._prompt.shut_down()
 
     def show_startup(self, stop: Stop) -> None:
