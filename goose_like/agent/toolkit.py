@@ -212,6 +212,10 @@ class Toolkit:
         """
         return {}
 
+    def prompt_parts(self) -> Mapping[str, str]:
+        """Return parts of the prompt that `/context` counts on their own, by their name: `{"skills": text}`."""
+        return {}
+
     def state_sections(self) -> Sequence[tuple[str, str]]:
         """Return the current state as titles and texts, for moderators that send the state instead of the past."""
         return ()

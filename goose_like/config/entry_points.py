@@ -98,7 +98,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "clear": "goose_like.cli.chat.slash_commands:clear",
         "commit": "goose_like.cli.chat.git_commands:commit",
         "compact": "goose_like.cli.chat.slash_commands:compact",
-        "context": "goose_like.cli.chat.slash_commands:draw_context",
+        "context": "goose_like.cli.chat.context_command:draw_context",
         "copy": "goose_like.cli.chat.slash_commands:copy",
         "cost": "goose_like.cli.chat.slash_commands:cost",
         "diff": "goose_like.cli.chat.undo_commands:diff",

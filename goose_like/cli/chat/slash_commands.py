@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from goose_like.agent.exchange import Exchange
 from goose_like.agent.mentions import format_mention
 from goose_like.agent.profile_choice import keep_folders, keep_instructions, keep_modes, restrict_profile
 from goose_like.agent.slash_command import SlashCommand, command
@@ -19,7 +18,6 @@ from goose_like.cli.commands.doctor import diagnose
 from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
 from goose_like.config.paths import find_main_folder, shorten_home
 from goose_like.config.profile_loader import load_profile
-from goose_like.core.context import estimate_tokens
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
 from goose_like.core.history import History
@@ -27,7 +25,7 @@ from goose_like.core.message import Usage, join_answers
 from goose_like.launch.command_line import list_profile_names
 from goose_like.launch.modes import choose_model, confirm_mode, describe_mode
 from goose_like.launch.worktree import find_session_folder
-from goose_like.providers.prices import compute_cost_usd, find_context_window
+from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.fork import fork as fork_session
 from goose_like.sessions.index import find_session, list_sessions, rename_session
 from goose_like.sessions.session import Session
@@ -38,13 +36,6 @@ from goose_like.terminal.renderer import format_usage
 from .completer import list_model_choices, list_session_choices
 from .startup import has_prompt
 
-_CHARACTERS_PER_TOKEN = 4
-_MESSAGE_KINDS = {
-    "user": "your messages",
-    "assistant": "answers and calls",
-    "tool": "tool results",
-    "system": "reminders",
-}
 _PATH_AND_REST = re.compile(r'(?:"(?P<quoted>[^"\n]+)"|(?P<bare>\S+))\s*(?P<rest>.*)', re.DOTALL)
 
 
@@ -137,52 +128,6 @@ def toolkits(context: SlashContext, words: str) -> None:
     show_rows(context, rows)
     for name, needs in context.exchange.hooks.list_missing_tools().items():
         context.show(f"{name} is off: it needs {needs}")
-
-
-@command(anytime=True)
-def draw_context(context: SlashContext, words: str) -> None:
-    """Draw what fills the model's context window."""
-    model = context.exchange.models.processor
-    window = model.window or find_context_window(model.label)
-    counts = _estimate_context(context.exchange)
-    total = sum(counts.values())
-    whole = window or max(total, 1)
-    rows = []
-    for kind, tokens in [*counts.items(), ("all", total)]:
-        share = tokens / whole
-        rows.append((kind, _draw_bar(share), f"{tokens:,}", f"{share:.0%}"))
-    show_rows(context, rows)
-    note = "the size of the window is unknown"
-    if window:
-        note = f"the window has {window:,}"
-    context.show(f"estimated tokens; {note}")
-
-
-def _estimate_context(exchange: Exchange) -> dict[str, int]:
-    """Estimate the tokens of the next request by the kind of text."""
-    sent = exchange.history.context
-    system = exchange.system
-    tools = [tool.spec for tool in exchange.tools.values()]
-    if sent.prompt:
-        # Each request begins with the recorded prompt, whatever holds now.
-        system = sent.prompt.system
-        tools = list(sent.prompt.tools)
-    tool_characters = 0
-    for tool in tools:
-        tool_characters += len(f"{tool.schema}{tool.description}")
-    counts = {
-        "system prompt": len(system.encode()) // _CHARACTERS_PER_TOKEN,
-        "tools": tool_characters // _CHARACTERS_PER_TOKEN,
-    }
-    for message in sent.messages:
-        kind = "summary" if message is sent.summary else _MESSAGE_KINDS[message.role]
-        counts[kind] = counts.get(kind, 0) + estimate_tokens(message)
-    return counts
-
-
-def _draw_bar(share: float, width: int = 30) -> Text:
-    full = min(width, round(share * width))
-    return Text.assemble(("█" * full, "cyan"), ("░" * (width - full), "dim"))
 
 
 def _describe_cache(usage: Usage) -> str:

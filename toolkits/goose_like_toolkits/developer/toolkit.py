@@ -103,6 +103,7 @@ class DeveloperToolkit(Toolkit):
         # Leave room for notes. The exchange cuts longer results again, without knowing the important parts.
         self._output_bytes = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
         self._hint_log: asyncio.Handle | None = None
+        self._hints = ""
         stuck_check = StuckCheck(self.exchange_view, notifier, read_first_check_s(self.config))
         self._shell = Shell(self.workspace, self.report_progress, stuck_check, self._find_saved_cwd())
         self._processes = BackgroundProcesses(self._shell, self.workspace, self.report_progress)
@@ -146,9 +147,12 @@ class DeveloperToolkit(Toolkit):
             # The prompt is built before the session starts, so log this right after the start.
             text = describe_hints(found)
             self._hint_log = asyncio.get_running_loop().call_soon(self.notifier.log, text)
-        for hint in found:
-            sections.append(f"Hints from {hint.file}:\n{hint.text}")
-        return "\n\n".join(sections)
+        self._hints = "\n\n".join(f"Hints from {hint.file}:\n{hint.text}" for hint in found)
+        return "\n\n".join(filter(None, [*sections, self._hints]))
+
+    @override
+    def prompt_parts(self) -> Mapping[str, str]:
+        return {"instruction files": self._hints}
 
     def _read_guidance(self) -> str:
         """Read the lines of guidance whose tools this session has."""

@@ -64,6 +64,10 @@ class SkillsToolkit(Toolkit):
         return write_listing(self._catalog.skills.values())
 
     @override
+    def prompt_parts(self) -> Mapping[str, str]:
+        return {"skills": self.prompt()}
+
+    @override
     def tools(self) -> tuple[Tool, ...]:
         if not self._catalog.skills:
             return ()
