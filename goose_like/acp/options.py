@@ -1,9 +1,11 @@
 """What an editor may choose in a session: modes, models, efforts and slash commands."""
 
+from collections.abc import Sequence
+
 from goose_like.agent.slash_context import SlashContext
 from goose_like.launch.modes import MODE_EFFECTS, list_efforts
 from goose_like.launch.scheduler import TurnScheduler
-from goose_like.providers.catalog import ModelOffer, list_offers
+from goose_like.providers.catalog import ModelOffer
 from goose_like.workspace.permissions.policy import KEY_APPROVALS
 
 from .content import Json
@@ -21,13 +23,13 @@ def list_modes(conversation: TurnScheduler) -> Json:
     return {"currentModeId": current, "availableModes": modes}
 
 
-def list_options(conversation: TurnScheduler) -> list[Json]:
+def list_options(conversation: TurnScheduler, offers: Sequence[ModelOffer]) -> list[Json]:
     """List the options with their present values: mode, model, and effort if the model has levels."""
     profile = conversation.current.profile
     processor = conversation.exchange.models.processor
     modes = [_make_value(mode, mode, MODE_EFFECTS[mode]) for mode in _list_approvals(profile.approval)]
     models = []
-    for offer in _list_models(processor.label, processor.window):
+    for offer in _list_models(offers, processor.label, processor.window):
         models.append(_make_value(offer.label, offer.label, offer.describe()))
     options = [
         _make_option("mode", "Mode", "mode", profile.approval, modes),
@@ -64,11 +66,11 @@ def _list_approvals(current: str) -> list[str]:
     return modes
 
 
-def _list_models(label: str, window: int | None) -> list[ModelOffer]:
+def _list_models(offers: Sequence[ModelOffer], label: str, window: int | None) -> list[ModelOffer]:
     """List the models that can be used, beginning with that of the session."""
-    offers = {offer.label: offer for offer in list_offers()}
-    own = offers.pop(label, ModelOffer(label, window))
-    return [own, *offers.values()]
+    others = {offer.label: offer for offer in offers}
+    own = others.pop(label, ModelOffer(label, window))
+    return [own, *others.values()]
 
 
 def _make_option(name: str, title: str, category: str, current: str, values: list[Json]) -> Json:

@@ -14,9 +14,11 @@ from pydantic import BaseModel, ValidationError
 from goose_like import __version__
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.errors import GooseLikeError, SessionError, UsageError
+from goose_like.core.gc_pause import end_gc_delay
 from goose_like.core.threads import run_in_thread
 from goose_like.launch.command_line import ProfileOptions
 from goose_like.launch.start import SessionRequest
+from goose_like.providers.catalog import ModelOffer, list_offers
 from goose_like.sessions.index import SessionInfo, find_session, iterate_sessions
 from goose_like.sessions.session import delete_session
 
@@ -53,7 +55,7 @@ class EditorServer:
         self._requests: dict[object, asyncio.Task[Json | None]] = {}
         self._prompts: dict[object, EditorSession] = {}
         self._capabilities: Json = {}
-        self._can_open_terminal = False
+        self._offers: Sequence[ModelOffer] | None = None  # listed once, as that takes a second
         self._routes: Mapping[str, tuple[type[BaseModel], Handler]] = {
             "authenticate": (schema.AuthenticateRequest, self._authenticate),
             "session/new": (schema.NewSessionRequest, self._create_session),
@@ -195,9 +197,13 @@ class EditorServer:
         folder = Path(cwd)
         if not folder.is_absolute():
             raise UsageError(f"`cwd` must be an absolute path, not {cwd!r}")
-        session = EditorSession(self._connection.send_notification, self._connection.send_request, self._capabilities)
+        if self._offers is None:
+            self._offers = await run_in_thread(list_offers)
+        connection = self._connection
+        session = EditorSession(connection.send_notification, connection.send_request, self._capabilities, self._offers)
         await session.open(request, folder, partial(_add_servers, servers))
         self._sessions[session.name] = session
+        end_gc_delay()
         return session
 
     async def _list_sessions(self, request: schema.ListSessionsRequest) -> Json:

@@ -1,7 +1,7 @@
 """One session of an editor: a conversation, its updates in their order, and its questions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from goose_like.core.history import History
 from goose_like.core.notifier import EventNotifier
 from goose_like.launch.scheduler import TurnScheduler, open_conversation
 from goose_like.launch.start import SessionRequest
+from goose_like.providers.catalog import ModelOffer
 from goose_like.providers.prices import compute_cost_usd, find_context_window
 from goose_like.sessions.index import read_label
 
@@ -45,12 +46,16 @@ _STOP_REASONS = {
 
 
 class EditorSession(EventNotifier):
-    """A conversation in an editor. Updates wait until `start_updates`, because they need the name of the session."""
+    """A conversation in an editor. Updates wait until `start_updates`, because they need the name of the session.
 
-    def __init__(self, notify_editor: Send, ask_editor: Send, capabilities: Json) -> None:
+    `capabilities` are those of the editor, and `offers` the models that it may choose.
+    """
+
+    def __init__(self, notify_editor: Send, ask_editor: Send, capabilities: Json, offers: Sequence[ModelOffer]) -> None:
         self._notify_editor = notify_editor
         self._ask_editor = ask_editor
         self._capabilities = capabilities
+        self._offers = offers
         self._maker = UpdateMaker(capabilities.get("session") or {})
         self._updates: list[Json] = []
         self._has_news = asyncio.Event()
@@ -61,6 +66,7 @@ class EditorSession(EventNotifier):
         self._conversation: TurnScheduler | None = None
         self._question_count = 0
         self._shown_options: list[Json] = []
+        self._shown_profile: Profile | None = None
         self._title = ""
 
     @property
@@ -225,6 +231,8 @@ class EditorSession(EventNotifier):
 
     def tell_options(self) -> None:
         """Tell the editor about options that are others than it knows."""
+        if self.conversation.current.profile is self._shown_profile:
+            return
         before = self._shown_options
         options = self.list_options()
         if options != before:
@@ -240,7 +248,8 @@ class EditorSession(EventNotifier):
 
     def list_options(self) -> list[Json]:
         """List the options with their present values."""
-        self._shown_options = list_options(self.conversation)
+        self._shown_profile = self.conversation.current.profile
+        self._shown_options = list_options(self.conversation, self._offers)
         return self._shown_options
 
     async def set_option(self, name: str, value: object) -> None:

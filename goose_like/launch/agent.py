@@ -80,7 +80,7 @@ class Agent:
     `approval`, `is_trusted`, `add_dirs` and `allowed_tools`. `session` names a new session, or with `is_resumed` a
     saved one (without a name: the newest of the folder); `is_forked` resumes a copy. `limits` holds for each turn:
     fields that are set replace those of the profile. `tools` are functions with type hints and docstrings, which run
-    in this process. `ask` answers questions; without it, each is denied.
+    in this process. `ask` answers questions; without it, each is denied, as in mode `unattended`.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Agent:
     async def __aenter__(self) -> Self:
         tools = {tool.name: tool for tool in map(make_tool, self._tools)}
         opening = open_conversation(
-            self._request, self._front, self._folder, change=self._limit, client=ClientPart(tools=tools)
+            self._request, self._front, self._folder, change=self._change, client=ClientPart(tools=tools)
         )
         self._conversation = await self._stack.enter_async_context(opening)
         return self
@@ -224,12 +224,14 @@ class Agent:
             session=self.session,
         )
 
-    def _limit(self, profile: Profile) -> Profile:
-        """Return the profile with the limits that the program set."""
-        if self._limits is None:
-            return profile
-        limits = profile.limits.model_copy(update=self._limits.model_dump(exclude_unset=True))
-        return profile.model_copy(update={"limits": limits})
+    def _change(self, profile: Profile) -> Profile:
+        """Return the profile with the limits that the program set. Without a callback it says that nobody is asked."""
+        changes: dict[str, Any] = {}
+        if self._ask is None and profile.approval == "auto":
+            changes["approval"] = "unattended"
+        if self._limits is not None:
+            changes["limits"] = profile.limits.model_copy(update=self._limits.model_dump(exclude_unset=True))
+        return profile.model_copy(update=changes)
 
 
 def run(message: str | Message, *, schema: Schema | None = None, **options: Any) -> RunResult:

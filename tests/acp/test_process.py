@@ -8,7 +8,9 @@ from importlib.util import find_spec
 
 import pytest
 
+from goose_like import __version__
 from goose_like.acp.editors import format_config
+from tests import ROOT
 from tests.e2e.command import Place, shell
 
 needs_acp = pytest.mark.skipif(find_spec("acp") is None, reason="the extra `acp` is not installed")
@@ -109,6 +111,12 @@ def test_the_settings_of_an_editor(editor):
         assert '"--profile"' in text
         assert text.count("(") == text.count(")")
         assert text.count("{") == text.count("}")
+
+
+def test_the_entry_of_the_registry_starts_this_version():
+    entry = json.loads((ROOT / "docs/acp-registry.json").read_text())
+    assert entry["version"] == __version__
+    assert entry["distribution"]["uvx"] == {"package": f"goose-like[acp]=={__version__}", "args": ["acp"]}
 
 
 def test_the_command_prints_settings_without_the_extra(place):

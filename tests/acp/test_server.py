@@ -11,6 +11,7 @@ if find_spec("acp"):
     from acp.exceptions import RequestError
 
     from tests.acp.editor import open_editor, write_profile
+    from tests.toolkits.mcp.servers import script
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -336,6 +337,23 @@ async def test_sessions_in_several_folders_work_beside_each_other(play, tmp_path
         ends = await asyncio.gather(*[editor.prompt(session, "go") for session in sessions])
         assert ends == ["end_turn"] * 4
     assert [(folder / "here.txt").read_text().strip() for folder in folders] == [str(folder) for folder in folders]
+
+
+@pytest.mark.skipif(find_spec("mcp") is None, reason="the extra `mcp` is not installed")
+async def test_the_servers_of_the_editor(play, work):
+    find = {"tool": "find_tools", "arguments": {"query": "add numbers"}}
+    add = {"tool": "call_tool", "arguments": {"name": "mcp__demo__add", "arguments": {"a": 2, "b": 3}}}
+    play({"calls": [find]}, {"calls": [add], "expect": "mcp__demo__add"}, {"text": "five", "expect": "5"})
+    command, *words = script("demo_server.py", "stdio")
+    server = {"name": "demo", "command": command, "args": words, "env": [{"name": "COLOUR", "value": "red"}]}
+    async with open_editor() as editor:
+        await editor.start()
+        opened = await editor.request("session/new", cwd=str(work), mcpServers=[server])
+        assert await editor.prompt(opened["sessionId"], "add") == "end_turn"
+        assert "five" in editor.read_text(opened["sessionId"])
+        inside = {"type": "acp", "name": "inner", "id": "7", "serverId": "7"}
+        with pytest.raises(RequestError, match=r"inside the editor|Invalid|mcpServers"):
+            await editor.request("session/new", cwd=str(work), mcpServers=[inside])
 
 
 async def test_mistakes_and_failures_are_errors_with_a_sentence(play, work):

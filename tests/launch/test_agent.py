@@ -138,6 +138,14 @@ async def test_async_callbacks_and_tools(script):
     assert os.listdir() == []
 
 
+def test_without_a_callback_nobody_is_asked_and_the_model_knows(script):
+    outside = {"tool": "write_file", "arguments": {"path": "/opt/goose_like_test.txt", "content": "x"}}
+    script({"calls": [outside]}, {"text": "no", "expect": "allowed by: the rule"})
+    done = run("write", is_saved=False)
+    assert (done.result, done.reason, done.exit_code) == ("no", "stop", 6), done.detail
+    assert [question.kind for question in done.denied] == ["outside"]
+
+
 async def test_limits_that_are_not_set_are_those_of_the_profile(script):
     script(*[{"calls": [{"tool": "nothing"}]}] * 3)
     async with Agent(limits=Limits(steps=2), is_saved=False) as agent:
