@@ -96,7 +96,7 @@ class LocalProvider:
         def build_body(*messages: Message) -> dict[str, Any]:
             return self._build_body(convert_request(replace(request, tools=tools, messages=messages), call_format))
 
-        body = build_body(*examples, *repeat_task(request.messages))
+        body = build_body(*examples, *repeat_task(request.messages, has_examples=bool(examples)))
         beginning: dict[str, Any] | None = None
         if request.answer_schema is not None:
             body["response_format"] = {"type": "json_schema", "json_schema": {"schema": request.answer_schema}}

@@ -61,10 +61,11 @@ def _build_conversation(example: Example) -> Iterator[Message]:
     yield Message.assistant(example.answer)
 
 
-def repeat_task(messages: Sequence[Message]) -> list[Message]:
+def repeat_task(messages: Sequence[Message], *, has_examples: bool) -> list[Message]:
     """Repeat the user's task at the end of the newest tool result, because the smallest models forget it.
 
     Only the newest result has the line, so that the engine's cache covers all of the previous request but this line.
+    Without examples, which end with an answer, the model would obey a task that names a tool again and again.
     """
     tasks = [message.first_text for message in messages if message.role == "user"]
     *earlier, last = messages
@@ -73,6 +74,8 @@ def repeat_task(messages: Sequence[Message]) -> list[Message]:
     *others, newest = last.tool_results
     task = " ".join(tasks[-1].split())[:_TASK_CHARACTERS]
     output = f"{newest.output}\n\n(The task: {task})"
+    if not has_examples:
+        output += "\n(If this result has the answer, reply with finish.)"
     extended = newest.model_copy(update={"output": output})
     results = (*others, extended)
     return [*earlier, last.model_copy(update={"parts": results})]

@@ -18,7 +18,13 @@ from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.tool import ToolSpec, make_tool
 from goose_like.providers.base import Request
 from goose_like.providers.json_tool_calls import TextCallParser, convert_request
-from goose_like.providers.xml_tool_calls import XmlCallFormat, build_grammar, list_stop_texts, select_examples
+from goose_like.providers.xml_tool_calls import (
+    XmlCallFormat,
+    build_grammar,
+    list_stop_texts,
+    repeat_task,
+    select_examples,
+)
 from tests.loopback import chunk
 
 
@@ -131,6 +137,19 @@ def test_the_model_reads_each_tool_and_the_examples():
         "<finish>\ndone\n</finish>",
     ]
     assert list_stop_texts([SHELL]) == ["</shell>", "</finish>"]
+
+
+@pytest.mark.parametrize("has_examples", [True, False])
+def test_the_newest_result_repeats_the_task_and_without_examples_names_the_way_out(has_examples):
+    call = ToolCall(id="1", name="clock", arguments="{}")
+    result = ToolResult(call_id="1", output="noon")
+    history = [Message.user("What time\nis it?"), Message.assistant("", (call,)), Message(role="tool", parts=(result,))]
+    assert repeat_task(history[:2], has_examples=has_examples) == history[:2]
+    *earlier, last = repeat_task(history, has_examples=has_examples)
+    assert earlier == history[:2]
+    lines = last.tool_results[0].output.splitlines()
+    assert lines[:3] == ["noon", "", "(The task: What time is it?)"]
+    assert lines[3:] == ([] if has_examples else ["(If this result has the answer, reply with finish.)"])
 
 
 def test_examples_are_shown_only_with_their_tools():
