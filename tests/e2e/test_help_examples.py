@@ -2,12 +2,15 @@
 
 import re
 import shutil
+import sys
 from importlib.util import find_spec
 
 import pytest
 
+from tests import ROOT
 from tests.e2e.command import Place
 from tests.e2e.pages import run_line, write_project_profiles
+from tests.toolkits.skills.write_skill import write_skill
 
 SESSIONS = ("start", "planned", "resume", "list", "search", "show", "export", "import", "fork", "rename", "clear")
 COMPONENT = ("list", "show", "check", "new", "install", "build", "run", "deploy")
@@ -22,7 +25,12 @@ COMMANDS = [
     *(["trust", name, "--help"] for name in ("add", "list", "forget")),
     *(["plugin", name, "--help"] for name in ("list", "show", "check", "test", "run", "new")),
     *(["component", name, "--help"] for name in COMPONENT),
+    *(["skill", name, "--help"] for name in ("list", "show", "check", "new")),
+    *(["hooks", name, "--help"] for name in ("list", "test", "use", "forget")),
+    *(["mcp", name, "--help"] for name in ("list", "show", "test", "remove")),  # `add` starts a published server
 ]
+HOOKS = '{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}}'
+SERVER = ROOT / "tests/toolkits/mcp/scripts/demo_server.py"
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +76,22 @@ def copy_place(made: Place, place: Place) -> None:
         shutil.copytree(source, target, dirs_exist_ok=True)
 
 
+def prepare_toolkit(place: Place, group: str, command: str) -> None:
+    """Write what the examples of a group of commands name."""
+    if group == "skill" and command != "new":
+        write_skill(place.work / ".agents/skills", "pdf")
+        assert run_line(place, "goose-like trust add").returncode == 0
+    if group == "hooks":
+        (place.home / ".claude").mkdir()
+        (place.home / ".claude/settings.json").write_text(HOOKS)
+    if group == "hooks" and command == "forget":
+        line = "goose-like hooks use --yes ~/.claude/settings.json"
+        assert run_line(place, line, HOME=str(place.home)).returncode == 0
+    if group == "mcp":
+        line = f"goose-like mcp add --no-start git -- {sys.executable} {SERVER} stdio"
+        assert run_line(place, line).returncode == 0
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_each_help_has_an_example_that_works(place, words, request):
     shown = place.run(*words)
@@ -92,11 +116,16 @@ def test_each_help_has_an_example_that_works(place, words, request):
             shutil.rmtree(place.work / "word_count")
     if "trust" in words:
         write_project_profiles(place, "default: {extends: default}")
-    if "forget" in words:
+    if words[:2] == ["trust", "forget"]:
         assert run_line(place, "goose-like trust add").returncode == 0
+    if words[0] in ("skill", "hooks", "mcp"):
+        prepare_toolkit(place, words[0], words[1])
     line = " ".join(examples[0].split()).replace("--profile local", "--profile default")
-    own = {"HOME": str(place.home)} if "component" in words else {}
+    own = {"HOME": str(place.home)} if words[0] in ("component", "hooks") else {}
     done = run_line(place, line, **own)
+    if words[:2] == ["hooks", "use"]:  # of the person who is asked: see test_sources.py
+        assert (done.returncode, "nobody is there to ask" in done.stderr) == (2, True), done.stderr
+        return
     if "deploy" in words:  # of published packages to a server: see test_component_commands.py
         assert (done.returncode, "nobody else could run" in done.stderr) == (2, True), done.stderr
         return

@@ -42,7 +42,7 @@ def add_trust(folder: str) -> None:
         return
     project = read_project_config(Path(folder))
     if project is None or not project.files:
-        reason = "it has no profiles.yaml, commands/*.md, agents/*.md and skills/*/SKILL.md in .goose-like"
+        reason = "it brings no settings, commands, agents, skills, hooks or MCP servers"
         if project:
             reason = "; ".join(project.skipped)
         raise UsageError(f"there is nothing to trust in {folder!r}: {reason}")
