@@ -11,7 +11,7 @@ _NEOVIM = """\
 adapters = {{
   acp = {{
     goose_like = function()
-      return require("codecompanion.adapters").extend("gemini_cli", {{
+      return require("codecompanion.adapters").extend("opencode", {{
         name = "goose_like",
         formatted_name = "goose-like",
         commands = {{ default = {words} }},
@@ -32,9 +32,9 @@ _EMACS = """\
                 :shell-prompt "goose-like> "
                 :shell-prompt-regexp "goose-like> "
                 :client-maker (lambda (buffer)
-                                (agent-shell--make-acp-client :command {command}
-                                                              :command-params '({parameters})
-                                                              :context-buffer buffer)))))"""
+                                (acp-make-client :command {command}
+                                                 :command-params '({parameters})
+                                                 :context-buffer buffer)))))"""
 
 
 def format_config(editor: EditorName, profile: str | None, model: str | None) -> str:

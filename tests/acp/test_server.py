@@ -165,6 +165,36 @@ async def test_a_prompt_that_is_cancelled(play, work, how, moment):
         assert editor.read_text(session) == "again"
 
 
+@pytest.mark.parametrize("moment", ["command", "permission"])
+async def test_a_session_that_is_closed_or_deleted_during_a_turn(play, work, moment):
+    play({"calls": [shell("sleep 60")]}, "again", approval="ask" if moment == "permission" else "auto")
+    async with open_editor() as editor:
+        await editor.start()
+        editor.choice = None
+        session = await editor.open(work)
+        prompting = asyncio.create_task(editor.prompt(session, "go"))
+        if moment == "permission":
+            await editor.wait_until(lambda: editor.asked)
+        else:
+            await editor.wait_until(lambda: editor.list_updates(session, "tool_call"))
+        await editor.request("session/close" if moment == "command" else "session/delete", sessionId=session)
+        assert await prompting == "cancelled"
+        listed = (await editor.request("session/list"))["sessions"]
+        assert [each["sessionId"] for each in listed] == ([session] if moment == "command" else [])
+
+
+async def test_a_prompt_during_a_turn_joins_it(play, work):
+    play({"calls": [shell("sleep 1")]}, {"text": "both", "expect": "and this"})
+    async with open_editor() as editor:
+        await editor.start()
+        session = await editor.open(work)
+        first = asyncio.create_task(editor.prompt(session, "go"))
+        await editor.wait_until(lambda: editor.list_updates(session, "tool_call"))
+        assert await editor.prompt(session, "and this") == "end_turn"
+        assert await first == "end_turn"
+        assert editor.read_text(session) == "both"
+
+
 async def test_another_request_that_is_cancelled(play, work):
     play()
     async with open_editor() as editor:
