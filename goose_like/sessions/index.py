@@ -95,19 +95,19 @@ def find_session(name: str) -> SessionInfo:
     """
     names: list[str] = []
     titled: list[SessionInfo] = []
-    wanted = set(name.casefold().split())
+    wanted = _split_words(name)
     for info in iterate_sessions():
         if name in (info.name, info.folder.name):
             return info
         names.append(info.name)
-        if wanted <= set(info.summary.casefold().split()):
+        if wanted and wanted <= _split_words(info.summary):
             titled.append(info)
     exact = [info for info in titled if info.summary.casefold() == name.casefold()]
     if exact:
         return exact[0]  # the newest one
     if len(titled) == 1:
         return titled[0]
-    if titled and wanted:
+    if titled:
         first = titled[:_MAX_NAMED]
         listed = [f"{info.name} ({info.summary[:_MAX_TITLE_CHARS]})" for info in first]
         problem = f"{len(titled)} sessions have {name!r} in their title"
@@ -116,6 +116,10 @@ def find_session(name: str) -> SessionInfo:
     if os.path.isfile(old):
         raise SessionError(f"no session {name!r}; take over that of goose 0.9: goose-like session import {old}")
     raise SessionError(f"no session {name!r}; {did_you_mean(name, names)}")
+
+
+def _split_words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
 
 
 def find_newest_session(cwd: str | None = None) -> SessionInfo:
