@@ -90,10 +90,10 @@ class RepositoryScanner:
         top = self._list_unless_link(root)
         listings = [top]
         for name in PARENTS:
-            parent = os.path.join(root, name)
+            first = name.partition("/")[0]
             # This runs after each call of a tool: only folders that exist are looked at.
-            if top is None or parent in top.below:
-                listings.append(self._list_unless_link(parent))
+            if top is None or os.path.join(root, first) in top.below:
+                listings.append(self._list_unless_link(os.path.join(root, name)))
         for listing in listings:
             if listing:
                 yield from map(Path, listing.start_files)
