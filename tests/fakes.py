@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from goose_like.agent.budget import Budget
 from goose_like.agent.compaction.moderators import Moderator, Passive
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.journal import Journal
-from goose_like.agent.limits import TurnLimits
 from goose_like.agent.toolkit import Requirements, Toolkit
 from goose_like.agent.toolkit_hooks import ToolkitHooks
 from goose_like.config.profile import Limits, ModelChoice
@@ -36,6 +36,7 @@ class FakeProvider:
     def __init__(self, script: Iterable[Any] = ()) -> None:
         self.script = list(script)
         self.requests: list[Request] = []
+        self.usage = Usage(input_tokens=10, output_tokens=5)
         self.opened = self.closed = self.streams_closed = 0
 
     @staticmethod
@@ -57,7 +58,7 @@ class FakeProvider:
                     yield TextDelta(text=item)
                     yield MessageCompleted(message=Message.assistant(item))
                 elif isinstance(item, Message):
-                    yield MessageCompleted(message=item, usage=Usage(input_tokens=10, output_tokens=5))
+                    yield MessageCompleted(message=item, usage=self.usage)
                 else:
                     yield item
         finally:
@@ -130,7 +131,7 @@ class ExchangeHarness:
             system="system",
             tools=tools,
             journal=self.journal,
-            limits=TurnLimits(limits, self.session),
+            budget=Budget(limits, self.session),
             retry_policy=FAST_RETRIES,
             workspace=workspace or Workspace(Path.cwd(), mode="full", approval="auto", notifier=self.journal),
             hooks=create_hooks(self.journal, *toolkits),

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
+from goose_like.agent.budget import Budget
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.journal import Journal
-from goose_like.agent.limits import TurnLimits
 from goose_like.agent.toolkit_hooks import ToolkitHooks
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError
@@ -109,7 +109,7 @@ def exchange_over(
         system=SYSTEM,
         tools={tool.name: tool for tool in map(make_tool, tools)},
         journal=journal,
-        limits=TurnLimits(Limits(steps=10_000), session),
+        budget=Budget(Limits(steps=10_000), session),
         retry_policy=FAST_RETRIES,
         workspace=Workspace(Path.cwd(), mode="full", approval="auto", notifier=journal),
         hooks=ToolkitHooks(journal),

@@ -110,13 +110,19 @@ def _describe_cut_usage(
     input_tokens = told.input_tokens
     if not input_tokens:
         purpose = f"{purpose} (estimated)"
-        input_tokens = history.context.tokens
-        if not history.context.measured_count:  # then the context alone was estimated
-            tools = [(tool.name, tool.description, tool.schema) for tool in request.all_tools]
-            input_tokens += len(repr((request.system, tools))) // 4
+        input_tokens = estimate_input_tokens(request, history)
     output_tokens = max(told.output_tokens, written_tokens)
     usage = told.model_copy(update={"input_tokens": input_tokens, "output_tokens": output_tokens})
     return UsageRecorded(model=model.label, usage=usage, purpose=purpose)
+
+
+def estimate_input_tokens(request: Request, history: History) -> int:
+    """Estimate the tokens of a request that continues the conversation."""
+    tokens = history.context.tokens
+    if not history.context.measured_count:  # then the context alone was estimated
+        tools = [(tool.name, tool.description, tool.schema) for tool in request.all_tools]
+        tokens += len(repr((request.system, tools))) // 4
+    return tokens
 
 
 def _remove_name_prefixes(message: Message, names: Collection[str]) -> Message:

@@ -26,10 +26,10 @@ from goose_like.workspace.permissions.policy import describe_task, effective_san
 from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
 
+from .budget import Budget
 from .exchange import Exchange
 from .goose09 import load_toolkit
 from .journal import Journal
-from .limits import TurnLimits, check_prices
 from .present_toolkits import add_present_toolkits
 from .printed_text import redirect_prints
 from .subagent import EventRelay
@@ -64,6 +64,8 @@ async def build_exchange(
     parent_workspace: Workspace | None = None,
     folder: Path | None = None,
     limits: Limits | None = None,
+    parent_budget: Budget | None = None,
+    rounds: int | None = None,
     models: ModelPair | None = None,
     toolkit_profile: Profile | None = None,
     client: ClientPart = ClientPart(),
@@ -75,7 +77,8 @@ async def build_exchange(
     that the caller passes stay open. `project` has the trusted files of the repository. Toolkits whose files exist are
     added, unless the caller passes a workspace, a parent or a `toolkit_profile`. A subagent passes the
     `parent_workspace`, whose undo covers its changes, and works there or in `folder`, a worktree; it is never allowed
-    more. Toolkits see `toolkit_profile`, or else `profile`. `client` adds to that. `logs_prints`: prints are logged.
+    more, and draws from the `parent_budget`. `rounds` limits its own steps. Toolkits see `toolkit_profile`, or else
+    `profile`. `client` adds to that. `logs_prints`: prints are logged.
 
     Raises:
         ProfileError: a toolkit, provider or requirement is unknown, missing or circular; `path` is its place.
@@ -92,7 +95,8 @@ async def build_exchange(
             profile = add_present_toolkits(profile, folder or Path.cwd(), project, journal)
         models = models or _open_models(profile, stack)
         limits = limits or profile.limits
-        _check_prices(profile, limits, models)
+        budget = Budget(limits, session, parent_budget, rounds=rounds)
+        _check_prices(profile, budget, models)
         left_out: set[str] = set()
         if workspace is None:
             own_workspace = _create_workspace(profile, journal, parent_workspace, folder)
@@ -105,7 +109,7 @@ async def build_exchange(
         if session.is_kept and parent_workspace is None:
             undo = _start_undo(workspace, journal, stack)
         wiring = {
-            "exchange_view": ExchangeView(session, models, journal),
+            "exchange_view": ExchangeView(session, models, journal, budget),
             "workspace": workspace,
             "session": session,
             "limits": limits,
@@ -127,7 +131,7 @@ async def build_exchange(
             system=system,
             tools=tools,
             journal=journal,
-            limits=TurnLimits(limits, session),
+            budget=budget,
             workspace=workspace,
             hooks=hooks,
             undo=undo,
@@ -180,7 +184,7 @@ def change_profile(exchange: Exchange, profile: Profile, stack: AsyncExitStack) 
     workspace = exchange.workspace
     journal = exchange.journal
     models = _open_models(profile, stack)
-    _check_prices(profile, exchange.limits.values, models)
+    _check_prices(profile, exchange.budget, models)
     rules = workspace.rules_text
     if workspace.approval != profile.approval:
         workspace.change_approval(profile.approval)
@@ -198,11 +202,11 @@ def _open_models(profile: Profile, stack: AsyncExitStack) -> ModelPair:
     return models
 
 
-def _check_prices(profile: Profile, limits: Limits, models: ModelPair) -> None:
+def _check_prices(profile: Profile, budget: Budget, models: ModelPair) -> None:
     try:
-        check_prices(limits, [model.label for model in models.models])
+        budget.check_prices([model.label for model in models.models])
     except ProfileError as error:
-        if limits.cost_usd == profile.limits.cost_usd:
+        if budget.limits.cost_usd == profile.limits.cost_usd:
             raise
         raise UsageError(str(error)) from error  # the limit is not one of the profile
 

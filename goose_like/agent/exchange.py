@@ -28,10 +28,10 @@ from goose_like.sessions.session import Session
 from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
 
+from .budget import Budget, BudgetError
 from .hook_values import Notification
 from .inbox import Inbox
 from .journal import Journal
-from .limits import TurnLimits
 from .mentions import build_message
 from .model_client import ModelClient
 from .reminders import Reminders
@@ -47,6 +47,8 @@ MISSING_CALL_ERROR = (
     "`goose-like help providers`"
 )
 CUT_CALL_NOTE = "the model's message reached its output limit within a call; raise max_output_tokens in the profile"
+_MAX_EQUAL_FAILURES = 5
+_SHOWN_CALL_CHARS = 200
 CUT_ANSWER_ERROR = "the answer was cut at the model's output limit; ask it to continue, or raise max_output_tokens"
 
 
@@ -62,7 +64,7 @@ class Exchange:
     tools: Mapping[str, Tool]
     journal: Journal
     moderator: Moderator
-    limits: TurnLimits
+    budget: Budget
     workspace: Workspace
     hooks: ToolkitHooks
     retry_policy: RetryPolicy = RetryPolicy()
@@ -84,7 +86,7 @@ class Exchange:
     @property
     def view(self) -> ExchangeView:
         """The models together with the conversation, for side questions."""
-        return ExchangeView(self.session, self.models, self.journal)
+        return ExchangeView(self.session, self.models, self.journal, self.budget)
 
     @property
     def reminders(self) -> Reminders:
@@ -110,12 +112,13 @@ class Exchange:
             reminders=self.reminders,
             hooks=self.hooks,
             retry_policy=self.retry_policy,
+            budget=self.budget,
         )
 
     @property
     def tool_runner(self) -> ToolRunner:
         """The runner of the processor's tool calls."""
-        return ToolRunner(self.tools, self.journal, self.hooks.calls, self.limits.values.output_bytes)
+        return ToolRunner(self.tools, self.journal, self.hooks.calls, self.budget.limits.output_bytes)
 
     async def reply(self, message: Message | str, *, is_fresh: bool = False) -> events.TurnFinished:
         """Run one turn, from a user message to the model's final answer. Events go to the notifier.
@@ -209,7 +212,7 @@ class Exchange:
         """Ask the model, run its tools, repeat."""
         answer_beside_calls = ""
         while not self.history.has_final_result:
-            end = self.limits.find_spent()
+            end = self.budget.find_spent()
             if end:
                 return end
             await self._add_pending_messages()
@@ -255,7 +258,7 @@ class Exchange:
             self.journal.log(CUT_CALL_NOTE)
         if self.history.open_calls:
             return events.TurnFinished(reason="handed_off")
-        end = self.limits.find_stuck()
+        end = _find_stuck(self.history)
         if end:
             return end
         if answer.is_cut and not has_calls:
@@ -281,7 +284,7 @@ class Exchange:
 
     async def _must_go_on(self) -> bool:
         """Tell the model a reason of a toolkit against its answer. Return False if there is none."""
-        is_last_step = self.limits.find_spent() is not None
+        is_last_step = self.budget.find_spent() is not None
         return await self.reminders.add_before_finish(is_last_step=is_last_step)
 
     async def _stop(self, answer_beside_calls: str) -> events.TurnFinished:
@@ -302,10 +305,10 @@ class Exchange:
     async def _submit(self, text: str) -> None:
         """Let the toolkits judge a message within the time limit of its turn."""
         try:
-            async with asyncio.timeout(self.limits.time_left_s):
+            async with asyncio.timeout(self.budget.time_left_s):
                 await self.hooks.submit(text)
         except TimeoutError:
-            detail = self.limits.describe_timeout().detail
+            detail = self.budget.describe_timeout().detail
             raise TimeLimitError(f"hooks of toolkits took all of {detail}; allow more with --timeout") from None
 
     async def _add_pending_messages(self) -> None:
@@ -328,12 +331,14 @@ class Exchange:
     async def _finish_turn(self, steps: Coroutine[Any, Any, events.TurnFinished]) -> events.TurnFinished:
         end = events.TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:
-            async with asyncio.timeout(self.limits.time_left_s) as timeout:
+            async with asyncio.timeout(self.budget.time_left_s) as timeout:
                 end = await steps
         except TimeoutError:
             if not timeout.expired():
                 raise
-            end = self.limits.describe_timeout()
+            end = self.budget.describe_timeout()
+        except BudgetError as error:
+            end = error.end
         except GooseLikeError as error:
             end = events.TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
         except asyncio.CancelledError:
@@ -367,3 +372,14 @@ def _describe_denied(question: events.Question) -> str:
     if question.allowed_by:
         text += f" (allowed by: {question.allowed_by})"
     return text
+
+
+def _find_stuck(history: History) -> events.TurnFinished | None:
+    """Return the end of the turn when the model made the same failing call too often."""
+    for (name, arguments), count in history.failures.items():
+        if count < _MAX_EQUAL_FAILURES:
+            continue
+        call = f"{name} {arguments}"[:_SHOWN_CALL_CHARS]
+        detail = f"the model made the same failing call {count} times: {call}; tell it what to do instead"
+        return events.TurnFinished(reason="error", detail=detail, exit_code=1)
+    return None

@@ -19,7 +19,8 @@ from goose_like.providers.base import Model, Request, TellsFacts
 from goose_like.providers.foreign_code import name_faults
 from goose_like.providers.retry import RetryPolicy
 
-from .answer_stream import stream_answer
+from .answer_stream import estimate_input_tokens, stream_answer
+from .budget import Budget
 from .journal import Journal
 from .prompt_changes import find_prompt_change
 from .refused_content import find_refused_content, list_refused_images
@@ -48,6 +49,7 @@ class ModelClient:
     reminders: Reminders
     hooks: ToolkitHooks
     retry_policy: RetryPolicy
+    budget: Budget
 
     @property
     def _history(self) -> History:
@@ -58,6 +60,7 @@ class ModelClient:
 
         Raises:
             ProviderError: no complete answer came.
+            BudgetError: the budget does not allow the request.
         """
         await self._fetch_facts()
         await self.reminders.add_before_request()
@@ -136,12 +139,16 @@ class ModelClient:
         # Without tools: their calls would be taken for the answer.
         request = replace(self._build_request(), tools=(), added_tools=(), allowed_tools=None, examples=())
         policy = self.retry_policy
-        value = await answer_json(self.model.provider, request, wanted, policy, record, attempts=MAX_CORRECTIONS)
+        tokens = estimate_input_tokens(request, self._history)
+        async with self.budget.reserve(self.model, tokens, is_step=False):
+            value = await answer_json(self.model.provider, request, wanted, policy, record, attempts=MAX_CORRECTIONS)
         text = json.dumps(value, ensure_ascii=False)
         self.journal.emit(events.MessageCompleted(message=Message.assistant(text)))
 
     async def _send_request(self) -> events.MessageCompleted:
-        return await stream_answer(self.model, self._build_request(), self.retry_policy, self.journal)
+        request = self._build_request()
+        async with self.budget.reserve(self.model, estimate_input_tokens(request, self._history)):
+            return await stream_answer(self.model, request, self.retry_policy, self.journal)
 
     def _build_request(self) -> Request:
         prompt = self._history.context.prompt

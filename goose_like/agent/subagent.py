@@ -1,20 +1,17 @@
-"""Subagents: the notifier of an exchange that works for another one, and the limits that remain for it."""
+"""Subagents: the notifier of an exchange that works for another one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 
 from typing_extensions import override
 
-from goose_like.config.profile import Limits
 from goose_like.core import events
 from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import EventNotifier, Notifier
 from goose_like.core.spelling import format_count
-from goose_like.core.tool import ToolError
-from goose_like.providers.prices import compute_cost_usd
 
 from .hook_values import SubagentStart, SubagentStop
 from .journal import Journal
@@ -22,10 +19,10 @@ from .toolkit_hooks import ToolkitHooks
 
 
 class EventRelay(EventNotifier):
-    """The notifier of a subagent: it passes events, questions and token counts to the parent.
+    """The notifier of a subagent: it passes events, questions, and counts of tokens and steps to the parent.
 
-    `call_id` is the tool call of the parent that the subagent works for. Questions start with `who`. Tokens count for
-    `purpose` at once, so they are counted however the work ends.
+    `call_id` is the tool call of the parent that the subagent works for. Questions start with `who`. Tokens and
+    steps count for `purpose` at once, so they are counted however the work ends.
     """
 
     def __init__(self, parent: Notifier, call_id: str, *, who: str, purpose: str) -> None:
@@ -50,9 +47,9 @@ class EventRelay(EventNotifier):
                 self.calls += 1
             case events.MessageCompleted(usage=usage, model=model):
                 self.steps += 1
-                self._count(model or self._model, usage)
-            case events.UsageRecorded(model=model, usage=usage):
-                self._count(model, usage)
+                self._count(model or self._model, usage, 1)
+            case events.UsageRecorded(model=model, usage=usage, steps=steps):
+                self._count(model, usage, steps)
 
     @override
     async def ask(self, question: events.Question) -> events.Answer:
@@ -96,10 +93,10 @@ class EventRelay(EventNotifier):
         texts = [format_count(count, noun) for noun, count in counts.items() if count]
         return ", ".join(texts) or "nothing"
 
-    def _count(self, model: str, usage: Usage) -> None:
-        if usage.total_tokens:
+    def _count(self, model: str, usage: Usage, steps: int) -> None:
+        if usage.total_tokens or steps:
             self.spent += usage
-            self._send(events.UsageRecorded(model=model, usage=usage, purpose=self._purpose))
+            self._send(events.UsageRecorded(model=model, usage=usage, purpose=self._purpose, steps=steps))
 
     def _send(self, event: events.Event) -> None:
         self._parent_context.run(self._parent.notify, event)
@@ -110,46 +107,3 @@ def _find_last_answer(history: History) -> str:
         if message.role == "assistant":
             return message.text
     return ""
-
-
-def remaining_limits(
-    limits: Limits, history: History, *, share_count: int = 1, resumed: History | None = None
-) -> dict[str, float | None]:
-    """Compute what remains of the limits of the running turn, by the names of the limits.
-
-    `share_count` subagents of one message share tokens and cost. `resumed` is the history of a subagent that
-    continues its turn after a restart: its usage counts there, so it is not subtracted here.
-    """
-    usage = history.usage.turn_by_model
-    own: Mapping[str, Usage] = {}
-    if resumed and resumed.is_in_turn:
-        own = resumed.usage.turn_by_model
-    tokens = _count_tokens(usage) - _count_tokens(own)
-    cost_usd = (compute_cost_usd(usage) or 0.0) - (compute_cost_usd(own) or 0.0)
-    return {
-        "steps": limits.steps - history.turn_step_count,
-        "tokens": limits.tokens and (limits.tokens - tokens) // share_count,
-        "cost_usd": limits.cost_usd and (limits.cost_usd - cost_usd) / share_count,
-    }
-
-
-def _count_tokens(usage: Mapping[str, Usage]) -> int:
-    return sum(spent.total_tokens for spent in usage.values())
-
-
-def narrow_limits(limits: Limits, *bounds: Mapping[str, float | None]) -> Limits:
-    """Lower the limits to the given bounds, where those are lower.
-
-    Raises:
-        ToolError: nothing is left of a limit.
-    """
-    lowest = limits.model_dump()
-    for limited in bounds:
-        for name, bound in limited.items():
-            known = [value for value in (lowest[name], bound) if value is not None]
-            lowest[name] = min(known, default=None)
-            if known and lowest[name] <= 0:
-                raise ToolError(
-                    f"nothing is left of this turn's limit of {name}; say in your answer what is still to do"
-                )
-    return limits.model_copy(update=lowest)

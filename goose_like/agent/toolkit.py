@@ -20,6 +20,7 @@ from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
+from .budget import Budget
 from .hook_values import (
     AfterCall,
     BeforeCall,
@@ -127,6 +128,11 @@ class Toolkit:
         self.config: dict[str, Any] = dict(kwargs.pop("config", None) or {})
         for name, value in kwargs.items():
             setattr(self, name, value)
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of the running turn. Pass it to the exchange of a subagent, which draws from it."""
+        return self.exchange_view.budget
 
     @classmethod
     def is_present(cls, folder: Path, project: ProjectConfig | None) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from goose_like.agent.compaction.moderators import Passive
-from goose_like.config.profile import Effort, Limits, ModelChoice
+from goose_like.config.profile import Effort, ModelChoice
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import TurnFinished
@@ -15,8 +15,8 @@ from goose_like.core.tool import Tool
 from goose_like.providers.base import Model, ModelPair
 from goose_like.providers.registry import open_model, resolve_model
 
+from .budget import Budget
 from .exchange import Exchange
-from .limits import check_prices
 
 if TYPE_CHECKING:
     from goose_like.providers.json_answer import AnswerSchema
@@ -84,7 +84,7 @@ def _open_model(exchange: Exchange, request: TurnRequest, processor: ModelChoice
     """Open the model of a command. If it cannot be used, say so, and leave the turn to the session's model."""
     current = exchange.models.processor
     try:
-        return open_named_model(request.model, current, processor, exchange.limits.values, request.effort)
+        return open_named_model(request.model, current, processor, exchange.budget, request.effort)
     except GooseLikeError as error:
         wanted = f"the effort {request.effort!r}"
         if request.model:
@@ -94,7 +94,7 @@ def _open_model(exchange: Exchange, request: TurnRequest, processor: ModelChoice
 
 
 def open_named_model(
-    name: str, current: Model, choice: ModelChoice | None, limits: Limits | None = None, effort: Effort | None = None
+    name: str, current: Model, choice: ModelChoice | None, budget: Budget | None = None, effort: Effort | None = None
 ) -> Model | None:
     """Open the model of a command or an agent, or return None for the session's own model.
 
@@ -102,7 +102,7 @@ def open_named_model(
     the session's model is opened anew.
 
     Raises:
-        GooseLikeError: nobody knows the model, or it cannot be used with these limits or this effort.
+        GooseLikeError: nobody knows the model, or it cannot be used with this budget or this effort.
     """
     provider, _, _ = current.label.partition(":")
     label = find_model_label(name, provider) or current.label
@@ -115,8 +115,8 @@ def open_named_model(
         named = named.model_copy(update={"base_url": choice.base_url})
     if effort:
         named = named.model_copy(update={"effort": effort})
-    if limits:
-        check_prices(limits, [label])
+    if budget:
+        budget.check_prices([label])
     return open_model(named)
 
 

@@ -1,8 +1,11 @@
 """The view of toolkits and moderators: the conversation, read-only, and side questions to both models."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from goose_like.config.profile import Limits
+from goose_like.core.context import estimate_tokens
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted, UsageRecorded
@@ -14,6 +17,8 @@ from goose_like.providers.foreign_code import name_faults
 from goose_like.providers.retry import RetryPolicy, complete_answer
 from goose_like.sessions.session import Session
 
+from .budget import Budget
+
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
@@ -22,6 +27,7 @@ class ModelView:
     model: Model
     _session: Session
     _notifier: Notifier
+    _budget: Budget
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -33,6 +39,7 @@ class ModelView:
 
         Raises:
             ProviderError: no complete answer came.
+            BudgetError: the budget of the turn does not allow the question.
         """
         answer = await self.answer([Message.user(text)], system=system, purpose=purpose)
         if answer.is_cut:
@@ -47,6 +54,7 @@ class ModelView:
         Raises:
             UsageError: the schema is invalid.
             ProviderError: no complete answer came, or it did not fit after one correction.
+            BudgetError: the budget of the turn does not allow the question.
         """
         from goose_like.providers.json_answer import answer_json  # few sessions need it
 
@@ -54,7 +62,8 @@ class ModelView:
             self._notifier.notify(UsageRecorded(model=self.model.label, usage=usage, purpose=purpose))
 
         request = Request(self.model.name, system, (Message.user(text),))
-        return await answer_json(self.model.provider, request, schema, record=record)
+        async with self._reserve(request):
+            return await answer_json(self.model.provider, request, schema, record=record)
 
     async def answer(
         self,
@@ -70,13 +79,21 @@ class ModelView:
 
         Raises:
             ProviderError: no answer came.
+            BudgetError: the budget of the turn does not allow the question.
         """
         request = Request(self.model.name, system, tuple(messages), tuple(tools))
 
         def record(usage: Usage) -> None:
             self._notifier.notify(UsageRecorded(model=self.model.label, usage=usage, purpose=purpose))
 
-        return await complete_answer(self.model.provider, request, RetryPolicy(), record)
+        async with self._reserve(request):
+            return await complete_answer(self.model.provider, request, RetryPolicy(), record)
+
+    def _reserve(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """Reserve a side question in the budget of the turn."""
+        messages = [Message.system(request.system), *request.messages]
+        tokens = sum(map(estimate_tokens, messages))
+        return self._budget.reserve(self.model, tokens, is_step=False)
 
     @property
     def embedding_model(self) -> str | None:
@@ -117,24 +134,26 @@ class ModelView:
         provider = self.model.provider
         if not isinstance(provider, WebSearcher) or not provider.can_search_web:
             raise ProviderError(f"{self.model.label} cannot search the web; check `can_search_web` first")
-        with name_faults(type(provider), "search_web"):
-            answer = await provider.search_web(query, self.model.name)
-        self._notifier.notify(UsageRecorded(model=self.model.label, usage=answer.usage, purpose="web search"))
-        return answer
+        async with self._reserve(Request(self.model.name, "", (Message.user(query),))):
+            with name_faults(type(provider), "search_web"):
+                answer = await provider.search_web(query, self.model.name)
+            self._notifier.notify(UsageRecorded(model=self.model.label, usage=answer.usage, purpose="web search"))
+            return answer
 
 
 class ExchangeView:
     """Both models, together with the conversation, for example `await view.accelerator.ask(...)`."""
 
-    def __init__(self, session: Session, models: ModelPair, notifier: Notifier) -> None:
+    def __init__(self, session: Session, models: ModelPair, notifier: Notifier, budget: Budget | None = None) -> None:
         self._session = session
+        self.budget = budget or Budget(Limits(), session)
         self._notifier = notifier
         self.use_models(models)
 
     def use_models(self, models: ModelPair) -> None:
         """Ask these models from now on: the person has chosen others."""
-        self.processor = ModelView(models.processor, self._session, self._notifier)
-        self.accelerator = ModelView(models.accelerator, self._session, self._notifier)
+        self.processor = ModelView(models.processor, self._session, self._notifier, self.budget)
+        self.accelerator = ModelView(models.accelerator, self._session, self._notifier, self.budget)
 
     @property
     def last_user_text(self) -> str:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from goose_like.agent.build import build_exchange
@@ -137,16 +136,16 @@ async def _run_task(exchange: Exchange, options: RunOptions, opened: OpenedSessi
         return await replace(exchange, answer_schema=options.answer_schema).reply(options.text)
     from goose_like.launch.slash_message import expand_command  # slash commands are slow to import
 
-    limits = exchange.limits
+    budget = exchange.budget
     started_at = time.monotonic()
     try:
-        async with asyncio.timeout(limits.time_left_s) as limit:
+        async with asyncio.timeout(budget.time_left_s) as limit:
             turn = await expand_command(options.text, exchange, opened.profile, opened.choice.project)
     except TimeoutError:
         if not limit.expired():
             raise
-        detail = limits.describe_timeout().detail
+        detail = budget.describe_timeout().detail
         raise TimeLimitError(f"the command took all of {detail}; allow more with --timeout") from None
     turn = replace(turn, answer_schema=options.answer_schema)
-    limits = replace(limits, spent_s=time.monotonic() - started_at)
-    return await run_turn(replace(exchange, limits=limits), turn, opened.profile.processor)
+    budget.spent_s = time.monotonic() - started_at
+    return await run_turn(exchange, turn, opened.profile.processor)

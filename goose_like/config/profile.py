@@ -72,7 +72,7 @@ class ToolkitChoice(FrozenModel):
 class Limits(FrozenModel):
     """Limits of one turn. None means no limit."""
 
-    steps: int = Field(default=128, gt=0, description="model requests in one turn")
+    steps: int = Field(default=256, gt=0, description="model requests in one turn")
     cost_usd: float | None = Field(default=None, gt=0)
     tokens: int | None = Field(default=None, gt=0, description="input and output tokens of one turn")
     time_s: float | None = Field(default=None, gt=0)

@@ -339,12 +339,16 @@ class Interjected(FrozenModel):
 
 
 class UsageRecorded(FrozenModel):
-    """Tokens were spent outside the conversation: side questions, summaries, subagents."""
+    """Tokens were spent outside the conversation: side questions, summaries, subagents.
+
+    `steps` counts the steps of a subagent.
+    """
 
     type: Literal["usage_recorded"] = "usage_recorded"
     model: str
     usage: Usage
     purpose: str
+    steps: int = Field(default=0, exclude_if=operator.not_)
 
 
 class Compacted(FrozenModel):

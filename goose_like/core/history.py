@@ -167,8 +167,8 @@ class History:
             case events.Answered(question=question, answer=answer):
                 if answer.by == "nobody" and question.kind != "text":  # a missing free-text answer is no refusal
                     self.unanswered_questions.append(question)
-            case events.UsageRecorded(model=model, usage=usage):
-                self.usage.add(model, usage)
+            case events.UsageRecorded(model=model, usage=usage, steps=steps):
+                self.usage.add(model, usage, steps)
             case events.Compacted():
                 self._compact(event)
             case events.Rewound(message_count=message_count):
@@ -247,12 +247,13 @@ class History:
     def _start_turn(self, event: events.TurnStarted) -> None:
         message = event.message
         self._take_handed_off_results(message.tool_results)
+        if not self.is_in_turn:  # else a killed process left the turn before, and its budget holds on
+            self.usage.start_turn()
         self.is_in_turn = True
         self.has_final_result = False
         self.last_turn = None
         self.unanswered_questions = []
         self.failures = {}
-        self.usage.start_turn()
         self.close()
         # Only now: `close` can complete a step of the turn before, and counts it.
         self.turn_step_count = 0
@@ -328,7 +329,7 @@ class History:
         model = event.model
         if not model and self.header:
             model = self.header.models.get("processor", "")
-        self.usage.add(model, event.usage)
+        self.usage.add(model, event.usage, 1)
 
     def _add_result(self, result: ToolResult) -> None:
         if not self.is_open(result.call_id):

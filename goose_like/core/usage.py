@@ -15,10 +15,14 @@ _get_counts = itemgetter(*Usage.model_fields)
 
 @dataclass(slots=True)
 class SessionUsage:
-    """The tokens of a session by model, and of its newest turn."""
+    """The tokens of a session by model, and of its newest turn.
+
+    A turn that a killed process left counts with the next one. `turn_step_count` includes the steps of subagents.
+    """
 
     _counts: dict[str, _Counts] = field(default_factory=dict)
     _turn_counts: dict[str, _Counts] = field(default_factory=dict)
+    turn_step_count: int = 0
 
     @property
     def by_model(self) -> dict[str, Usage]:
@@ -43,9 +47,11 @@ class SessionUsage:
     def start_turn(self) -> None:
         """Count the tokens of the next turn from zero."""
         self._turn_counts = {}
+        self.turn_step_count = 0
 
-    def add(self, model: str, usage: Usage) -> None:
-        """Add tokens of a model to the session and to its newest turn."""
+    def add(self, model: str, usage: Usage, steps: int) -> None:
+        """Add tokens of a model, and steps, to the session and to its newest turn."""
+        self.turn_step_count += steps
         new = _get_counts(vars(usage))
         _add_counts(self._counts, model, new)
         _add_counts(self._turn_counts, model, new)

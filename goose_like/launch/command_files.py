@@ -147,7 +147,7 @@ async def _run_shell(context: SlashContext, command: str, words: str, name: str)
     context.show(f"! {shown}")
     message_count = len(exchange.history.messages)
     file = exchange.session.outputs / f"command-{message_count}-{name}.txt"
-    output = LimitedOutput(file, exchange.limits.values.output_bytes)
+    output = LimitedOutput(file, exchange.budget.limits.output_bytes)
     notes: list[str] = []
     argv = ["bash", "-c", command, "bash", *_split_words(words)]
     process = await exchange.workspace.spawn(argv, env={"ARGUMENTS": words}, subject=shown)

@@ -173,7 +173,7 @@ class TaskOptions:
     ] = None
     max_steps: Annotated[
         int | None,
-        Option(("--max-steps",), "Stop after this many model requests [default: 128].", metavar="N", minimum=1),
+        Option(("--max-steps",), "Stop after this many model requests [default: 256].", metavar="N", minimum=1),
     ] = None
     max_cost: Annotated[
         float | None, Option(("--max-cost",), "Stop at this cost in US dollars.", metavar="USD", minimum=0.0001)

@@ -296,6 +296,7 @@ class Model:
     `known_window` and `sees_images` hold until the server tells its own facts.
     `max_tokens` and `temperature` are those of each request in a conversation; see `Request`. `effort` is empty for
     the default of the server. `fallback` finishes a turn in which this model cannot be reached or declines to answer.
+    `output_limit` is the longest answer in tokens, if it is known.
     """
 
     provider: Provider
@@ -307,6 +308,7 @@ class Model:
     temperature: float | None = None
     effort: str = ""
     fallback: "Model | None" = None
+    output_limit: int | None = None
 
     @property
     def window(self) -> int | None:

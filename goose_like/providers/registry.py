@@ -223,12 +223,21 @@ def open_model(choice: ModelChoice) -> Model:
         raise type(error)(f"{choice.model}: {error}")
     if error := find_effort_error(choice, name):
         raise error
-    window = choice.window or factory.info.find_window(name) or find_known_model(choice.provider, name).window
+    known = find_known_model(choice.provider, name)
+    window = choice.window or factory.info.find_window(name) or known.window
     takes_images = choice.images and factory.info.takes_images
     with name_faults(factory, "__init__"):
         provider = factory(choice)
     label = format_model_label(choice)
-    return Model(provider, name, label, window, takes_images, effort=choice.effort or "")
+    return Model(
+        provider,
+        name,
+        label,
+        window,
+        takes_images,
+        effort=choice.effort or "",
+        output_limit=choice.max_output_tokens or known.max_output,
+    )
 
 
 def format_model_label(choice: ModelChoice) -> str:

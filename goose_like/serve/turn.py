@@ -13,9 +13,9 @@ from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
+from goose_like.agent.budget import describe_step_limit
 from goose_like.agent.build import ClientPart, build_exchange
 from goose_like.agent.channel import Channel
-from goose_like.agent.limits import describe_step_limit
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Event, FileChanged, Logged, Retrying, Status, SubagentEvent, TurnFinished

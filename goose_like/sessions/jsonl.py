@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from goose_like.core.errors import SessionError
 from goose_like.core.events import SavedEvent, saved_event_adapter
 from goose_like.core.format_version import SESSION_FORMAT, describe_newer_format
 
+_STAMPED = re.compile(rb'\{"type":"(\w+)".*,"at":"([^"]+)"\}$', re.DOTALL)
 _HEADER = re.compile(rb'^\{"type":"session_started".*$', re.MULTILINE)
 
 
@@ -71,3 +72,25 @@ def read_lines(data: bytes, file: Path, damage: list[str]) -> Iterator[tuple[byt
             damage.append(f"{file}, line {number}: left out, it can't be read ({reason})")
         else:
             yield line, event
+
+
+def measure_open_turn_s(lines: Iterable[bytes]) -> float:
+    """Measure the seconds that a turn took which killed processes left, without the time between the processes."""
+    taken_s = 0.0
+    is_open = False
+    before = datetime.max
+    for line in lines:
+        match = _STAMPED.match(line)
+        if match is None:
+            continue
+        kind = match[1]
+        at = datetime.fromisoformat(match[2].decode()).replace(tzinfo=None)
+        if kind in (b"turn_finished", b"rewound"):
+            is_open = False
+            taken_s = 0.0
+        elif kind == b"turn_started":
+            is_open = True
+        elif kind != b"session_started" and is_open:
+            taken_s += (at - before).total_seconds()
+        before = at
+    return taken_s

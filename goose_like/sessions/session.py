@@ -39,6 +39,7 @@ from goose_like.core.events import (
     SessionStarted,
     TextShown,
     ToolFinished,
+    TurnFinished,
     TurnStarted,
 )
 from goose_like.core.gc_pause import pause_gc
@@ -59,7 +60,7 @@ from .index import (
     session_errors,
     write_label,
 )
-from .jsonl import check_format, format_line, read_lines
+from .jsonl import check_format, format_line, measure_open_turn_s, read_lines
 
 _LETTERS = "bcdfghjklmnpqrstvwxz"  # without vowels, so no name is a word
 _DIGITS = "23456789"  # without those that look like letters
@@ -84,6 +85,7 @@ class Session:
         grants: permissions that the person gave for as long as the session is open here.
         is_kept: False for a session that `close` deletes.
         has_open_turn: the session was resumed in the middle of a turn.
+        interrupted_turn_s: the seconds that a turn took which killed processes left.
     """
 
     def __init__(self, folder: Path, name: str, history: History, *, is_kept: bool = True) -> None:
@@ -96,6 +98,7 @@ class Session:
         self.grants: set[Grant] = set()
         self.is_kept = is_kept
         self.has_open_turn = False
+        self.interrupted_turn_s = 0.0
         self._name = name
         self._is_empty = False
         self._descriptor = -1
@@ -215,6 +218,8 @@ class Session:
                 self.recent.append(event)
                 turn_count = len(self.history.turns)
         self.has_open_turn = keep_open_turn and self.history.is_in_turn
+        if self.history.is_in_turn:
+            self.interrupted_turn_s = measure_open_turn_s(self.file.read_bytes().splitlines())
 
     def _forget_turns(self, count: int) -> None:
         """Remove the newest turns from `recent`: the conversation went back to before them."""
@@ -265,6 +270,8 @@ class Session:
             SessionError: the file cannot be written.
         """
         self.history.apply(event)
+        if isinstance(event, TurnFinished):
+            self.interrupted_turn_s = 0.0
         if self._is_recorded:
             self.append(event)
 

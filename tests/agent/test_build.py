@@ -397,7 +397,7 @@ async def test_moderator_and_limits(home):
     yaml = "toolkits: []\nmoderator: {name: truncate, config: {limit_tokens: 30}}\nlimits: {steps: 3}"
     async with open_exchange(home, yaml) as exchange:
         assert isinstance(exchange.moderator, Truncate)
-        assert exchange.limits.values.steps == 3
+        assert exchange.budget.limits.steps == 3
 
 
 async def test_a_change_of_model_checks_the_price_first(home):

@@ -227,7 +227,7 @@ def test_user_profiles_override_the_projects(bring, write_own):
     write_own("default: {extends: default, limits: {steps: 6}}\nmine: {}")
     profile, _ = load_profile("default", project)
     assert (profile.limits.steps, profile.limits.tokens) == (6, 10)
-    assert load_profile("mine", project)[0].limits.steps == 128
+    assert load_profile("mine", project)[0].limits.steps == 256
     files = [source.file.parent.name for source in list_profile_sources(project) if source.name == "default"]
     assert files == ["config", ".goose-like", "goose_like_profiles"]
 

@@ -393,6 +393,9 @@ def test_plan_usage_and_state():
     assert vars(history.usage.turn_by_model["m"]) == vars(history.usage.by_model["m"])
     assert list(vars(history.usage.by_model["m"]).values()) == [2, 1, 4, 8, 0]
     history.apply(TurnStarted(message=Message.user("on")))
+    assert history.usage.turn_total.total_tokens == 13, "a killed process left the turn"
+    history.apply(TurnFinished(reason="stop"))
+    history.apply(TurnStarted(message=Message.user("on")))
     assert (history.usage.total.total_tokens, history.usage.turn_by_model) == (13, {})
 
 

@@ -150,7 +150,7 @@ async def test_limits_that_are_not_set_are_those_of_the_profile(script):
     script(*[{"calls": [{"tool": "nothing"}]}] * 3)
     async with Agent(limits=Limits(steps=2), is_saved=False) as agent:
         done = await agent.run("x")
-        assert agent.conversation.exchange.limits.values.output_bytes == 16_000
+        assert agent.conversation.exchange.budget.limits.output_bytes == 16_000
     assert (done.reason, done.exit_code, done.steps) == ("step_limit", 3, 2)
 
 

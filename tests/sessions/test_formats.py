@@ -9,8 +9,9 @@ from goose_like.config.paths import config_folder, sessions_folder
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import StoredApproval, load_folder_trust, store_approval
 from goose_like.core.errors import GooseLikeError, ProfileError, SessionError
-from goose_like.core.events import Asked
+from goose_like.core.events import Asked, TurnFinished, TurnStarted
 from goose_like.core.format_version import SESSION_FORMAT
+from goose_like.core.message import Message
 from goose_like.sessions.archive import export_archive, import_file
 from goose_like.sessions.fork import fork
 from goose_like.sessions.index import find_session, list_sessions
@@ -92,6 +93,20 @@ def test_a_session_of_format_4_tells_what_would_have_been_allowed(home):
     session.close()
     import_file(FORMATS / "4" / "session.json", "again").close()
     assert Session.resume("again").damage == []
+
+
+def test_a_session_of_format_5_keeps_what_a_killed_turn_has_spent(home):
+    keep_session((FORMATS / "5" / "events.jsonl").read_text())
+    session = Session.resume("kept")
+    assert session.damage == []
+    assert session.history.usage.turn_step_count == 2
+    assert session.history.usage.turn_total.total_tokens == 2_500
+    assert session.interrupted_turn_s == 6
+    session.record(TurnStarted(message=Message.user("go on")))
+    assert session.history.usage.turn_step_count == 2
+    session.record(TurnFinished(reason="stop"))
+    assert session.interrupted_turn_s == 0
+    session.close()
 
 
 def test_an_imported_session_of_format_3_keeps_its_changes(home):

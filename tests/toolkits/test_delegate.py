@@ -210,8 +210,9 @@ async def test_each_event_is_told_as_nested_and_as_nothing_else(root: Path) -> N
 async def test_tokens_count_as_the_parents(root: Path) -> None:
     async with open_exchange(ONE_CALL) as place:
         await place.reply()
-        spent = UsageRecorded(model="scripted:x", usage=Usage(input_tokens=10, output_tokens=5), purpose="delegate")
-        assert place.events(UsageRecorded) == [spent]
+        usage = Usage(input_tokens=10, output_tokens=5)
+        spent = UsageRecorded(model="scripted:x", usage=usage, purpose="delegate", steps=1)
+        assert place.events(UsageRecorded)[0] == spent
         assert place.exchange.history.usage.turn_by_model == {"scripted:x": Usage(input_tokens=20, output_tokens=10)}
 
 
@@ -364,28 +365,50 @@ async def test_a_call_that_makes_no_sense(root: Path, arguments: dict[str, str],
 # --- limits
 
 
-async def test_it_gets_what_is_left_and_the_parent_ends_with_it(root: Path) -> None:
-    """The parent has used 15 of 40 tokens; the delegate exceeds the other 25 with its second answer."""
+LARGE_STEP = Usage(input_tokens=9_000, output_tokens=1_000)
+
+
+async def test_it_draws_from_the_parents_budget_and_the_parent_ends_with_it(root: Path) -> None:
     scripts = {"go": [calls(delegate("help"))], "help": [calls(shell("true", id=str(n))) for n in range(9)]}
-    async with open_exchange(scripts, limits=Limits(tokens=40)) as place:
+    async with open_exchange(scripts, limits=Limits(tokens=35_000)) as place:
+        place.provider.usage = LARGE_STEP
         end = await place.reply()
-        assert "the limit of 25 tokens; 30 are used" in place.results["d1"].output
-        assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "the limit of 40 tokens; 45 are used")
+        assert "the limit of 35,000 tokens; 30,000 are used, and the next request" in place.results["d1"].output
+        assert (end.reason, end.exit_code) == ("budget", 5)
+        assert len(place.provider.requests) == 3
 
 
-async def test_side_by_side_they_share_what_is_left(root: Path) -> None:
+async def test_a_hundred_side_by_side_and_one_of_them_deeper_share_the_budget(root: Path) -> None:
+    """Each turn of a delegate is endless, and each step takes 10,000 tokens."""
+    endless = [calls(shell("true", id=str(n))) for n in range(9)]
+    many = [delegate(f"a{number}", f"d{number}", read_only=True) for number in range(99)]
+    scripts: dict[str, Any] = {f"a{number}": list(endless) for number in range(99)}
+    scripts["go"] = [calls(delegate("outer", "deep"), *many)]
+    scripts["outer"] = [calls(delegate("inner", "d1"))]
+    scripts["inner"] = endless
+    config = {"depth": 2, "parallel": 8}
+    async with open_exchange(scripts, config=config, limits=Limits(tokens=200_000, steps=1_000)) as place:
+        place.provider.usage = LARGE_STEP
+        end = await place.reply()
+        assert (end.reason, end.exit_code) == ("budget", 5)
+        assert len(place.results) == 100
+        assert 150_000 < place.exchange.history.usage.turn_total.total_tokens <= 201_000
+        assert len(place.provider.requests) <= 20
+
+
+async def test_steps_of_delegates_are_steps_of_the_turn(root: Path) -> None:
     endless = [calls(shell("true", id=str(n))) for n in range(9)]
     scripts = {"go": [calls(delegate("a", "d1"), delegate("b", "d2"))], "a": endless, "b": endless}
-    async with open_exchange(scripts, limits=Limits(tokens=75)) as place:
-        await place.reply()
-        assert all("the limit of 30 tokens; 30 are used" in result.output for result in place.results.values())
+    async with open_exchange(scripts, limits=Limits(steps=8)) as place:
+        assert (await place.reply()).exit_code == 3
+        assert len(place.provider.requests) == 8
 
 
 async def test_where_nothing_is_left_nothing_begins(root: Path) -> None:
     scripts = {"go": [calls(delegate("help")), "Fine."]}
     async with open_exchange(scripts, limits=Limits(steps=1)) as place:
         assert (await place.reply()).reason == "step_limit"
-        assert "nothing is left of this turn's limit of steps" in place.results["d1"].output
+        assert "nothing is left of this turn: the limit of 1 step" in place.results["d1"].output
 
 
 async def test_a_price_that_is_not_known_keeps_no_limit(root: Path) -> None:

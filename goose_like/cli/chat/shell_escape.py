@@ -19,7 +19,7 @@ async def run_shell_escape(context: SlashContext, command: str) -> None:
     context.show(f"! {command}")
     number = len(exchange.history.messages)
     file = exchange.session.outputs / f"own-{number}.txt"
-    output = LimitedOutput(file, exchange.limits.values.output_bytes)
+    output = LimitedOutput(file, exchange.budget.limits.output_bytes)
     end = "interrupted"
     try:
         process = await exchange.workspace.spawn(["bash", "-c", command], access="full", is_own=True)

@@ -46,7 +46,7 @@ HINTS = """\
   # toolkits: [developer, delegate]    # its tools: goose-like toolkit list
   # sandbox: workspace                 # or read-only, workspace+network, full
   # approval: auto                     # or plan, ask, yolo
-  # limits: {steps: 128}
+  # limits: {steps: 256}
 """
 """Lines below a new profile, for the person to complete."""
 _SCHEMA_NAME = "profiles.schema.json"

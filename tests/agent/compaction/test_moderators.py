@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goose_like.agent.budget import Budget
 from goose_like.agent.compaction.moderators import Passive, Summarize, Synopsis, Truncate
 from goose_like.agent.compaction.summary import summarize_history, truncate_history
-from goose_like.agent.limits import TurnLimits
 from goose_like.agent.view import ModelView
 from goose_like.config.profile import Limits
 from goose_like.core.context import estimate_tokens
@@ -249,7 +249,7 @@ async def test_a_failed_attempt_is_ignored_after_a_rewind(session):
     exchange.rewind(0)
     provider.aside, provider.respond = "Goal: quince-marmalade.", work(99, lambda number: "seen " * 300)[0]
     tried_at = session.history.state["moderator"]
-    exchange = dataclasses.replace(exchange, limits=TurnLimits(Limits(steps=6), session))
+    exchange = dataclasses.replace(exchange, budget=Budget(Limits(steps=6), session))
     await exchange.reply(GOAL)
     assert [event for event in session.read_events() if isinstance(event, Compacted)]
     assert session.history.state["moderator"] < tried_at
@@ -526,7 +526,7 @@ async def test_the_request_for_notes_has_each_result_behind_its_call(session):
     session.history.user_message_indexes.append(0)
     provider = FakeProvider(["Notes."])
     model = Model(provider, "x", "scripted:x")
-    await summarize_history(session.history, ModelView(model, session, Recorder()))
+    await summarize_history(session.history, ModelView(model, session, Recorder(), Budget(Limits(), session)))
     assert provider.requests[0].messages[0].text == "\n\n".join(
         [
             *("The person: Go.", "You: I look.", 'You called look: {"path": "a"}', "It gave: A"),

@@ -101,7 +101,7 @@ def test_the_hints_are_settings_that_work(home):
     file = get_profiles_file()
     file.write_text(re.sub(r"(?m)^  # ", "  ", file.read_text()))
     profile, _ = load_profile("mine")
-    assert (profile.processor.model, profile.limits.steps) == ("openai:gpt-5-mini", 128)
+    assert (profile.processor.model, profile.limits.steps) == ("openai:gpt-5-mini", 256)
     default, _ = load_profile("default")
     assert (profile.toolkits, profile.sandbox, profile.approval) == (
         default.toolkits,

@@ -7,7 +7,7 @@ import pytest
 
 from goose_like.agent.build import build_exchange
 from goose_like.config.profile import Limits, ToolkitChoice
-from goose_like.core.message import Message
+from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Model, ModelPair
 from goose_like.sessions.session import Session
@@ -29,20 +29,28 @@ from tests.toolkits.boss.boss_harness import (
     wait_until,
 )
 
+LARGE_STEP = Usage(input_tokens=9_000, output_tokens=1_000)
+
 
 async def test_all_bosses_share_the_token_limit(root):
     spec = make_spec() | {"branches": {"inner": make_inner_branch("run_code")}}
-    script = [act("inner", goal="count"), *(act("run_code", code=f"print({n})") for n in range(9))]
-    place, outcome = await run_boss(spec, script, limits=Limits(tokens=60))
+    script = ScriptedProvider([act("inner", goal="count"), *(act("run_code", code=f"print({n})") for n in range(9))])
+    script.usage = LARGE_STEP
+    place, outcome = await run_boss(spec, script, limits=Limits(tokens=35_000))
     assert (outcome.status, place.run.exit_code) == ("budget", 5)
-    assert len(place.provider.requests) == 4, "15 tokens each, of which 45 were left to the inner one"
-    assert place.results[0].output.startswith(
-        "[inner: budget]\nnot finished (budget: the limit of 45 tokens; 45 are used)"
-    )
-    assert place.run.history.usage.total.total_tokens == 60
-    assert (root / "logs.md").read_text().splitlines()[1:] == [
-        "- 1 · inner: (budget) not finished (budget: the limit of 45 tokens; 45 are used) after 3 actions"
-    ]
+    assert len(place.provider.requests) == 4
+    used = "not finished (budget: the limit of 35,000 tokens; 40,000 are used with its caller)"
+    assert place.results[0].output.startswith(f"[inner: budget]\n{used}")
+    assert place.run.history.usage.total.total_tokens == 40_000
+    assert (root / "logs.md").read_text().splitlines()[1:] == [f"- 1 · inner: (budget) {used} after 3 actions"]
+
+
+async def test_rounds_of_all_bosses_are_steps_of_the_run(root):
+    spec = make_spec() | {"branches": {"inner": make_inner_branch("run_code", max_round=90)}, "max_round": 3}
+    script = [act("inner", goal="count"), *(act("run_code", code=f"print({n})") for n in range(9))]
+    place, outcome = await run_boss(spec, script, limits=Limits(steps=4))
+    assert (outcome.status, place.run.exit_code) == ("budget", 3)
+    assert len(place.provider.requests) == 4
 
 
 async def test_tokens_of_the_planner_count(root):
@@ -131,12 +139,13 @@ async def test_outcome_of_a_sub_boss_survives_a_kill(root, rounds, status):
 
 async def test_used_up_budget_survives_a_kill(root):
     spec = make_spec() | {"branches": {"inner": make_inner_branch("run_code")}}
-    script = [act("inner", goal="count"), *(act("run_code", code=f"print({n})") for n in range(9))]
-    place, outcome = await run_boss(spec, script, limits=Limits(tokens=60))
+    script = ScriptedProvider([act("inner", goal="count"), *(act("run_code", code=f"print({n})") for n in range(9))])
+    script.usage = LARGE_STEP
+    place, outcome = await run_boss(spec, script, limits=Limits(tokens=35_000))
     expected, log = place.results[0], (root / "logs.md").read_text()
     cut_events(get_events_file(place), "tool_finished", expected.call_id)
     (root / "logs.md").write_text("# the goal\n")
-    async with open_harness(spec, [], session=resume_session(), limits=Limits(tokens=60)) as place:
+    async with open_harness(spec, [], session=resume_session(), limits=Limits(tokens=35_000)) as place:
         assert await place.run.resume() == outcome
     assert place.results[0] == expected
     assert (root / "logs.md").read_text() == log
@@ -150,11 +159,12 @@ async def test_tokens_before_a_kill_count_once(root):
         finish(),
         finish(),
     ]
-    place, _ = await run_boss(spec, script, limits=Limits(tokens=100))
+    place, _ = await run_boss(spec, script, limits=Limits(tokens=10_000))
     call_id = place.results[0].call_id
     cut_events(get_events_file(place, call_id), "message_completed")
     cut_events(get_events_file(place), "usage_recorded")
-    async with open_harness(spec, [finish(), finish()], session=resume_session(), limits=Limits(tokens=100)) as place:
+    limits = Limits(tokens=10_000)
+    async with open_harness(spec, [finish(), finish()], session=resume_session(), limits=limits) as place:
         assert (await place.run.resume()).status == "finished"
     assert place.run.history.usage.total.total_tokens == 90
 

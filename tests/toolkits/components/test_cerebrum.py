@@ -13,6 +13,7 @@ from goose_like_toolkits.components.surroundings import Surroundings
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goose_like.agent.budget import Budget
 from goose_like.agent.journal import Journal
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice
@@ -60,8 +61,9 @@ class Head:
         journal.emit(TurnStarted(message=Message.user("go")))
         journal.emit(MessageCompleted(message=calls(call("chat_talk", "{}", "call_7"))))
         workspace = Workspace(session.folder, mode="full", approval="yolo", notifier=journal)
-        view = ExchangeView(session, ModelPair(model, model), journal)
-        self.around = Surroundings(workspace, session, view, limits, journal, str)
+        budget = Budget(limits, session)
+        view = ExchangeView(session, ModelPair(model, model), journal, budget)
+        self.around = Surroundings(workspace, session, view, budget, journal, str)
 
     async def interact(self, *plugins, **asked):
         return await interact(self.around, asked, plugins, retry_policy=FAST_RETRIES)
@@ -422,20 +424,21 @@ async def test_tokens_count_in_the_session_and_it_is_heard_within():
         await head.interact(content="?")
         told = [event for event in head.recorder.events if isinstance(event, UsageRecorded)]
         spent = Usage(input_tokens=10, output_tokens=5)
-        assert told == [UsageRecorded(model="scripted:x", usage=spent, purpose="component")]
+        assert told == [UsageRecorded(model="scripted:x", usage=spent, purpose="component", steps=1)]
         assert head.session.history.usage.turn_by_model["scripted:x"] == spent
         assert {event.call_id for event in head.recorder.events if isinstance(event, SubagentEvent)} == {"call_7"}
         assert [message.text for message in head.session.history.messages] == ["go", ""]
 
 
 async def test_the_turns_limits_hold():
-    async with thinking(Message.assistant("ok"), "never", limits=Limits(tokens=15)) as head:
+    async with thinking(Message.assistant("ok"), "never", limits=Limits(tokens=5_000)) as head:
+        head.provider.usage = Usage(input_tokens=4_000, output_tokens=1_000)
         await head.interact(content="?")
-        with pytest.raises(ToolError, match="nothing is left of this turn's limit of tokens"):
+        with pytest.raises(ToolError, match="nothing is left of this turn: the limit of 5,000 tokens; 5,000 are"):
             await head.interact(content="?")
     wrong = [calls(call("disk_read", "{}"))] * 3
     async with thinking(*wrong, limits=Limits(steps=3)) as head:
-        with pytest.raises(ToolError, match=r"the model gave no answer \(step limit\): the limit of 2 steps"):
+        with pytest.raises(ToolError, match="nothing is left of this turn: the limit of 3 steps with its caller"):
             await head.interact(DISK, content="?")
         assert len(head.provider.requests) == 2
 

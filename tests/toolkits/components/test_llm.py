@@ -5,17 +5,19 @@ import json
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.components.bridges.budget import SpentError
 from goose_like_toolkits.components.bridges.conversation import BEGINNING, wire_names
+from goose_like_toolkits.components.bridges.exchange import SpentError
 from goose_like_toolkits.components.bridges.llm import infer
 from goose_like_toolkits.components.surroundings import Surroundings
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goose_like.agent.budget import Budget
+from goose_like.agent.journal import Journal
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.events import MessageCompleted, TurnStarted, UsageRecorded
+from goose_like.core.events import MessageCompleted, TurnFinished, TurnStarted, UsageRecorded
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
@@ -26,7 +28,7 @@ from goose_like.providers.local import LocalProvider
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
-from tests.fakes import FAST_RETRIES, FakeProvider, call, calls, is_well_formed
+from tests.fakes import FAST_RETRIES, HEADER, FakeProvider, call, calls, is_well_formed
 from tests.loopback import Loopback, answer, called, events, raw, refusal, said, sse, usage, wish, words
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
 from tests.providers.vendors import ANTHROPIC, OPENAI, set_keys_only
@@ -43,11 +45,15 @@ class Asking:
 
     def __init__(self, provider, label="scripted:x", limits=Limits()):  # noqa: B008
         self.provider, self.recorder = provider, Recorder()
-        self.session = Session(Path("unused"), "n", History())
+        self.session = Session(Path("unused"), "n", History()).detach(History())
+        journal = Journal(self.session, self.recorder)
+        journal.emit(HEADER)
+        journal.emit(TurnStarted(message=Message.user("go")))
         model = Model(provider, label.partition(":")[2], label)
-        view = ExchangeView(self.session, ModelPair(model, model), self.recorder)
+        budget = Budget(limits, self.session)
+        view = ExchangeView(self.session, ModelPair(model, model), journal, budget)
         workspace = Workspace(Path(), mode="full", approval="yolo", notifier=self.recorder)
-        self.around = Surroundings(workspace, self.session, view, limits, self.recorder, str)
+        self.around = Surroundings(workspace, self.session, view, budget, journal, str)
 
     async def infer(self, model="processor", /, **asked):
         return await infer(self.around, asked, model, FAST_RETRIES)
@@ -295,7 +301,7 @@ async def test_tokens_count_in_the_session_for_their_purpose():
     await asking.infer("accelerator", prompt="?")
     (told,) = (event for event in asking.recorder.events if isinstance(event, UsageRecorded))
     usage_ = Usage(input_tokens=10, output_tokens=5)
-    assert told == UsageRecorded(model="scripted:x", usage=usage_, purpose="component")
+    assert told == UsageRecorded(model="scripted:x", usage=usage_, purpose="component", steps=1)
 
 
 async def test_other_keys_come_back():
@@ -320,7 +326,7 @@ async def test_an_answer_cut_where_it_was_asked_for_is_one():
 async def test_nothing_is_asked_where_nothing_is_left_of_the_turn():
     asking = Asking(FakeProvider(["ok"]), limits=Limits(tokens=10))
     asking.session.history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=10), purpose="another"))
-    with pytest.raises(ToolError, match="nothing is left of this turn's limit of tokens"):
+    with pytest.raises(ToolError, match="nothing is left of this turn: the limit of 10 tokens; 10 are used"):
         await asking.infer(prompt="?")
 
 
@@ -329,6 +335,7 @@ async def test_each_request_is_a_step_of_the_turn():
     answers = await asyncio.gather(*(asking.infer(prompt=str(at)) for at in range(5)), return_exceptions=True)
     refused = [answer for answer in answers if isinstance(answer, SpentError)]
     assert (len(refused), len(asking.provider.requests), refused[0].exit_code) == (2, 3, 3)
+    asking.session.history.apply(TurnFinished(reason="stop"))
     asking.session.history.apply(TurnStarted(message=Message.user("the next turn")))
     assert (await asking.infer(prompt="?"))["content"] == "ok"
 
@@ -338,7 +345,7 @@ async def test_a_limit_of_cost_holds():
     assert (await asking.infer(prompt="?"))["content"] == "ok"
     spent = Usage(output_tokens=1_000_000)
     asking.session.history.apply(UsageRecorded(model="openai:gpt-5-mini", usage=spent, purpose="component"))
-    with pytest.raises(SpentError, match="nothing is left of this turn's limit of cost_usd") as caught:
+    with pytest.raises(SpentError, match=r"the limit of \$0.01; \$2.0000 is spent") as caught:
         await asking.infer(prompt="?")
     assert caught.value.exit_code == 4
 

@@ -97,7 +97,7 @@ class ComponentsToolkit(Toolkit):
             from .host.calls import ComponentCalls
 
             around = Surroundings(
-                self.workspace, self.session, self.exchange_view, self.limits, self.notifier, self.report_progress
+                self.workspace, self.session, self.exchange_view, self.budget, self.notifier, self.report_progress
             )
             self._calls = ComponentCalls(self._settings, around, self._registry)
         return self._calls

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationError
 from typing_extensions import override
 
+from goose_like.agent.budget import narrow_limits
 from goose_like.agent.build import ClientPart, build_exchange
-from goose_like.agent.subagent import narrow_limits, remaining_limits
 from goose_like.config.paths import WORKTREES_FOLDER
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
@@ -181,6 +181,7 @@ class DelegateToolkit(Toolkit):
             raise ToolError("the task is empty; say what to do, and what to return")
         kind = self._find_kind(profile)
         narrowed = self._narrow_profile(kind.profile, read_only)
+        self.budget.check_rest()
         limits = self._compute_limits(narrowed.limits)
         may_write = "read-only" not in (narrowed.sandbox, self.workspace.mode)
         has_company = may_write and self._count_writers() > 1
@@ -245,6 +246,7 @@ class DelegateToolkit(Toolkit):
                 parent_workspace=self.workspace,
                 folder=folder,
                 limits=job.limits,
+                parent_budget=self.budget,
                 models=kind_models or shared_models,
                 client=ClientPart("\n\n".join(filter(None, prompts))),
             ) as exchange,
@@ -355,18 +357,10 @@ class DelegateToolkit(Toolkit):
         return {}
 
     def _compute_limits(self, limits: Limits) -> Limits:
-        """Return the lowest of each limit: of the profile, of our config, and of the rest of this turn.
-
-        Delegates of one message share the rest of the turn.
-
-        Raises:
-            ToolError: nothing is left.
-        """
-        share_count = len(self._list_open_calls()) or 1
-        remaining = remaining_limits(self.limits, self.session.history, share_count=share_count)
+        """Return the lower one of each limit of the profile and of our config."""
         configured = self._config.limits
         own = configured.model_dump(include=configured.model_fields_set - {"output_bytes"})
-        return narrow_limits(limits, remaining, own)
+        return narrow_limits(limits, own)
 
 
 def _describe_work(job: _Job) -> str:

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 from typing_extensions import override
 
-from goose_like.agent.limits import check_prices
 from goose_like.agent.view import ModelView
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ProfileError
@@ -31,7 +30,7 @@ class ReasonerToolkit(Toolkit):
         self._own_model: Model | None = None
         if "model" in self.config:
             choice = _parse_model(self.config["model"])
-            check_prices(self.limits, [format_model_label(choice)], ("config", "model"))
+            self.budget.check_prices([format_model_label(choice)], ("config", "model"))
             self._own_model = open_model(choice)
 
     @override
@@ -65,7 +64,7 @@ class ReasonerToolkit(Toolkit):
         processor = self.exchange_view.processor
         thinker = processor
         if self._own_model:
-            thinker = ModelView(self._own_model, self.session, self.notifier)
+            thinker = ModelView(self._own_model, self.session, self.notifier, self.budget)
         messages = [f"{message.role}: {message.text}" for message in processor.messages if message.text]
         conversation = "\n\n".join(messages)[-_MAX_CONTEXT_CHARACTERS:]
         self.notifier.status(f"{thinker.model.label} is thinking")

@@ -132,7 +132,7 @@ class PlanActions:
         host = self._host
         view = host.exchange_view
         if self._setup.models:
-            view = ExchangeView(host.session, self._setup.models, host.notifier)
+            view = ExchangeView(host.session, self._setup.models, host.notifier, host.budget)
         planner = self._spec.planner
         uses_accelerator = planner is not None and planner.model == "accelerator"
         model = view.accelerator if uses_accelerator else view.processor

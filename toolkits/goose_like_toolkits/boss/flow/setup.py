@@ -8,9 +8,10 @@ from contextvars import Context
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from goose_like.agent.budget import Budget, narrow_limits
 from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
-from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
+from goose_like.agent.subagent import EventRelay
 from goose_like.config.profile import Limits, ModeratorChoice, Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.core.history import History
@@ -69,6 +70,7 @@ async def open_boss(
     session: Session,
     limits: Limits | None = None,
     within: Workspace | None = None,
+    budget: Budget | None = None,
     models: ModelPair | None = None,
     active_runs: list[BossRun] | None = None,
     caller_memory: MemoryFiles | None = None,
@@ -76,7 +78,7 @@ async def open_boss(
 ) -> AsyncIterator[BossRun]:
     """Open a boss with its exchange, and close both at the end of the block.
 
-    The profile gives models, toolkits and permissions. `within` is the workspace of the calling boss, `models` are
+    The profile gives models, toolkits and permissions. `within` and `budget` are those of the caller, `models` are
     those of `build_exchange`, and so is `logs_prints`.
 
     Raises:
@@ -85,7 +87,11 @@ async def open_boss(
     """
     boss = replace(boss, spec=_complete_spec(boss, profile, session))
     _check_files(boss, {})
-    limits = _narrow_limits(boss.spec, limits or profile.limits, session.history, is_sub_boss=within is not None)
+    rounds = _count_rounds_left(boss.spec, session.history, is_sub_boss=within is not None)
+    limits = limits or profile.limits
+    if budget is None and rounds > limits.steps:  # who asks for more rounds allows more steps
+        limits = limits.model_copy(update={"steps": rounds})
+    own = boss.spec.model_dump(include={"tokens", "cost_usd", "time_s"})
     flow_controller = None
     own_models = models
     flow = boss.parts.get("Controller")
@@ -107,7 +113,9 @@ async def open_boss(
         notifier,
         session=session,
         parent_workspace=within,
-        limits=limits,
+        limits=narrow_limits(limits, own),
+        parent_budget=budget,
+        rounds=rounds,
         models=own_models,
         logs_prints=logs_prints,
         toolkit_profile=profile.model_copy(update={"toolkits": toolkits}),  # no delegate becomes a second controller
@@ -145,16 +153,16 @@ async def run_sub_boss(
     has_ended = end is not None and end.reason != "cancelled"
 
     async def work() -> Outcome:
-        limits = caller.limits
         if not has_ended:
-            limits = _limit_sub_boss(caller, session.history)
+            caller.budget.check_rest()
         opened = open_boss(
             boss,
             profile,
             relay,
             session=session,
             within=caller.workspace,
-            limits=limits,
+            budget=caller.budget,
+            limits=caller.limits,
             models=models,
             active_runs=setup.active_runs if setup else None,
             caller_memory=caller_memory,
@@ -174,13 +182,6 @@ async def run_sub_boss(
     for note in await caller.workspace.inspect_changes():
         caller.notifier.log(note)
     return _report_outcome(name, outcome)
-
-
-def _limit_sub_boss(caller: Toolkit, history: History) -> Limits:
-    """Return what is left of the caller's limits for a sub-boss with this history. Rounds are not shared."""
-    left = remaining_limits(caller.limits, caller.session.history, resumed=history)
-    del left["steps"]
-    return narrow_limits(caller.limits, left)
 
 
 def _choose_models(caller: Toolkit, setup: ControllerSetup | None) -> ModelPair:
@@ -254,8 +255,8 @@ def _check_files(boss: Boss, callers: Mapping[str, str]) -> None:
             _check_files(sub_boss, {**callers, **own})
 
 
-def _narrow_limits(spec: BossSpec, limits: Limits, history: History, *, is_sub_boss: bool) -> Limits:
-    # Rounds count over all turns, but limits hold for the newest turn.
+def _count_rounds_left(spec: BossSpec, history: History, *, is_sub_boss: bool) -> int:
+    # Rounds count over all turns, but those left are for the newest turn.
     end = None
     if history.is_in_turn:
         end = history.turns[-1].start
@@ -266,9 +267,7 @@ def _narrow_limits(spec: BossSpec, limits: Limits, history: History, *, is_sub_b
             f"all {spec.max_round} rounds are used up; continue with more of them, "
             f"e.g. --max-round {2 * spec.max_round}"
         )
-    steps = max(1, spec.max_round - used)
-    own = spec.model_dump(include={"tokens", "cost_usd", "time_s"})
-    return narrow_limits(limits.model_copy(update={"steps": steps}), own)
+    return max(1, spec.max_round - used)
 
 
 def _choose_toolkits(boss: Boss) -> tuple[ToolkitChoice, ...]:

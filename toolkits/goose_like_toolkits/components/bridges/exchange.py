@@ -9,17 +9,17 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from goose_like.agent.budget import Budget
 from goose_like.agent.build import describe_start
 from goose_like.agent.compaction.moderators import Truncate
 from goose_like.agent.exchange import CUT_ANSWER_ERROR, Exchange
 from goose_like.agent.journal import Journal
-from goose_like.agent.limits import TurnLimits
 from goose_like.agent.subagent import EventRelay
 from goose_like.agent.toolkit_hooks import ToolkitHooks
 from goose_like.config.profile import ModelChoice
 from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ProviderError
-from goose_like.core.events import MessageCompleted
+from goose_like.core.events import MessageCompleted, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, Usage
 from goose_like.core.tool import AnyArguments, Tool, ToolError, ToolOptions, ToolSpec, current_call
@@ -28,6 +28,9 @@ from goose_like.providers.prices import compute_cost_usd
 from goose_like.providers.retry import RetryPolicy
 
 from ..surroundings import Surroundings
+
+_SPENT_CODES = (3, 4, 5)
+"""The exit codes of turns that used up their steps, cost or tokens."""
 
 O = TypeVar("O", bound="AnswerOptions")  # noqa: E741
 
@@ -60,6 +63,15 @@ class AnswerOptions(BaseModel):
             raise ToolError(describe_field_error(error.errors()[0], "the parameter")) from error
 
 
+class SpentError(ToolError):
+    """A limit of the turn that is used up, with the exit code of a run that ends for it."""
+
+    def __init__(self, end: TurnFinished) -> None:
+        super().__init__(f"nothing is left of this turn: {end.detail}; say in your answer what is still to do")
+        self.end = end
+        self.exit_code = end.exit_code
+
+
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
     """An answer: its text, the calls of tools in it, and the tokens and cost that the component asked for."""
@@ -88,7 +100,7 @@ async def ask_model(
     asked = around.view.processor.model
     if model == "accelerator":
         asked = around.view.accelerator.model
-    limits = around.budget.take_step(asked.label)
+    around.budget.check_prices([asked.label])
     provider = OptionsProvider(asked.provider, options.max_tokens, options.temperature)
     models = ModelPair(replace(asked, provider=provider), around.view.accelerator.model)
     relay = EventRelay(around.notifier, current_call.get(""), who="a component", purpose="component")
@@ -100,14 +112,15 @@ async def ask_model(
         system=system,
         tools=tools,
         journal=journal,
-        limits=TurnLimits(limits, journal.session),
+        budget=Budget(around.budget.limits, journal.session, around.budget),
         retry_policy=retry_policy,
         workspace=around.workspace,
         hooks=ToolkitHooks(journal),
     )
     # A context of its own: these requests do not belong to the tool call that runs.
     end = await asyncio.create_task(exchange.reply(message), context=Context())
-    around.budget.add_steps(max(0, relay.steps - 1))
+    if end.exit_code in _SPENT_CODES:
+        raise SpentError(end)
     was_cut_as_wanted = provider.was_cut and end.detail == CUT_ANSWER_ERROR
     if end.reason not in ("stop", "handed_off") and not was_cut_as_wanted:
         reason = end.reason.replace("_", " ")

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from goose_like.agent.budget import Budget
 from goose_like.agent.build import describe_start
 from goose_like.agent.journal import Journal
 from goose_like.agent.view import ExchangeView
@@ -37,7 +38,7 @@ from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import LineReader, is_terminal, open_screen
 from goose_like.workspace.workspace import Workspace
 
-from ..bridges.budget import SpentError
+from ..bridges.exchange import SpentError
 from ..config import Config
 from ..host.assets import AssetStore
 from ..host.registry import Member, Registry
@@ -118,8 +119,9 @@ async def _perform(task: _Task, profile: Profile) -> int:
         journal.emit(start.model_copy(update={"name": ""}))
         message = Message.user(f"component {task.method} {task.component}")
         journal.emit(TurnStarted(message=message))
-        view = ExchangeView(session, models, journal)
-        around = Surroundings(workspace, session, view, profile.limits, journal, front.print)
+        budget = Budget(profile.limits, session)
+        view = ExchangeView(session, models, journal, budget)
+        around = Surroundings(workspace, session, view, budget, journal, front.print)
         config = _read_config(profile, task.options, task.roots)
         registry = await run_in_daemon_thread(partial(open_registry, config, workspace.root, task.options.settings))
         member = await _add_component(task, registry)
@@ -182,10 +184,7 @@ async def _work(work: Coroutine[Any, Any, Any], limits: Limits, front: "Terminal
         text = f"stopped at the profile's limit of {limits.time_s:g} s; raise `limits: {{time_s: ...}}` in the profile"
         raise TimeLimitError(text) from None
     except SpentError as error:
-        value = getattr(limits, error.name)
-        error.args = (
-            f"stopped at the profile's limit of {value:g} {error.name}; raise `limits: {{{error.name}: ...}}` in it",
-        )
+        error.args = (f"stopped: {error.end.detail}; raise `limits` in the profile",)
         raise
 
 

@@ -16,7 +16,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError
 from goose_like.workspace.processes.process import Process, describe_exit
 
-from ..bridges.budget import SpentError
+from ..bridges.exchange import SpentError
 from .failures import MAX_EQUAL_FAILURES, FailureWatch, TracebackReader
 
 Message = dict[str, Any]
