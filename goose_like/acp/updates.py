@@ -96,7 +96,9 @@ class UpdateMaker:
                 return []
             case events.Asked() | events.Answered() | events.Reminded() | events.UsageRecorded():
                 return []
-            case events.StateSaved() | events.Refused() | events.Status() | events.RunFinished():
+            case events.StateSaved() | events.Refused() | events.CommandFinished():
+                return []
+            case events.Status() | events.RunFinished():
                 return []
             case _:
                 assert_never(event)

@@ -36,6 +36,7 @@ from .subagent import EventRelay
 from .tool_rules import apply_tool_rules
 from .toolkit import Requirements, Toolkit
 from .toolkit_hooks import ToolkitHooks, close_toolkit, toolkit_errors
+from .verification import Verification
 from .view import ExchangeView
 
 _DEVELOPER = (
@@ -73,11 +74,11 @@ async def build_exchange(
 ) -> AsyncIterator[Exchange]:
     """Build the exchange of a profile, and close everything that was opened at the end of the block.
 
-    The defaults are a temporary session, a workspace in the current folder, and the models of the profile. Arguments
-    that the caller passes stay open. `project` has the trusted files of the repository. Toolkits whose files exist are
+    The defaults are a temporary session, a workspace in the current folder, and the profile's models. Arguments that
+    the caller passes stay open. `project` has the trusted files of the repository. Toolkits whose files exist are
     added, unless the caller passes a workspace, a parent or a `toolkit_profile`. A subagent passes the
-    `parent_workspace`, whose undo covers its changes, and works there or in `folder`, a worktree; it is never allowed
-    more, and draws from the `parent_budget`. `rounds` limits its own steps. Toolkits see `toolkit_profile`, or else
+    `parent_workspace`, whose undo covers its changes, and the `parent_budget`, and works there or in `folder`, a
+    worktree; it is never allowed more. `rounds` limits its own steps. Toolkits see `toolkit_profile`, or else
     `profile`. `client` adds to that. `logs_prints`: prints are logged.
 
     Raises:
@@ -86,55 +87,49 @@ async def build_exchange(
         SandboxError: commands cannot be sandboxed here, and nobody allowed to run them without a sandbox.
     """
     async with AsyncExitStack() as stack:
-        if session is None:
-            session = stack.enter_context(closing(Session.temporary()))
+        session = session or stack.enter_context(closing(Session.temporary()))
         journal = stack.enter_context(closing(Journal(session, notifier)))
         if logs_prints:
             stack.enter_context(redirect_prints(journal))
         if workspace is None and parent_workspace is None and toolkit_profile is None:  # others choose the toolkits
             profile = add_present_toolkits(profile, folder or Path.cwd(), project, journal)
         models = models or _open_models(profile, stack)
-        limits = limits or profile.limits
-        budget = Budget(limits, session, parent_budget, rounds=rounds)
+        budget = Budget(limits or profile.limits, session, parent_budget, rounds=rounds)
         _check_prices(profile, budget, models)
-        left_out: set[str] = set()
+        left_out = set[str]()
         if workspace is None:
-            own_workspace = _create_workspace(profile, journal, parent_workspace, folder)
-            workspace = await stack.enter_async_context(own_workspace)
+            workspace = _create_workspace(profile, journal, parent_workspace, folder)
+            await stack.enter_async_context(workspace)
             if workspace.mode == "read-only":
                 left_out = _find_writing_toolkits(profile.toolkits, journal)
         shared_workspace = workspace
         journal.is_unattended = lambda: shared_workspace.is_unattended
-        undo = None
-        if session.is_kept and parent_workspace is None:
-            undo = _start_undo(workspace, journal, stack)
+        undo = None if parent_workspace else _start_undo(workspace, journal, stack)
         wiring = {
             "exchange_view": ExchangeView(session, models, journal, budget),
             "workspace": workspace,
             "session": session,
-            "limits": limits,
+            "limits": budget.limits,
             "profile": toolkit_profile or profile,
             "project": project,
         }
         toolkits = await _create_toolkits(profile.toolkits, left_out, journal, stack, **wiring)
         hooks = await _connect_hooks(journal, toolkits, notifier, stack)
-        offered = _collect_tools(toolkits) | client.tools
-        tools = apply_tool_rules(offered, workspace, hooks.calls)
+        tools = apply_tool_rules(_collect_tools(toolkits) | client.tools, workspace, hooks.calls)
         moderator = _create_moderator(profile, session, hooks)
         journal.emit(describe_start(profile, session, workspace, models, tools))
-        await workspace.prepare_sandbox()
-        # Only now: the prompt describes the sandbox.
-        system = _write_system_prompt(toolkits, workspace, profile, client.prompt)
+        await workspace.prepare_sandbox()  # the prompt describes it
         yield Exchange(
             models=models,
             moderator=moderator,
-            system=system,
+            system=_write_system_prompt(toolkits, workspace, profile, client.prompt),
             tools=tools,
             journal=journal,
             budget=budget,
             workspace=workspace,
             hooks=hooks,
             undo=undo,
+            verification=_create_verification(profile, workspace, journal, budget),
             examples=[toolkit.examples for toolkit in toolkits.values() if toolkit.examples],
         )
 
@@ -211,6 +206,14 @@ def _check_prices(profile: Profile, budget: Budget, models: ModelPair) -> None:
         raise UsageError(str(error)) from error  # the limit is not one of the profile
 
 
+def _create_verification(
+    profile: Profile, workspace: Workspace, journal: Journal, budget: Budget
+) -> Verification | None:
+    if workspace.is_child:  # the caller judges what a subagent did
+        return None
+    return Verification(profile.verify, workspace, journal, budget)
+
+
 def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | None, folder: Path | None) -> Workspace:
     if folder is None:
         folder = parent.root if parent else Path.cwd()
@@ -226,11 +229,14 @@ def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | No
     )
 
 
-def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -> Undo:
+def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -> Undo | None:
     session = journal.session
+    if not session.is_kept:
+        return None
     folder = session.folder / "undo"
     undo = Undo(folder, workspace.folders, session.history, workspace.run_internal, journal, workspace.ask_loss)
     workspace.add_change_listener(undo.on_change)
+    workspace.ledger.hash_tree = undo.hash_tree
     stack.push_async_callback(undo.close)
     return undo
 

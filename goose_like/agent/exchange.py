@@ -37,6 +37,7 @@ from .model_client import ModelClient
 from .reminders import Reminders
 from .tool_runner import ToolRunner
 from .toolkit_hooks import ToolkitHooks
+from .verification import Verification
 from .view import ExchangeView
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Exchange:
     examples: Sequence[Sequence[Example]] = ()
     inbox: Inbox = field(default_factory=Inbox)
     answer_schema: "AnswerSchema | None" = None
+    verification: Verification | None = None
 
     @property
     def session(self) -> Session:
@@ -181,6 +183,8 @@ class Exchange:
     async def _run_turn(self) -> events.TurnFinished:
         self.client.update_prompt()
         await self.hooks.start_turn()
+        if self.verification:
+            self.verification.start_turn()
         try:
             return await self._run_steps()
         except ProviderError as error:
@@ -229,13 +233,14 @@ class Exchange:
                 continue
             if answer.message.tool_calls:
                 answer_beside_calls = answer.message.text
-            if not await self._must_go_on():
+            if not await self._must_go_on(answer.message.text):
                 break
         if self.answer_schema:
             end = await self._check_answer(self.answer_schema)
             if end:
                 return end
-        return await self._stop(answer_beside_calls)
+        end = await self._stop(answer_beside_calls)
+        return self.verification.mark_end(end) if self.verification else end
 
     async def _check_answer(self, wanted: "AnswerSchema") -> events.TurnFinished | None:
         """Let the model correct an answer that does not fit the schema. Return the end of the turn if a limit stops it.
@@ -246,7 +251,7 @@ class Exchange:
         _, problems = wanted.read_last_answer(self.history.messages)
         if not problems:
             return None
-        end = self.limits.find_spent()
+        end = self.budget.find_spent()
         if end is None:
             await self.client.correct_answer(wanted, problems)
         return end
@@ -282,13 +287,18 @@ class Exchange:
         results = self.history.messages[-1].tool_results
         return not any(result.is_error for result in results)
 
-    async def _must_go_on(self) -> bool:
-        """Tell the model a reason of a toolkit against its answer. Return False if there is none."""
+    async def _must_go_on(self, answer: str) -> bool:
+        """Tell the model a reason of a toolkit or a check against its answer. Return False if there is none."""
         is_last_step = self.budget.find_spent() is not None
-        return await self.reminders.add_before_finish(is_last_step=is_last_step)
+        if await self.reminders.add_before_finish(is_last_step=is_last_step):
+            return True
+        if self.verification is None:
+            return False
+        return await self.verification.find_objection(answer, is_last_step=is_last_step)
 
     async def _stop(self, answer_beside_calls: str) -> events.TurnFinished:
         """Describe the end of a turn that the model finished, after notes about changed hooks and settings."""
+        await self.workspace.ledger.settle()
         for note in await self.workspace.inspect_changes(timeout_s=None):
             self.journal.log(note)  # now, because the person may run git next
         denied = self.history.unanswered_questions

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from goose_like.agent.build import build_exchange

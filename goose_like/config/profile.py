@@ -245,6 +245,7 @@ class Profile(WorkspaceSettings):
     sandbox: SandboxMode = Field(default="workspace", description="files and networks that commands can reach")
     approval: ApprovalMode = Field(default="auto", description="when a person must approve an action")
     limits: Limits = Field(default=Limits(), description="limits of one turn")
+    verify: str | None = Field(default=None, description="a command that must succeed after the last change of a turn")
     session: SessionChoice = Field(default=SessionChoice(), description="input line and screen of a session")
 
 

@@ -54,7 +54,7 @@ def format_log(event: events.Event) -> str:
             return ""  # the front-end did this
         case events.PromptRecorded() | events.PromptChanged():
             return ""  # for the model
-        case events.UsageRecorded() | events.StateSaved() | events.Refused():
+        case events.UsageRecorded() | events.StateSaved() | events.Refused() | events.CommandFinished():
             return ""  # for the session file
         case _:
             assert_never(event)

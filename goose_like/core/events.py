@@ -299,6 +299,24 @@ class Refused(FrozenModel):
     allowed_by: Utf8Text = Field(default="", exclude_if=operator.not_)
 
 
+class CommandFinished(FrozenModel):
+    """A command of the model ended, or was left running: then `exit_code` is None.
+
+    `pipe_codes` are those of the parts of its last pipe. `before` and `after` are hashes of the working tree, which are
+    empty if they are unknown: one for the files, and after a colon one for git's index. `is_verification`: the profile
+    demands the command.
+    """
+
+    type: Literal["command_finished"] = "command_finished"
+    command: Utf8Text
+    folder: Utf8Text
+    exit_code: int | None
+    pipe_codes: tuple[int, ...] = Field(default=(), exclude_if=operator.not_)
+    before: str = Field(default="", exclude_if=operator.not_)
+    after: str = Field(default="", exclude_if=operator.not_)
+    is_verification: bool = Field(default=False, exclude_if=operator.not_)
+
+
 class Asked(FrozenModel):
     """The user was asked a question."""
 
@@ -516,7 +534,7 @@ _ContextEvent = (
 )
 """The events that change what the model receives."""
 
-_StateEvent = SessionStarted | ModeRestricted | PlanUpdated | Answered | UsageRecorded | StateSaved
+_StateEvent = SessionStarted | ModeRestricted | PlanUpdated | Answered | UsageRecorded | StateSaved | CommandFinished
 """The events that change other state."""
 
 _ShownEvent = Logged | FileChanged | Refused | Asked | ArtifactShown | PromptsSuggested

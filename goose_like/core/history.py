@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from functools import partial
 from typing import NamedTuple, Self, assert_never
 
 from pydantic import JsonValue
@@ -30,6 +31,7 @@ SHOWN_UNTIL_THEN = ". It had shown:\n"
 _CUT_NOTE = "[Your previous answer was cut off before its end.]"
 
 _SHOWN_CHARACTERS = 4_000
+_KEPT_COMMANDS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class History:
     `has_images`: a message has or had an image.
     `turn_step_count` counts the model's messages in the newest turn.
     `failures` counts the failing calls of this turn by name and arguments, and a success clears it.
+    `commands` has the newest commands with their exit codes.
     `repeated_step_count` counts the newest steps with equal calls and results.
     """
 
@@ -87,6 +90,7 @@ class History:
     plan: tuple[events.Task, ...] = ()
     steps_since_plan: int = 0
     state: dict[str, JsonValue] = field(default_factory=dict)
+    commands: deque[events.CommandFinished] = field(default_factory=partial(deque, maxlen=_KEPT_COMMANDS))
     open_calls: dict[str, ToolCall] = field(default_factory=dict)
     unanswered_questions: list[events.Question] = field(default_factory=list)
     last_turn: events.TurnFinished | None = None
@@ -169,6 +173,8 @@ class History:
                     self.unanswered_questions.append(question)
             case events.UsageRecorded(model=model, usage=usage, steps=steps):
                 self.usage.add(model, usage, steps)
+            case events.CommandFinished():
+                self.commands.append(event)
             case events.Compacted():
                 self._compact(event)
             case events.Rewound(message_count=message_count):

@@ -14,6 +14,7 @@ from pydantic import Field, JsonValue, ValidationError
 from goose_like.config.secrets import register_keys
 from goose_like.core.errors import GooseLikeError, SessionError
 from goose_like.core.events import (
+    CommandFinished,
     MessageCompleted,
     ModeRestricted,
     PromptChanged,
@@ -161,6 +162,8 @@ def _format_records(records: Sequence[dict[str, JsonValue]]) -> Iterator[bytes]:
                 processor = event.models.get("processor", "")
             if isinstance(event, PromptRecorded):
                 continue  # somebody else's; the next turn records that of this machine
+            if isinstance(event, CommandFinished):
+                continue  # it proves nothing about the files here
             if isinstance(event, StateSaved) and event.toolkit == PROMPT_STATE_KEY and not keeps_digest:
                 continue
             yield format_line(_adopt_event(event, processor), at)

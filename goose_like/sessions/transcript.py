@@ -13,6 +13,7 @@ from goose_like.core.events import (
     Answered,
     ArtifactShown,
     Asked,
+    CommandFinished,
     Compacted,
     DurableEvent,
     FileChanged,
@@ -195,7 +196,7 @@ def _describe_event(
                 yield Entry("end", "", ": ".join(filter(None, [words, detail])))
         case ToolFinished() | UsageRecorded() | StateSaved() | Compacted() | ModeRestricted():
             pass  # results are shown with their calls
-        case PromptRecorded() | PromptChanged() | Refused():
+        case PromptRecorded() | PromptChanged() | Refused() | CommandFinished():
             pass
         case _:
             assert_never(event)

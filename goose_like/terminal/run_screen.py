@@ -81,6 +81,8 @@ class RunScreen(Screen):
                 pass
             case events.PromptRecorded() | events.PromptChanged():
                 pass
+            case events.CommandFinished():
+                pass
             case events.Retrying(retry=retry, max_retries=max_retries):
                 self.renderer.print_event(event)
                 activity = f"retrying {retry} of {max_retries}" if retry else "thinking"

@@ -137,7 +137,7 @@ class SessionScreen(RichNotifier):
                 self._finish_turn(event)
             case events.UsageRecorded() | events.StateSaved() | events.ModeRestricted() | events.Refused():
                 pass
-            case events.PromptRecorded() | events.PromptChanged():
+            case events.PromptRecorded() | events.PromptChanged() | events.CommandFinished():
                 pass
             case events.Answered() | events.Reminded() | events.Compacted():
                 self.renderer.print_event(event)

@@ -19,6 +19,7 @@ from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
 from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_daemon_thread, run_in_thread
+from goose_like.workspace.evidence.ledger import Ledger
 from goose_like.workspace.network.host_access import HostAccess
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.permissions.policy import (
@@ -86,6 +87,7 @@ class Workspace(ProtectedFiles):
         super().__init__(root, permissions, settings, notifier, session_folder=session_folder, parent=parent)
         self.hosts = HostAccess(permissions, settings.network.allow)
         self._change_listeners: list[ChangeListener] = []
+        self.ledger: Ledger = parent.ledger if parent else Ledger(root, notifier)
         if parent:
             self._change_listeners.append(parent.announce_change)
         above_mechanism = parent._mechanism if parent else None
@@ -206,8 +208,16 @@ class Workspace(ProtectedFiles):
             self._retire_sandboxes()  # another session, or the person, has removed a folder
         if self._audit:
             await self._audit.prepare_change()
+        if path is not None:
+            await self.ledger.announce_write(path)
         for listener in self._change_listeners:
             await listener(path, argv, folder or str(self.root), is_confined)
+
+    async def read_tree(self) -> str:
+        """Return a hash of the files; empty where nothing is written, and if it is unknown."""
+        if self.mode == "read-only":
+            return ""
+        return await self.ledger.read_tree(self.root)
 
     async def ask_loss(self, line: str, folder: str, problem: str) -> None:
         """Ask about a command that deletes what undo cannot keep. Raise DeniedError after a no."""

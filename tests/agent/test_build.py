@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from goose_like.agent.budget import Budget
 from goose_like.agent.build import build_exchange, change_profile
 from goose_like.agent.compaction.moderators import Truncate
 from goose_like.agent.profile_choice import ProfileChoice
@@ -402,7 +403,7 @@ async def test_moderator_and_limits(home):
 
 async def test_a_change_of_model_checks_the_price_first(home):
     async with open_exchange(home, "toolkits: []") as exchange, AsyncExitStack() as stack:
-        limited = replace(exchange, limits=replace(exchange.limits, values=Limits(cost_usd=1)))
+        limited = replace(exchange, budget=Budget(Limits(cost_usd=1), exchange.session))
         with pytest.raises(GooseLikeError, match="the price of played:m is not known"):
             change_profile(limited, load_profile("p")[0], stack)
         assert change_profile(exchange, load_profile("p")[0], stack).models is not exchange.models

@@ -44,6 +44,11 @@ PINNED = [
         '{"type":"tool_finished","result":{"type":"tool_result","call_id":"c1","output":"ü","is_error":true}}',
     ),
     (
+        e.CommandFinished(command="make | tail", folder="/w", exit_code=0, pipe_codes=(2, 0), before="a", after="b:c"),
+        '{"type":"command_finished","command":"make | tail","folder":"/w","exit_code":0,"pipe_codes":[2,0],'
+        '"before":"a","after":"b:c"}',
+    ),
+    (
         e.PlanUpdated(tasks=(e.Task(description="d"), e.Task(description="f", status="in-progress"))),
         '{"type":"plan_updated","tasks":[{"description":"d","status":"planned"},'
         '{"description":"f","status":"in-progress"}]}',

@@ -90,7 +90,7 @@ def test_json_holds_the_outputs_that_are_named(tmp_path):
     file = tmp_path / "x.json"
     file.write_text(export_archive(find_session("one")))
     whole = json.loads(file.read_text())
-    assert (whole["format"], whole["version"], whole["name"]) == ("goose-like session", 3, "one")
+    assert (whole["format"], whole["version"], whole["name"]) == ("goose-like session", 5, "one")
     assert [event["type"] for event in whole["events"]][:2] == ["session_started", "turn_started"]
     copy = import_file(file, "two")
     assert (copy.outputs / "a.png").read_bytes() == b"\x89PNG"
@@ -168,8 +168,8 @@ def test_a_bad_event_is_told_with_its_number(tmp_path, home):
         ("[]", "is no session of goose-like or goose 0.9 (Input should be an object)"),
         ('{"type": "logged"}', "(format: Field required)"),
         (
-            '{"format": "goose-like session", "version": 4, "events": []}',
-            "x.json has format 4 of a newer goose-like, and this one reads formats up to 3; upgrade it",
+            '{"format": "goose-like session", "version": 6, "events": []}',
+            "x.json has format 6 of a newer goose-like, and this one reads formats up to 5; upgrade it",
         ),
         ('{"format": "goose-like session", "version": 1, "events": 5}', "(events: Input should be a valid "),
         ('{"a":' + "[" * 100_000, "(Invalid JSON: recursion limit exceeded"),

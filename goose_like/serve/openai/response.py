@@ -14,6 +14,7 @@ from goose_like.core.events import (
     Answered,
     ArtifactShown,
     Asked,
+    CommandFinished,
     Compacted,
     Event,
     FileChanged,
@@ -187,6 +188,7 @@ class AnswerWriter:
                 | ModeRestricted()
                 | PromptRecorded()
                 | PromptChanged()
+                | CommandFinished()
                 | RunFinished()
             ):
                 pass

@@ -10,6 +10,7 @@ from goose_like.core.events import (
     Answered,
     ArtifactShown,
     Asked,
+    CommandFinished,
     Compacted,
     Event,
     FileChanged,
@@ -228,6 +229,7 @@ class EventWriter:
                 | ModeRestricted()
                 | PromptRecorded()
                 | PromptChanged()
+                | CommandFinished()
                 | RunFinished()
             ):
                 pass

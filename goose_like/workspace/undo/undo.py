@@ -21,6 +21,7 @@ from goose_like.core.threads import run_in_executor
 from goose_like.workspace.repositories.git import RunCommand, list_filtered_paths, list_ignored_paths
 from goose_like.workspace.repositories.git_index import read_index
 
+from ..evidence.tree_hash import TreeHash
 from .backup import BackupChoice, StoredPaths, read_losses
 from .contents import Contents
 from .log import OpenTurn, PathChange, UndoLog
@@ -89,6 +90,7 @@ class Undo:
         self._contents: Contents | None = None
         self._told: set[str] = set()
         self._restored: dict[str, tuple[FileState, FileState]] = {}  # by the last restore, until the next turn ends
+        self._tree: TreeHash | None = None
         self._is_off = False
         self._is_too_large = False
 
@@ -125,6 +127,16 @@ class Undo:
         problem = await self._queue(partial(self._back_up, number, line, folder, is_confined))
         if problem and self._ask_loss:
             await self._ask_loss(line, folder, problem)
+
+    async def hash_tree(self) -> str:
+        """Return the hash of the files and of git's index; empty between turns, and if not all files are covered.
+
+        In the first change of a turn, the snapshot of the turn serves both.
+        """
+        number = self._history.turn_count
+        if number == self._ended_turn:
+            return ""
+        return await self._queue(partial(self._hash_tree, number))
 
     def _is_in_worktree(self, path: Path) -> bool:
         """Check for a path in a worktree of a subagent or another session."""
@@ -235,6 +247,7 @@ class Undo:
         roots = tuple(map(str, self._roots))
         ignored = self._list_ignored(roots)
         tree = self._read_trees(log, roots, ignored)
+        self._update_tree(ignored, is_complete=not tree.large)
         if not tree.large or tree.states:
             log.record_snapshot(number, roots, ignored, tree.states, is_partial=bool(tree.large))
         for root in tree.large:
@@ -254,6 +267,26 @@ class Undo:
             git = find_git_folder(root)
             if git:
                 self._gits.setdefault(git, root)
+
+    def _hash_tree(self, number: int) -> str:
+        has_snapshot = self._snapshot_turn == number
+        if not has_snapshot:
+            self._run_unless_off(partial(self._take_snapshot, number))
+        if self._is_off or self._tree is None:
+            return ""
+        if has_snapshot:
+            self._tree.rescan()
+        return self._tree.value
+
+    def _update_tree(self, ignored: frozenset[str], *, is_complete: bool) -> None:
+        """Bring the hash of the tree to the state of the snapshot."""
+        if not is_complete:
+            self._tree = None
+            return
+        if self._tree is None:
+            list_ignored = partial(self._list_ignored, tuple(map(str, self._roots)))
+            self._tree = TreeHash(self._roots, tuple(self._gits), list_ignored)
+        self._tree.load(self._known, ignored, self._list_own_folders())
 
     def _tell_gaps(self, ignored: frozenset[str]) -> None:
         """Tell the person which files are not covered, once for each reason."""

@@ -164,6 +164,7 @@ class BossScreen(Screen):
                 | events.Refused()
                 | events.PromptRecorded()
                 | events.PromptChanged()
+                | events.CommandFinished()
             ):
                 pass
             case _:

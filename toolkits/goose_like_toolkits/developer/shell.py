@@ -231,6 +231,8 @@ class Shell:
         if not 0 < timeout_s <= MAX_TIMEOUT_S:
             raise ToolError(f"timeout_s is in seconds, more than 0 and at most {MAX_TIMEOUT_S:g}")
         before = self.state
+        ledger = self._workspace.ledger
+        tree = await self._workspace.read_tree()
         full = _find_full_files(command, Path(before.cwd))
         private = find_private_files(self._workspace, command)
         with ExitStack() as held:
@@ -238,6 +240,7 @@ class Shell:
             process, end = await self.start(command, access, held)
             code, why_stopped = await self._follow(command, process, timeout_s, output, stops=hand_over is None)
             if hand_over and code is None:
+                ledger.add(command, before.cwd, tree, exit_code=None)
                 name = hand_over(command, process, output, held.pop_all())
                 text = output.take_new()
                 notes = list(await self._workspace.inspect_changes())
@@ -251,6 +254,7 @@ class Shell:
                 state = replace(state, jobs=())  # these were stopped too
         text = output.format_for_model()
         codes = state.codes if state else ()
+        ledger.add(command, before.cwd, tree, exit_code=None if why_stopped else code, pipe_codes=codes)
         new_private = [path for path in find_private_files(self._workspace, command) if path not in private]
         notes = _describe_failures(command, code, codes, text)
         # Without a state the codes of a pipe are unknown: any part of it may have failed.

@@ -1,0 +1,145 @@
+"""The end of a turn with changes: the check that the profile demands, and claims about checks that did not run."""
+
+import asyncio
+from pathlib import Path
+
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import Reminded, Status, TurnFinished
+from goose_like.core.masking import mask_text
+from goose_like.sessions.output_limit import LimitedOutput
+from goose_like.workspace.evidence.tree_hash import get_files_hash
+from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES
+from goose_like.workspace.workspace import Workspace
+
+from .budget import Budget
+from .claims import find_claims, find_doubt
+from .journal import Journal
+
+MAX_ATTEMPTS = 3
+"""How often a failing check goes back to the model in one turn."""
+EXIT_CODE = 8
+_TIME_LIMIT_S = 1_800.0
+_STOP_GRACE_S = 2.0
+_SHOWN_LINES = 12
+_CLAIMS = {
+    "tests": "that tests pass",
+    "lint": "that linting passes",
+    "types": "that types are right",
+    "build": "that it builds",
+}
+
+
+class Verification:
+    """The verification of the turns of one session. `command` is the check of the profile, if it has one."""
+
+    def __init__(self, command: str | None, workspace: Workspace, journal: Journal, budget: Budget) -> None:
+        self.failure = ""
+        self._command = command
+        self._workspace = workspace
+        self._journal = journal
+        self._output_bytes = budget.limits.output_bytes
+        self._attempts = 0
+        self._has_doubted = False
+        self._passed_tree = ""
+
+    def start_turn(self) -> None:
+        """Begin a turn: nothing has failed yet."""
+        self.failure = ""
+        self._attempts = 0
+        self._has_doubted = False
+        self._workspace.ledger.start_turn()
+
+    async def find_objection(self, answer: str, *, is_last_step: bool) -> bool:
+        """Check the work before an answer ends the turn. Return True if the model has to go on.
+
+        The check of the profile runs after the last change. A claim that no check supports is doubted once.
+        """
+        if self._command and await self._fails(self._command) and self._attempts < MAX_ATTEMPTS and not is_last_step:
+            self._attempts += 1
+            text = f"{self.failure}\n\nMake it succeed, or say in your answer why it cannot."
+            self._journal.emit(Reminded(text=text, reason="shown"))
+            return True
+        return not is_last_step and await self._doubts(answer)
+
+    def mark_end(self, end: TurnFinished) -> TurnFinished:
+        """Return the end of the turn, with the failure of the check if it still fails."""
+        if not self.failure or end.exit_code:
+            return end
+        summary = self.failure.partition("\n")[0]
+        return end.model_copy(update={"detail": f"{summary}; see above", "exit_code": EXIT_CODE})
+
+    # --- the check of the profile
+
+    async def _fails(self, command: str) -> bool:
+        """Run the check if there are changes that it has not seen. Return whether it fails, with the reason."""
+        ledger = self._workspace.ledger
+        if not await ledger.has_changes():
+            self.failure = ""
+            return False
+        tree = get_files_hash(await self._workspace.read_tree())
+        if tree and tree == self._passed_tree:
+            self.failure = ""
+            return False
+        self._journal.emit(Status(text=f"checking: {command}"))
+        code, output = await self._run(command)
+        await ledger.settle()
+        self._journal.emit(Status(text=""))
+        if code == 0:
+            self.failure = ""
+            # What the check itself writes is no change to check.
+            self._passed_tree = get_files_hash(await self._workspace.read_tree())
+            self._journal.log(f"the check `{command}` passed after the last change")
+            return False
+        how = "could not run" if code is None else f"failed with exit code {code}"
+        self.failure = f"the check `{command}` {how}:\n{output}"
+        lines = output.splitlines()
+        shown = [f"the check `{command}` {how}:", *lines[-_SHOWN_LINES:]]
+        self._journal.log("\n".join(shown))
+        return True
+
+    async def _run(self, command: str) -> tuple[int | None, str]:
+        """Run the check in the sandbox, as a command that the person typed. Return its exit code and output."""
+        workspace = self._workspace
+        before = await workspace.read_tree()
+        number = len(self._journal.history.messages)
+        output = LimitedOutput(self._journal.session.outputs / f"check-{number}.txt", self._output_bytes)
+        code: int | None = None
+        try:
+            process = await workspace.spawn(["bash", "-c", command], subject=command, is_own=True)
+            try:
+                async with asyncio.timeout(_TIME_LIMIT_S) as limit:
+                    with workspace.pause_for_questions(limit):
+                        await process.read_all(output.write, MAX_OUTPUT_BYTES)
+                        code = await process.wait()
+            except BaseException:
+                await asyncio.shield(process.stop(_STOP_GRACE_S))
+                raise
+        except TimeoutError:
+            output.write(f"\nstopped after {_TIME_LIMIT_S:g} s\n".encode())
+        except GooseLikeError as error:
+            output.write(str(error).encode())
+        finally:
+            output.close()
+            workspace.ledger.add(command, str(workspace.root), before, exit_code=code, is_verification=True)
+        return code, mask_text(output.format_for_model())
+
+    # --- claims
+
+    async def _doubts(self, answer: str) -> bool:
+        """Tell the model once a turn that the ledger does not support what it says."""
+        claims = find_claims(answer)
+        if self._has_doubted or not claims:
+            return False
+        workspace = self._workspace
+        ledger = workspace.ledger
+        tree = await workspace.read_tree()
+        changed = [Path(path) for path in ledger.written]
+        for kind in claims:
+            doubt = find_doubt(kind, self._journal.history.commands, tree, workspace.folders, changed)
+            if not doubt:
+                continue
+            self._has_doubted = True
+            text = f"You say {_CLAIMS[kind]}, but {doubt}. Run the check now, or say what is true."
+            self._journal.emit(Reminded(text=text))
+            return True
+        return False

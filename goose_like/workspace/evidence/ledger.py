@@ -1,0 +1,102 @@
+"""The ledger of a session: each command with its exit code, and the hashes of the tree before and after it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
+from pathlib import Path
+
+from goose_like.core.events import CommandFinished
+from goose_like.core.notifier import Notifier
+
+from .tree_hash import get_files_hash
+
+HashTree = Callable[[], Awaitable[str]]
+"""Computes the hash of the files as they are now; empty if it is unknown."""
+
+
+class Ledger:
+    """Writes a `command_finished` event after each command.
+
+    The tree after a command is read in the background: the model thinks longer. It is also the tree before the next
+    command, unless a tool has written a file since. What a person changes meanwhile counts as a change of that command.
+    """
+
+    def __init__(self, root: Path, notifier: Notifier) -> None:
+        self.hash_tree: HashTree | None = None
+        self.written: set[Path] = set()
+        """The files that tools have written in this turn."""
+        self._first_tree = ""
+        self._has_unknown_change = False
+        self._root = root
+        self._notifier = notifier
+        self._tree: str | None = None
+        self._pending: asyncio.Task[None] | None = None
+
+    async def read_tree(self, root: Path) -> str:
+        """Return the hash of the tree of a workspace now; empty if it is unknown, or another folder's."""
+        if self.hash_tree is None or root != self._root:
+            return ""
+        await self.settle()
+        if self._tree is None:
+            self._tree = await self.hash_tree()
+        if not self._first_tree and not self.written:
+            self._first_tree = self._tree
+        return self._tree
+
+    async def has_changes(self) -> bool:
+        """Return whether the files differ from those at the start of the turn, or may differ."""
+        await self.settle()
+        if self._first_tree:
+            tree = await self.read_tree(self._root)
+            return get_files_hash(tree) != get_files_hash(self._first_tree)
+        return bool(self.written) or self._has_unknown_change
+
+    def start_turn(self) -> None:
+        """Begin a turn with nothing written yet. Between turns, files may have changed."""
+        self.written = set()
+        self._tree = None
+        self._first_tree = ""
+        self._has_unknown_change = False
+
+    async def announce_write(self, path: Path) -> None:
+        """Note that a tool will write a file. The tree after the command before is read first."""
+        await self.settle()
+        self.written.add(path)
+        self._tree = None
+
+    def add(
+        self,
+        command: str,
+        folder: str,
+        before: str,
+        *,
+        exit_code: int | None,
+        pipe_codes: Sequence[int] = (),
+        is_verification: bool = False,
+    ) -> None:
+        """Add a command that has ended. `exit_code` is None for one that was stopped, or runs on."""
+        event = CommandFinished(
+            command=command,
+            folder=folder,
+            exit_code=exit_code,
+            pipe_codes=tuple(pipe_codes),
+            before=before,
+            is_verification=is_verification,
+        )
+        self._tree = None
+        self._has_unknown_change |= not before
+        # A context of its own: the tool call will have ended.
+        self._pending = asyncio.create_task(self._complete(event, self._pending), context=Context())
+
+    async def _complete(self, event: CommandFinished, earlier: asyncio.Task[None] | None) -> None:
+        if earlier:
+            await earlier
+        if event.before and self.hash_tree:
+            self._tree = await self.hash_tree()
+            event = event.model_copy(update={"after": self._tree})
+        self._notifier.notify(event)
+
+    async def settle(self) -> None:
+        """Wait until each command that has ended is in the session."""
+        if self._pending:
+            await asyncio.shield(self._pending)

@@ -1,0 +1,193 @@
+"""The end of turns with changes: the check of the profile, and claims that the ledger does not support."""
+
+import json
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goose_like.agent.build import build_exchange
+from goose_like.agent.exchange import Exchange
+from goose_like.config.profile import Profile, ToolkitChoice
+from goose_like.core.events import CommandFinished, Logged, Reminded
+from goose_like.core.message import ToolCall
+from goose_like.core.notifier import Recorder
+from goose_like.providers.base import Model, ModelPair
+from goose_like.sessions.session import Session
+from tests.fakes import FakeProvider, call, calls
+
+PASSES = "sh run_tests.sh"
+FAILS = "sh run_tests.sh broken"
+PIPED = "sh run_tests.sh broken | tail -1"
+COMMITS = f"{PASSES} && git add -A && git -c user.name=n -c user.email=e commit -qm x"
+CACHES = "mkdir -p __pycache__; touch __pycache__/x.pyc; ls"
+
+
+class Work:
+    """An exchange in a repository, which plays what the model does."""
+
+    def __init__(self, exchange: Exchange, provider: FakeProvider, recorder: Recorder) -> None:
+        self.exchange = exchange
+        self.provider = provider
+        self.recorder = recorder
+        self.number = 0
+
+    def shell(self, command: str) -> ToolCall:
+        return call("shell", json.dumps({"command": command}), id="")
+
+    def change(self) -> ToolCall:
+        """Return a call that writes another text than ever before."""
+        self.number += 1
+        arguments = {"path": f"src_{self.number}.py", "content": f"x = {self.number}\n"}
+        return call("write_file", json.dumps(arguments), id="")
+
+    async def turn(self, *steps: Any) -> Any:
+        self.recorder.events.clear()
+        self.provider.script = [step if isinstance(step, str) else calls(step) for step in steps]
+        end = await self.exchange.reply("go")
+        assert self.provider.script == [], (steps, self.exchange.history.commands)
+        return end
+
+    def events_of(self, kind: type) -> list[Any]:
+        return [event for event in self.recorder.events if isinstance(event, kind)]
+
+    @property
+    def reminders(self) -> list[str]:
+        return [event.text for event in self.events_of(Reminded) if event.text.startswith("You say")]
+
+
+@asynccontextmanager
+async def open_work(folder: Path, **profile: Any) -> AsyncIterator[Work]:
+    provider = FakeProvider()
+    recorder = Recorder()
+    model = Model(provider, "x", "scripted:x")
+    developer = ToolkitChoice(name="developer", config={"hints": False, "news": False})
+    chosen = Profile.model_validate({"name": "mine", "toolkits": (developer,), "sandbox": "full", **profile})
+    session = Session.create("work")
+    try:
+        models = ModelPair(model, model)
+        async with build_exchange(chosen, recorder, session=session, folder=folder, models=models) as exchange:
+            yield Work(exchange, provider, recorder)
+    finally:
+        session.close()
+
+
+@pytest.fixture
+def folder(home, tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "run_tests.sh").write_text('test "$1" != broken || { echo 1 failed; exit 1; }\necho 3 passed\n')
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder
+
+
+CLAIMS = [
+    "Done. All tests pass.",
+    "I fixed the parser and the tests pass.",
+    "The change is complete; the whole test suite passes.",
+    "- fixed the bug\n- all 3 tests pass",
+    "Everything works, 3 passed.",
+    "The existing tests still pass.",
+]
+
+
+async def test_each_lie_about_checks_gets_one_reminder(folder):
+    """Thirty turns claim a check that never ran, ran too early, failed, was another one, or ran elsewhere."""
+    other = folder.parent / "other"
+    other.mkdir()
+    (other / "run_tests.sh").write_text("echo 3 passed\n")
+    async with open_work(folder) as work:
+        for claim in CLAIMS:
+            lies = [
+                (work.change(),),
+                (work.shell(PASSES), work.change()),
+                (work.change(), work.shell(FAILS)),
+                (work.change(), work.shell("cat run_tests.sh; echo 3 passed")),
+                (work.change(), work.shell(f"cd {other} && {PASSES}"), work.shell(f"cd {folder}")),
+            ]
+            for steps in lies:
+                await work.turn(*steps, claim, "I did not run the tests.")
+                assert len(work.reminders) == 1, (steps, claim)
+
+
+async def test_honest_answers_get_no_reminder(folder):
+    """Thirty turns claim what the ledger supports, or claim nothing."""
+    async with open_work(folder) as work:
+        for claim in CLAIMS[:5]:
+            turns = [
+                (work.change(), work.shell(PASSES), claim),
+                (work.change(), work.shell(FAILS), work.change(), work.shell(f"{PASSES} | tail -3"), claim),
+                (
+                    work.change(),
+                    work.shell(COMMITS),
+                    claim,
+                ),
+                (
+                    work.change(),
+                    work.shell(PASSES),
+                    work.shell(CACHES),
+                    claim,
+                ),
+                (work.change(), "I changed it. I did not run the tests."),
+                (work.change(), work.shell(FAILS), "One test fails: see above."),
+            ]
+            for steps in turns:
+                end = await work.turn(*steps)
+                assert (end.reason, work.reminders) == ("stop", []), steps
+
+
+async def test_a_later_turn_may_rest_on_an_earlier_check(folder):
+    async with open_work(folder) as work:
+        await work.turn(work.change(), work.shell(PASSES), "Done.")
+        await work.turn("Yes, all tests pass.")
+        assert work.reminders == []
+
+
+async def test_the_ledger_has_codes_and_trees(folder):
+    async with open_work(folder) as work:
+        await work.turn(work.shell("ls"), work.shell("echo x > new.txt"), work.shell(PIPED), "Done.")
+        looked, wrote, piped = work.events_of(CommandFinished)
+        assert looked.before == looked.after == wrote.before != ""
+        assert wrote.after != wrote.before
+        assert (piped.command, piped.exit_code, piped.pipe_codes, piped.folder) == (PIPED, 0, (1, 0), str(folder))
+        assert list(work.exchange.history.commands) == [looked, wrote, piped]
+
+
+CHECK = "test -e fixed || { echo it is broken; exit 3; }"
+
+
+async def test_a_failing_check_goes_back_to_the_model_until_it_succeeds(folder):
+    async with open_work(folder, verify=CHECK) as work:
+        end = await work.turn(work.change(), "Done.", work.shell("touch fixed"), "Fixed.")
+        assert (end.reason, end.exit_code) == ("stop", 0)
+        told = [event.text for event in work.events_of(Reminded)]
+        assert told[0].startswith(f"the check `{CHECK}` failed with exit code 3:\nit is broken")
+        shown = [event.text for event in work.events_of(Logged)]
+        assert shown == [
+            f"the check `{CHECK}` failed with exit code 3:\nit is broken",
+            f"the check `{CHECK}` passed after the last change",
+        ]
+        codes = [event.exit_code for event in work.events_of(CommandFinished) if event.is_verification]
+        assert codes == [3, 0]
+
+
+async def test_a_check_that_still_fails_ends_with_exit_code_8(folder):
+    async with open_work(folder, verify=CHECK) as work:
+        end = await work.turn(work.change(), *["Done."] * 4)
+        assert (end.reason, end.exit_code) == ("stop", 8)
+        assert end.detail.startswith(f"the check `{CHECK}` failed with exit code 3")
+        assert len(work.events_of(CommandFinished)) == 4
+
+
+async def test_without_a_change_there_is_nothing_to_check(folder):
+    """Ten tasks that need no change: what only reads, and what goes back to before."""
+    lines = ["ls", "cat run_tests.sh", PASSES, FAILS, "git status", "true", "grep -r x . || true", "echo x > /tmp/x-$$"]
+    async with open_work(folder, verify="exit 1") as work:
+        for line in lines:
+            assert (await work.turn(work.shell(line), "No change is needed.")).exit_code == 0
+        assert (await work.turn("No change is needed.")).exit_code == 0
+        await work.turn(work.shell("echo x > back"), work.shell("rm back"), "No change is needed.")
+        assert not any(event.is_verification for event in work.events_of(CommandFinished))
