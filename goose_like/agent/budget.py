@@ -171,7 +171,9 @@ class Budget:
             if steps >= self.limits.steps:
                 end = describe_step_limit(self.limits.steps)
                 # Not the rounds of a boss are used up, but the steps of its run.
-                return end if self._rounds is None else end.model_copy(update={"reason": "budget"})
+                if self._rounds is not None:
+                    end = end.model_copy(update={"reason": "budget"})
+                return end
         return self._find_token_limit(request, others) or self._find_cost_limit(request, others)
 
     def _find_token_limit(self, request: _Request, others: Iterable[_Request]) -> TurnFinished | None:

@@ -239,8 +239,7 @@ class Exchange:
             end = await self._check_answer(self.answer_schema)
             if end:
                 return end
-        end = await self._stop(answer_beside_calls)
-        return self.verification.mark_end(end) if self.verification else end
+        return await self._stop(answer_beside_calls)
 
     async def _check_answer(self, wanted: "AnswerSchema") -> events.TurnFinished | None:
         """Let the model correct an answer that does not fit the schema. Return the end of the turn if a limit stops it.
@@ -303,7 +302,8 @@ class Exchange:
             self.journal.log(note)  # now, because the person may run git next
         denied = self.history.unanswered_questions
         if not denied:
-            return events.TurnFinished(reason="stop", answer=answer_beside_calls)
+            end = events.TurnFinished(reason="stop", answer=answer_beside_calls)
+            return self.verification.mark_end(end) if self.verification else end
         subjects = ", ".join(dict.fromkeys(map(_describe_denied, denied)))
         return events.TurnFinished(
             reason="stop",

@@ -48,6 +48,7 @@ class Verification:
         self._attempts = 0
         self._has_doubted = False
         self._workspace.ledger.start_turn()
+        self._workspace.hosts.reached.clear()
 
     async def find_objection(self, answer: str, *, is_last_step: bool) -> bool:
         """Check the work before an answer ends the turn. Return True if the model has to go on.
@@ -63,7 +64,7 @@ class Verification:
 
     def mark_end(self, end: TurnFinished) -> TurnFinished:
         """Return the end of the turn, with the failure of the check if it still fails."""
-        if not self.failure or end.exit_code:
+        if not self.failure:
             return end
         summary = self.failure.partition("\n")[0]
         return end.model_copy(update={"detail": f"{summary}; see above", "exit_code": EXIT_CODE})

@@ -84,6 +84,8 @@ async def run_once(options: RunOptions, opened: OpenedSession) -> int:
                 code = end.exit_code
             else:
                 failure = describe_stop(code)
+            if options.receipt_file:
+                await _write_receipt(options.receipt_file, exchange)
     except GooseLikeError as error:
         code = error.exit_code
         failure = opened.describe_error(error)
@@ -104,6 +106,12 @@ async def run_once(options: RunOptions, opened: OpenedSession) -> int:
         opening = END_OPENINGS.get(finished.reason, "")
         print_warning(f"{opening} {escape_controls(finished.detail)}".strip())
     return code
+
+
+async def _write_receipt(file: Path, exchange: Exchange) -> None:
+    from goose_like.agent.receipt import make_receipt, write_receipt  # few runs have one
+
+    write_receipt(file, await make_receipt(exchange))
 
 
 def _write_answer(file: Path, answer: str) -> None:

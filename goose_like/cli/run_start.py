@@ -37,7 +37,7 @@ def start_run(texts: list[str], wanted: TaskOptions, chosen: SessionOptions, opt
     """Run a task to its end and return the exit code. `texts` are the words on the command line that are no options."""
     from goose_like.launch.exit import run_async
     from goose_like.launch.output import report_failure
-    from goose_like.launch.run_options import RunOptions, find_answer_file, read_schema, read_task
+    from goose_like.launch.run_options import RunOptions, find_output_file, find_receipt_file, read_schema, read_task
     from goose_like.launch.start import SessionRequest
 
     from .resumed_session import check_no_name, split_session_name
@@ -52,7 +52,8 @@ def start_run(texts: list[str], wanted: TaskOptions, chosen: SessionOptions, opt
         if chosen.is_resumed:
             example = 'run --resume NAME "continue"'
         schema = read_schema(wanted.json_schema) if wanted.json_schema is not None else None
-        answer_file = find_answer_file(wanted.answer_file) if wanted.answer_file is not None else None
+        answer_file = find_output_file("-o", wanted.answer_file)
+        receipt_file = find_receipt_file(wanted.receipt)
         task, is_typed = read_task(texts, wanted.file, example)
     limits = {
         "steps": wanted.max_steps,
@@ -61,7 +62,14 @@ def start_run(texts: list[str], wanted: TaskOptions, chosen: SessionOptions, opt
         "time_s": wanted.timeout,
     }
     run_options = RunOptions(
-        task, limits, wanted.output_format, wanted.is_quiet, is_typed, answer_schema=schema, answer_file=answer_file
+        task,
+        limits,
+        wanted.output_format,
+        wanted.is_quiet,
+        is_typed,
+        answer_schema=schema,
+        answer_file=answer_file,
+        receipt_file=receipt_file,
     )
     request = SessionRequest(
         options,

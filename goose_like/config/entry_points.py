@@ -114,6 +114,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "permissions": "goose_like.cli.chat.permission_commands:permissions",
         "plan": "goose_like.cli.chat.slash_commands:plan",
         "profile": "goose_like.cli.chat.slash_commands:profile",
+        "receipt": "goose_like.cli.chat.receipt_command:receipt",
         "redo": "goose_like.cli.chat.undo_commands:redo",
         "rename": "goose_like.cli.chat.slash_commands:rename",
         "resume": "goose_like.cli.chat.slash_commands:resume",

@@ -171,6 +171,10 @@ class TaskOptions:
     answer_file: Annotated[
         str | None, Option(("-o", "--output-file"), "Also write the answer to this file.", metavar="FILE")
     ] = None
+    receipt: Annotated[
+        str | None,
+        Option(("--receipt",), "Write what was done and checked to this file: .json or .md.", metavar="FILE"),
+    ] = None
     max_steps: Annotated[
         int | None,
         Option(("--max-steps",), "Stop after this many model requests [default: 256].", metavar="N", minimum=1),

@@ -30,7 +30,7 @@ class RunOptions:
 
     `limits` has values for fields of `Limits`; None stands for the limit of the profile. Only a text that `is_typed`,
     on the command line, can be a slash command. The answer fits the `answer_schema`, and the `answer_file`, an absolute
-    path, gets it too.
+    path, gets it too. So is the `receipt_file`.
     """
 
     text: str
@@ -40,6 +40,7 @@ class RunOptions:
     is_typed: bool = False
     answer_schema: "AnswerSchema | None" = None
     answer_file: Path | None = None
+    receipt_file: Path | None = None
 
     def limit(self, profile: Profile) -> Limits:
         """Return the limits of a profile with those that the options set instead."""
@@ -70,15 +71,29 @@ def _read_schema_file(name: str) -> str:
         raise UsageError(f"--json-schema {name}: {error.strerror}; name a file, or write a schema") from error
 
 
-def find_answer_file(name: str) -> Path:
-    """Return the absolute path of the file for the answer, before anything is spent on it.
+def find_output_file(option: str, name: str | None) -> Path | None:
+    """Return the absolute path of a file that a run will write, before anything is spent on it.
 
     Raises:
         UsageError: no file can be there.
     """
+    if name is None:
+        return None
     file = Path.cwd() / name
     if file.is_dir() or not file.parent.is_dir():
-        raise UsageError(f"-o {name}: no file can be written there; name a file in a folder that exists")
+        raise UsageError(f"{option} {name}: no file can be written there; name a file in a folder that exists")
+    return file
+
+
+def find_receipt_file(name: str | None) -> Path | None:
+    """Return the absolute path of the file for the receipt.
+
+    Raises:
+        UsageError: no file can be there, or its name has another ending than those of the two formats.
+    """
+    file = find_output_file("--receipt", name)
+    if file and file.suffix not in (".json", ".md"):
+        raise UsageError(f"--receipt {name}: the name must end with .json or .md")
     return file
 
 

@@ -90,6 +90,7 @@ class Workspace(ProtectedFiles):
         self.ledger: Ledger = parent.ledger if parent else Ledger(root, notifier)
         if parent:
             self._change_listeners.append(parent.announce_change)
+            self.hosts.reached = parent.hosts.reached
         above_mechanism = parent._mechanism if parent else None
         self._mechanism: SandboxMechanism = SandboxMechanism(permissions, notifier, above_mechanism)
         self._spawners = SpawnerPool(self._start_spawner)

@@ -1,10 +1,14 @@
-"""Runs that people can check: a budget that survives SIGKILL."""
+"""Runs that people can check: a budget that survives SIGKILL, and receipts."""
 
 import json
 import os
 import signal
+import subprocess
 import time
 
+import jsonschema
+
+from tests import ROOT
 from tests.e2e.command import Place, shell
 
 
@@ -33,3 +37,39 @@ def test_a_cost_limit_needs_a_known_price(place: Place):
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "the price of openai:of-unknown-price is not known" in done.stderr
     assert "--max-tokens" in done.stderr
+
+
+def test_a_receipt_tells_what_was_done_and_checked(place: Place):
+    subprocess.run(["git", "init", "-q", str(place.work)], check=True)
+    (place.work / "run_tests.sh").write_text("echo 3 passed\n")
+    written = {"tool": "write_file", "arguments": {"path": "a.py", "content": "x = 1\n"}}
+    model = place.script(
+        {"calls": [written], "usage": {"input": 900, "output": 30}},
+        {"calls": [shell("sh run_tests.sh && touch by_command")]},
+        {"calls": [shell("sh run_tests.sh")]},
+        "All tests pass.",
+    )
+    done = place.run("run", "--model", model, "--sandbox", "full", "--receipt", "r.json", "write a.py")
+    assert done.returncode == 0, done.stderr
+    receipt = json.loads((place.work / "r.json").read_text())
+    schema = json.loads((ROOT / "docs" / "receipt.schema.json").read_text())
+    jsonschema.validate(receipt, schema)
+    assert [file["path"] for file in receipt["files"]] == ["a.py", "by_command"]
+    assert "+x = 1" in receipt["files"][0]["diff"]
+    first, second = receipt["checks"]
+    assert (first["outcome"], second["outcome"], second["is_current"]) == ("passed", "passed", True)
+    assert second["tree"] == receipt["tree"] == receipt["commands"][1]["tree_after"] != ""
+    assert (receipt["is_tree_equal"], receipt["exit_code"], receipt["task"]) == (False, 0, "write a.py")
+    assert receipt["models"][0]["input_tokens"] == 900
+    assert place.run("session", "receipt-schema").stdout == (ROOT / "docs" / "receipt.schema.json").read_text()
+
+
+def test_a_receipt_says_that_no_change_was_needed(place: Place):
+    model = place.script({"calls": [shell("ls")]}, "Nothing is to do.")
+    done = place.run("run", "--model", model, "--sandbox", "full", "--receipt", "../r.md", "look")
+    assert done.returncode == 0, done.stderr
+    text = (place.work.parent / "r.md").read_text()
+    assert "- files: none changed; the tree is equal\n" in text
+    assert "| `ls` |" in text
+    refused = place.run("run", "--model", model, "--receipt", "r.txt", "look")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)

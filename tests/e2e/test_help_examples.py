@@ -19,6 +19,7 @@ COMMANDS = [
     *([name, "--help"] for name in ("run", "doctor", "completion", "help", "version")),
     *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust", "plugin", "component")),
     *(["session", name, "--help"] for name in SESSIONS),
+    ["session", "receipt-schema", "--help"],
     *(["profile", name, "--help"] for name in ("list", "show", "check", "new", "edit", "use", "schema")),
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),

@@ -135,6 +135,16 @@ def export(
     export_session(name, form, Path(file) if file else None)
 
 
+@app.command("receipt-schema", epilog="Example: goose-like session receipt-schema > receipt.schema.json")
+def print_receipt_schema() -> None:
+    """Print the JSON Schema of the receipts that `run --receipt FILE.json` writes."""
+    import json
+
+    from goose_like.agent.receipt import build_receipt_schema
+
+    print(json.dumps(build_receipt_schema(), indent=2))
+
+
 @app.command("import", epilog="Example: goose-like session import talk.json")
 def import_(
     file: Annotated[str, typer.Argument(help="File from `session export --format json` or from goose 0.9.")],

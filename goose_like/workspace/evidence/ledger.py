@@ -43,6 +43,11 @@ class Ledger:
             self._first_tree = self._tree
         return self._tree
 
+    @property
+    def known_tree(self) -> str:
+        """The newest hash that still holds; empty if something was written since."""
+        return self._tree or ""
+
     async def has_changes(self) -> bool:
         """Return whether the files differ from those at the start of the turn, or may differ."""
         await self.settle()

@@ -45,6 +45,8 @@ class HostAccess:
         self._refusals: dict[str, None] = {}
         self.granted: list[str] = []
         """The hosts that the person allowed to commands, one after the other."""
+        self.reached: set[str] = set()
+        """The hosts that were allowed in this turn, also those of subagents."""
         self.limits: set[asyncio.Timeout] = set()
         """The time limits that stand still during a question."""
 
@@ -77,6 +79,7 @@ class HostAccess:
         name = format_host(host, port)
         if not self.is_allowed(name):
             await self._permissions.require("domain", name, text)
+        self.reached.add(name)
 
     async def require(self, host: str, spawner: SpawnerClient) -> None:
         """Return once the commands of a spawner may reach a host. The command waits while the person is asked.
@@ -85,6 +88,7 @@ class HostAccess:
             DeniedError: the host is not allowed.
         """
         if self.is_allowed(host):
+            self.reached.add(host)
             return
         if is_address(host):
             why = f"use the host's name; only the person can list an address, as network: {{allow: [{host}]}}"
@@ -98,6 +102,7 @@ class HostAccess:
                 refusal = await self._ask(host, spawner)
         if refusal:
             raise DeniedError(refusal)
+        self.reached.add(host)
 
     async def _ask(self, host: str, spawner: SpawnerClient) -> str:
         """Ask the person, keep the answer, and return the refusal if there is one."""
