@@ -1,7 +1,9 @@
 """The settings of editors that start goose-like."""
 
 import json
+import os
 import shutil
+import sys
 from typing import Literal
 
 EditorName = Literal["zed", "jetbrains", "neovim", "emacs"]
@@ -39,7 +41,7 @@ _EMACS = """\
 
 def format_config(editor: EditorName, profile: str | None, model: str | None) -> str:
     """Return the settings of an editor, with the absolute path of the command: editors have another PATH."""
-    command = shutil.which("goose-like") or "goose-like"
+    command = _find_command()
     words = ["acp"]
     if profile:
         words += ["--profile", profile]
@@ -58,3 +60,11 @@ def format_config(editor: EditorName, profile: str | None, model: str | None) ->
         case "emacs":
             parameters = " ".join(map(json.dumps, words))
             return _EMACS.format(command=json.dumps(command), parameters=parameters)
+
+
+def _find_command() -> str:
+    """Return the absolute path of the running command, else of the one on the PATH."""
+    started = os.path.abspath(sys.argv[0])
+    if os.path.basename(started) == "goose-like":
+        return started
+    return shutil.which("goose-like") or "goose-like"
