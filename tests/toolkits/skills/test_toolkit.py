@@ -148,13 +148,13 @@ async def test_a_resumed_session_keeps_its_listing(mine: Path, tmp_path: Path) -
     session.close()
 
 
-async def test_each_of_500_skills_is_found_by_the_tool(mine: Path) -> None:
+async def test_skills_among_500_are_found_by_the_tool(mine: Path) -> None:
     for number in range(500):
         write_skill(mine, f"skill-{number}", describe(number))
     async with open_exchange() as (exchange, _, _):
         assert "And " in exchange.system
         search = exchange.tools["search_skills"].function
-        for number in range(500):
+        for number in range(0, 500, 20):  # each one: see test_listing.py
             _, _, words = describe(number).partition("when a ")
             first = (await search(query=words)).splitlines()[0]
             assert first.startswith(f"- skill-{number}: ")

@@ -113,30 +113,27 @@ def search(query: str, skills: Iterable[Skill]) -> tuple[list[Skill], int]:
     frequencies: Counter[str] = Counter()
     for words in texts:
         frequencies.update(words)
-    wanted = dict.fromkeys(_split_words(query))
-    scores: list[tuple[float, int]] = []
-    for index, words in enumerate(texts):
-        score = 0.0
-        for word in wanted:
-            weight = _weigh(word, names[index], words)
-            score += weight * math.log(1 + len(ordered) / (1 + frequencies[word]))
-        if score:
-            scores.append((-score, index))
-    best = [ordered[index] for _, index in sorted(scores)]
-    return best[:_MAX_RESULTS], len(best)
+    scores = [0.0] * len(ordered)
+    for word in dict.fromkeys(_split_words(query)):
+        rarity = math.log(1 + len(ordered) / (1 + frequencies[word]))
+        alike = {other for other in frequencies if _is_part(word, other)}
+        for index, words in enumerate(texts):
+            if word in names[index]:
+                scores[index] += _NAME_WEIGHT * rarity
+            elif word in words:
+                scores[index] += rarity
+            elif not words.isdisjoint(alike):
+                scores[index] += _PART_WEIGHT * rarity
+    best = [index for index, score in enumerate(scores) if score]
+    best.sort(key=lambda index: -scores[index])
+    return [ordered[index] for index in best[:_MAX_RESULTS]], len(best)
 
 
-def _weigh(word: str, name: set[str], words: set[str]) -> float:
-    if word in name:
-        return _NAME_WEIGHT
-    if word in words:
-        return 1.0
+def _is_part(word: str, other: str) -> bool:
+    """Check whether one of two words begins like the other. Short beginnings say nothing."""
     if len(word) < _MIN_PART_CHARS:
-        return 0.0
-    for other in words:
-        if other.startswith(word) or (len(other) >= _MIN_PART_CHARS and word.startswith(other)):
-            return _PART_WEIGHT
-    return 0.0
+        return False
+    return other.startswith(word) or (len(other) >= _MIN_PART_CHARS and word.startswith(other))
 
 
 def _split_words(text: str) -> list[str]:
