@@ -300,8 +300,9 @@ class McpToolkit(Toolkit):
         if unknown:
             await asyncio.gather(*(state.wait_for_start(_START_WAIT_S) for state in unknown))
         changed = [state for state in self._states.values() if state.has_news]
-        with suppress(GooseLikeError):  # calls say what is wrong
-            await asyncio.gather(*(state.open() for state in changed))
+        if changed:  # else each call would wait for a round of the event loop
+            with suppress(GooseLikeError):  # calls say what is wrong
+                await asyncio.gather(*(state.open() for state in changed))
         return [f"[{state.name}: {state.condition}]" for state in unknown if state.current is None]
 
     def _list_usable(self) -> dict[str, Sequence[ListedTool]]:
