@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goose_like.config.profile import ResourceLimits
+from goose_like.config.profile import ResourceLimits, SessionChoice
 from tests.e2e.command import Place
 from tests.e2e.test_terminal import Terminal
 
@@ -70,10 +70,21 @@ def test_a_check_names_where_each_value_comes_from(place, file):
         "processor.window": "line 8",
         **dict.fromkeys([f"processor.{key}" for key in PROCESSOR_KEYS], "default"),
         **dict.fromkeys(
-            ["processor.temperature", "processor.stall_s", "accelerator", "fallback", "sandbox", "approval"], "default"
+            [
+                "processor.temperature",
+                "processor.stall_s",
+                "accelerator",
+                "fallback",
+                "instructions",
+                "sandbox",
+                "approval",
+            ],
+            "default",
         ),
-        **dict.fromkeys(["session.keys", "session.notify"], "default"),
-        **dict.fromkeys(["paths.read", "paths.hide", "variables.allow", "network.allow"], "default"),
+        **dict.fromkeys([f"session.{key}" for key in SessionChoice.model_fields], "default"),
+        **dict.fromkeys(
+            ["paths.read", "paths.hide", "paths.deny_write", "variables.allow", "network.allow"], "default"
+        ),
         **dict.fromkeys([f"permissions.{verdict}" for verdict in ("allow", "ask", "deny")], "default"),
         **dict.fromkeys([f"resources.{key}" for key in ResourceLimits.model_fields], "default"),
         "moderator.name": "line 11",

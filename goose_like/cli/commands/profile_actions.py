@@ -131,7 +131,7 @@ def _print_values(profile: Profile, source: YamlSource) -> None:
 
 
 def _format_value(value: Any) -> str:
-    if value is None:
+    if value in (None, ""):
         return "-"
     if isinstance(value, str):
         return value

@@ -156,6 +156,9 @@ def _describe_network(sandbox: SandboxMode, approval: ApprovalMode) -> str:
         case "ask":
             others = "may be granted"
             hosts = ", and each new host is asked about"
+            if approval == "unattended":
+                others = "needs an earlier permission"
+                hosts = ", for hosts that the person allowed before"
         case "refuse":
             return "No network."
     more = f"For other protocols call shell with access='network', which {others}."

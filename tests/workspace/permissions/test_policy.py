@@ -74,7 +74,8 @@ def test_the_words_say_what_is_decided(sandbox: SandboxMode, approval: ApprovalM
     asked = "The person is asked before each change of a file, and each command that does more than read."
     assert (asked in words) == (decide("change", sandbox, approval) == "ask")
     network = decide("network", sandbox, approval)
-    assert ("may be granted" in words) == (network == "ask")
+    assert ("may be granted" in words) == (network == "ask" and approval != "unattended")
+    assert ("for hosts that the person allowed before" in words) == (network == "ask" and approval == "unattended")
     assert ("access='network'" in words) == (network != "refuse" and sandbox in ("read-only", "workspace"))
     assert ("can be reached" in words) == (sandbox == "workspace+network" and approval != "plan")
 
