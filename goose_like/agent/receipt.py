@@ -251,7 +251,8 @@ def _list_lines(receipt: Receipt) -> Iterator[str]:
     yield f"- end: {end} (exit code {receipt.exit_code})"
     yield f"- files: {_describe_tree(receipt)}"
     for check in receipt.checks:
-        yield f"- check: {_format_code(check.command)}: {_describe_check(check)}"
+        kind = "check of the profile" if check.is_required else "check"
+        yield f"- {kind}: {_format_code(check.command)}: {_describe_check(check)}"
     if receipt.hosts or receipt.has_open_network:
         hosts = ", ".join(receipt.hosts) or "none that is known"
         note = " (commands could reach others unseen)" if receipt.has_open_network else ""

@@ -284,6 +284,17 @@ class _LaterModel:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._make_model(), name)
 
+    def make(self) -> type[BaseModel]:
+        """Make the model, once."""
+        return self._make_model()
+
+
+def get_arguments_model(parameters: object) -> type[BaseModel]:
+    """Return the model of a tool's arguments itself, to derive another one from it."""
+    if isinstance(parameters, _LaterModel):
+        return parameters.make()
+    return cast(type[BaseModel], parameters)
+
 
 @lru_cache(maxsize=512)  # many objects share a method: a server builds its toolkits for each request
 def _describe(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from goose_like.agent.tool_call import invoke
-from goose_like.core.tool import Tool, ToolSpec
+from goose_like.core.tool import Tool, ToolSpec, get_arguments_model
 
 DONE = "done"
 _DONE_SCHEMA = {"type": "array", "items": {"type": "integer"}}
@@ -67,4 +67,4 @@ class BossTools:
 @lru_cache(maxsize=512)  # each boss has tools of the same classes
 def _add_done(parameters: type[BaseModel]) -> type[BaseModel]:
     fields: dict[str, Any] = {"arg_done": (_Steps, Field([], alias=DONE))}
-    return create_model(parameters.__name__, __base__=parameters, **fields)
+    return create_model(parameters.__name__, __base__=get_arguments_model(parameters), **fields)
