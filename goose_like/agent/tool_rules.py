@@ -65,4 +65,4 @@ def _guard(tool: Tool, workspace: Workspace, hooks: CallHooks) -> Tool:
         guarded = _guard(value.tool, workspace, hooks)
         return await guarded.function(**value.arguments)
 
-    return Tool(tool.spec, call, tool.parameters, tool.options)
+    return Tool(tool.spec, call, tool.make_parameters, tool.options)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import field, replace
 from functools import cache, lru_cache, partial
-from typing import Any, Literal, TypeVar, cast, get_type_hints, overload
+from typing import Any, Literal, TypeVar, get_type_hints, overload
 
 import docstring_parser
 from docstring_parser import Docstring, DocstringStyle
@@ -104,25 +104,33 @@ class ToolOptions:
         return normalize_name(name) in map(normalize_name, self.read_only)
 
 
-class AnyArguments(BaseModel):
-    """The arguments of a tool that checks them itself, against a foreign schema."""
-
+class _AnyArguments(BaseModel):
     model_config = ConfigDict(extra="allow", defer_build=True)
+
+
+def accept_any() -> type[BaseModel]:
+    """Return the model of arguments that a tool checks itself, against a foreign schema."""
+    return _AnyArguments
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A callable with its description. `parameters` validates the arguments before the call."""
+    """A callable with its description. `make_parameters` makes the model of its arguments, at the first call."""
 
     spec: ToolSpec
     function: Callable[..., Any]
-    parameters: type[BaseModel]
+    make_parameters: Callable[[], type[BaseModel]]
     options: ToolOptions = ToolOptions()
 
     @property
     def name(self) -> str:
         """The name that the model uses."""
         return self.spec.name
+
+    @property
+    def parameters(self) -> type[BaseModel]:
+        """The model that validates the arguments before a call. Most tools are never called and need none."""
+        return self.make_parameters()
 
     def without(self, argument: str) -> "Tool":
         """Return the tool without an optional argument in its schema, where it would change nothing."""
@@ -257,14 +265,14 @@ def make_tool(function: Callable[..., Any]) -> Tool:
     is_method = inspect.ismethod(function)
     # All objects of a class share the function of a method.
     shared = getattr(function, "__func__", function)
-    spec, parameters = _describe(shared, text, is_method)
+    spec, make_parameters = _describe(shared, text, is_method)
     options = getattr(function, "__tool__", ToolOptions())
     if options.has_long_arguments:
         spec = replace(spec, has_long_arguments=True)
     for argument in (*options.paths, *_TITLE_FIELD.findall(options.title)):
         if argument not in spec.schema["properties"]:
             raise TypeError(f"tool {spec.name!r}: `title` or `paths` names {argument!r}, which is no argument")
-    return Tool(spec, function, parameters, options)
+    return Tool(spec, function, make_parameters, options)
 
 
 def _format_argument(value: Any) -> str:
@@ -275,33 +283,12 @@ def _format_argument(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-class _LaterModel:
-    """A stand-in for the model of a tool's arguments, which it makes at the first call: most tools are never called."""
-
-    def __init__(self, make_model: Callable[[], type[BaseModel]]) -> None:
-        self._make_model = cache(make_model)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._make_model(), name)
-
-    def make(self) -> type[BaseModel]:
-        """Make the model, once."""
-        return self._make_model()
-
-
-def get_arguments_model(parameters: object) -> type[BaseModel]:
-    """Return the model of a tool's arguments itself, to derive another one from it."""
-    if isinstance(parameters, _LaterModel):
-        return parameters.make()
-    return cast(type[BaseModel], parameters)
-
-
 @lru_cache(maxsize=512)  # many objects share a method: a server builds its toolkits for each request
 def _describe(
     function: Callable[..., Any],
     text: str,
     is_method: bool,
-) -> tuple[ToolSpec, type[BaseModel]]:
+) -> tuple[ToolSpec, Callable[[], type[BaseModel]]]:
     doc = parse_docstring(text)
     parameters = list(inspect.signature(function).parameters.values())
     if is_method:
@@ -324,20 +311,18 @@ def _describe(
         description = descriptions.get(name, {})
         # The prefix keeps names such as `schema` or `copy` from clashing with those of BaseModel.
         fields[f"arg_{name}"] = (hint, Field(default, alias=name, **description))
-    make_model = partial(create_model, f"{function.__name__}_arguments", __config__=_CONFIG, **fields)
+    name = f"{function.__name__}_arguments"
+    make_parameters: Callable[[], type[BaseModel]] = cache(partial(create_model, name, __config__=_CONFIG, **fields))
     schema = _describe_plain_fields(fields)
-    if schema is not None:
-        model = cast(type[BaseModel], _LaterModel(make_model))
-    else:
+    if schema is None:
         try:
-            model = make_model()
-            schema = model.model_json_schema(by_alias=True)
+            schema = make_parameters().model_json_schema(by_alias=True)
         except PydanticUserError as error:
             reason = _explain_bad_hint(hints) or error.message
             raise TypeError(f"tool {function.__name__!r}: {reason}") from error
     paragraphs = filter(None, (doc.short_description, doc.long_description))
     spec = ToolSpec(function.__name__, "\n\n".join(paragraphs), simplify_schema(schema))
-    return spec, model
+    return spec, make_parameters
 
 
 def _describe_plain_fields(fields: Mapping[str, tuple[Any, FieldInfo]]) -> dict[str, Any] | None:

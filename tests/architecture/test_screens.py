@@ -18,7 +18,14 @@ from tests.core.test_events import CALL, PINNED
 ANSWERED_END = events.TurnFinished(reason="stop", answer="x")  # the answer was shown with its message
 SAMPLES = [event for event, _ in PINNED if isinstance(event, events.DurableEvent) and event != ANSWERED_END]
 TYPED_BY_THE_PERSON = {"turn_started", "interjected"}
-FOR_THE_SESSION_FILE = {"usage_recorded", "state_saved", "mode_restricted", "prompt_recorded", "prompt_changed"}
+FOR_THE_SESSION_FILE = {
+    "usage_recorded",
+    "state_saved",
+    "mode_restricted",
+    "prompt_recorded",
+    "prompt_changed",
+    "refused",  # for `/permissions log`; the result of the call or the question beside it is shown
+}
 KNOWN_TO_THE_FRONT_END = {"session_started"}
 DRAWN_BELOW_ON_A_TERMINAL = {"message_completed", "plan_updated"}
 

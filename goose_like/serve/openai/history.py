@@ -15,7 +15,7 @@ from goose_like.core.history import History
 from goose_like.core.images import create_image
 from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.message import Image, Message, Part, Text, ToolCall, ToolResult
-from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec
+from goose_like.core.tool import Tool, ToolOptions, ToolSpec, accept_any
 from goose_like.serve.state import StateSigner, TurnEvent, TurnState, restore_turn
 from goose_like.serve.turn import ImageData, Turn
 
@@ -256,4 +256,4 @@ def _build_tool(function: FunctionTool) -> Tool:
         """Accept any object: the client checks the arguments."""
 
     spec = ToolSpec(function.name, function.description or "", sanitize_schema(function.parameters))
-    return Tool(spec, accept, AnyArguments, ToolOptions(remote=True))
+    return Tool(spec, accept, accept_any, ToolOptions(remote=True))

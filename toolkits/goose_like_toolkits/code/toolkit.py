@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from textwrap import shorten
 from typing import Any, ClassVar
 
@@ -298,7 +298,8 @@ class CodeToolkit(Toolkit):
         return await self._run(format_call(spec, arguments), self._config.timeout_s)
 
     def _make_plugin_tool(self, spec: PluginSpec) -> Tool:
-        return Tool(make_tool_spec(spec), partial(self._call, spec), make_arguments_model(spec), _CALL_OPTIONS)
+        make_parameters = cache(partial(make_arguments_model, spec))
+        return Tool(make_tool_spec(spec), partial(self._call, spec), make_parameters, _CALL_OPTIONS)
 
     @property
     def _is_plugin_only(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Self
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.threads import run_in_daemon_thread
-from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec, make_tool
+from goose_like.core.tool import Tool, ToolOptions, ToolSpec, accept_any, make_tool
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 
 from .config import Config
@@ -108,7 +108,7 @@ class ComponentsToolkit(Toolkit):
     def _build_tool(self, name: str, member: Member, command: Command) -> Tool:
         spec = ToolSpec(name, command.description, command.arguments)
         options = ToolOptions(time_limit_s=None, kind="execute")
-        return Tool(spec, partial(self._call, member, command), AnyArguments, options)
+        return Tool(spec, partial(self._call, member, command), accept_any, options)
 
     def _describe(self, member: Member) -> str:
         try:

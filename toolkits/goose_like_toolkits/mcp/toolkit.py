@@ -16,7 +16,7 @@ from goose_like.agent.slash_command import SlashCommand
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.spelling import did_you_mean
-from goose_like.core.tool import AnyArguments, InnerCall, Tool, ToolOptions, make_tool
+from goose_like.core.tool import InnerCall, Tool, ToolOptions, accept_any, make_tool
 from goose_like.toolkit import (
     ImageResult,
     Notifier,
@@ -290,7 +290,7 @@ class McpToolkit(Toolkit):
             needs_permission=True,
             get_version=lambda: state.describe_version(listed.definition.name),
         )
-        return Tool(listed.spec, call, AnyArguments, options)
+        return Tool(listed.spec, call, accept_any, options)
 
     async def _wait_for_starts(self) -> list[str]:
         """Wait for servers that start, and return sentences about those whose tools are unknown still."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from goose_like.core.json_schema import sanitize_schema
-from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec
+from goose_like.core.tool import Tool, ToolOptions, ToolSpec, accept_any
 from goose_like.serve.openbb.query import Query
 
 _Schema = dict[str, Any]
@@ -70,4 +70,4 @@ def _build_remote_tool(name: str, description: str, schema: _Schema, check: Chec
         check(name, arguments)
 
     spec = ToolSpec(name, description, schema)
-    return Tool(spec, check_arguments, AnyArguments, ToolOptions(remote=True))
+    return Tool(spec, check_arguments, accept_any, ToolOptions(remote=True))

@@ -10,7 +10,7 @@ from typing_extensions import override
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Question
 from goose_like.core.spelling import did_you_mean
-from goose_like.core.tool import AnyArguments, Tool, ToolSpec, make_tool
+from goose_like.core.tool import Tool, ToolSpec, accept_any, make_tool
 from goose_like.toolkit import FinalResult, FollowUp, Notifier, Requirements, ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.memory.files import MemoryFiles
 from goose_like_toolkits.boss.python_flow import FlowBranch
@@ -162,7 +162,7 @@ def _describe(action: Tool, description: str) -> Tool:
 def _make_flow_tool(name: str, flow: FlowBranch, function: Callable[..., Any]) -> Tool:
     properties: dict[str, Any] = {parameter: {} for parameter in flow.parameters}
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    return Tool(ToolSpec(name, flow.description or name, schema), function, AnyArguments)
+    return Tool(ToolSpec(name, flow.description or name, schema), function, accept_any)
 
 
 @tool(resumable=True, time_limit_s=None, kind="think", title="Reach the goal: {goal}")

@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from goose_like.agent.tool_call import invoke
-from goose_like.core.tool import Tool, ToolSpec, get_arguments_model
+from goose_like.core.tool import Tool, ToolSpec
 
 DONE = "done"
 _DONE_SCHEMA = {"type": "array", "items": {"type": "integer"}}
@@ -60,11 +60,12 @@ class BossTools:
             tool,
             spec=replace(tool.spec, schema=schema),
             function=call,
-            parameters=_add_done(tool.parameters),
+            make_parameters=partial(_add_done, tool.make_parameters),
         )
 
 
 @lru_cache(maxsize=512)  # each boss has tools of the same classes
-def _add_done(parameters: type[BaseModel]) -> type[BaseModel]:
+def _add_done(make_parameters: Callable[[], type[BaseModel]]) -> type[BaseModel]:
+    parameters = make_parameters()
     fields: dict[str, Any] = {"arg_done": (_Steps, Field([], alias=DONE))}
-    return create_model(parameters.__name__, __base__=get_arguments_model(parameters), **fields)
+    return create_model(parameters.__name__, __base__=parameters, **fields)

@@ -22,7 +22,7 @@ from goose_like.core.errors import BrokenStreamError, GooseLikeError, ProviderEr
 from goose_like.core.events import MessageCompleted, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, Usage
-from goose_like.core.tool import AnyArguments, Tool, ToolError, ToolOptions, ToolSpec, current_call
+from goose_like.core.tool import Tool, ToolError, ToolOptions, ToolSpec, accept_any, current_call
 from goose_like.providers.base import Delta, ModelPair, Provider, ProviderInfo, Request
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.providers.retry import RetryPolicy
@@ -139,7 +139,7 @@ def build_tool(name: str, description: str, schema: dict[str, Any], check: Calla
         check(arguments)
 
     spec = ToolSpec(name, description, {"properties": {}, **schema})
-    return Tool(spec, take, AnyArguments, ToolOptions(remote=True))
+    return Tool(spec, take, accept_any, ToolOptions(remote=True))
 
 
 def _count(options: AnswerOptions, usage: Mapping[str, Usage]) -> dict[str, Any]:
