@@ -204,14 +204,16 @@ def test_the_names_on_the_page_for_users_of_other_agents(place):
     ):
         assert re.search(rf"(?<![\w-]){option}\b", options), option
     commands = {*list_entry_points("goose_like.command"), "init"}
-    assert set(re.findall(r"`/([a-z]+)", ours)) <= commands
-    for name in re.findall(r"`/([a-z]+)", page):
+    assert set(re.findall(r"`/([a-z-]+)", ours)) <= commands
+    for name in re.findall(r"`/([a-z-]+)", page):
         assert name in commands or "here it is" in describe_unknown(name, {}), name
 
 
 def test_every_command_of_ours_is_on_the_page():
     page = (ROOT / "docs/commands.md").read_text()
-    report = {name for row in re.findall(r"^\| (`/.*`) \|", page, re.MULTILINE) for name in re.findall(r"`/(\w+)", row)}
+    report = {
+        name for row in re.findall(r"^\| (`/.*`) \|", page, re.MULTILINE) for name in re.findall(r"`/([\w-]+)", row)
+    }
     ours = [
         point.name
         for point in list_entry_points("goose_like.command").values()
