@@ -24,6 +24,7 @@ FOR_THE_SESSION_FILE = {
     "mode_restricted",
     "prompt_recorded",
     "prompt_changed",
+    "command_finished",  # for receipts
     "refused",  # for `/permissions log`; the result of the call or the question beside it is shown
 }
 KNOWN_TO_THE_FRONT_END = {"session_started"}
