@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like_toolkits.mcp.config import load_servers
-from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
-from goose_like_toolkits.mcp.store import DefinitionStore
+from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore, ToolDefinition
 from server import print_medians, read_processor_s, record
 
 from goose_like.agent.build import build_exchange

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like_toolkits.mcp.config import load_servers
-from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
-from goose_like_toolkits.mcp.store import DefinitionStore
+from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore, ToolDefinition
 from hooks import HOOKS, trust, write_settings
 from server import print_medians, read_processor_s, record
 

@@ -43,7 +43,7 @@ _TRUST = _KEYS + "$PYTHON -m goose_like trust add . < /dev/null > /dev/null || e
 _ACCEPT = """
 from goose_like_toolkits.mcp.config import load_servers
 from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
-from goose_like_toolkits.mcp.store import DefinitionStore
+from goose_like_toolkits.mcp.definitions import DefinitionStore
 tool = ToolDefinition(name="run", description="Run a line.")
 DefinitionStore().save(load_servers({}, None)[0][0], Definitions(era="2025-11-25", tools=(tool,)))
 """

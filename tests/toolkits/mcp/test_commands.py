@@ -15,7 +15,7 @@ pytest.importorskip("mcp")
 from goose_like_toolkits.mcp.cli import app
 from goose_like_toolkits.mcp.commands.adding import AddOptions, build_entry
 from goose_like_toolkits.mcp.config import load_servers
-from goose_like_toolkits.mcp.store import DefinitionStore
+from goose_like_toolkits.mcp.definitions import DefinitionStore
 
 from goose_like.config.trust import read_project_config, trust_project
 from goose_like.core.errors import UsageError

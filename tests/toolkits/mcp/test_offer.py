@@ -1,8 +1,8 @@
 """What the model gets of the servers within the budget."""
 
-from goose_like_toolkits.mcp.catalog import ListedTool, estimate_tokens, list_tools
 from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
-from goose_like_toolkits.mcp.offer import KnownServer, Offer, format_found, plan_offer
+from goose_like_toolkits.mcp.offer import KnownServer, ListedTool, Offer, estimate_tokens, list_tools, plan_offer
+from goose_like_toolkits.mcp.search import format_found
 from goose_like_toolkits.mcp.server import ServerConfig
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +55,13 @@ def test_the_budget_holds_for_any_servers(shapes):
     for server in servers:
         is_sent = any(tool.server == server.name for tool in offer.sent)
         assert is_sent or not server.tools or f"- {server.name}, " in offer.prompt
+
+
+@given(st.text(), st.text(), st.integers(0, 3_000))
+def test_a_definition_takes_no_less_than_its_description(name, text, count):
+    config = ServerConfig(name="a", origin="a test", command=("true",))
+    (tool,) = list_tools(config, Definitions(tools=(ToolDefinition(name=name, description=text * count),)))
+    assert tool.least_tokens <= tool.tokens
 
 
 def test_a_server_without_a_list_is_searched():

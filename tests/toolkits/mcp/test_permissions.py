@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from goose_like_toolkits.mcp.config import load_servers
-from goose_like_toolkits.mcp.definitions import Definitions
-from goose_like_toolkits.mcp.store import DefinitionStore
+from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore
 
 from goose_like.core.events import Answer, Question
 from goose_like.core.notifier import Recorder

@@ -1,8 +1,8 @@
 """The words behind a prompt's slash command."""
 
 import pytest
-from goose_like_toolkits.mcp.definitions import PromptArgument, PromptDefinition
 from goose_like_toolkits.mcp.prompts import describe_arguments, read_words
+from goose_like_toolkits.mcp.prompts_and_resources import PromptArgument, PromptDefinition
 
 from goose_like.core.errors import UsageError
 

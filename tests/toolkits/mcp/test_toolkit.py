@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 from goose_like_toolkits.mcp.config import load_servers
-from goose_like_toolkits.mcp.definitions import Definitions
-from goose_like_toolkits.mcp.store import DefinitionStore
+from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore
 
+from goose_like.agent.present_toolkits import find_present_toolkits
 from goose_like.agent.slash_command import run_command
 from goose_like.agent.slash_context import SlashContext
 from goose_like.config.profile import PermissionLists, Profile
 from goose_like.core.errors import UsageError
 from goose_like.core.events import ToolProgress
 from goose_like.core.message import ToolSpec
+from goose_like.core.notifier import Recorder
 from goose_like.sessions.session import Session
 from tests.toolkits.mcp.servers import desk, script
 from tests.toolkits.mcp.sessions import (
@@ -68,6 +69,19 @@ async def test_cached_tools_are_sent_and_their_server_starts_with_the_first_call
         assert await place.call("mcp__texts__read", text="a") == 'read {"text": "a"}'
         assert await place.call("mcp__texts__read", text="b") == 'read {"text": "b"}'
     assert started.read_text() == "started\n"
+
+
+async def test_a_file_without_servers_adds_only_the_command(root: Path, home: Path) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config/mcp.json").write_text('{"mcpServers": {"off": {"command": "x", "disabled": true}}}')
+    assert find_present_toolkits(root, None, Recorder()) == ["mcp"]
+    async with open_session(root, {}) as place:
+        assert not place.exchange.tools
+        assert "MCP" not in place.exchange.system
+        commands = place.exchange.hooks.commands
+        shown: list[Any] = []
+        await run_command(commands["mcp"], SlashContext(place.exchange, Profile(), commands, shown.append), "")
+    assert shown == ["no MCP servers; add one: goose-like mcp add NAME -- COMMAND"]
 
 
 async def test_a_server_without_a_list_starts_in_the_background_and_is_searched(root: Path) -> None:

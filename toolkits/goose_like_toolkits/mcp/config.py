@@ -16,8 +16,7 @@ from goose_like.core.masking import add_secret
 from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import did_you_mean
 
-from .server import ServerConfig
-from .server_entry import KNOWN_KEYS, parse_entry
+from .server import KNOWN_KEYS, ServerConfig, parse_entry
 
 PERSONAL_FILE = "mcp.json"
 """The file of the person's servers, in the configuration folder."""

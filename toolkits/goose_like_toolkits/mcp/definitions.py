@@ -1,13 +1,23 @@
-"""The definitions of a server: its tools, prompts and resources, as the server listed them.
+"""The definitions of a server: its tools, prompts and resources, as the server listed them, kept between sessions.
 
 Each start reads them, so that they are dataclasses. Their values are checked where a server lists them.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import field
-from typing import Any
+from dataclasses import asdict, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from goose_like.config.paths import create_private_folder, read_user_file, replace_private_file, state_folder
 from goose_like.core.dataclass import dataclass
+
+from .server import ServerConfig
+
+if TYPE_CHECKING:
+    from .prompts_and_resources import PromptDefinition, ResourceDefinition
+
+_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -22,36 +32,6 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True)
-class PromptArgument:
-    """An argument of a prompt."""
-
-    name: str
-    description: str = ""
-    is_required: bool = False
-
-
-@dataclass(frozen=True)
-class PromptDefinition:
-    """A prompt of a server, which a person sends as a slash command."""
-
-    name: str
-    title: str = ""
-    description: str = ""
-    arguments: tuple[PromptArgument, ...] = ()
-
-
-@dataclass(frozen=True)
-class ResourceDefinition:
-    """A resource of a server. In a template, `uri` has places such as `{path}`."""
-
-    uri: str
-    name: str = ""
-    description: str = ""
-    media_type: str = ""
-    is_template: bool = False
-
-
-@dataclass(frozen=True)
 class Definitions:
     """Everything that a server listed. `era` is the version of the protocol that it speaks, such as `2025-11-25`.
 
@@ -61,9 +41,52 @@ class Definitions:
     era: str = ""
     instructions: str = ""
     tools: tuple[ToolDefinition, ...] = ()
-    prompts: tuple[PromptDefinition, ...] = ()
-    resources: tuple[ResourceDefinition, ...] = ()
+    prompts: "tuple[PromptDefinition, ...]" = ()
+    resources: "tuple[ResourceDefinition, ...]" = ()
     announces_changes: bool = False
+
+
+class DefinitionStore:
+    """The definitions of each server by the fingerprint of its configuration, as the person last accepted them.
+
+    A server with another command or address is another one: it starts without definitions. Give the configuration as
+    `load_servers` returns it, not the expanded one. Commands in the sandbox cannot see the folder.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or state_folder() / "mcp"
+
+    def load(self, server: ServerConfig) -> Definitions | None:
+        """Load the definitions of a server; None if there are none, or none that this version can read."""
+        try:
+            text = read_user_file(self._get_file(server))
+            stored = json.loads(text)
+            if stored["version"] != _FORMAT:
+                return None
+            return build_definitions(stored["definitions"])
+        except (OSError, ValueError, TypeError, LookupError):  # then the server is asked again, as a new one
+            return None
+
+    def save(self, server: ServerConfig, definitions: Definitions) -> None:
+        """Save the definitions of a server, for its owner alone.
+
+        Raises:
+            OSError: the folder is not writable.
+        """
+        # The name is for a person who looks at the file.
+        stored = {"version": _FORMAT, "server": server.name, "definitions": asdict(definitions)}
+        create_private_folder(self._folder)
+        replace_private_file(self._get_file(server), json.dumps(stored, indent=1))
+
+    def forget(self, server: ServerConfig) -> bool:
+        """Remove the definitions of a server. Return whether there were any."""
+        file = self._get_file(server)
+        has_file = file.exists()
+        file.unlink(missing_ok=True)
+        return has_file
+
+    def _get_file(self, server: ServerConfig) -> Path:
+        return self._folder / f"{server.fingerprint}.json"
 
 
 def build_definitions(fields: Mapping[str, Any]) -> Definitions:
@@ -74,11 +97,11 @@ def build_definitions(fields: Mapping[str, Any]) -> Definitions:
     """
     values = dict(fields)
     values["tools"] = tuple(ToolDefinition(**tool) for tool in values.get("tools", ()))
-    values["prompts"] = tuple(_build_prompt(**prompt) for prompt in values.get("prompts", ()))
-    values["resources"] = tuple(ResourceDefinition(**resource) for resource in values.get("resources", ()))
+    for name in ("prompts", "resources"):
+        values[name] = tuple(values.get(name, ()))
+    if values["prompts"] or values["resources"]:
+        from .prompts_and_resources import ResourceDefinition, build_prompt
+
+        values["prompts"] = tuple(map(build_prompt, values["prompts"]))
+        values["resources"] = tuple(ResourceDefinition(**resource) for resource in values["resources"])
     return Definitions(**values)
-
-
-def _build_prompt(arguments: tuple[Mapping[str, Any], ...] = (), **fields: Any) -> PromptDefinition:
-    built = tuple(PromptArgument(**argument) for argument in arguments)
-    return PromptDefinition(arguments=built, **fields)

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from .definitions import Definitions, PromptArgument, PromptDefinition, ResourceDefinition, ToolDefinition
+from .definitions import Definitions, ToolDefinition
 from .failures import describe_problem
+from .prompts_and_resources import PromptArgument, PromptDefinition, ResourceDefinition
 
 _MAX_PAGES = 100
 _SHOWN_PROBLEMS = 5

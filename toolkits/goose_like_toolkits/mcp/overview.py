@@ -6,8 +6,7 @@ from typing import Any
 from goose_like.core.event_text import escape_controls
 from goose_like.core.spelling import format_count
 
-from .catalog import ListedTool
-from .offer import Offer
+from .offer import ListedTool, Offer
 from .server_state import ServerState
 
 _SUMMARY_CHARACTERS = 100

@@ -12,7 +12,7 @@ from goose_like.agent.turn_request import TurnRequest
 from goose_like.core.errors import UsageError
 from goose_like.core.event_text import escape_controls
 
-from .definitions import PromptDefinition
+from .prompts_and_resources import PromptDefinition
 from .server_state import ServerState
 
 _OTHER_CHARACTER = re.compile(r"[^\w-]+")

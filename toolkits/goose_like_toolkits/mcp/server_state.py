@@ -13,9 +13,8 @@ from goose_like.core.events import Question
 from goose_like.core.notifier import Notifier
 from goose_like.toolkit import ImageResult, ToolError
 
-from .definitions import Definitions
+from .definitions import Definitions, DefinitionStore
 from .server import ServerConfig
-from .store import DefinitionStore
 
 if TYPE_CHECKING:
     from .connection import Connection

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import JsonValue
@@ -28,13 +27,11 @@ from goose_like.toolkit import (
     tool,
 )
 
-from .catalog import ListedTool, list_tools, matches, search_tools
 from .config import expand_server, load_servers
-from .definitions import Definitions
-from .offer import DEFAULT_TOKENS, KnownServer, Offer, format_found, list_by_server, plan_offer
+from .definitions import Definitions, DefinitionStore
+from .offer import DEFAULT_TOKENS, KnownServer, ListedTool, Offer, list_tools, matches, plan_offer
 from .server import ServerConfig
 from .server_state import ServerState
-from .store import DefinitionStore
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -77,12 +74,6 @@ class McpToolkit(Toolkit):
         known = [self._describe(state) for state in self._states.values()]
         self._offer: Offer = plan_offer(known, budget)
         self._tools: tuple[Tool, ...] = self._build_tools()
-
-    @classmethod
-    @override
-    def is_present(cls, folder: Path, project: ProjectConfig | None) -> bool:
-        servers, problems = load_servers({}, project)
-        return bool(servers or problems)
 
     @classmethod
     @override
@@ -167,6 +158,8 @@ class McpToolkit(Toolkit):
         Args:
             query: What you want to do, such as "create issue", or the name of a tool or server.
         """
+        from .search import format_found, list_by_server, search_tools
+
         notes = await self._wait_for_starts()
         usable = self._list_usable()
         found = search_tools([each for listed in usable.values() for each in listed], query)

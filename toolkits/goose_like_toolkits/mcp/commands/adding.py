@@ -14,12 +14,11 @@ from goose_like.terminal.escape import escape_invisible
 
 from ..agent_files import find_agent_servers
 from ..config import list_variables
+from ..definitions import DefinitionStore
 from ..login import SessionAuth, forget_login
 from ..personal_file import add_entries, remove_entry
 from ..reach import advise_install, describe_reach, describe_variables
-from ..server import ServerConfig
-from ..server_entry import parse_entry
-from ..store import DefinitionStore
+from ..server import ServerConfig, parse_entry
 from .report import print_lines, print_offer
 from .setting import Setting, ask_server, load_setting
 

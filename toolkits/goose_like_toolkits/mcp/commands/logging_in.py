@@ -13,10 +13,9 @@ from goose_like.terminal.interaction import exit_on_signals, read_secret
 
 from ..browser import find_browser, open_callback, visit
 from ..config import expand_server, list_variables
-from ..definitions import Definitions
+from ..definitions import Definitions, DefinitionStore
 from ..login import build_auth, build_login_auth, forget_login, load_login
 from ..server import ServerConfig
-from ..store import DefinitionStore
 from .report import print_offer
 from .setting import Setting, ask_connection, load_setting, require_sdk
 

@@ -6,10 +6,9 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.terminal.escape import escape_invisible
 from goose_like.terminal.interaction import confirm
 
-from ..definitions import Definitions
+from ..definitions import Definitions, DefinitionStore
 from ..drift import find_drift
 from ..server import ServerConfig
-from ..store import DefinitionStore
 from .report import print_lines, print_offer
 from .setting import ask_server, load_setting
 

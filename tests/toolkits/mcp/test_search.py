@@ -1,8 +1,9 @@
 """Names of tools, the choice of what is sent, and the search."""
 
 import pytest
-from goose_like_toolkits.mcp.catalog import ListedTool, choose_sent, list_tools, name_tool, search_tools
 from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
+from goose_like_toolkits.mcp.offer import ListedTool, choose_sent, list_tools, name_tool
+from goose_like_toolkits.mcp.search import search_tools
 from goose_like_toolkits.mcp.server import ServerConfig
 from hypothesis import given
 from hypothesis import strategies as st

@@ -2,10 +2,10 @@ import stat
 from dataclasses import replace
 
 import pytest
-from goose_like_toolkits.mcp.definitions import Definitions, PromptDefinition, ResourceDefinition, ToolDefinition
+from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore, ToolDefinition
 from goose_like_toolkits.mcp.drift import find_drift
+from goose_like_toolkits.mcp.prompts_and_resources import PromptDefinition, ResourceDefinition
 from goose_like_toolkits.mcp.server import ServerConfig
-from goose_like_toolkits.mcp.store import DefinitionStore
 
 SERVER = ServerConfig(name="git", origin="the profile", command=("git-server",))
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
