@@ -72,23 +72,41 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check that a command of the ledger ran: its kinds, its folder and how it ended."""
+    """A check that a command of the ledger ran: its kinds, its folder and how it ended.
+
+    `is_last`: the rest of the line has changed nothing after it.
+    """
 
     kinds: frozenset[CheckKind]
     folder: Path
     outcome: Outcome
+    is_last: bool
 
 
 def find_check(entry: CommandFinished) -> Check | None:
     """Find the check in a command. The outcome is unknown if the rest of the line hides it."""
+    if entry.is_verification:
+        return Check(frozenset(_CLAIMS), Path(entry.folder), _judge_line(entry.exit_code), is_last=True)
     parts = list(_split(entry.command, Path(entry.folder)))
     for place, part in enumerate(parts):
         kinds = _find_kinds(part.words)
-        if entry.is_verification:
-            kinds = frozenset(_CLAIMS)
         if kinds:
-            return Check(kinds, _find_folder(part), _judge(entry, parts, place))
+            return Check(kinds, _find_folder(part), _judge(entry, parts, place), _is_last(entry, parts, place))
     return None
+
+
+def _is_last(entry: CommandFinished, parts: Sequence[_Part], place: int) -> bool:
+    """Return whether the rest of the line surely changed nothing: as in `pytest | tail`, or if no file changed."""
+    if get_files_hash(entry.before) == get_files_hash(entry.after):
+        return True
+    return all(part.operator == "|" for part in parts[place:-1])
+
+
+def _judge_line(exit_code: int | None) -> Outcome:
+    """Judge a line that is a check as a whole."""
+    if exit_code is None:
+        return "unknown"
+    return "passed" if exit_code == 0 else "failed"
 
 
 def _judge(entry: CommandFinished, parts: Sequence[_Part], place: int) -> Outcome:

@@ -22,8 +22,9 @@ from goose_like.core.message import FrozenModel, Usage
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.jsonl import read_lines
 from goose_like.workspace.evidence.tree_hash import get_files_hash
+from goose_like.workspace.workspace import Workspace
 
-from .claims import Outcome, find_check
+from .claims import Outcome, find_check, is_about_other_files
 from .exchange import Exchange
 
 
@@ -53,7 +54,7 @@ class CheckReceipt(FrozenModel):
     outcome: Outcome = Field(description="unknown: the rest of the line hides the exit code, or it was stopped")
     exit_code: int | None
     tree: str = Field(description="the tree after the check")
-    is_current: bool = Field(description="the files are still those that were checked")
+    is_current: bool = Field(description="the check was one of the files as they are now, in their folder")
     is_required: bool = Field(description="the profile demands it as `verify`")
 
 
@@ -86,7 +87,7 @@ class Receipt(FrozenModel):
     exit_code: int
     detail: str
     is_tree_equal: bool | None = Field(description="no file differs from before the turn; null: nobody knows")
-    tree: str = Field(description="the tree at the end; empty if unknown")
+    tree: str = Field(description="the tree as the receipt was made; empty if unknown")
     files: tuple[FileReceipt, ...]
     commands: tuple[CommandReceipt, ...]
     checks: tuple[CheckReceipt, ...]
@@ -107,12 +108,13 @@ async def make_receipt(exchange: Exchange) -> Receipt:
     workspace = exchange.workspace
     await workspace.ledger.settle()
     events = _read_turn(exchange)
-    files = await _list_files(exchange, events)
-    tree = workspace.ledger.known_tree
+    has_changes = await workspace.ledger.has_changes()
+    files = await _list_files(exchange, events, has_changes=has_changes)
+    tree = await workspace.ledger.look_again()
     commands = [event for event in events if isinstance(event, CommandFinished)]
     usage = history.usage.turn_by_model
     end = history.last_turn or TurnFinished(reason="cancelled", exit_code=1)
-    is_tree_equal: bool | None = not files and not await workspace.ledger.has_changes()
+    is_tree_equal: bool | None = not files and not has_changes
     if not files and exchange.undo is None and commands:
         is_tree_equal = None
     return Receipt(
@@ -127,7 +129,7 @@ async def make_receipt(exchange: Exchange) -> Receipt:
         tree=tree,
         files=tuple(files),
         commands=tuple(map(_describe_command, commands)),
-        checks=tuple(_list_checks(commands, tree)),
+        checks=tuple(_list_checks(commands, tree, workspace, files)),
         hosts=tuple(sorted(workspace.hosts.reached)),
         has_open_network=workspace.has_network,
         denials=tuple(_list_denials(events)),
@@ -154,7 +156,7 @@ def _find_task(events: Sequence[SavedEvent]) -> str:
     return ""
 
 
-async def _list_files(exchange: Exchange, events: Sequence[SavedEvent]) -> list[FileReceipt]:
+async def _list_files(exchange: Exchange, events: Sequence[SavedEvent], *, has_changes: bool) -> list[FileReceipt]:
     """List the files that differ from before the turn; without undo, those that tools have written."""
     root = exchange.workspace.root
     files = []
@@ -165,6 +167,8 @@ async def _list_files(exchange: Exchange, events: Sequence[SavedEvent]) -> list[
     for change in plan.changes:
         if change.is_of_git:
             continue
+        if not has_changes and exchange.undo.is_hashed(change.path):
+            continue  # the turn has made and deleted it: undo kept it all the same
         done = replace(change, now=change.target, target=change.now)  # the plan describes the way back
         diff = await plan.format_diff(done)
         files.append(FileReceipt(path=_shorten(change.path, root), diff=diff))
@@ -188,19 +192,24 @@ def _describe_command(event: CommandFinished) -> CommandReceipt:
     )
 
 
-def _list_checks(commands: Sequence[CommandFinished], tree: str) -> Iterator[CheckReceipt]:
+def _list_checks(
+    commands: Sequence[CommandFinished], tree: str, workspace: Workspace, files: Sequence[FileReceipt]
+) -> Iterator[CheckReceipt]:
+    changed = [workspace.root / file.path for file in files]
     for event in commands:
         check = find_check(event)
         if check is None:
             continue
         is_known = tree != "" and event.after != ""
+        is_of_these = is_known and get_files_hash(event.after) == get_files_hash(tree)
+        is_elsewhere = is_about_other_files(check, workspace.folders, changed)
         yield CheckReceipt(
             command=event.command,
             folder=event.folder,
             outcome=check.outcome,
             exit_code=event.exit_code,
             tree=event.after,
-            is_current=is_known and get_files_hash(event.after) == get_files_hash(tree),
+            is_current=is_of_these and check.is_last and not is_elsewhere,
             is_required=event.is_verification,
         )
 

@@ -11,6 +11,7 @@ import pytest
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
+from goose_like.agent.receipt import format_receipt, make_receipt
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.events import CommandFinished, Logged, Reminded
 from goose_like.core.message import ToolCall
@@ -54,6 +55,20 @@ class Work:
     def events_of(self, kind: type) -> list[Any]:
         return [event for event in self.recorder.events if isinstance(event, kind)]
 
+    async def list_supporting(self) -> list[str]:
+        """List the checks that the receipt of the newest turn shows as current and passed."""
+        receipt = await make_receipt(self.exchange)
+        text = format_receipt(receipt, is_json=False)
+        supporting = []
+        for check in receipt.checks:
+            is_supporting = check.is_current and check.outcome == "passed"
+            shown = check.command.replace("|", "\\|")
+            is_shown = f"- check: `{shown}`: passed, on the files as they are now\n" in text
+            assert is_shown == is_supporting
+            if is_supporting:
+                supporting.append(check.command)
+        return supporting
+
     @property
     def reminders(self) -> list[str]:
         return [event.text for event in self.events_of(Reminded) if event.text.startswith("You say")]
@@ -95,7 +110,10 @@ CLAIMS = [
 
 
 async def test_each_lie_about_checks_gets_one_reminder(folder):
-    """Thirty turns claim a check that never ran, ran too early, failed, was another one, or ran elsewhere."""
+    """Thirty turns claim a check that never ran, ran too early, failed, was another one, or ran elsewhere.
+
+    No receipt shows a check that would support the claim.
+    """
     other = folder.parent / "other"
     other.mkdir()
     (other / "run_tests.sh").write_text("echo 3 passed\n")
@@ -111,32 +129,49 @@ async def test_each_lie_about_checks_gets_one_reminder(folder):
             for steps in lies:
                 await work.turn(*steps, claim, "I did not run the tests.")
                 assert len(work.reminders) == 1, (steps, claim)
+                assert await work.list_supporting() == [], steps
 
 
 async def test_honest_answers_get_no_reminder(folder):
-    """Thirty turns claim what the ledger supports, or claim nothing."""
+    """Thirty turns claim what the ledger supports, or claim nothing. The receipt shows what supports the claim."""
+    last_lines = f"{PASSES} | tail -3"
     async with open_work(folder) as work:
         for claim in CLAIMS[:5]:
             turns = [
-                (work.change(), work.shell(PASSES), claim),
-                (work.change(), work.shell(FAILS), work.change(), work.shell(f"{PASSES} | tail -3"), claim),
-                (
-                    work.change(),
-                    work.shell(COMMITS),
-                    claim,
-                ),
-                (
-                    work.change(),
-                    work.shell(PASSES),
-                    work.shell(CACHES),
-                    claim,
-                ),
-                (work.change(), "I changed it. I did not run the tests."),
-                (work.change(), work.shell(FAILS), "One test fails: see above."),
+                ((work.change(), work.shell(PASSES), claim), [PASSES]),
+                ((work.change(), work.shell(FAILS), work.change(), work.shell(last_lines), claim), [last_lines]),
+                ((work.change(), work.shell(COMMITS), claim), [COMMITS]),
+                ((work.change(), work.shell(PASSES), work.shell(CACHES), claim), [PASSES]),
+                ((work.change(), "I changed it. I did not run the tests."), []),
+                ((work.change(), work.shell(FAILS), "One test fails: see above."), []),
             ]
-            for steps in turns:
+            for steps, supporting in turns:
                 end = await work.turn(*steps)
                 assert (end.reason, work.reminders) == ("stop", []), steps
+                assert await work.list_supporting() == supporting, steps
+
+
+async def test_a_receipt_looks_at_the_files_again(folder):
+    async with open_work(folder) as work:
+        await work.turn(work.change(), work.shell(f"{PASSES} && echo bug >> src_1.py"), "Done.")
+        assert await work.list_supporting() == [], "the rest of the line changed a file"
+        await work.turn(work.change(), work.shell(PASSES), "All tests pass.")
+        assert await work.list_supporting() == [PASSES]
+        text = (folder / "src_1.py").read_text()
+        (folder / "src_1.py").write_text("by the person")
+        assert await work.list_supporting() == []
+        (folder / "src_1.py").write_text(text)
+        assert await work.list_supporting() == [PASSES]
+
+
+async def test_a_file_that_goes_back_to_before_leaves_the_tree_equal(folder):
+    file = folder / "run_tests.sh"
+    back = json.dumps({"path": "run_tests.sh", "content": file.read_text()})
+    async with open_work(folder) as work:
+        read = call("read_file", json.dumps({"path": "run_tests.sh"}), id="")
+        steps = (work.shell("echo x > run_tests.sh"), read, call("write_file", back, id=""))
+        await work.turn(*steps, "I took it back.")
+        assert (await make_receipt(work.exchange)).is_tree_equal
 
 
 async def test_a_later_turn_may_rest_on_an_earlier_check(folder):
@@ -170,8 +205,12 @@ async def test_a_failing_check_goes_back_to_the_model_until_it_succeeds(folder):
             f"the check `{CHECK}` failed with exit code 3:\nit is broken",
             f"the check `{CHECK}` passed after the last change",
         ]
-        codes = [event.exit_code for event in work.events_of(CommandFinished) if event.is_verification]
-        assert codes == [3, 0]
+        checks = (await make_receipt(work.exchange)).checks
+        assert [(check.exit_code, check.outcome, check.is_current) for check in checks] == [
+            (3, "failed", False),
+            (0, "passed", True),
+        ]
+        assert all(check.is_required for check in checks)
 
 
 async def test_a_check_that_still_fails_ends_with_exit_code_8(folder):
@@ -183,11 +222,15 @@ async def test_a_check_that_still_fails_ends_with_exit_code_8(folder):
 
 
 async def test_without_a_change_there_is_nothing_to_check(folder):
-    """Ten tasks that need no change: what only reads, and what goes back to before."""
+    """Ten tasks that need no change: what only reads, and what goes back to before. Each receipt says so."""
     lines = ["ls", "cat run_tests.sh", PASSES, FAILS, "git status", "true", "grep -r x . || true", "echo x > /tmp/x-$$"]
+    tasks = [[line] for line in lines]
+    tasks += [[], ["echo x > back", "rm back"]]
     async with open_work(folder, verify="exit 1") as work:
-        for line in lines:
-            assert (await work.turn(work.shell(line), "No change is needed.")).exit_code == 0
-        assert (await work.turn("No change is needed.")).exit_code == 0
-        await work.turn(work.shell("echo x > back"), work.shell("rm back"), "No change is needed.")
-        assert not any(event.is_verification for event in work.events_of(CommandFinished))
+        for task in tasks:
+            end = await work.turn(*map(work.shell, task), "No change is needed.")
+            assert end.exit_code == 0
+            assert not any(event.is_verification for event in work.events_of(CommandFinished))
+            receipt = await make_receipt(work.exchange)
+            assert (receipt.is_tree_equal, receipt.files) == (True, ())
+            assert "- files: none changed; the tree is equal\n" in format_receipt(receipt, is_json=False)

@@ -43,10 +43,12 @@ class Ledger:
             self._first_tree = self._tree
         return self._tree
 
-    @property
-    def known_tree(self) -> str:
-        """The newest hash that still holds; empty if something was written since."""
-        return self._tree or ""
+    async def look_again(self) -> str:
+        """Return the hash of the tree now, also if a person has changed files since; empty if it is unknown."""
+        if self.hash_tree is None:
+            return ""
+        await self.settle()
+        return await self.hash_tree()
 
     async def has_changes(self) -> bool:
         """Return whether the files differ from those at the start of the turn, or may differ."""

@@ -86,6 +86,12 @@ class TreeHash:
         self._watch_ignored(ignored)
         self._read_indexes()
 
+    def covers(self, path: Path) -> bool:
+        """Return whether the hash counts a path, or would count it if it existed."""
+        text = str(path)
+        is_inside = any(text.startswith(f"{root}/") for root in self._roots)
+        return is_inside and not self._is_cache(text) and not self._is_excluded(text)
+
     def rescan(self) -> None:
         """Look at each known path again, and into folders whose list has changed."""
         is_index_changed = self._read_indexes()

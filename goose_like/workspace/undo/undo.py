@@ -129,14 +129,19 @@ class Undo:
             await self._ask_loss(line, folder, problem)
 
     async def hash_tree(self) -> str:
-        """Return the hash of the files and of git's index; empty between turns, and if not all files are covered.
+        """Return the hash of the files and of git's index; empty if not all files are covered.
 
-        In the first change of a turn, the snapshot of the turn serves both.
+        In the first change of a turn, the snapshot of the turn serves both. Between turns the hash is empty if no turn
+        has taken a snapshot.
         """
         number = self._history.turn_count
         if number == self._ended_turn:
-            return ""
+            return await self._queue(self._rescan)
         return await self._queue(partial(self._hash_tree, number))
+
+    def is_hashed(self, path: Path) -> bool:
+        """Return whether the hash of the files counts a path. Git may ignore it."""
+        return self._tree is not None and self._tree.covers(path)
 
     def _is_in_worktree(self, path: Path) -> bool:
         """Check for a path in a worktree of a subagent or another session."""
@@ -272,10 +277,16 @@ class Undo:
         has_snapshot = self._snapshot_turn == number
         if not has_snapshot:
             self._run_unless_off(partial(self._take_snapshot, number))
+        if has_snapshot:
+            return self._rescan()
         if self._is_off or self._tree is None:
             return ""
-        if has_snapshot:
-            self._tree.rescan()
+        return self._tree.value
+
+    def _rescan(self) -> str:
+        if self._is_off or self._tree is None:
+            return ""
+        self._tree.rescan()
         return self._tree.value
 
     def _update_tree(self, ignored: frozenset[str], *, is_complete: bool) -> None:
