@@ -30,7 +30,7 @@ _CLAIMS = {
 
 
 class Verification:
-    """The verification of the turns of one session. `command` is the check of the profile, if it has one."""
+    """The verification of the turns of one session. `command` is the check that the profile or the project demands."""
 
     def __init__(self, command: str | None, workspace: Workspace, journal: Journal, budget: Budget) -> None:
         self.failure = ""
@@ -66,7 +66,7 @@ class Verification:
         """Return the end of the turn, with the failure of the check if it still fails."""
         if not self.failure:
             return end
-        summary = self.failure.partition("\n")[0]
+        summary = self.failure.partition("\n")[0].rstrip(":")
         return end.model_copy(update={"detail": f"{summary}; see above", "exit_code": EXIT_CODE})
 
     # --- the check of the profile

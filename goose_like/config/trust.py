@@ -57,7 +57,8 @@ class FolderTrust(FrozenModel):
     `files` holds the exact contents of the project's files that a person trusted; None means no trust. `folders` has
     the marks of the folders that belong to such files. `refused` is the hash of contents that the person does not want
     to use. `permissions` are rules that hold in addition to those of the profile. `is_read` decides about a file or
-    folder of another agent in the home folder; None means that the person did not decide.
+    folder of another agent in the home folder; None means that the person did not decide. `checks` has the commands of
+    its AGENTS.md about which the person decided: may they run after turns?
     """
 
     files: dict[str, str] | None = None
@@ -66,6 +67,7 @@ class FolderTrust(FrozenModel):
     approvals: tuple[StoredApproval, ...] = ()
     permissions: PermissionLists = Field(default=PermissionLists(), exclude_if=PermissionLists().__eq__)
     is_read: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    checks: dict[Utf8Text, bool] = Field(default={}, exclude_if=operator.not_)
 
 
 class _TrustFile(FrozenModel):
@@ -80,8 +82,8 @@ class ProjectConfig:
     A person judges exactly the texts that are used, even if the files change meanwhile. `skipped` lists the files that
     were not read, with the reason. `folders` has the mark of what lies beside a file in a folder of its own, such as
     the scripts of a skill, as the person trusted it. Compare it with a new mark before these files are used. `personal`
-    are the places of other agents in the home folder that the person lets goose_like read. `state` is that of the files
-    on disk before they were read.
+    are the places of other agents in the home folder that the person lets goose_like read. `check` is the command of
+    AGENTS.md that the person lets run after turns. `state` is that of the files on disk before they were read.
     """
 
     root: Path
@@ -89,6 +91,7 @@ class ProjectConfig:
     skipped: tuple[str, ...] = ()
     folders: Mapping[str, str] = field(default_factory=dict)
     personal: Sequence[PersonalPlace] = ()
+    check: str = ""
     state: str = field(default="", compare=False)
 
     def get_path(self, name: str) -> Path:
@@ -349,6 +352,16 @@ def store_reading(place: Path, is_read: bool | None) -> None:
     """Store whether a file or folder of another agent in the home folder is read; None: the person is asked again."""
     with _edit_folder(place) as fields:
         fields["is_read"] = is_read
+
+
+def store_check(folder: Path, command: str, *, may_run: bool | None) -> None:
+    """Store whether a command of a folder's AGENTS.md may run after turns; None: the person is asked again."""
+    with _edit_folder(folder) as fields:
+        checks = {**fields["checks"]}
+        checks.pop(command, None)
+        if may_run is not None:
+            checks[command] = may_run
+        fields["checks"] = checks
 
 
 def store_rule(folder: Path, rule: str, verdict: str | None) -> None:

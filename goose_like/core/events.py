@@ -303,8 +303,8 @@ class CommandFinished(FrozenModel):
     """A command of the model ended, or was left running: then `exit_code` is None.
 
     `pipe_codes` are those of the parts of its last pipe. `before` and `after` are hashes of the working tree, which are
-    empty if they are unknown: one for the files, and after a colon one for git's index. `is_verification`: the profile
-    demands the command.
+    empty if they are unknown: one for the files, and after a colon one for git's index. `is_verification`: the
+    profile or the project demands the command.
     """
 
     type: Literal["command_finished"] = "command_finished"

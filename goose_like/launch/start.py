@@ -30,6 +30,7 @@ from goose_like.workspace.permissions.policy import describe_risk
 
 from .command_line import ProfileOptions
 from .personal_files import settle_personal_files
+from .project_check import settle_project_check
 from .start_notifier import AbsentPerson
 from .trust import settle_project_trust
 
@@ -136,7 +137,8 @@ async def settle_profile(
 ) -> ProfileChoice:
     """Choose the profile for a folder, after the questions about files; warn of risky settings.
 
-    The questions are about untrusted files of the project, and about personal files of other agents.
+    The questions are about untrusted files of the project, about personal files of other agents, and about the check of
+    AGENTS.md if the profile has none.
 
     Raises:
         ProfileError: the profile is unknown or wrong.
@@ -149,6 +151,9 @@ async def settle_profile(
     project = await settle_project_trust(folder, person, is_trusted_now=options.is_trusted)
     project = replace(project, personal=await settle_personal_files(person))
     choice = await run_in_thread(_choose_profile, options, folder, project, session)
+    if choice.profile.verify is None:
+        check = await settle_project_check(folder, person, is_trusted_now=options.is_trusted)
+        choice = replace(choice, project=replace(project, check=check))
     if risk := describe_risk(choice.profile.sandbox, choice.profile.approval):
         notifier.log(risk)
     return choice

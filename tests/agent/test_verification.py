@@ -13,6 +13,7 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.receipt import format_receipt, make_receipt
 from goose_like.config.profile import Profile, ToolkitChoice
+from goose_like.config.trust import ProjectConfig
 from goose_like.core.events import CommandFinished, Logged, Reminded
 from goose_like.core.message import ToolCall
 from goose_like.core.notifier import Recorder
@@ -62,8 +63,7 @@ class Work:
         supporting = []
         for check in receipt.checks:
             is_supporting = check.is_current and check.outcome == "passed"
-            shown = check.command.replace("|", "\\|")
-            is_shown = f"- check: `{shown}`: passed, on the files as they are now\n" in text
+            is_shown = f"- check: `{check.command}`: passed, on the files as they are now\n" in text
             assert is_shown == is_supporting
             if is_supporting:
                 supporting.append(check.command)
@@ -75,16 +75,18 @@ class Work:
 
 
 @asynccontextmanager
-async def open_work(folder: Path, **profile: Any) -> AsyncIterator[Work]:
+async def open_work(folder: Path, *, project_check: str = "", **profile: Any) -> AsyncIterator[Work]:
     provider = FakeProvider()
     recorder = Recorder()
     model = Model(provider, "x", "scripted:x")
     developer = ToolkitChoice(name="developer", config={"hints": False, "news": False})
     chosen = Profile.model_validate({"name": "mine", "toolkits": (developer,), "sandbox": "full", **profile})
-    session = Session.create("work")
+    session = Session.create()
     try:
         models = ModelPair(model, model)
-        async with build_exchange(chosen, recorder, session=session, folder=folder, models=models) as exchange:
+        project = ProjectConfig(folder, {}, check=project_check)
+        building = build_exchange(chosen, recorder, session=session, project=project, folder=folder, models=models)
+        async with building as exchange:
             yield Work(exchange, provider, recorder)
     finally:
         session.close()
@@ -219,6 +221,16 @@ async def test_a_check_that_still_fails_ends_with_exit_code_8(folder):
         assert (end.reason, end.exit_code) == ("stop", 8)
         assert end.detail.startswith(f"the check `{CHECK}` failed with exit code 3")
         assert len(work.events_of(CommandFinished)) == 4
+
+
+async def test_the_check_of_a_project_runs_if_the_profile_has_none(folder):
+    async with open_work(folder, project_check="exit 4") as work:
+        end = await work.turn(work.change(), *["Done."] * 4)
+        assert (end.exit_code, end.detail.partition(";")[0]) == (8, "the check `exit 4` failed with exit code 4")
+    async with open_work(folder, project_check="exit 4", verify="true") as work:
+        assert (await work.turn(work.change(), "Done.")).exit_code == 0
+    async with open_work(folder, project_check="exit 4", verify="") as work:
+        assert (await work.turn(work.change(), "Done.")).exit_code == 0
 
 
 async def test_without_a_change_there_is_nothing_to_check(folder):

@@ -73,3 +73,17 @@ def test_a_receipt_says_that_no_change_was_needed(place: Place):
     assert "| `ls` |" in text
     refused = place.run("run", "--model", model, "--receipt", "r.txt", "look")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_the_check_of_a_project_runs_after_the_person_confirmed_it(place: Place):
+    (place.work / "AGENTS.md").write_text("verify: touch ran; exit 3\n")
+    model = place.script({"calls": [shell("echo x >> new")]}, "Done.", "Done.", "Done.", "Done.")
+    words = ("run", "--model", model, "--sandbox", "full", "change it")
+    done = place.run(*words)
+    assert done.returncode == 0, done.stderr
+    unasked = "the check of AGENTS.md does not run, as you did not decide: touch ran; exit 3"
+    assert f"{unasked}; to run it: --trust, or goose-like trust add\n" in done.stderr
+    assert not (place.work / "ran").exists()
+    assert place.run("trust", "add").returncode == 0
+    done = place.run(*words)
+    assert (done.returncode, (place.work / "ran").exists()) == (8, True), done.stderr

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from goose_like.config.paths import create_private_folder, state_folder
 from goose_like.config.personal_files import may_ask_about_places
+from goose_like.config.project_check import may_ask_about_check
 from goose_like.config.project_files import has_project_files
 from goose_like.launch.command_line import (
     ProfileOptions,
@@ -136,7 +137,8 @@ async def _run(options: ProfileOptions, wanted: dict[str, Any], work: dict[str, 
     notes: list[str] = []
     async with AsyncExitStack() as stack:
         opened = None
-        if has_project_files(start) or may_ask_about_places() or not has_prompt():
+        may_ask = has_project_files(start) or may_ask_about_places() or may_ask_about_check(start)
+        if may_ask or not has_prompt():
             # Files of a project or of other agents can cause a question, which needs the terminal for itself.
             opened = await _open(options, wanted, start, notes, stack)
         history = state_folder() / "history"

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import get_args
 
 from goose_like.agent.present_toolkits import describe_effects
+from goose_like.config.project_check import find_project_check
 from goose_like.config.trust import (
     load_trust,
     mark_folders,
     read_project_config,
     revoke,
+    store_check,
     store_reading,
     store_rule,
     trust_project,
@@ -28,7 +30,7 @@ from goose_like.workspace.permissions.policy import Verdict
 
 
 def add_trust(folder: str) -> None:
-    """Trust the files of a folder's project as they are now. First show what they start or ask.
+    """Trust the files of a folder's project as they are now, and the check of its AGENTS.md. First show what they run.
 
     A file or folder of another agent in the home folder, such as `~/.claude`, is read from now on.
 
@@ -41,20 +43,31 @@ def add_trust(folder: str) -> None:
         print(f"read from the next session on, in all projects: {escape_invisible(describe_places(places))}")
         return
     project = read_project_config(Path(folder))
-    if project is None or not project.files:
-        reason = "it brings no settings, commands, agents, skills, hooks or MCP servers"
+    check = find_project_check(Path(folder))
+    if check is None and (project is None or not project.files):
+        reason = "it brings no settings, commands, agents, skills, hooks, MCP servers or check in AGENTS.md"
         if project:
             reason = "; ".join(project.skipped)
         raise UsageError(f"there is nothing to trust in {folder!r}: {reason}")
-    project = mark_folders(project)
-    files = describe_files(project)
-    effects = describe_effects(project, print_warning)
+    trusted = []
+    effects = []
+    if project and project.files:
+        project = mark_folders(project)
+        trusted.append(describe_files(project))
+        effects += describe_effects(project, print_warning)
+    if check:
+        trusted.append(f"the check of {check.folder / 'AGENTS.md'}")
+        effects.append(f"  after turns with changes: {check.command}")
+    files = "; ".join(trusted)
     if effects:
         lines = map(escape_invisible, (EFFECTS, *effects))
         print("\n".join(lines))
         if is_terminal(sys.stdin) and not confirm(f"Trust {files}?"):
             raise DeniedError("nothing was trusted")
-    trust_project(project)
+    if project and project.files:
+        trust_project(project)
+    if check:
+        store_check(check.folder, check.command, may_run=True)
     print(f"trusted as it is now: {files}")
 
 
@@ -80,6 +93,10 @@ def _list_permissions() -> list[_Permission]:
             verdict = "allow" if trusted.is_read else "deny"
             text = "your own files for another agent"
             found.append(_Permission(folder, verdict, text, partial(store_reading, folder, None)))
+        for command, may_run in trusted.checks.items():
+            verdict = "allow" if may_run else "deny"
+            forget = partial(store_check, folder, command, may_run=None)
+            found.append(_Permission(folder, verdict, f"check of AGENTS.md: {command}", forget))
         for answer in trusted.approvals:
             text = f"{answer.kind}: {answer.subject}"
             found.append(_Permission(folder, "allow", text, partial(revoke, folder, answer)))
