@@ -55,7 +55,7 @@ class CheckReceipt(FrozenModel):
     exit_code: int | None
     tree: str = Field(description="the tree after the check")
     is_current: bool = Field(description="the check was one of the files as they are now, in their folder")
-    is_required: bool = Field(description="the profile demands it as `verify`")
+    is_required: bool = Field(description="the profile or AGENTS.md demands it as `verify`")
 
 
 class DenialReceipt(FrozenModel):
@@ -259,9 +259,7 @@ def _list_lines(receipt: Receipt) -> Iterator[str]:
         end += f": {receipt.detail}"
     yield f"- end: {end} (exit code {receipt.exit_code})"
     yield f"- files: {_describe_tree(receipt)}"
-    for check in receipt.checks:
-        kind = "check of the profile" if check.is_required else "check"
-        yield f"- {kind}: {_format_code(check.command)}: {_describe_check(check)}"
+    yield from map(_format_check, receipt.checks)
     if receipt.hosts or receipt.has_open_network:
         hosts = ", ".join(receipt.hosts) or "none that is known"
         note = " (commands could reach others unseen)" if receipt.has_open_network else ""
@@ -278,12 +276,30 @@ def _list_lines(receipt: Receipt) -> Iterator[str]:
     for command in receipt.commands:
         code = "none" if command.exit_code is None else str(command.exit_code)
         cells = [_format_code(command.command), _format_code(command.folder), code, command.tree_after[:12]]
-        yield f"| {' | '.join(cells)} |"
+        escaped = [cell.replace("|", "\\|") for cell in cells]
+        yield f"| {' | '.join(escaped)} |"
     if receipt.files:
         yield "\n## Files"
     for file in receipt.files:
         fence = "`" * max(3, 1 + _count_longest_fence(file.diff))
         yield f"\n### {file.path}\n\n{fence}diff\n{file.diff}\n{fence}"
+
+
+def format_summary(receipt: Receipt) -> str:
+    """Format what the message of a commit says: the tree, and each check as it ran last."""
+    lines = ["goose-like before this commit:", ""]
+    if receipt.tree:
+        lines.append(f"- tree: `{_shorten_hash(receipt.tree)}`")
+    newest = {(check.command, check.folder): check for check in receipt.checks}
+    lines += map(_format_check, newest.values())
+    if not newest:
+        lines.append("- checks: none ran in the last turn")
+    return "\n".join(lines)
+
+
+def _format_check(check: CheckReceipt) -> str:
+    kind = "required check" if check.is_required else "check"
+    return f"- {kind}: {_format_code(check.command)}: {_describe_check(check)}"
 
 
 def _describe_tree(receipt: Receipt) -> str:
@@ -293,14 +309,20 @@ def _describe_tree(receipt: Receipt) -> str:
         return "none changed; the tree is equal"
     text = f"{len(receipt.files)} changed"
     if receipt.tree:
-        text += f"; the tree is now `{get_files_hash(receipt.tree)[:12]}`"
+        text += f"; the tree is now `{_shorten_hash(receipt.tree)}`"
     return text
+
+
+def _shorten_hash(tree: str) -> str:
+    return get_files_hash(tree)[:12]
 
 
 def _describe_check(check: CheckReceipt) -> str:
     when = "on other files than those of now"
     if check.is_current:
         when = "on the files as they are now"
+    elif not check.tree:
+        when = "nobody knows on which files"
     if check.outcome == "unknown":
         return f"its result is hidden, {when}"
     return f"{check.outcome}, {when}"
@@ -313,8 +335,8 @@ def _format_cost(cost_usd: float | None) -> str:
 
 
 def _format_code(text: str) -> str:
-    """Format a text as code in one line, also in a table."""
-    line = " ".join(text.split()).replace("|", "\\|")
+    """Format a text as code in one line."""
+    line = " ".join(text.split())
     if "`" in line:
         return f"``{line}``"
     return f"`{line}`"

@@ -104,13 +104,16 @@ async def _find_uncommitted(repository: "_Repository") -> str:
     return "\n".join(["New files, which git does not know yet; read them:", *new, diff])
 
 
-@command(usage="[--all] [MESSAGE]")
+@command(usage="[--all] [--receipt] [MESSAGE]")
 async def commit(context: SlashContext, words: str) -> None:
-    """Commit with a drafted message that you confirm or edit, or with MESSAGE. Your own git runs hooks and signs."""
+    """Commit with a drafted message that you confirm or edit, or with MESSAGE. Your own git runs hooks and signs.
+
+    With `--receipt` the message ends with the checks of the last turn and the hash of the files.
+    """
     repository = await _open_repository(context)
-    first, _, rest = words.partition(" ")
-    takes_all = first == "--all"
-    message = rest if takes_all else words
+    options, message = _read_options(words)
+    takes_all = "--all" in options
+    has_receipt = "--receipt" in options
     diff = await repository.diff("diff", "--cached")
     if takes_all or not diff.strip():
         changed = await repository.list_changes()
@@ -118,15 +121,42 @@ async def commit(context: SlashContext, words: str) -> None:
             return
         takes_all = True
         diff = f"{changed}\n{await repository.diff_working_tree()}"
+    receipt = ""
+    if has_receipt:
+        receipt = await _summarize_receipt(context, repository, takes_all=takes_all)
     if not message:
         message = await _draft_message(context, repository, diff)
-        if not await _confirm_message(context, message, takes_all=takes_all):
+        if not await _confirm_message(context, message, receipt, takes_all=takes_all):
             return
+    message += receipt
     line = f"git commit -m {shlex.quote(message)}"
     if takes_all:
         add = shlex.join(["git", "add", "--all", *repository.visible])
         line = f"{add} && {line}"
     await run_shell_escape(context, line)
+
+
+def _read_options(words: str) -> tuple[set[str], str]:
+    """Split the words behind `/commit` into options, which stand first, and a message."""
+    options: set[str] = set()
+    while True:
+        first, _, rest = words.partition(" ")
+        if first not in ("--all", "--receipt"):
+            return options, words
+        options.add(first)
+        words = rest
+
+
+async def _summarize_receipt(context: SlashContext, repository: "_Repository", *, takes_all: bool) -> str:
+    """Return the end of a message with the checks of the last turn and the hash of the files."""
+    from goose_like.agent.receipt import format_summary, make_receipt  # few commits have one
+
+    if not context.exchange.history.turns:
+        raise UsageError("no turn has ended yet, so there is no receipt; leave out --receipt")
+    summary = format_summary(await make_receipt(context.exchange))
+    if not takes_all and await repository.has_unstaged():
+        summary += "\n- this commit has only a part of the changes"
+    return f"\n\n{summary}"
 
 
 async def _confirm_all(context: SlashContext, changed: str) -> bool:
@@ -139,16 +169,20 @@ async def _confirm_all(context: SlashContext, changed: str) -> bool:
     return False
 
 
-async def _confirm_message(context: SlashContext, message: str, *, takes_all: bool) -> bool:
+async def _confirm_message(context: SlashContext, message: str, receipt: str, *, takes_all: bool) -> bool:
     """Ask whether to commit with a drafted message. A message to edit becomes a command in the input line."""
     context.show(StyledText(escape_controls(message), "bold"))
+    if receipt:
+        context.show(escape_controls(receipt))
     typed = await context.ask("  commit with this message? [y]es  [e]dit  [N]o: ")
     match typed.strip().lower():
         case "y" | "yes":
             return True
         case "e" | "edit":
-            option = "--all " if takes_all else ""
-            context.set_input(f"/commit {option}{message}")
+            options = "--all " if takes_all else ""
+            if receipt:
+                options += "--receipt "
+            context.set_input(f"/commit {options}{message}")
         case _:
             context.show("nothing was committed")
     return False
@@ -269,6 +303,11 @@ class _Repository:
         if not changed:
             raise UsageError("there is nothing to commit")
         return changed
+
+    async def has_unstaged(self) -> bool:
+        """Return whether files have changes that are not staged, or are unknown to git."""
+        status = await self.run("status", "--short", *self.visible)
+        return any(line[1] != " " for line in status.splitlines())
 
     async def list_tracked(self, names: Sequence[str]) -> list[str]:
         """Return those files and folders that git tracks, or that hold a file that it tracks."""

@@ -2,14 +2,15 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from goose_like.agent.build import build_exchange
+from goose_like.agent.receipt import make_receipt
 from goose_like.agent.slash_context import SlashContext
 from goose_like.cli.chat import git_commands
 from goose_like.cli.chat.git_commands import commit, review
@@ -18,6 +19,7 @@ from goose_like.core.errors import UsageError
 from goose_like.core.events import UsageRecorded
 from goose_like.core.notifier import Recorder
 from goose_like.launch.slash_registry import split_command_line
+from goose_like.sessions.session import Session
 from tests.workspace.workspace_harness import find_place, needs_sandbox
 
 pytestmark = needs_sandbox
@@ -41,9 +43,18 @@ def root(monkeypatch) -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def open_context(tmp_path, *answers: str, draft: str = "Say two in a\n\nOne was wrong.\n"):
-    """Open a session whose accelerator drafts a message and whose person gives these answers."""
-    (tmp_path / "script").write_text(json.dumps([{"text": draft}]))
+async def open_context(
+    tmp_path,
+    *answers: str,
+    draft: str = "Say two in a\n\nOne was wrong.\n",
+    turn: Sequence[object] = (),
+    session: Session | None = None,
+):
+    """Open a session whose accelerator drafts a message and whose person gives these answers.
+
+    The model plays `turn` first.
+    """
+    (tmp_path / "script").write_text(json.dumps([*turn, {"text": draft}]))
     shown: list[object] = []
     inputs: list[str] = []
     left = list(answers)
@@ -53,7 +64,7 @@ async def open_context(tmp_path, *answers: str, draft: str = "Say two in a\n\nOn
         return left.pop(0)
 
     profile = Profile(processor=ModelChoice(model=f"scripted:{tmp_path}/script"))
-    async with build_exchange(profile, recorder := Recorder()) as exchange:
+    async with build_exchange(profile, recorder := Recorder(), session=session) as exchange:
         yield SlashContext(exchange, profile, {}, shown.append, ask, inputs.append, print, ()), shown, inputs, recorder
 
 
@@ -165,6 +176,48 @@ async def test_an_edited_message_is_committed_without_another_question(tmp_path,
         await commit(context, words)
     assert git("log", "-1", "--format=%B") == "Say 2 in a\n\nOne was wrong.\n\n"
     assert git("show", "--name-only", "--format=").split() == files
+
+
+TESTED = [{"calls": [{"tool": "shell", "arguments": {"command": "sh run_tests.sh"}}]}, "Done."]
+
+
+@pytest.mark.parametrize("words", ["--receipt", "--all --receipt", "--receipt --all Say two in a"])
+async def test_a_message_may_end_with_the_checks(tmp_path, root, home, words):
+    (root / "run_tests.sh").write_text("echo 1 passed\n")
+    with closing(Session.create()) as session:
+        async with open_context(tmp_path, "y", "y", draft="Say two in a", turn=TESTED, session=session) as opened:
+            context, *_ = opened
+            with pytest.raises(UsageError, match="no turn has ended yet"):
+                await commit(context, "--all --receipt Too early")
+            await context.exchange.reply("test it")
+            await commit(context, words)
+            tree = (await make_receipt(context.exchange)).tree
+    assert git("log", "-1", "--format=%B").splitlines() == [
+        "Say two in a",
+        "",
+        "goose-like before this commit:",
+        "",
+        f"- tree: `{tree[:12]}`",
+        "- check: `sh run_tests.sh`: passed, on the files as they are now",
+        "",
+    ]
+
+
+async def test_a_receipt_says_if_the_commit_has_other_files_than_the_check(tmp_path, root, home):
+    (root / "run_tests.sh").write_text("echo 1 passed\n")
+    with closing(Session.create()) as session:
+        async with open_context(tmp_path, "e", draft="Say two in a", turn=TESTED, session=session) as opened:
+            context, _, inputs, _ = opened
+            await context.exchange.reply("test it")
+            write_two(root)
+            git("add", "a.py")
+            await commit(context, "--receipt")
+            assert inputs == ["/commit --receipt Say two in a"]
+            await commit(context, inputs[0].removeprefix("/commit "))
+    assert git("log", "-1", "--format=%b").splitlines()[-3:-1] == [
+        "- check: `sh run_tests.sh`: passed, on other files than those of now",
+        "- this commit has only a part of the changes",
+    ]
 
 
 @pytest.mark.parametrize(
