@@ -1,0 +1,137 @@
+"""Measure what the ledger adds to a command, and a second look at many files. `python bench/evidence.py [--rounds N]`.
+
+Turns with and without the ledger alternate in one session. The model waits before each command, as models do: the hash
+after a command is computed meanwhile.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from goose_like.agent.build import build_exchange
+from goose_like.config.profile import Profile
+from goose_like.core.events import Event, ToolFinished, ToolStarted
+from goose_like.core.notifier import EventNotifier
+from goose_like.sessions.session import Session
+from goose_like.workspace.evidence.tree_hash import TreeHash
+from goose_like.workspace.undo.snapshot import take_snapshot
+from goose_like.workspace.undo.tracked import TrackedFiles
+
+FILES = 2_000
+MANY_FILES = 20_000
+FILES_PER_FOLDER = 50
+COMMANDS = 20
+MODEL_S = 0.05
+ADDED_TARGET_MS = 2
+LOOK_TARGET_MS = 20
+SETTLING_S = 0.1
+"""Files that changed within the last tick of the clock are read again."""
+
+
+class Clock(EventNotifier):
+    """A front-end that measures how long each call takes."""
+
+    def __init__(self) -> None:
+        self.calls_ms: list[float] = []
+        self._started_s = 0.0
+
+    def notify(self, event: Event) -> None:
+        if isinstance(event, ToolStarted):
+            self._started_s = time.perf_counter()
+        elif isinstance(event, ToolFinished):
+            self.calls_ms.append((time.perf_counter() - self._started_s) * 1000)
+
+
+def create_repository(folder: Path, count: int) -> list[str]:
+    """Create a repository with committed files. Return their paths."""
+    paths = []
+    for number in range(count):
+        file = folder / f"part_{number // FILES_PER_FOLDER}" / f"file_{number}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"number = {number}\n")
+        paths.append(str(file))
+    git = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e", "-c", "gc.auto=0"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *words], check=True)
+    return paths
+
+
+def write_script(file: Path, turns: int) -> None:
+    """Write the script of a model that runs commands in each turn."""
+    call = {"tool": "shell", "arguments": {"command": "true"}}
+    turn = [{"calls": [call], "delay_s": MODEL_S}] * COMMANDS + [{"text": "Done."}]
+    file.write_text(json.dumps(turn * turns))
+
+
+async def measure_commands(top: Path, rounds: int) -> dict[str, list[float]]:
+    """Return the times of calls without and with the ledger, in milliseconds. The first of a turn does not count."""
+    folder = top / "work"
+    create_repository(folder, FILES)
+    write_script(top / "script.json", 2 * rounds)
+    profile = Profile.model_validate({"processor": f"scripted:{top}/script.json", "sandbox": "full"})
+    times_ms: dict[str, list[float]] = {"without": [], "with": []}
+    clock = Clock()
+    async with build_exchange(profile, clock, session=Session.create(), folder=folder) as exchange:
+        ledger = exchange.workspace.ledger
+        hash_tree = ledger.hash_tree
+        for _ in range(rounds):
+            for subject, times in times_ms.items():
+                ledger.hash_tree = hash_tree if subject == "with" else None
+                clock.calls_ms.clear()
+                await exchange.reply("go")
+                has_tree = bool(exchange.history.commands[-1].after)
+                assert has_tree == (subject == "with")
+                times += clock.calls_ms[1:]
+    return times_ms
+
+
+def measure_looks(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
+    """Return the times of looks at all files, and of as many calls of lstat, in milliseconds."""
+    paths = create_repository(folder, MANY_FILES)
+    time.sleep(SETTLING_S)
+    tracked = TrackedFiles(folder, lambda _: frozenset())
+    snapshot, _ = take_snapshot(folder, (), lambda _: "stored", {}, tracked)
+    tree = TreeHash([folder], [folder / ".git"], frozenset)
+    tree.load(snapshot, (), frozenset())
+    looks_ms = []
+    floor_ms = []
+    for _ in range(rounds):
+        started_s = time.perf_counter()
+        tree.rescan()
+        looked_s = time.perf_counter()
+        for path in paths:
+            os.lstat(path)
+        floor_ms.append((time.perf_counter() - looked_s) * 1000)
+        looks_ms.append((looked_s - started_s) * 1000)
+    return looks_ms, floor_ms
+
+
+def main(rounds: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="goose-like-bench-") as name:
+        top = Path(name)
+        os.environ["GOOSE_LIKE_HOME"] = str(top / "home")
+        times_ms = asyncio.run(measure_commands(top, rounds))
+        looks_ms, floor_ms = measure_looks(top / "many", rounds)
+    without_ms = statistics.median(times_ms["without"])
+    added_ms = statistics.median(times_ms["with"]) - without_ms
+    least_ms = min(times_ms["with"]) - min(times_ms["without"])
+    print(f"medians of {rounds} interleaved rounds, and minima")
+    print(f"  a command in a repository of {FILES:,} files, without the ledger {without_ms:6.1f} ms")
+    print(f"  the ledger adds {added_ms:+.2f} ms, {least_ms:+.2f} ms (target: {ADDED_TARGET_MS} ms)")
+    look_ms = statistics.median(looks_ms)
+    print(
+        f"  looking at {MANY_FILES:,} files again {look_ms:.1f}, {min(looks_ms):.1f} ms (target: {LOOK_TARGET_MS} ms)"
+    )
+    print(f"  as many calls of lstat {statistics.median(floor_ms):.1f}, {min(floor_ms):.1f} ms")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    main(parser.parse_args().rounds)
