@@ -156,7 +156,7 @@ class Budget:
                 continue
             if budget is self:
                 return end
-            return TurnFinished(reason="budget", detail=f"{end.detail} with its caller", exit_code=end.exit_code)
+            return TurnFinished(reason="budget", detail=f"{end.detail} in the whole run", exit_code=end.exit_code)
         return None
 
     def _find_own_end(self, request: _Request, others: Iterable[_Request]) -> TurnFinished | None:

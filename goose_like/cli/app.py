@@ -101,8 +101,8 @@ def run(
 ) -> None:
     """Do one task. Progress goes to standard error, the answer to standard output.
 
-    Exit codes: 0 done, 1 error, 2 usage, 3 steps, 4 cost, 5 tokens, 6 denied, 7 no sandbox, 75 rate limit,
-    76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
+    Exit codes: 0 done, 1 error, 2 usage, 3 steps, 4 cost, 5 tokens, 6 denied, 7 no sandbox, 8 check failed,
+    75 rate limit, 76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
     """
     from .run_start import start_run
 

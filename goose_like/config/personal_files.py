@@ -33,8 +33,11 @@ class PersonalPlace:
     def list_files(self) -> list[Path]:
         """List the files of this place. Links are followed: nobody else can write in the home folder."""
         if self.kind == "instructions":
-            return [self.path] if self.path.is_file() else []
-        found = [file for file in self.path.rglob("*.md") if file.is_file()]
+            return [self.path] if os.path.isfile(self.path) else []
+        # The methods of Path raise where a folder is closed to this user.
+        if not os.path.isdir(self.path):
+            return []
+        found = [file for file in self.path.rglob("*.md") if os.path.isfile(file)]
         return sorted(found)
 
 

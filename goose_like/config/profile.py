@@ -85,7 +85,7 @@ class SessionChoice(FrozenModel):
     keys: Literal["emacs", "vi"] = Field(default="emacs", description="key bindings of the input line")
     notify: Literal["bell", "osc9", "off"] = Field(default="bell", description="signal at the end of a long turn")
     status: bool = Field(default=True, description="tell the terminal what goes on, by its title and OSC 7501")
-    answer_s: float = Field(default=600, gt=0, description="seconds that a question waits for an answer in an editor")
+    answer_s: float = Field(default=600.0, gt=0, description="seconds that a question waits for an answer in an editor")
 
 
 def _check_path(text: str) -> str:

@@ -167,7 +167,7 @@ async def test_children_side_by_side_exceed_a_limit_by_at_most_one_answer(tmp_pa
         assert steps == 10, "shorter answers than the longest leave room for others, which wait for it"
     refused = next(end for end in ends if end)
     assert refused.reason == "budget"
-    assert refused.detail.endswith("with its caller")
+    assert refused.detail.endswith("in the whole run")
 
 
 async def test_a_share_of_a_child_ends_the_child_alone(tmp_path):

@@ -67,7 +67,7 @@ def test_a_run_ends_at_the_limit_of_steps(drill: Drill, does: str):
     model = drill.place.script(*["fine"] * 9)
     done = drill.run(does, "--model", model, limits={"steps": 3})
     assert done.returncode == 3, done.stderr
-    assert "stopped at the profile's limit of 3 steps" in done.stderr
+    assert "stopped: the limit of 3 steps in the whole run; raise `limits` in the profile" in done.stderr
     assert done.stderr.startswith(f"auto · workspace · profile default · {model}\n")
 
 

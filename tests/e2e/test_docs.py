@@ -157,7 +157,7 @@ def test_the_command_of_the_exit_codes(place):
 
 def test_the_command_of_the_page_on_scripts(place):
     page, shown = (ROOT / "docs/scripts.md").read_text(), place.run("run", "--help").stdout
-    command, answer_in_json = find_blocks("docs/scripts.md", "sh")
+    command, answer_in_json, with_receipt = find_blocks("docs/scripts.md", "sh")
     done = run_line(place, command)
     assert done.returncode == 0, done.stderr
     result = json.loads((place.work / "result.json").read_text())
@@ -168,6 +168,9 @@ def test_the_command_of_the_page_on_scripts(place):
         done = run_line(place, answer_in_json, OPENAI_BASE_URL=server.base_url)
     assert (done.returncode, done.stdout) == (0, '{"files": 7}\n'), done.stderr
     assert (place.work / "count.json").read_text() == done.stdout
+    done = run_line(place, with_receipt)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((place.work / "receipt.json").read_text())["reason"] == "stop"
 
 
 def test_the_profiles_of_the_docs(place):

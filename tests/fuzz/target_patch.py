@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from goose_like_toolkits.developer.checkers import Checkers
 from goose_like_toolkits.developer.files import FileTools
 from goose_like_toolkits.developer.linters import Linters
 from goose_like_toolkits.developer.patching import Patch
@@ -30,7 +31,8 @@ class FuzzTarget:
         workspace = Workspace(folder, mode="full", approval="yolo", notifier=Notifier())
         linters = Linters(workspace, Notifier(), {})
         seen = SeenFiles(folder, Notifier(), {})
-        self._tools = FileTools(workspace, Notifier(), lambda: str(folder), 16_000, linters, seen)
+        checkers = Checkers(workspace, ())
+        self._tools = FileTools(workspace, Notifier(), lambda: str(folder), 16_000, linters, checkers, seen)
         self._file = folder / "f"
         self._loop = asyncio.new_event_loop()
 

@@ -308,7 +308,8 @@ async def test_what_nobody_could_allow_is_told_to_the_model_and_by_the_exit_code
     async with open_exchange(scripts, sandbox="workspace", answer=Answer()) as place:
         assert (await place.reply()).exit_code == 6
         output = place.results["d1"].output
-        assert output.startswith("It was denied.\n[denied, as nobody could be asked: network: true]\n")
+        denied = "network: true (allowed by: sandbox workspace+network)"
+        assert output.startswith(f"It was denied.\n[denied, as nobody could be asked: {denied}]\n")
 
 
 async def test_cancelling_stops_it_and_all_that_it_started(root: Path) -> None:

@@ -39,7 +39,7 @@ async def test_all_bosses_share_the_token_limit(root):
     place, outcome = await run_boss(spec, script, limits=Limits(tokens=35_000))
     assert (outcome.status, place.run.exit_code) == ("budget", 5)
     assert len(place.provider.requests) == 4
-    used = "not finished (budget: the limit of 35,000 tokens; 40,000 are used with its caller)"
+    used = "not finished (budget: the limit of 35,000 tokens; 40,000 are used in the whole run)"
     assert place.results[0].output.startswith(f"[inner: budget]\n{used}")
     assert place.run.history.usage.total.total_tokens == 40_000
     assert (root / "logs.md").read_text().splitlines()[1:] == [f"- 1 · inner: (budget) {used} after 3 actions"]

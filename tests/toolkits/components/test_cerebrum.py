@@ -438,7 +438,7 @@ async def test_the_turns_limits_hold():
             await head.interact(content="?")
     wrong = [calls(call("disk_read", "{}"))] * 3
     async with thinking(*wrong, limits=Limits(steps=3)) as head:
-        with pytest.raises(ToolError, match="nothing is left of this turn: the limit of 3 steps with its caller"):
+        with pytest.raises(ToolError, match="nothing is left of this turn: the limit of 3 steps in the whole run"):
             await head.interact(DISK, content="?")
         assert len(head.provider.requests) == 2
 

@@ -85,7 +85,7 @@ async def test_facts_are_collected_anew_when_they_are_told_again(here: Developer
 
 async def test_facts_are_news_that_a_profile_turns_off(tmp_path):
     async with open_developer(tmp_path, news=False) as made:
-        assert await made.toolkit.context_updates() == {}
+        assert await made.toolkit.context_updates() == {"checks": ""}
 
 
 async def test_git_is_told_as_git_sees_it(here: DeveloperHarness):
