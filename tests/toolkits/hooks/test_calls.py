@@ -17,6 +17,8 @@ from .harness import NO, NOBODY, ONCE, hook, open_place, read_inputs, shell, sho
 
 SETTINGS = ".claude/settings.json"
 CODEX = ".codex/hooks.json"
+UNUSUAL_S = 1_000_000 + os.getpid()
+"""The seconds of a `sleep` that no other test runs at the same time."""
 
 
 @pytest.fixture(autouse=True)
@@ -175,13 +177,13 @@ async def test_the_environment_of_a_hook(work: Path, tmp_path: Path, monkeypatch
 
 async def test_an_asynchronous_hook_delays_nothing_and_ends_with_the_session(work: Path, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    command = f"touch {mark}; exec sleep 1000"
+    command = f"touch {mark}; exec sleep {UNUSUAL_S}"
     async with open_place({"PreToolUse": hook(command, **{"async": True})}) as place:
         (output,) = await place.run(shell("echo ran"))
         assert output.startswith("ran")
         while not mark.exists():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    assert not await find_processes("sleep 1000")
+    assert not await find_processes(f"sleep {UNUSUAL_S}")
 
 
 async def find_processes(text: str) -> str:
@@ -191,11 +193,11 @@ async def find_processes(text: str) -> str:
 
 
 async def test_the_time_limit_ends_all_processes_of_a_hook(work: Path) -> None:
-    command = "setsid sleep 1001 & sleep 1002"
+    command = f"setsid sleep {UNUSUAL_S}.1 & sleep {UNUSUAL_S}.2"
     async with open_place({"PostToolUse": hook(command, timeout=0.5)}) as place:
         await place.run(shell("true"))
         assert "did not end within 0.5 s" in place.logged[-1]
-        assert not await find_processes("sleep 100[12]")
+        assert not await find_processes(rf"sleep {UNUSUAL_S}\.[12]")
 
 
 async def test_the_person_reads_what_the_session_waits_for(work: Path) -> None:
