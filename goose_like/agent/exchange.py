@@ -304,10 +304,10 @@ class Exchange:
         if not denied:
             end = events.TurnFinished(reason="stop", answer=answer_beside_calls)
             return self.verification.mark_end(end) if self.verification else end
-        subjects = ", ".join(dict.fromkeys(map(_describe_denied, denied)))
+        subjects = list(dict.fromkeys(map(_describe_denied, denied)))
         return events.TurnFinished(
             reason="stop",
-            detail=f"denied, as nobody could be asked: {subjects}",
+            detail=f"denied, as nobody could be asked:{_format_list(subjects)}",
             exit_code=DeniedError.exit_code,
             answer=answer_beside_calls,
         )
@@ -374,6 +374,13 @@ class Exchange:
             notes.append("your message holds a secret, which the model does not receive; put it in a file or variable")
         for note in notes:
             self.journal.log(note)
+
+
+def _format_list(texts: Sequence[str]) -> str:
+    """Put several texts on lines of their own, and a single one on the line before."""
+    if len(texts) == 1:
+        return f" {texts[0]}"
+    return "".join(f"\n- {text}" for text in texts)
 
 
 def _describe_denied(question: events.Question) -> str:

@@ -308,8 +308,8 @@ def list_left_worktrees(root: Path) -> list[Path]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             left.append(top)
-        except OSError:
-            pass  # a delegate works there
+        except BlockingIOError:
+            continue  # a delegate works there
         finally:
             os.close(descriptor)
     return left

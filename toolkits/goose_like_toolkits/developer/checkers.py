@@ -299,8 +299,6 @@ async def _read_output(process: Process) -> tuple[int, str]:
         TimeoutError: the output is too long.
     """
     output = bytearray()
-    while chunk := await process.read():
-        output += chunk
-        if len(output) > MAX_OUTPUT_BYTES:
-            raise TimeoutError
+    if not await process.read_all(output.extend, MAX_OUTPUT_BYTES):
+        raise TimeoutError
     return await process.wait(), output.decode(errors="replace")

@@ -232,10 +232,8 @@ async def _read_failure(process: Process) -> str:
         TimeoutError: the output is too long.
     """
     output = bytearray()
-    while chunk := await process.read():
-        output += chunk
-        if len(output) > MAX_OUTPUT_BYTES:
-            raise TimeoutError
+    if not await process.read_all(output.extend, MAX_OUTPUT_BYTES):
+        raise TimeoutError
     code = await process.wait()
     if code <= 0:
         return ""

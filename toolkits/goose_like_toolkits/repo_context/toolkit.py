@@ -88,9 +88,9 @@ class RepoContextToolkit(Toolkit):
     async def _list_files(self) -> list[str]:
         """List the files that git does not ignore, except hidden ones, which may contain secrets."""
         process = await self.workspace.spawn(["rg", "--files", "--sort", "path"], writes=False)
-        output = b""
-        while chunk := await process.read():
-            output += chunk
+        output = bytearray()
+        if not await process.read_all(output.extend):
+            await process.stop(0)
         return output.decode(errors="replace").splitlines()
 
     async def _summarize(self, path: str, slots: asyncio.Semaphore) -> str:

@@ -48,13 +48,12 @@ class ScreenToolkit(Toolkit):
             },
             subject="a picture of your screen, for the model to see",
         )
-        output = b""
-        while chunk := await process.read():
-            output += chunk
+        output = bytearray()
+        if not await process.read_all(output.extend):
+            await process.stop(0)
         if await process.wait() or not file.is_file():
-            raise ToolError(
-                f"{program} took no picture: {output.decode(errors='replace').strip() or 'it gave no reason'}"
-            )
+            reason = output.decode(errors="replace").strip()
+            raise ToolError(f"{program} took no picture: {reason or 'it gave no reason'}")
         self.notifier.log(f"took a picture of the screen: {file}")
         return ImageResult(file.read_bytes(), str(file))
 
