@@ -1,8 +1,9 @@
-"""The checks of bench/tasks: each accepts a right solution and refuses the untouched folder."""
+"""The tasks of bench/tasks: each check accepts the reference solution and refuses the plausible wrong ones."""
 
-import re
+import json
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 import yaml
@@ -10,53 +11,121 @@ import yaml
 from tests import ROOT
 
 FOLDER = ROOT / "bench" / "tasks"
-TASKS = yaml.safe_load((FOLDER / "tasks.yaml").read_text())
-IS_PRIME = "all(n % d for d in range(2, n))"
-SOLUTIONS = {
-    "primes": f"echo 'print(*[n for n in range(2, 30) if {IS_PRIME}], sep=chr(10))' > primes.py",
-    "hundredth": f"echo 'print([n for n in range(2, 600) if {IS_PRIME}][99])' > p100.py",
-    "fizzbuzz": 'echo \'for i in range(1, 16): print("Fizz" * (i % 3 < 1) + "Buzz" * (i % 5 < 1) or i)\' > fizz.py',
-    "words": "echo 'print(len(open(\"notes.txt\").read().split()))' > count.py",
-    "greeting": "sed -i 's/\"Hello/\"Goodbye/' app.py",
-    "average": "sed -i 's/(len(numbers) - 1)/len(numbers)/' calc.py",
-    "crash": "sed -i s/cuont/count/ report.py",
-    "function": "printf '\\n\\ndef subtract(a, b):\\n    return a - b\\n' >> calc.py",
-    "rename_function": "sed -i 's/\\btotal(/sum_of(/; s/import total/import sum_of/' *.py",
-    "git": "git init -q; git add .; git -c user.name=n -c user.email=e commit -qm first",
-    "port": "echo 'port 8472'",
-    "sum_csv": "echo 'The sum is 42.'",
-    "csv_to_json": 'echo \'[{"name": "Ann", "age": 31}, {"name": "Bob", "age": "27"}]\' > people.json',
-    "edit_json": "sed -i 's/1.4.2/2.0.0/; /private/d' package.json",
-    "rename_files": "mv a.txt a.md; mv b.txt b.md",
-    "year": "sed -i s/2023/2024/g README.md docs/guide.md",
-    "todo": "echo There are three.",
-    "largest": "echo '`b.log`'",
-    "sort": "sort -uo names.txt names.txt",
-    "write_test": 'printf \'from slug import slug\\n\\nassert slug("A b") == "a-b"\\n\' > test_slug.py',
-}
+sys.path.insert(0, str(FOLDER))
+import results  # noqa: E402
+import suite  # noqa: E402
+
+TASKS = suite.load_tasks()
 
 
-def solved(command: list[str], *words: str) -> list[str]:
-    done = subprocess.run([sys.executable, FOLDER / "run", *words, *command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return re.findall(r"^(\w+) +yes ", done.stdout, re.MULTILINE)
+def solve(task, script, place):
+    """Let a script work as an agent would, and return why the check refuses its work."""
+    work = place / "work"
+    suite.prepare(task, work)
+    done = subprocess.run(["bash", "-c", script], cwd=work, env=suite.build_environment(), capture_output=True)
+    answer = place / "answer.txt"
+    answer.write_bytes(done.stdout)
+    return suite.check(task, work, answer)
 
 
-def test_there_is_a_solution_for_each():
-    assert len(TASKS) == 20
-    assert list(SOLUTIONS) == list(TASKS)
+def run(*words):
+    command = [sys.executable, FOLDER / "run", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("name", SOLUTIONS)
-def test_a_right_solution_is_accepted(name):
-    assert solved(["bash", "-c", SOLUTIONS[name]], "--only", name) == [name]
+def read_outcomes(folder):
+    return [json.loads(line) for line in (folder / "outcomes.jsonl").read_text().splitlines()]
 
 
-def test_untouched_tasks_are_not_solved():
-    assert solved(["true"]) == []
+def test_the_suite_has_three_sizes_and_sets_a_third_aside():
+    assert Counter(task.size for task in TASKS.values()) == {"file": 20}
+    held_out = Counter(task.size for task in TASKS.values() if task.is_held_out)
+    assert held_out == {"file": 7}
 
 
-def test_an_unknown_task_is_told():
-    done = subprocess.run([sys.executable, FOLDER / "run", "--only", "x", "true"], capture_output=True, text=True)
+@pytest.mark.parametrize("name", TASKS)
+def test_a_check_separates_right_from_wrong(name, tmp_path):
+    task = TASKS[name]
+    solutions = yaml.safe_load((task.folder / "solutions.yaml").read_text())
+    assert len(solutions["wrong"]) == 3
+    accepted = {}
+    for title, script in {"right": solutions["right"], "untouched": "", **solutions["wrong"]}.items():
+        place = tmp_path / title
+        place.mkdir()
+        accepted[title] = solve(task, script, place)
+    assert accepted.pop("right") == ""
+    assert [title for title, why in accepted.items() if not why] == []
+    broken = [why for why in accepted.values() if not why.startswith("AssertionError: ")]
+    assert broken == [], "a check says in words what is wrong"
+
+
+def test_a_program_that_exits_decides_no_check(tmp_path):
+    script = 'echo "import os; os._exit(0)" > calc.py; echo "raise SystemExit(0)" | tee json.py > ast.py'
+    assert "the program ended itself" in solve(TASKS["function"], script, tmp_path)
+
+
+def test_a_second_start_skips_what_is_done(tmp_path):
+    words = ["--tasks", "port,todo", "--trials", "2", "--results", tmp_path, "--label", "other"]
+    first = run(*words, "--", "echo", "8472, three:")
+    assert first.returncode == 0, first.stderr
+    outcomes = read_outcomes(tmp_path)
+    assert [(one["task"], one["trial"]) for one in outcomes] == [("port", 1), ("port", 2), ("todo", 1), ("todo", 2)]
+    assert all(one["is_solved"] for one in outcomes)
+    assert "4/4" in first.stdout
+    path = tmp_path / "outcomes.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2]) + lines[2][:30])
+    second = run(*words, "--", "echo", "no")
+    assert "2 results are in" in second.stderr
+    assert [one["is_solved"] for one in read_outcomes(tmp_path)] == [True, True, False, False]
+    assert "2/4" in second.stdout
+
+
+def test_the_transcript_of_a_failed_task_is_kept(tmp_path):
+    command = ["--", "bash", "-c", "echo hello > port.txt; echo no idea; echo working >&2"]
+    assert run("--tasks", "port", "--results", tmp_path, "--label", "an agent", *command).returncode == 0
+    kept = tmp_path / "transcripts" / "an-agent" / "port-1"
+    assert (kept / "stdout.txt").read_text() == "no idea\n"
+    assert (kept / "stderr.txt").read_text() == "working\n"
+    assert (kept / "work" / "port.txt").read_text() == "hello\n"
+    assert "the answer is 'no idea'" in (kept / "check.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("limits", "command"),
+    [({"processor_s": 1, "wall_s": 60}, "while true; do :; done"), ({"wall_s": 0.5}, "sleep 60 & sleep 60")],
+)
+def test_a_limit_ends_the_agent(tmp_path, limits, command):
+    with open(tmp_path / "out", "w") as out:
+        ended = suite.run_limited(["bash", "-c", command], tmp_path, suite.build_environment(), out, out, **limits)
+    assert ended.exit_code is None
+
+
+def test_the_tokens_and_the_answer_of_goose_like_are_read():
+    call = {"parts": [{"type": "tool_call", "name": "shell"}]}
+    text = {"parts": [{"type": "text", "text": "It is"}, {"type": "text", "text": " 8."}]}
+    usage = {"input_tokens": 500, "output_tokens": 20, "cache_read_tokens": 400}
+    events = [
+        {"type": "message_completed", "message": call, "usage": usage},
+        {"type": "status", "text": "the model reads"},
+        {"type": "message_completed", "message": text, "usage": usage},
+    ]
+    printed = "".join(json.dumps(event) + "\n" for event in events) + '{"type": "run_fin'
+    assert results.read_output(printed) == results.Output("It is 8.", 1000, 800, 40)
+
+
+def test_tasks_that_are_set_aside_run_only_on_request(tmp_path):
+    words = ["--tasks", "port,primes", "--results", tmp_path, "--label", "other"]
+    run(*words, "--", "true")
+    run(*words, "--held-out", "--", "true")
+    assert [one["task"] for one in read_outcomes(tmp_path)] == ["port", "primes"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["--tasks", "x"], "no task 'x'"), (["--sizes", "x"], "no size 'x'"), (["--tasks", "primes"], "--held-out")],
+)
+def test_a_wrong_choice_is_told(words, message, tmp_path):
+    done = run(*words, "--results", tmp_path, "--", "true")
     assert done.returncode == 1
-    assert "no task 'x'" in done.stderr
+    assert message in done.stderr

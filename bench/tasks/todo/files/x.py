@@ -1,0 +1,3 @@
+# TODO one
+print(1)
+# TODO two
