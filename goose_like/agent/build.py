@@ -129,7 +129,7 @@ async def build_exchange(
             workspace=workspace,
             hooks=hooks,
             undo=undo,
-            verification=_create_verification(profile, project, workspace, journal, budget),
+            verification=_create_verification(profile, project, workspace, journal, budget, tools),
             examples=[toolkit.examples for toolkit in toolkits.values() if toolkit.examples],
         )
 
@@ -207,14 +207,19 @@ def _check_prices(profile: Profile, budget: Budget, models: ModelPair) -> None:
 
 
 def _create_verification(
-    profile: Profile, project: ProjectConfig | None, workspace: Workspace, journal: Journal, budget: Budget
+    profile: Profile,
+    project: ProjectConfig | None,
+    workspace: Workspace,
+    journal: Journal,
+    budget: Budget,
+    tools: Mapping[str, Tool],
 ) -> Verification | None:
     if workspace.is_child:  # the caller judges what a subagent did
         return None
     command = profile.verify
     if command is None and project:
         command = project.check
-    return Verification(command, workspace, journal, budget)
+    return Verification(command, workspace, journal, budget, tools)
 
 
 def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | None, folder: Path | None) -> Workspace:

@@ -1,11 +1,13 @@
-"""The end of a turn with changes: the check that the profile demands, and claims about checks that did not run."""
+"""The end of a turn: the check that the profile demands, claims about checks, and a failure that nobody repaired."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Reminded, Status, TurnFinished
 from goose_like.core.masking import mask_text
+from goose_like.core.tool import Tool
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.workspace.evidence.tree_hash import get_files_hash
 from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES
@@ -14,6 +16,7 @@ from goose_like.workspace.workspace import Workspace
 from .budget import Budget
 from .claims import find_claims, find_doubt
 from .journal import Journal
+from .last_failure import find_last_failure
 
 MAX_ATTEMPTS = 3
 """How often a failing check goes back to the model in one turn."""
@@ -32,11 +35,19 @@ _CLAIMS = {
 class Verification:
     """The verification of the turns of one session. `command` is the check that the profile or the project demands."""
 
-    def __init__(self, command: str | None, workspace: Workspace, journal: Journal, budget: Budget) -> None:
+    def __init__(
+        self,
+        command: str | None,
+        workspace: Workspace,
+        journal: Journal,
+        budget: Budget,
+        tools: Mapping[str, Tool],
+    ) -> None:
         self.failure = ""
         self._command = command
         self._workspace = workspace
         self._journal = journal
+        self._tools = tools
         self._output_bytes = budget.limits.output_bytes
         self._attempts = 0
         self._has_doubted = False
@@ -53,14 +64,17 @@ class Verification:
     async def find_objection(self, answer: str, *, is_last_step: bool) -> bool:
         """Check the work before an answer ends the turn. Return True if the model has to go on.
 
-        The check of the profile runs after the last change. A claim that no check supports is doubted once.
+        The check of the profile runs after the last change. Once in a turn the model hears of a claim that no check
+        supports, or else of a failure that it neither repaired nor named.
         """
         if self._command and await self._fails(self._command) and self._attempts < MAX_ATTEMPTS and not is_last_step:
             self._attempts += 1
             text = f"{self.failure}\n\nMake it succeed, or say in your answer why it cannot."
             self._journal.emit(Reminded(text=text, reason="shown"))
             return True
-        return not is_last_step and await self._doubts(answer)
+        if is_last_step or self._has_doubted:
+            return False
+        return await self._doubts(answer) or self._asks_repair(answer)
 
     def mark_end(self, end: TurnFinished) -> TurnFinished:
         """Return the end of the turn, with the failure of the check if it still fails."""
@@ -127,9 +141,9 @@ class Verification:
     # --- claims
 
     async def _doubts(self, answer: str) -> bool:
-        """Tell the model once a turn that the ledger does not support what it says."""
+        """Tell the model that the ledger does not support what it says."""
         claims = find_claims(answer)
-        if self._has_doubted or not claims:
+        if not claims:
             return False
         workspace = self._workspace
         ledger = workspace.ledger
@@ -144,3 +158,14 @@ class Verification:
             self._journal.emit(Reminded(text=text))
             return True
         return False
+
+    # --- a failure at the end
+
+    def _asks_repair(self, answer: str) -> bool:
+        """Tell the model that its last command or call failed, and that it neither repaired nor named this."""
+        failure = find_last_failure(self._workspace.ledger, self._journal.history, self._tools, answer)
+        if not failure:
+            return False
+        self._has_doubted = True
+        self._journal.emit(Reminded(text=f"{failure} Repair that, or say in your answer why it stays."))
+        return True

@@ -185,7 +185,7 @@ async def test_a_later_turn_may_rest_on_an_earlier_check(folder):
 
 async def test_the_ledger_has_codes_and_trees(folder):
     async with open_work(folder) as work:
-        await work.turn(work.shell("ls"), work.shell("echo x > new.txt"), work.shell(PIPED), "Done.")
+        await work.turn(work.shell("ls"), work.shell("echo x > new.txt"), work.shell(PIPED), "One test fails.")
         looked, wrote, piped = work.events_of(CommandFinished)
         assert looked.before == looked.after == wrote.before != ""
         assert wrote.after != wrote.before
@@ -240,9 +240,73 @@ async def test_without_a_change_there_is_nothing_to_check(folder):
     tasks += [[], ["echo x > back", "rm back"]]
     async with open_work(folder, verify="exit 1") as work:
         for task in tasks:
-            end = await work.turn(*map(work.shell, task), "No change is needed.")
+            end = await work.turn(*map(work.shell, task), "No change is needed: the first test is broken.")
             assert end.exit_code == 0
             assert not any(event.is_verification for event in work.events_of(CommandFinished))
             receipt = await make_receipt(work.exchange)
             assert (receipt.is_tree_equal, receipt.files) == (True, ())
             assert "- files: none changed; the tree is equal\n" in format_receipt(receipt, is_json=False)
+
+
+REPAIR = "Repair that, or say in your answer why it stays."
+
+
+@pytest.mark.parametrize("line", ["sed -i 's/a/b' run_tests.sh", "python3 -c 'import nothing_like_it'", FAILS, PIPED])
+async def test_a_failed_last_command_gets_one_reminder(folder, line):
+    async with open_work(folder) as work:
+        await work.turn(work.change(), work.shell(line), "I changed the file.", "Done all the same.")
+        told = [event.text for event in work.events_of(Reminded)]
+        assert len(told) == 1
+        assert told[0].startswith(f"`{line}` failed with exit code ")
+        assert told[0].endswith(f", and you did nothing about it. {REPAIR}")
+
+
+async def test_a_failed_check_before_the_last_change_gets_one_reminder(folder):
+    async with open_work(folder) as work:
+        await work.turn(work.shell(FAILS), work.change(), "I changed it.", work.shell(PASSES), "Now it works.")
+        told = [event.text for event in work.events_of(Reminded)]
+        assert told == [
+            f"`{FAILS}` failed with exit code 1 before your last change, and you did not run it again. {REPAIR}"
+        ]
+
+
+async def test_a_failed_last_call_gets_one_reminder(folder):
+    patch = {"path": "run_tests.sh", "patches": [{"before": "no such text", "after": "x"}]}
+    async with open_work(folder) as work:
+        await work.turn(call("patch_file", json.dumps(patch), id=""), "I changed it.", "It stays.")
+        told = [event.text for event in work.events_of(Reminded)]
+        assert told == [f"Your last call, of patch_file, failed. {REPAIR}"]
+
+
+async def test_no_reminder_without_a_failure_that_is_left(folder):
+    """A result that looks like a failure, one that was repaired or named, and a question get no reminder."""
+    lines = [
+        "grep nothing run_tests.sh",
+        "cat run_tests.sh | grep nothing",
+        "cd . && ! grep -q echo run_tests.sh",
+        "diff run_tests.sh /dev/null",
+        "test -e nothing",
+        "[ -d nothing ]",
+        "[[ -d nothing ]]",
+        "[ -d nothing ] && rmdir nothing",
+        "git diff --no-index --quiet run_tests.sh /dev/null",
+        "cat nothing",
+        "ls nothing | head -1",
+        "true",
+    ]
+    named = [
+        "One test fails.",
+        "The command could not run here.",
+        "It exits with 1, as you wanted.",
+        "It ends with a ValueError.",
+        "Shall I install it?",
+    ]
+    turns = [(work_line, "Done.") for work_line in lines] + [(FAILS, answer) for answer in named]
+    async with open_work(folder) as work:
+        for line, answer in turns:
+            await work.turn(work.change(), work.shell(line), answer)
+            assert work.events_of(Reminded) == [], line
+        await work.turn(work.change(), work.shell(FAILS), work.shell(PASSES), "Done.")
+        await work.turn(work.shell("mkdir a/b/c"), work.change(), "Done.")
+        await work.turn(call("read_file", '{"path": "nothing"}', id=""), "Done.")
+        assert work.events_of(Reminded) == []

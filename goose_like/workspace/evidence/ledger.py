@@ -25,6 +25,9 @@ class Ledger:
         self.hash_tree: HashTree | None = None
         self.written: set[Path] = set()
         """The files that tools have written in this turn."""
+        self.last_command: CommandFinished | None = None
+        """The last command of this turn that has ended."""
+        self.is_written_since_command = False
         self._first_tree = ""
         self._has_unknown_change = False
         self._root = root
@@ -61,6 +64,7 @@ class Ledger:
     def start_turn(self) -> None:
         """Begin a turn with nothing written yet. Between turns, files may have changed."""
         self.written = set()
+        self.last_command = None
         self._tree = None
         self._first_tree = ""
         self._has_unknown_change = False
@@ -69,6 +73,7 @@ class Ledger:
         """Note that a tool will write a file. The tree after the command before is read first."""
         await self.settle()
         self.written.add(path)
+        self.is_written_since_command = True
         self._tree = None
 
     def add(
@@ -90,6 +95,8 @@ class Ledger:
             before=before,
             is_verification=is_verification,
         )
+        self.last_command = event
+        self.is_written_since_command = False
         self._tree = None
         self._has_unknown_change |= not before
         # A context of its own: the tool call will have ended.

@@ -1,0 +1,111 @@
+"""The failure that a turn would end with: a command or call that nobody repaired and the answer does not name."""
+
+import re
+from collections.abc import Mapping
+
+from goose_like.core.events import CommandFinished
+from goose_like.core.history import History
+from goose_like.core.tool import Tool
+from goose_like.workspace.evidence.ledger import Ledger
+
+from .claims import find_check
+
+_SHOWN_CHARS = 200
+_PREVENTED = (
+    "no longer|any ?more|never again|without|no more|fixed|repaired|resolved|corrected|handled|avoids?|prevents?"
+)
+_NAMES_FAILURE = re.compile(
+    r"(could|can|did|do|does|was|were|is|are|has|have|would|will)(n['\u2019]t| not)\b"
+    r"|\b(can|won)['\u2019]?t\b"
+    r"|\b(cannot|unable|fail\w*|crash\w*|rejects?|refuse[sd]?|denied|raise[sd]?|broken|still|missing)\b"
+    r"|\b(non-?zero|exit(s|ed)? (with|code|status)|exit code|\w+(Error|Exception))\b"
+    r"|\bno such\b|\bthere (is|are) no\b"
+)
+"""Words with which an answer tells of a failure."""
+_HAS_CONDITION = re.compile(r"(^|[\s;&|(!])(test|\[\[?|\(\()\s")
+_RESULT_PROGRAMS = re.compile(r"[zefp]?grep|rg|diff|cmp|comm|which|type|command|hash|pidof|expr|let|false")
+"""Programs whose exit code 1 is an answer and no failure."""
+_RESULT_OF_GIT = ("diff", "grep", "merge-base", "check-ignore", "show-ref", "rev-parse", "config")
+
+
+def find_last_failure(ledger: Ledger, history: History, tools: Mapping[str, Tool], answer: str) -> str:
+    """Describe the failure at the end of a turn that its answer does not name; empty if there is none."""
+    if _names_failure(answer):
+        return ""
+    call = _find_failed_call(history, tools)
+    if call:
+        return f"Your last call, of {call}, failed."
+    entry = ledger.last_command
+    if entry is None or entry.is_verification or not _has_failed(entry):
+        return ""
+    codes = [code for code in (entry.exit_code, *entry.pipe_codes) if code]
+    failure = f"`{_shorten(entry.command)}` failed with exit code {codes[0]}"
+    if not ledger.is_written_since_command:
+        return f"{failure}, and you did nothing about it."
+    # Another command may not matter after a change. A check does.
+    if find_check(entry):
+        return f"{failure} before your last change, and you did not run it again."
+    return ""
+
+
+def _names_failure(answer: str) -> bool:
+    """Check for an answer that tells of a failure, or asks the person."""
+    if answer.rstrip().endswith("?"):
+        return True
+    sentences = re.split(r"(?<=[.!;])\s+|\n+", answer)
+    for sentence in sentences:
+        if _NAMES_FAILURE.search(sentence) and not re.search(_PREVENTED, sentence):
+            return True
+    return False
+
+
+def _find_failed_call(history: History, tools: Mapping[str, Tool]) -> str:
+    """Find the name of the tool whose call failed last, if it may have changed something and nobody forbade it."""
+    if not history.failures or not history.messages:
+        return ""
+    name, _ = list(history.failures)[-1]
+    if name not in tools or tools[name].options.is_read_only(name):
+        return ""
+    for message in reversed(history.messages):
+        if message.role != "tool":
+            continue
+        last = message.tool_results[-1]
+        is_refused = last.output.startswith("not allowed:")
+        return name if last.is_error and not is_refused else ""
+    return ""
+
+
+def _has_failed(entry: CommandFinished) -> bool:
+    """Check for a command with an exit code that is a failure, and not the answer to a question."""
+    check = find_check(entry)
+    if check:
+        return check.outcome == "failed" or bool(entry.exit_code)
+    if not entry.exit_code:
+        return False
+    from goose_like.workspace.permissions.prefixes import only_reads  # the parser of commands is slow to import
+
+    if only_reads(entry.command, is_at_root=True):
+        return False
+    return entry.exit_code != 1 or not _asks(entry.command)
+
+
+def _asks(line: str) -> bool:
+    """Check for a line with a condition, or a last command, whose exit code 1 is an answer."""
+    if _HAS_CONDITION.search(line):
+        return True
+    from goose_like.workspace.permissions.shell_syntax import parse_line
+
+    commands = parse_line(line)
+    if not commands:
+        return False
+    last = commands[-1]
+    if last.name == "git":
+        return any(word in _RESULT_OF_GIT for word in last.words)
+    return _RESULT_PROGRAMS.fullmatch(last.name) is not None
+
+
+def _shorten(command: str) -> str:
+    line, *rest = command.strip().splitlines()
+    if rest or len(line) > _SHOWN_CHARS:
+        return f"{line[:_SHOWN_CHARS]} ..."
+    return line
