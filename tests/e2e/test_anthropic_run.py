@@ -35,12 +35,12 @@ def test_thinking_parallel_calls_with_one_id_and_images(place):
             stop="tool_use",
         ),
         answer(wish(0, "t9", "shell", '{"command": "exit 3"}'), stop="tool_use"),
-        answer(words(0, "It is red.")),
+        answer(words(0, "It is red; the command failed.")),
     ]
     with threaded(script) as server:
         done = go(place, server, "what is in shot.png?")
         bodies = [asked.body for asked in server.requests]
-    assert (done.returncode, done.stdout) == (0, "It is red.\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "It is red; the command failed.\n"), done.stderr
     _, said, thinking, results, _, last = (entry["content"] for entry in json.loads(bodies[2])["messages"])
     assert [part["type"] for part in said] == ["text", "image"]
     assert thinking[0] == {"type": "thinking", "thinking": "let me look", "signature": "SIG"}

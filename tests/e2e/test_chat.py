@@ -45,14 +45,14 @@ def test_leaving_says_how_to_resume(session, place):
 
 def test_a_resumed_session_shows_what_was_said(session, place, open_screen):
     plan = {"tool": "update_plan", "arguments": {"tasks": [{"description": "look", "status": "in-progress"}]}}
-    terminal = session({"calls": [plan, shell("echo one; exit 3") | {"id": "b"}]}, "hello you")
+    terminal = session({"calls": [plan, shell("echo one; exit 3") | {"id": "b"}]}, "that failed")
     terminal.type("hi\r")
-    terminal.see("hello you")
+    terminal.see("that failed")
     assert terminal.leave() == 0
     terminal = open_screen("session", "resume", "talk")
     terminal.see("goose>")
     terminal.see("▶ look")
-    assert "> hi\n▸1 shell  echo one; exit 3\n  │ one\n  ✗ exit code 3\n\nhello you\n" in terminal.text
+    assert "> hi\n▸1 shell  echo one; exit 3\n  │ one\n  ✗ exit code 3\n\nthat failed\n" in terminal.text
     assert terminal.leave() == 0
 
 

@@ -214,7 +214,7 @@ def test_notes_about_a_kill_and_about_signing_name_the_cause(place, text):
         {"tool": "read_file", "arguments": {"path": ".."}},
         {"tool": "read_file", "arguments": {"path": "/tmp"}},
     ]
-    place.run("run", "--model", place.script({"calls": calls}, "fine"), "go")
+    place.run("run", "--model", place.script({"calls": calls}, "all failed"), "go")
     outputs = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
     assert "a `kill -9` or a lack of memory ended it" in outputs[0]
     assert "~/.gnupg" in outputs[1]
@@ -379,7 +379,7 @@ def test_a_run_without_user_namespaces_names_the_limits_and_the_remedy(place, mo
     (place.work / "old.txt").write_text("old\n")
     write = {"tool": "write_file", "arguments": {"path": "tool.txt", "content": "text"}}
     calls = [shell("cat old.txt; echo new > new.txt"), write]
-    model = place.script({"calls": calls}, "fine")
+    model = place.script({"calls": calls}, "all failed")
     done = run_without_namespaces(place, "run", "--sandbox", mode, "--model", model, "go")
     assert not (place.work / "new.txt").exists()
     assert "allow user namespaces: sudo sysctl user.max_user_namespaces=15000" in done.stderr
