@@ -84,7 +84,8 @@ def _has_failed(entry: CommandFinished) -> bool:
         return False
     from goose_like.workspace.permissions.prefixes import only_reads  # the parser of commands is slow to import
 
-    if only_reads(entry.command, is_at_root=True):
+    last_part = re.split(r";|\n", entry.command.strip())[-1]  # its exit code is that of the line
+    if only_reads(last_part, is_at_root=True):
         return False
     return entry.exit_code != 1 or not _asks(entry.command)
 

@@ -291,6 +291,7 @@ async def test_no_reminder_without_a_failure_that_is_left(folder):
         "[ -d nothing ] && rmdir nothing",
         "git diff --no-index --quiet run_tests.sh /dev/null",
         "cat nothing",
+        "echo x > new.txt; cat nothing",
         "ls nothing | head -1",
         "true",
     ]

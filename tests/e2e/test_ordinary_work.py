@@ -91,7 +91,7 @@ def test_a_folder_below_tmp_that_is_added_is_seen_by_commands_and_tools(place):
     (other / "a.txt").write_text("seen")
     read = {"tool": "read_file", "arguments": {"path": str(other / "a.txt")}}
     steps = {"calls": [shell(f"cat {other}/a.txt; echo x > {other}/a.txt"), read]}
-    done = place.run("run", "--add-dir", str(other), "--model", place.script(steps, "done"), "work")
+    done = place.run("run", "--add-dir", str(other), "--model", place.script(steps, "it is not writable"), "work")
     assert done.returncode == 0, done.stderr
     outputs = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
     assert ["seen" in output for output in outputs] == [True, True]

@@ -208,6 +208,31 @@ async def test_what_can_not_be_run_is_told(confined_toolkit: DeveloperHarness, a
     assert words in await confined_toolkit.call_error("shell", **arguments)
 
 
+async def test_nothing_of_a_command_runs_if_bash_cannot_read_a_later_line(here: DeveloperHarness):
+    lines = ["cd /usr", f"touch {here.root}/ran", *["true"] * 42, "echo 'it's fine'"]
+    answer = await here.call_error("shell", command="\n".join(lines))
+    assert "line 45: unexpected EOF while looking for matching `''" in answer
+    assert "Nothing ran. Correct this" in answer
+    assert not (here.root / "ran").exists()
+    assert (await here.call_error("process", action="start", command="touch ran\nfi")).count("Nothing ran.") == 1
+    assert not (here.root / "ran").exists()
+    assert await here.shell("pwd") == str(here.root)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "shopt -s extglob\necho !(*)",
+        "cat <<EOF\nit's\nEOF",
+        "cat <<EOF\nthe end is missing",
+        "a=(1\n2)\n[[ ${a[1]} =~ ^[0-9]+$ ]] && echo ok",
+        "case x in\nx) echo ok;;\nesac",
+    ],
+)
+async def test_bash_reads_what_it_can_run(here: DeveloperHarness, command):
+    assert "Nothing ran" not in await here.shell(command)
+
+
 async def test_a_command_longer_than_one_argument_may_be(here: DeveloperHarness):
     assert await here.shell(f"echo {'x' * 200_000} | wc -c; cd /usr") == "200001\n[now in /usr]"
     assert not list(here.workspace.tmp.glob("*.sh"))

@@ -59,6 +59,10 @@ _ASSIGNMENT = compile_later(r"\w+=")
 _COMPARING = ("grep", "egrep", "rg", "diff", "cmp")
 """Programs whose exit code 1 is a result and no failure."""
 _READ_ONLY = compile_later("Read-only file system|Device or resource busy")
+_SYNTAX_ADVICE = (
+    "Nothing ran. Correct this and send the whole command again. Quotes inside a text are safe in a here-document with "
+    "a quoted word: <<'EOF'"
+)
 
 
 HandOver = Callable[[str, Process, LimitedOutput, ExitStack], str]
@@ -150,6 +154,8 @@ class Shell:
             GooseLikeError: the command cannot be started or was not allowed.
         """
         size_bytes = _check_command(command)
+        if "\n" in command.strip() and size_bytes <= MAX_ARGUMENT_BYTES:
+            await self._check_syntax(command)
         folder = self.state.cwd
         argv = ["bash", "-c", command]
         descriptors = {} if stdin is None else {0: stdin}
@@ -180,6 +186,20 @@ class Shell:
             shell_state.reset(token)
             os.close(start)
         return process, end
+
+    async def _check_syntax(self, command: str) -> None:
+        """Let bash read the whole command first: it would run all lines before one that it cannot read.
+
+        A command of one line is read as a whole anyway.
+
+        Raises:
+            ToolError: bash cannot read it.
+        """
+        options = ["-O", "extglob"] if "extglob" in command else []  # a line may turn it on for later ones
+        code, output = await self._workspace.run_internal(["bash", *options, "-n", "-c", command])
+        if code:
+            message = output.decode(errors="replace").strip()
+            raise ToolError(f"{message}\n[{_SYNTAX_ADVICE}]")
 
     def _take_file(self, held: ExitStack) -> _StateFile:
         """Take a file that no running command uses, and give it back when `held` is closed."""
