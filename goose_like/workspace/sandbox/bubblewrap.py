@@ -128,7 +128,8 @@ class _Mounts:
         elif rule in _UNSEEN:
             self._hide(path, above)
         elif os.path.exists(path) and not (above in _READABLE and rule in _READABLE):
-            self.options += ["--ro-bind", name, name]
+            # It may vanish before bubblewrap starts: another session removes its worktree.
+            self.options += ["--ro-bind-try", name, name]
 
     def _add_proc(self) -> None:
         self.options += ["--proc", "/proc"]
