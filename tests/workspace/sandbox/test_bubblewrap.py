@@ -427,11 +427,11 @@ def test_parents_are_mounted_before_what_lies_in_them(root: Path, tmp_path: Path
 
 
 def test_a_protected_file_that_vanishes_meanwhile_stops_no_command(root: Path, home: Path, tmp_path: Path) -> None:
-    start_file = home / ".profile"
-    start_file.write_text("")
+    settings = home / ".gitconfig"
+    settings.write_text("")
     rules = build_rules(root, tmp_path / "tmp")
     line = bubblewrap.build_bwrap_command(rules, network=False)
-    assert str(start_file) in line
-    start_file.unlink()
+    assert str(settings) in line
+    settings.unlink()
     done = subprocess.run([*line, "echo", "it ran"], cwd="/", capture_output=True, text=True, check=False)
     assert done.stdout == "it ran\n", done.stderr
