@@ -22,7 +22,9 @@ class ModelChoice(FrozenModel):
     """A model and its settings. In YAML: a text `provider:model`, or a mapping with these keys."""
 
     model: str = Field(description="provider:model, e.g. openai:gpt-5-mini or local")
-    tools: Literal["native", "constrained"] = "native"
+    tools: Literal["auto", "native", "constrained"] = Field(
+        default="auto", description="how the model calls tools; with auto, one request to an unknown server finds out"
+    )
     base_url: str | None = None
     wire: Literal["chat", "responses"] | None = Field(
         default=None, description="the API of an OpenAI-like server: chat completions or responses"

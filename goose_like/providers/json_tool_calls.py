@@ -67,7 +67,12 @@ result. The tools:
 {tools}"""
 
 _OPENINGS = ('{"tool":', '```json{"tool":', '```{"tool":')
-_CALL = re.compile(r'(?:```(?:json)?\s*)?\{\s*"tool"\s*:\s*"(?P<name>[^"\\]+)"\s*(?:,\s*"arguments"\s*:\s*)?')
+_CALL = re.compile(
+    r"(?:```(?:json)?\s*|<tool_call>\s*)?\{\s*"
+    r'(?:"tool"\s*:\s*"(?P<name>[^"\\]+)"\s*(?:,\s*"arguments"\s*:\s*)?'
+    # The form that many models were trained on, where the server does not enforce ours.
+    r'|"name"\s*:\s*"(?P<trained_name>[^"\\]+)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{))'
+)
 
 
 class JsonCallFormat:
@@ -92,7 +97,8 @@ class JsonCallFormat:
         if match is None:
             return None
         arguments, value, is_whole = _parse_arguments(text[match.end() :])
-        return ParsedCall(text[: match.start()].strip(), match["name"], arguments, value, is_whole)
+        name = match["name"] or match["trained_name"]
+        return ParsedCall(text[: match.start()].strip(), name, arguments, value, is_whole)
 
 
 JSON_FORMAT: CallFormat = JsonCallFormat()

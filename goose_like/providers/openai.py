@@ -1,5 +1,6 @@
 """OpenAI's chat completions, and all presets of servers that speak them."""
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -8,12 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, assert_never
 
 from goose_like.config.profile import ModelChoice
-from goose_like.core.errors import GooseLikeError, ProfileError
-from goose_like.core.events import Retrying
+from goose_like.core.errors import GooseLikeError, ProfileError, ProviderError
+from goose_like.core.events import MessageCompleted, Retrying, Status
 
 from .base import (
     Delta,
     Embeddings,
+    ProbeResult,
     ProviderInfo,
     Request,
     SchemaDialect,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from openai.types.shared_params import ResponseFormatJSONSchema
 
     from .remedies import Remedy
+    from .tool_probe import ToolMode
 
 _IDENTITY = {
     "OpenAI-Organization": "OPENAI_ORG_ID",
@@ -108,8 +111,19 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         self._asks_facts = self.preset.facts is not None
         self._has_warned = False
         self._is_responses = False
+        self._probing = asyncio.Lock()
         if self._choose_wire() == "responses":
             self._use_responses()
+        self._must_probe = self._is_unsure_of_tools()
+
+    def _is_unsure_of_tools(self) -> bool:
+        """Check for a server of one's own, which may not know how its model calls tools.
+
+        Hosted services know it, and so does a gateway at OpenAI's settings, as far as we can tell.
+        """
+        is_chosen = self._choice.tools != "auto" or self._is_responses
+        is_own_server = self.preset.markup == "calls" and self.preset is not OPENAI_PRESET
+        return is_own_server and not is_chosen
 
     def _create_chat_encoder(self, origin: str | None) -> OpenAIEncoder:
         preset = self.preset
@@ -195,7 +209,14 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         self._asks_facts = response.is_success and self.facts.window is None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Send a request and stream its answer; see `Provider.stream`. Warn once if the window is too small."""
+        """Send a request and stream its answer; see `Provider.stream`.
+
+        Warn once if the window is too small. Before the first request with tools, an unknown server gets a probe.
+        """
+        if self._must_probe and request.all_tools:
+            async with aclosing(self._find_out_tool_mode(request.model)) as notes:
+                async for note in notes:
+                    yield note
         kind = self.preset.facts
         window = self.facts.window
         if kind and window and not self._has_warned:
@@ -207,6 +228,53 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         async with aclosing(super().stream(request)) as deltas:
             async for delta in deltas:
                 yield delta
+
+    async def _find_out_tool_mode(self, model: str) -> AsyncGenerator[Delta, None]:
+        """Find out how the model calls tools, and yield a line for the person if the calls need help."""
+        from .tool_probe import find_kept_mode, keep_mode  # for servers of one's own
+
+        async with self._probing:  # requests of subagents arrive side by side
+            if not self._must_probe:
+                return
+            mode = find_kept_mode(self._url, model)
+            is_new = mode is None
+            if mode is None:
+                yield Status(text=f"finding out how {model} calls tools")
+                mode = await self._probe_tools(model)
+                keep_mode(self._url, model, mode)
+            self._must_probe = False
+        if mode == "constrained":
+            self._choice = self._choice.model_copy(update={"tools": mode})
+            if is_new:
+                text = f"{model} makes no sound tool calls here; it answers in JSON (`tools: constrained`)"
+                yield Retrying(text=text, wait_s=0)
+
+    async def _probe_tools(self, model: str) -> "ToolMode":
+        """Send the probe. An error that is not about tools would meet each other request, too."""
+        from .tool_probe import build_probe, judge_answer, judge_error
+
+        try:
+            async with aclosing(super().stream(build_probe(model))) as deltas:
+                async for delta in deltas:
+                    if self._choice.tools == "constrained":
+                        return "constrained"  # the remedy for a server that refused the tools
+                    if isinstance(delta, MessageCompleted):
+                        return judge_answer(delta)
+        except ProviderError as error:
+            mode = judge_error(error)
+            if mode is None:
+                raise
+            return mode
+        raise AssertionError("a stream ends with a message or raises")
+
+    @classmethod
+    async def probe(cls, choice: ModelChoice, key: str = "") -> ProbeResult:
+        """Check address and key of the server; see `SupportsProbe.probe`. Let the next session ask about tools anew."""
+        from .tool_probe import forget_modes
+
+        result = await super().probe(choice, key)
+        forget_modes(cls(choice)._url)
+        return result
 
     def _check_event(self, event: StreamEvent, model: str, headers: Mapping[str, str]) -> Any:
         value = event.value

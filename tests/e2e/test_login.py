@@ -135,6 +135,7 @@ def test_a_planted_key_turns_up_nowhere(place, tmp_path, home_of_the_key, sandbo
     answers = [
         refusal(429, f"slow down, {KEY}", {"retry-after": "0.01"}),
         sse([{"error": {"message": f"broke off, {KEY}"}}]),
+        sse(called(("p", "note", '{"text": "ready"}'))),  # the answer to the probe
         sse(called(("a", "shell", f'{{"command": "{look}"}}'), ("b", "read_file", '{"path": "nowhere"}'))),
         sse(called(("c", "shell", "{broken"), ("d", "no_such_tool", "{}"))),
         refusal(401, f"no longer valid: {KEY}"),
@@ -155,7 +156,7 @@ def test_a_planted_key_turns_up_nowhere(place, tmp_path, home_of_the_key, sandbo
         heads = [asked.head for asked in server.requests]
     assert done.returncode == 76, done.stderr
     assert "looked" in done.stdout
-    assert len(heads) == 6
+    assert len(heads) == 7
     assert all(KEY.encode() in head for head in heads)  # it is the key that was used
     shown = "".join((login.stdout, login.stderr, done.stdout, done.stderr))
     assert "***" in shown

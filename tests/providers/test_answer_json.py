@@ -99,7 +99,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def open_provider(wire: str, provider: type[Any], url: str, model: str = "claude-1", **more: Any) -> Provider:
     name = "anthropic" if wire == "messages" else "openai"
     chosen = "responses" if wire == "responses" else None
-    opened: Provider = provider(ModelChoice(model=f"{name}:{model}", base_url=url, wire=chosen, **more))
+    settings = {"tools": "native", **more}  # no probe
+    opened: Provider = provider(ModelChoice(model=f"{name}:{model}", base_url=url, wire=chosen, **settings))
     return opened
 
 

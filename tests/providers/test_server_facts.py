@@ -65,7 +65,7 @@ def test_facts_in_an_answer(kind: Any, body: Any, expected: ServerFacts) -> None
 async def chat(server: Loopback, provider: str, turns: int = 2, **choice: Any) -> tuple[Any, list[str]]:
     """Run turns; return the facts and the warnings."""
     recorder = Recorder()
-    chosen = ModelChoice(model=f"{provider}:m1", base_url=server.base_url, **choice)
+    chosen = ModelChoice(model=f"{provider}:m1", base_url=server.base_url, tools="native", **choice)
     async with build_exchange(Profile(processor=chosen, sandbox="full"), recorder) as exchange:
         for number in range(turns):
             assert (await exchange.reply(f"hi {number}")).reason == "stop"
