@@ -1,5 +1,7 @@
 """The command `goose-like acp`."""
 
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -23,8 +25,13 @@ def acp(
     editor: Annotated[
         EditorName | None, typer.Option("--print-config", help="Print what to paste into the settings of an editor.")
     ] = None,
+    is_setup: Annotated[
+        bool, typer.Option("--setup", help="Run `goose-like setup`: editors add this option to log in.")
+    ] = False,
 ) -> None:
     """Work inside an editor that speaks the Agent Client Protocol, which starts this command."""
+    if is_setup:
+        os.execv(sys.executable, [sys.executable, "-m", "goose_like", "setup"])
     if editor is not None:
         print(format_config(editor, profile, model))
         return

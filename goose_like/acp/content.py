@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -22,6 +22,9 @@ from goose_like.core.errors import UsageError
 from goose_like.core.images import save_image
 
 Json = dict[str, Any]
+Send = Callable[[str, Json], Awaitable[Any]]
+"""Sends a notification or a request of a method to the editor."""
+
 Block = TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
 
 _HUNK = re.compile(r"^@@ .*? @@.*$", re.MULTILINE)

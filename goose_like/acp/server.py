@@ -17,10 +17,11 @@ from goose_like.core.errors import GooseLikeError, SessionError, UsageError
 from goose_like.core.gc_pause import end_gc_delay
 from goose_like.core.threads import run_in_thread
 from goose_like.launch.command_line import ProfileOptions
-from goose_like.launch.start import SessionRequest
+from goose_like.launch.start import SessionRequest, add_folders
 from goose_like.providers.catalog import ModelOffer, list_offers
 from goose_like.sessions.index import SessionInfo, find_session, iterate_sessions
 from goose_like.sessions.session import delete_session
+from goose_like.workspace.more_folders import WRITABLE
 
 from .content import Json, format_prompt
 from .lines import REQUEST_ID, Lines
@@ -34,6 +35,7 @@ _PAGE_SESSIONS = 50
 _SERVER_TOOLKIT = "mcp"
 """The profile's key for servers, which an editor may bring."""
 
+Opening = schema.NewSessionRequest | schema.LoadSessionRequest | schema.ResumeSessionRequest
 McpServer = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
 Handler = Callable[[Any], Awaitable[Json | None]]
 
@@ -144,7 +146,9 @@ class EditorServer:
 
     def _initialize(self, params: Json) -> Json:
         capabilities = params.get("clientCapabilities")
-        self._capabilities = capabilities if isinstance(capabilities, dict) else {}
+        if not isinstance(capabilities, dict):
+            capabilities = {}
+        self._capabilities = {name: value for name, value in capabilities.items() if isinstance(value, dict)}
         auth = self._capabilities.get("auth") or {}
         methods: list[Json] = [
             {
@@ -154,7 +158,8 @@ class EditorServer:
             }
         ]
         if auth.get("terminal"):
-            methods.insert(0, {"type": "terminal", "id": _SETUP, "name": "goose-like setup", "args": ["setup"]})
+            # The editor appends the arguments to the command with which it started this process.
+            methods.insert(0, {"type": "terminal", "id": _SETUP, "name": "goose-like setup", "args": ["--setup"]})
         return {
             "protocolVersion": PROTOCOL_VERSION,
             "agentInfo": {"name": "goose-like", "title": "goose_like", "version": __version__},
@@ -162,7 +167,13 @@ class EditorServer:
                 "loadSession": True,
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": True, "sse": True},
-                "sessionCapabilities": {"list": {}, "delete": {}, "resume": {}, "close": {}},
+                "sessionCapabilities": {
+                    "list": {},
+                    "delete": {},
+                    "resume": {},
+                    "close": {},
+                    "additionalDirectories": {},
+                },
             },
             "authMethods": methods,
         }
@@ -175,33 +186,33 @@ class EditorServer:
     # --- sessions
 
     async def _create_session(self, request: schema.NewSessionRequest) -> Json:
-        session = await self._open(SessionRequest(self._options), request.cwd, request.mcp_servers)
+        session = await self._open(SessionRequest(self._options), request)
         return {"sessionId": session.name, **session.describe()}
 
     async def _load_session(self, request: schema.LoadSessionRequest) -> Json:
-        session = await self._resume(request.session_id, request.cwd, request.mcp_servers)
+        session = await self._resume(request)
         await session.replay()
         return session.describe()
 
     async def _resume_session(self, request: schema.ResumeSessionRequest) -> Json:
-        session = await self._resume(request.session_id, request.cwd, request.mcp_servers or [])
+        session = await self._resume(request)
         return session.describe()
 
-    async def _resume(self, name: str, cwd: str, servers: Sequence[McpServer]) -> EditorSession:
+    async def _resume(self, request: schema.LoadSessionRequest | schema.ResumeSessionRequest) -> EditorSession:
+        name = request.session_id
         if name in self._sessions:
             return self._sessions[name]
-        resumed = SessionRequest(self._options, name, is_resumed=True)
-        return await self._open(resumed, cwd, servers)
+        return await self._open(SessionRequest(self._options, name, is_resumed=True), request)
 
-    async def _open(self, request: SessionRequest, cwd: str, servers: Sequence[McpServer]) -> EditorSession:
-        folder = Path(cwd)
+    async def _open(self, wanted: SessionRequest, request: Opening) -> EditorSession:
+        folder = Path(request.cwd)
         if not folder.is_absolute():
-            raise UsageError(f"`cwd` must be an absolute path, not {cwd!r}")
+            raise UsageError(f"`cwd` must be an absolute path, not {request.cwd!r}")
         if self._offers is None:
             self._offers = await run_in_thread(list_offers)
         connection = self._connection
         session = EditorSession(connection.send_notification, connection.send_request, self._capabilities, self._offers)
-        await session.open(request, folder, partial(_add_servers, servers))
+        await session.open(wanted, folder, partial(_add_to_profile, request))
         self._sessions[session.name] = session
         end_gc_delay()
         return session
@@ -281,6 +292,13 @@ def _describe_session(info: SessionInfo) -> Json:
         "title": info.summary[:200],
         "updatedAt": info.changed_at.isoformat(),
     }
+
+
+def _add_to_profile(request: Opening, profile: Profile) -> Profile:
+    """Return the profile with the folders and MCP servers that the editor names for a session."""
+    folders = [f"{folder}{WRITABLE}" for folder in request.additional_directories or ()]
+    profile = add_folders(profile, Path(request.cwd), folders)
+    return _add_servers(request.mcp_servers or (), profile)
 
 
 def _add_servers(servers: Sequence[McpServer], profile: Profile) -> Profile:

@@ -10,6 +10,7 @@ from typing import Any
 from acp.exceptions import RequestError
 from typing_extensions import override
 
+from goose_like.agent.build import ClientPart
 from goose_like.agent.call_start import start_call
 from goose_like.config.profile import Profile
 from goose_like.core import events
@@ -23,12 +24,13 @@ from goose_like.providers.catalog import ModelOffer
 from goose_like.providers.prices import compute_cost_usd, find_context_window
 from goose_like.sessions.index import read_label
 
-from .content import Json, make_content, make_diffs
+from .content import Json, Send, make_content, make_diffs
+from .files import ClientFiles
 from .options import list_commands, list_modes, list_options
 from .updates import UpdateMaker, make_usage, merge_updates
 
-Send = Callable[[str, Json], Awaitable[Any]]
-"""Sends a notification or a request of a method to the editor."""
+_FILE_LIMIT_S = 10.0
+"""The longest time that an editor may take to read or write a file."""
 
 _OPTION_KINDS = {
     "allow": "allow_once",
@@ -105,7 +107,10 @@ class EditorSession(EventNotifier):
         is_open: "asyncio.Future[None]",
     ) -> None:
         try:
-            opening = open_conversation(request, self, folder, ask=self._ask_line, change=change)
+            files = ClientFiles(self._ask_for_file, self._capabilities.get("fs") or {}, folder, self.log)
+            opening = open_conversation(
+                request, self, folder, ask=self._ask_line, change=change, client=ClientPart(editor=files)
+            )
             async with opening as conversation:
                 self._conversation = conversation
                 is_open.set_result(None)
@@ -329,6 +334,12 @@ class EditorSession(EventNotifier):
         answer = await self.ask(question)
         return f"{answer.text}\n"
 
+    async def _ask_for_file(self, method: str, asked: Json) -> Any:
+        """Send a request about a file. Raise TimeoutError if the editor takes too long."""
+        limit_s = min(_FILE_LIMIT_S, self.conversation.current.profile.session.answer_s)
+        async with asyncio.timeout(limit_s):
+            return await self._ask_editor(method, {"sessionId": self.name, **asked})
+
     async def _ask(self, method: str, asked: Json, key: str) -> Json:
         """Send a request and return an object of its answer. A wrong answer is an empty object."""
         try:
@@ -343,8 +354,11 @@ class EditorSession(EventNotifier):
 def _format_detail(question: events.Question) -> list[Json]:
     """Show the detail of a question: the diff of a file as one, anything else as text."""
     detail = escape_controls(question.detail)
-    diffs = make_diffs(question.subject, detail) if question.kind in ("change", "outside") else []
-    return diffs or [make_content(detail)]
+    if question.kind in ("change", "outside"):
+        diffs = make_diffs(question.subject, detail)
+        if diffs:
+            return diffs
+    return [make_content(detail)]
 
 
 def make_error(error: GooseLikeError, *, is_key_missing: bool = False) -> RequestError:

@@ -24,6 +24,7 @@ from goose_like.sessions.session import Session
 from goose_like.workspace.more_folders import WRITABLE
 from goose_like.workspace.permissions.policy import describe_task, effective_sandbox
 from goose_like.workspace.undo.undo import Undo
+from goose_like.workspace.unsaved_text import EditorFiles
 from goose_like.workspace.workspace import Workspace
 
 from .budget import Budget
@@ -48,10 +49,14 @@ _ASSISTANT = "You are goose_like, an assistant. You do what the user asks with t
 
 @dataclass(frozen=True, slots=True)
 class ClientPart:
-    """What a client adds to a profile: a text for the end of the prompt, and tools by name that no toolkit may have."""
+    """What a client adds to a profile: a text for the end of the prompt, and tools by name that no toolkit may have.
+
+    `editor` has the files of an editor, perhaps with text that nobody has saved.
+    """
 
     prompt: str = ""
     tools: dict[str, Tool] = field(default_factory=dict)
+    editor: EditorFiles | None = None
 
 
 @asynccontextmanager
@@ -98,7 +103,7 @@ async def build_exchange(
         _check_prices(profile, budget, models)
         left_out = set[str]()
         if workspace is None:
-            workspace = _create_workspace(profile, journal, parent_workspace, folder)
+            workspace = _create_workspace(profile, journal, parent_workspace, folder, client.editor)
             await stack.enter_async_context(workspace)
             if workspace.mode == "read-only":
                 left_out = _find_writing_toolkits(profile.toolkits, journal)
@@ -222,7 +227,9 @@ def _create_verification(
     return Verification(command, workspace, journal, budget, tools)
 
 
-def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | None, folder: Path | None) -> Workspace:
+def _create_workspace(
+    profile: Profile, journal: Journal, parent: Workspace | None, folder: Path | None, editor: EditorFiles | None
+) -> Workspace:
     if folder is None:
         folder = parent.root if parent else Path.cwd()
     return Workspace(
@@ -234,6 +241,7 @@ def _create_workspace(profile: Profile, journal: Journal, parent: Workspace | No
         grants=journal.session.grants,
         parent=parent,
         settings=profile,
+        editor=editor,
     )
 
 
@@ -245,6 +253,7 @@ def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -
     undo = Undo(folder, workspace.folders, session.history, workspace.run_internal, journal, workspace.ask_loss)
     workspace.add_change_listener(undo.on_change)
     workspace.ledger.hash_tree = undo.hash_tree
+    workspace.unsaved.keep = undo.keep_unsaved
     stack.push_async_callback(undo.close)
     return undo
 

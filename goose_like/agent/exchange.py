@@ -1,7 +1,7 @@
 """The loop: ask the model, run its tools, repeat, until the model answers without a call."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -141,7 +141,8 @@ class Exchange:
             await self.reminders.add_context_updates()  # before the message, which should be the last text
         is_read_only = self.workspace.is_turn_read_only
         start_turn = partial(events.TurnStarted, is_read_only=is_read_only, is_fresh=is_fresh)
-        self._add_message(start_turn, message)
+        built, notes = await self._build_message(message)
+        self._add_message(start_turn(message=built), notes)
         self.reminders.add_hook_context()
         if self.answer_schema:
             self.journal.emit(events.Reminded(text=self.answer_schema.rule))
@@ -334,8 +335,9 @@ class Exchange:
                 self.journal.log(str(error))
                 self.inbox.refused.append(text)
             return
+        message, notes = await self._build_message(text)
         if self.inbox.remove(text):  # only now: a cancellation must not lose it
-            self._add_message(events.Interjected, text)
+            self._add_message(events.Interjected(message=message), notes)
             self.reminders.add_hook_context()
 
     async def _finish_turn(self, steps: Coroutine[Any, Any, events.TurnFinished]) -> events.TurnFinished:
@@ -363,14 +365,15 @@ class Exchange:
             self.hooks.notify(Notification("turn_finished", text))
         return end
 
-    def _add_message(
-        self, make_event: Callable[..., events.TurnStarted | events.Interjected], message: Message | str
-    ) -> None:
-        notes: list[str] = []
-        if isinstance(message, str):
-            message, notes = build_message(message, self.workspace, self.session.outputs, self.models.processor)
-        self.journal.emit(make_event(message=message))
-        if mask_value(message) is not message:
+    async def _build_message(self, message: Message | str) -> tuple[Message, list[str]]:
+        """Return a message with the attachments that a text names, and notes about them."""
+        if isinstance(message, Message):
+            return message, []
+        return await build_message(message, self.workspace, self.session.outputs, self.models.processor)
+
+    def _add_message(self, event: events.TurnStarted | events.Interjected, notes: list[str]) -> None:
+        self.journal.emit(event)
+        if mask_value(event.message) is not event.message:
             notes.append("your message holds a secret, which the model does not receive; put it in a file or variable")
         for note in notes:
             self.journal.log(note)

@@ -84,7 +84,7 @@ def _read_image_path(match: re.Match[str]) -> str:
     return unquote(urlsplit(path).path)
 
 
-def build_message(
+async def build_message(
     text: str, workspace: Workspace, outputs: Path, model: Model, *, typed: str | None = None
 ) -> tuple[Message, list[str]]:
     """Build the user message with all attachments, and notes for the user about them.
@@ -97,11 +97,11 @@ def build_message(
         sources = [_Source(typed, is_own=True), _Source(text, is_own=False)]
     attachments = _Attachments(workspace, outputs)
     for path, is_own in islice(_iterate_images(sources), MAX_IMAGES):
-        attachments.add(path, is_own)
+        await attachments.add(path, is_own)
     unknown: dict[str, str] = {}  # with the lines around them
     for source in sources:
         for match in _MENTION.finditer(source.text):
-            word = _attach_mention(match, attachments, source.is_own)
+            word = await _attach_mention(match, attachments, source.is_own)
             if word is not None and source.is_own:
                 unknown.setdefault(word, _find_line(source.text, match.start()))
     notes = attachments.notes
@@ -130,16 +130,16 @@ def _iterate_images(sources: Iterable[_Source]) -> Iterator[tuple[str, bool]]:
             yield path, source.is_own
 
 
-def _attach_mention(match: re.Match[str], attachments: "_Attachments", is_own: bool) -> str | None:
+async def _attach_mention(match: re.Match[str], attachments: "_Attachments", is_own: bool) -> str | None:
     """Attach what a mention names, perhaps without the end of a sentence. Return the word if there is no such file."""
     path = match["quoted"] or match["bare"]
-    if attachments.add(path, is_own):
+    if await attachments.add(path, is_own):
         return None
     if match["quoted"]:
         return path
     word = path.rstrip(_SENTENCE_END)
     is_shorter = word not in ("", path)
-    if is_shorter and attachments.add(word, is_own):
+    if is_shorter and await attachments.add(word, is_own):
         return None
     return word
 
@@ -161,14 +161,14 @@ class _Attachments:
         self._outputs = outputs
         self._free_bytes = MAX_TOTAL_BYTES
 
-    def add(self, path: str, is_own: bool) -> bool:
+    async def add(self, path: str, is_own: bool) -> bool:
         """Attach a path, or note why it cannot be attached. Return False when nothing exists there.
 
         A path that is not the person's own leads into the workspace.
         """
         try:
             if path not in self.parts:
-                self.parts[path] = self._read(path, is_own)
+                self.parts[path] = await self._read(path, is_own)
         except (FileNotFoundError, NotADirectoryError):
             return self._add_hidden(path, is_own)
         except (GooseLikeError, OSError) as error:
@@ -196,7 +196,7 @@ class _Attachments:
         self.notes.append(f"the model does not see {path}: {reason} {folder}")
         return True
 
-    def _read(self, path: str, is_own: bool) -> Part:
+    async def _read(self, path: str, is_own: bool) -> Part:
         name = _PASTED_NAME.fullmatch(path)
         if name:
             return self._read_pasted_image(name[1])
@@ -207,7 +207,7 @@ class _Attachments:
         try:
             names = self._workspace.list_folder(path)
         except NotADirectoryError:
-            return self._read_file(path)
+            return await self._read_file(path)
         lines = names[:MAX_NAMES]
         if len(names) > MAX_NAMES:
             lines.append(f"[{len(names) - MAX_NAMES:,} more]")
@@ -228,8 +228,9 @@ class _Attachments:
             raise FileNotFoundError
         raise GooseLikeError(f"the command of a project names only files of the workspace; type @{path} yourself")
 
-    def _read_file(self, path: str) -> Part:
-        data = self._workspace.read_bytes(path, _MAX_READ_BYTES)
+    async def _read_file(self, path: str) -> Part:
+        file = await self._workspace.read_current(path, _MAX_READ_BYTES)
+        data = file.data
         # A name such as `x.png` promises an image: a web page or an empty file under it is a mistake.
         if detect_media_type(data) is not None or _IMAGE_NAME.search(path):
             return save_image(data, path, self._outputs)

@@ -120,7 +120,7 @@ class _Prompt:
         # Files are attached before the output comes in: only the person and the file name files.
         typed = words if self.is_project else None
         outputs = exchange.session.outputs
-        message, more = build_message(text, workspace, outputs, exchange.models.processor, typed=typed)
+        message, more = await build_message(text, workspace, outputs, exchange.models.processor, typed=typed)
         for note in (*notes, *more):
             context.show(note)
         first, *others = message.parts

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from goose_like.config.paths import find_repository_root, normalize_path
 from goose_like.config.profile import ApprovalMode, SandboxMode
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
 from goose_like.workspace.permissions.permissions import Permissions
@@ -21,11 +22,21 @@ from goose_like.workspace.sandbox.path_rules import Rule, Rules, resolve_path
 
 from .descriptors import FOLDER_FLAGS, read_descriptor_path
 from .diff import format_diff
+from .unsaved_text import UnsavedText
 
 _NOFOLLOW_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | _NOFOLLOW_FLAGS
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW_FLAGS
 _MAX_TMP_LINKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentFile:
+    """The content of a file as the person sees it in an editor; without one, as it is on the disk."""
+
+    data: bytes
+    is_saved: bool
+
 
 ContentUpdate = Callable[[bytes], bytes | None]
 """Computes the new content of a file from its old one (b"" for a missing file). None leaves the file unchanged."""
@@ -34,8 +45,16 @@ ContentUpdate = Callable[[bytes], bytes | None]
 class FileAccess:
     """The file methods of a workspace: they check the rules at the moment of use, and ask for permission to write."""
 
-    def __init__(self, root: Path, permissions: Permissions, ignored: IgnoredFiles, shown_paths: set[Path]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        permissions: Permissions,
+        ignored: IgnoredFiles,
+        shown_paths: set[Path],
+        unsaved: UnsavedText,
+    ) -> None:
         self.root = root
+        self.unsaved = unsaved
         self._permissions = permissions
         self._ignored = ignored
         self._shown_paths = shown_paths
@@ -177,6 +196,12 @@ class FileAccess:
                 raise GooseLikeError(f"{excess}; take a smaller one, or look at a part of it")
             return file.read()
 
+    async def read_current(self, path: str | Path, limit_bytes: int | None = None) -> CurrentFile:
+        """Read a file as the person sees it in the editor, if the session runs in one. Raise like `read_bytes`."""
+        saved = self.read_bytes(path, limit_bytes)
+        data = await self.unsaved.read(self.resolve(path), saved)
+        return CurrentFile(data, is_saved=data == saved)
+
     @contextmanager
     def open_file(self, path: str | Path) -> Iterator[BinaryIO]:
         """Open a file to read a part of it. Raise like `read_bytes`."""
@@ -200,18 +225,33 @@ class FileAccess:
     async def write_bytes(self, path: str | Path, data: bytes) -> Path:
         """Create or replace a file atomically, and return its real path. Ask first where a command could not write.
 
+        In an editor, the editor writes the file. It may format the text on that occasion.
+
         Raises:
             DeniedError: the write was refused, or the path is protected or a secret.
-            GooseLikeError: the path cannot hold a file, or the file changed while the question was open.
+            GooseLikeError: the path cannot hold a file, the file changed while the question was open, or the editor
+                failed.
             OSError: the operating system refused the write.
         """
         place, rule = await self._find_target(path)
-        await self._require_write(place, rule, data)
+        current = await self._require_write(place, rule, data)
         if self._to_sandbox_path(place) == place:  # undo has nothing to restore in the private folder
             await self.announce_change(place, ())
-        write_file(place, data)
+        await self._write_current(place, current, data)
         self._accept_change(place, data)
         return place
+
+    async def _write_current(self, place: Path, current: CurrentFile | None, data: bytes) -> None:
+        """Write a file through the editor, or else to the disk."""
+        if current and not current.is_saved and self.unsaved.keep:
+            await self.unsaved.keep(place, current.data)
+        before = self._read_old(place)
+        is_left = not await self.unsaved.write(place, data)
+        if is_left and current and not current.is_saved:
+            raise GooseLikeError(f"the person has not saved {place} in the editor; ask them to save it first")
+        # Commands see the disk, so what an editor keeps to itself is written there too.
+        if is_left or self._read_old(place) == before:
+            write_file(place, data)
 
     async def update_own_file(self, path: str | Path, update: ContentUpdate, *, at_end: bool = False) -> bool:
         """Update one of our own files that the person named. Within the workspace, no question is asked.
@@ -293,12 +333,15 @@ class FileAccess:
             )
         return place, rule
 
-    async def _require_write(self, place: Path, rule: Rule, data: bytes) -> None:
-        shown: list[bytes | None] = []
+    async def _require_write(self, place: Path, rule: Rule, data: bytes) -> CurrentFile | None:
+        """Return the file as it is once the write is allowed; None if it is new."""
+        current = await self._read_existing(place)
+        was_asked = False
 
         def detail() -> str:
-            shown.append(self._read_old(place))
-            return format_diff(shown[0], data)
+            nonlocal was_asked
+            was_asked = True
+            return format_diff(current.data if current else None, data)
 
         kind: PermissionKind = "change"
         named = self._to_sandbox_path(place)
@@ -312,8 +355,9 @@ class FileAccess:
             kind = "repository"
             text += ", by which an editor, a shell or an agent runs programs"
         await self._permissions.require(kind, str(named), text, detail)
-        if shown and self._read_old(place) != shown[0]:
+        if was_asked and await self._read_existing(place) != current:
             raise GooseLikeError(f"{place} was changed while the question was open; look at it again")
+        return current
 
     def _to_sandbox_path(self, place: Path) -> Path:
         """Translate a path of the private folder to the path below /tmp that commands see; keep any other path."""
@@ -322,6 +366,11 @@ class FileAccess:
             return place
         is_seen_as_tmp = rules.to_host_path(Path("/tmp")) == rules.tmp
         return Path("/tmp", place.relative_to(rules.tmp)) if is_seen_as_tmp else place
+
+    async def _read_existing(self, place: Path) -> CurrentFile | None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return await self.read_current(place)
+        return None
 
     def _read_old(self, place: Path) -> bytes | None:
         with suppress(FileNotFoundError, NotADirectoryError):

@@ -23,6 +23,7 @@ from goose_like.workspace.sandbox.visible_repository import VisibleRepository, f
 
 from .files import FileAccess
 from .more_folders import MoreFolders, find_more_folders
+from .unsaved_text import EditorFiles, UnsavedText
 
 
 class ProtectedFiles(FileAccess):
@@ -41,10 +42,13 @@ class ProtectedFiles(FileAccess):
         *,
         session_folder: Path | None,
         parent: "ProtectedFiles | None",
+        editor: EditorFiles | None,
     ) -> None:
         self._more_folders = self._find_folders(root, settings, parent)
         ignored = parent._ignored if parent else IgnoredFiles((root, *self._more_folders.writable), settings.paths.hide)
-        super().__init__(root, permissions, ignored, parent._shown_paths if parent else set())
+        shown_paths = parent._shown_paths if parent else set[Path]()
+        unsaved = parent.unsaved if parent else UnsavedText(editor, (root, *self._more_folders.writable))
+        super().__init__(root, permissions, ignored, shown_paths, unsaved)
         self.settings = settings
         self._denied = DeniedPaths((root, *self._more_folders.writable), settings.paths.deny_write)
         self._notifier = notifier

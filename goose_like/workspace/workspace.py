@@ -42,6 +42,7 @@ from goose_like.workspace.sandbox.scope import SandboxScope, narrow_rules
 from .programs import build_safe_path, find_program
 from .protected_files import ProtectedFiles
 from .sandbox import bubblewrap, environment
+from .unsaved_text import EditorFiles
 
 _SPAWNER_DELAY_S = 1.0
 """Delay before the first spawner starts. By then the first model request is on its way, and the processor is free."""
@@ -72,10 +73,11 @@ class Workspace(ProtectedFiles):
         grants: set[Grant] | None = None,
         parent: "Workspace | None" = None,
         settings: WorkspaceSettings | None = None,
+        editor: EditorFiles | None = None,
     ) -> None:
         """Create the workspace. New answers of the person for the session are added to `grants`.
 
-        The settings of a parent hold for its children too.
+        The settings and the editor of a parent hold for its children too.
         """
         root = resolve_path(root)
         above = parent._permissions if parent else None
@@ -84,7 +86,9 @@ class Workspace(ProtectedFiles):
         if parent:
             settings = parent.settings
         settings = settings or WorkspaceSettings()
-        super().__init__(root, permissions, settings, notifier, session_folder=session_folder, parent=parent)
+        super().__init__(
+            root, permissions, settings, notifier, session_folder=session_folder, parent=parent, editor=editor
+        )
         self.hosts = HostAccess(permissions, settings.network.allow)
         self._change_listeners: list[ChangeListener] = []
         self.ledger: Ledger = parent.ledger if parent else Ledger(root, notifier)
@@ -94,6 +98,8 @@ class Workspace(ProtectedFiles):
         above_mechanism = parent._mechanism if parent else None
         self._mechanism: SandboxMechanism = SandboxMechanism(permissions, notifier, above_mechanism)
         self._spawners = SpawnerPool(self._start_spawner)
+        self._internal_ends: set[asyncio.Future[None]] = set()  # of the short commands of our own that run
+        self.unsaved.writers.append(self._has_writers)
         self._cleaned_settings: PrivateFolder | None = None
         self._has_closed_files = False
 
@@ -180,6 +186,8 @@ class Workspace(ProtectedFiles):
     async def close(self) -> None:
         """End all processes, audit what they left without asking anyone, and remove the private folder."""
         await self._spawners.close()
+        if self._has_writers in self.unsaved.writers:
+            self.unsaved.writers.remove(self._has_writers)
         audit = self._audit
         self._audit = None
         has_parent_audit = self._parent is not None and self._parent._audit is not None
@@ -402,16 +410,29 @@ class Workspace(ProtectedFiles):
         spawner = await self._get_spawner("workspace")
         own_programs = str(Path(sys.executable).parent)  # for `rg`
         path = os.pathsep.join((build_safe_path(*self.folders), own_programs))
-        process = await spawner.spawn(argv, Path("/"), {"PATH": path})
+        end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._internal_ends.add(end)
         output = bytearray()
         code = None
         try:
-            if await process.read_all(output.extend, limit_bytes):
-                code = await process.wait()
+            process = await spawner.spawn(argv, Path("/"), {"PATH": path})
+            try:
+                if await process.read_all(output.extend, limit_bytes):
+                    code = await process.wait()
+            finally:
+                if code is None:
+                    await process.stop(0)
         finally:
-            if code is None:
-                await process.stop(0)
+            self._internal_ends.remove(end)
+            end.set_result(None)
         return code or 0, bytes(output)
+
+    async def _has_writers(self) -> bool:
+        """Return whether a command may run that can exchange a folder for a link, where others cannot anyway."""
+        if self.mode in ("read-only", "full"):
+            return False
+        await asyncio.gather(*self._internal_ends)
+        return await self._spawners.has_processes()
 
     def explain_limits(self, code: int, output: str) -> list[str]:
         """Explain which limits of the sandbox a failed command may have met, to the model and to the person."""

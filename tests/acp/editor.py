@@ -5,6 +5,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from acp.connection import Connection, StreamDirection, StreamEvent
@@ -17,10 +18,14 @@ from goose_like.launch.command_line import ProfileOptions
 
 Json = dict[str, Any]
 FULL = {"session": {"notices": {}, "compaction": {}}, "elicitation": {"form": {}}, "auth": {"terminal": True}}
+FILES = FULL | {"fs": {"readTextFile": True, "writeTextFile": True}}
 
 
 class Editor:
-    """The editor's side. `choice` is the answer to permissions, None for never; `answer` that to questions in words."""
+    """The editor's side. `choice` is the answer to permissions, None for never; `answer` that to questions in words.
+
+    `buffers` has texts that nobody has saved. Requests in `failing` end in an error, those in `silent` never.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.writer = writer
@@ -29,6 +34,9 @@ class Editor:
         self.asked: list[Json] = []
         self.choice: str | None = "allow"
         self.answer = "blue"
+        self.buffers: dict[str, str] = {}
+        self.failing: set[str] = set()
+        self.silent: set[str] = set()
         self.news = asyncio.Event()
         self.connection = Connection(self._handle, writer, reader, observers=[self._observe])
 
@@ -42,10 +50,31 @@ class Editor:
             return None
         self.asked.append(params)
         self.news.set()
-        if method == "elicitation/create":
-            return {"action": "accept", "content": {"answer": self.answer}}
-        if method != "session/request_permission":
-            raise RequestError.method_not_found(method)
+        if method in self.failing:
+            raise RequestError.internal_error({"details": "no"})
+        if method in self.silent:
+            await asyncio.Event().wait()
+        match method:
+            case "elicitation/create":
+                return {"action": "accept", "content": {"answer": self.answer}}
+            case "fs/read_text_file":
+                return {"content": self._read_file(params["path"])}
+            case "fs/write_text_file":
+                return self._write_file(params["path"], params["content"])
+            case "session/request_permission":
+                return await self._answer_permission()
+        raise RequestError.method_not_found(method)
+
+    def _read_file(self, path: str) -> str:
+        return self.buffers[path] if path in self.buffers else Path(path).read_text()
+
+    def _write_file(self, path: str, text: str) -> Json:
+        """Replace the text of a buffer, and save it."""
+        self.buffers.pop(path, None)
+        Path(path).write_text(text)
+        return {}
+
+    async def _answer_permission(self) -> Json:
         if self.choice is None:
             await asyncio.Event().wait()
         if self.choice == "cancelled":

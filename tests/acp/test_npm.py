@@ -1,4 +1,4 @@
-"""The npm packages of the protocol: every message against the schema, and the client acpx. See the option `--npm`."""
+"""The npm packages of the protocol: its schema, its SDK as a client, and the client acpx. See the option `--npm`."""
 
 import asyncio
 import json
@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
+from tests import ROOT
 from tests.e2e.command import Place, shell
 from tests.toolkits.mcp.test_npm import find_node
 
@@ -21,6 +22,34 @@ if find_spec("acp"):
 
     from tests.acp.editor import open_editor, write_profile
 
+METHODS = {
+    "initialize",
+    "authenticate",
+    "session/new",
+    "session/load",
+    "session/resume",
+    "session/list",
+    "session/close",
+    "session/delete",
+    "session/prompt",
+    "session/set_mode",
+    "session/set_config_option",
+    "session/request_permission",
+    "elicitation/create",
+}
+UPDATES = {
+    "user_message_chunk",
+    "agent_message_chunk",
+    "agent_thought_chunk",
+    "tool_call",
+    "tool_call_update",
+    "plan",
+    "available_commands_update",
+    "usage_update",
+    "session_info_update",
+    "config_option_update",
+    "current_mode_update",
+}
 PACKAGES = ("@agentclientprotocol/sdk@2.4", "acpx@0.19")
 
 
@@ -117,33 +146,39 @@ async def test_every_message_fits_the_schema(modules, home, tmp_path):
         editor.writer.write(b"[1]\nno json\n")
         await editor.wait_until(lambda: (editor.received[-1].get("error") or {}).get("code") == -32700)
         seen = schema.check(editor.received, editor.sent)
-    assert seen >= {
-        "initialize",
-        "authenticate",
-        "session/new",
-        "session/load",
-        "session/resume",
-        "session/list",
-        "session/close",
-        "session/delete",
-        "session/prompt",
-        "session/set_mode",
-        "session/set_config_option",
-        "session/request_permission",
-        "elicitation/create",
-        "user_message_chunk",
-        "agent_message_chunk",
-        "agent_thought_chunk",
-        "tool_call",
-        "tool_call_update",
-        "plan",
-        "available_commands_update",
-        "usage_update",
-        "session_info_update",
-        "config_option_update",
-        "current_mode_update",
-        "notice",
-    }
+    assert seen >= {*METHODS, *UPDATES, "notice"}
+
+
+def test_the_client_of_the_typescript_sdk(modules, tmp_path):
+    place = Place(tmp_path / "home", tmp_path / "work")
+    place.home.mkdir()
+    place.work.mkdir()
+    read = {"tool": "read_file", "arguments": {"path": "a.py"}}
+    write = {"tool": "write_file", "arguments": {"path": "a.py", "content": "x = 3\n"}}
+    tasks = [{"description": "one", "status": "in-progress"}]
+    plan = {"tool": "update_plan", "arguments": {"tasks": tasks}}
+    wait = {"calls": [shell("sleep 60; exit 3")]}
+    steps = [
+        {"thinking": "hm", "text": "I look.", "calls": [read, plan]},
+        {"calls": [write], "expect": "x = 2"},
+        {"text": "changed", "expect": "saved a.py"},
+        wait,
+        "not run",
+        wait,
+        wait,
+        "a summary",
+    ]
+    write_profile(place.home, *steps, approval="ask")
+    client = [find_node(), str(ROOT / "tests/acp/sdk_client.mjs")]
+    sdk = (modules / "@agentclientprotocol/sdk/dist/v1/stable/acp.js").as_uri()
+    command = [*client, sdk, str(place.work), sys.executable, "-m", "goose_like", "acp"]
+    done = subprocess.run(command, env=place.env(), capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    schema = Schema(modules)
+    seen = set()
+    for run in json.loads(done.stdout):
+        seen |= schema.check(run["received"], run["sent"])
+    assert seen >= {*METHODS, *UPDATES, "fs/read_text_file", "fs/write_text_file"}
 
 
 def test_acpx_accepts_one_diff_and_rejects_another(modules, tmp_path):

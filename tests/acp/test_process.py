@@ -13,6 +13,9 @@ from goose_like.acp.editors import format_config
 from tests import ROOT
 from tests.e2e.command import Place, shell
 
+if find_spec("acp"):
+    from tests.acp.editor import open_editor
+
 needs_acp = pytest.mark.skipif(find_spec("acp") is None, reason="the extra `acp` is not installed")
 
 
@@ -117,6 +120,16 @@ def test_the_entry_of_the_registry_starts_this_version():
     entry = json.loads((ROOT / "docs/acp-registry.json").read_text())
     assert entry["version"] == __version__
     assert entry["distribution"]["uvx"] == {"package": f"goose-like[acp]=={__version__}", "args": ["acp"]}
+
+
+@needs_acp
+async def test_the_login_in_a_terminal_runs_what_the_editor_started_with_more_arguments(place):
+    async with open_editor() as editor:
+        started = await editor.start()
+    setup = next(method for method in started["authMethods"] if method.get("type") == "terminal")
+    done = place.run("acp", "--profile", "mine", *setup["args"])
+    wanted = place.run("setup")
+    assert (done.returncode, done.stdout, done.stderr) == (wanted.returncode, wanted.stdout, wanted.stderr)
 
 
 def test_the_command_prints_settings_without_the_extra(place):

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
 import pytest
@@ -10,7 +11,7 @@ pytestmark = pytest.mark.skipif(find_spec("acp") is None, reason="the extra `acp
 if find_spec("acp"):
     from acp.exceptions import RequestError
 
-    from tests.acp.editor import open_editor, write_profile
+    from tests.acp.editor import FILES, open_editor, write_profile
     from tests.toolkits.mcp.servers import script
 
 PIXEL = base64.b64decode(
@@ -20,6 +21,10 @@ PIXEL = base64.b64decode(
 
 def write(path, content):
     return {"tool": "write_file", "arguments": {"path": path, "content": content}}
+
+
+def read(path):
+    return {"tool": "read_file", "arguments": {"path": path}}
 
 
 def shell(command):
@@ -140,23 +145,41 @@ async def test_a_permission_that_nobody_answers_is_denied_and_the_turn_goes_on(p
         assert "nobody answered within 0.2 s" in str(notices)
 
 
-@pytest.mark.parametrize("how", ["session/cancel", "$/cancel_request"])
-@pytest.mark.parametrize("moment", ["command", "permission"])
-async def test_a_prompt_that_is_cancelled(play, work, how, moment):
-    play({"calls": [shell("sleep 60")]}, "again", approval="ask" if moment == "permission" else "auto")
+READING = "fs/read_text_file"
+WRITING = "fs/write_text_file"
+MOMENTS = {
+    "command": (shell("sleep 60"), "auto", set()),
+    "permission": (shell("sleep 60"), "ask", set()),
+    "reading": (read("a.txt"), "auto", {READING}),
+    "writing": (write("a.txt", "red\n"), "auto", {WRITING}),
+}
+"""What a turn waits for: a call, the approval mode, and the requests that the editor does not answer."""
+
+
+@asynccontextmanager
+async def stay_in_turn(play, work, moment):
+    """Start a turn that waits, and yield the editor, the session, the prompt's id, and the task with its end."""
+    call, approval, silent = MOMENTS[moment]
+    play({"calls": [call]}, "again", approval=approval)
+    (work / "a.txt").write_text("blue\n")
     async with open_editor() as editor:
-        await editor.start()
+        await editor.start(FILES)
         editor.choice = None
+        editor.silent = silent
         session = await editor.open(work)
         prompting = asyncio.create_task(editor.prompt(session, "go"))
-        if moment == "permission":
+        await editor.wait_until(lambda: editor.list_updates(session, "tool_call"))
+        if moment != "command":
             await editor.wait_until(lambda: editor.asked)
-        else:
-            await editor.wait_until(lambda: editor.list_updates(session, "tool_call"))
-        params = {"sessionId": session} if how == "session/cancel" else {"requestId": editor.sent[-1]["id"]}
-        if moment == "permission" and how == "$/cancel_request":
-            (prompt,) = [each for each in editor.sent if each.get("method") == "session/prompt"]
-            params = {"requestId": prompt["id"]}
+        (prompt,) = [each for each in editor.sent if each.get("method") == "session/prompt"]
+        yield editor, session, prompt["id"], prompting
+
+
+@pytest.mark.parametrize("how", ["session/cancel", "$/cancel_request"])
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_prompt_that_is_cancelled(play, work, how, moment):
+    async with stay_in_turn(play, work, moment) as (editor, session, prompt, prompting):
+        params = {"sessionId": session} if how == "session/cancel" else {"requestId": prompt}
         await editor.connection.send_notification(how, params)
         assert await prompting == "cancelled"
         end = editor.list_updates(session, "tool_call_update")[-1]
@@ -165,22 +188,26 @@ async def test_a_prompt_that_is_cancelled(play, work, how, moment):
         assert editor.read_text(session) == "again"
 
 
-@pytest.mark.parametrize("moment", ["command", "permission"])
-async def test_a_session_that_is_closed_or_deleted_during_a_turn(play, work, moment):
-    play({"calls": [shell("sleep 60")]}, "again", approval="ask" if moment == "permission" else "auto")
-    async with open_editor() as editor:
-        await editor.start()
-        editor.choice = None
-        session = await editor.open(work)
-        prompting = asyncio.create_task(editor.prompt(session, "go"))
-        if moment == "permission":
-            await editor.wait_until(lambda: editor.asked)
-        else:
-            await editor.wait_until(lambda: editor.list_updates(session, "tool_call"))
-        await editor.request("session/close" if moment == "command" else "session/delete", sessionId=session)
+@pytest.mark.parametrize(("moment", "how"), [("command", "session/close"), ("permission", "session/delete")])
+async def test_a_session_that_is_closed_or_deleted_during_a_turn(play, work, moment, how):
+    async with stay_in_turn(play, work, moment) as (editor, session, _, prompting):
+        await editor.request(how, sessionId=session)
         assert await prompting == "cancelled"
         listed = (await editor.request("session/list"))["sessions"]
-        assert [each["sessionId"] for each in listed] == ([session] if moment == "command" else [])
+        assert [each["sessionId"] for each in listed] == ([session] if how == "session/close" else [])
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_an_editor_that_leaves_during_a_turn(play, work, moment):
+    async with stay_in_turn(play, work, moment) as (editor, session, _, prompting):
+        editor.writer.close()
+        with pytest.raises(ConnectionError):
+            await prompting
+    async with open_editor() as editor:
+        await editor.start()
+        await editor.request("session/resume", sessionId=session, cwd=str(work))
+        assert await editor.prompt(session, "go on") == "end_turn"
+        assert editor.read_text(session) == "again"
 
 
 async def test_a_prompt_during_a_turn_joins_it(play, work):
@@ -193,6 +220,89 @@ async def test_a_prompt_during_a_turn_joins_it(play, work):
         assert await editor.prompt(session, "and this") == "end_turn"
         assert await first == "end_turn"
         assert editor.read_text(session) == "both"
+
+
+async def test_unsaved_text_is_read_and_replaced_in_the_editor(play, work):
+    calls = [{"calls": [read("a.py")]}, {"calls": [write("a.py", "x = 3\n")], "expect": "x = 2"}]
+    play(*calls, {"text": "done", "expect": "saved a.py"})
+    (work / "a.py").write_text("x = 1\n")
+    path = str(work / "a.py")
+    async with open_editor() as editor:
+        await editor.start(FILES)
+        session = await editor.open(work)
+        editor.buffers[path] = "x = 2\n"
+        assert await editor.prompt(session, "go") == "end_turn"
+        assert editor.read_text(session) == "done"
+        ends = [update for update in editor.list_updates(session, "tool_call_update") if "status" in update]
+        assert "not saved in the editor yet" in str(ends[0]["content"])
+        assert ends[1]["content"] == [{"type": "diff", "path": path, "oldText": "x = 2\n", "newText": "x = 3\n"}]
+        assert (work / "a.py").read_text() == "x = 3\n"
+        assert editor.buffers == {}
+        editor.answer = "f"
+        await editor.prompt(session, "/undo")
+        assert (work / "a.py").read_text() == "x = 2\n"
+
+
+async def test_a_linked_file_of_a_prompt_has_its_unsaved_text(play, work, tmp_path):
+    play({"text": "seen", "expect": "typed just now"})
+    (work / "a.md").write_text("old\n")
+    project = tmp_path / "project"
+    project.symlink_to(work)
+    async with open_editor() as editor:
+        await editor.start(FILES)
+        session = await editor.open(project)
+        editor.buffers[str(project / "a.md")] = "typed just now\n"  # the editor does not follow the link
+        link = {"type": "resource_link", "name": "a", "uri": (work / "a.md").as_uri()}
+        assert await editor.prompt(session, "look at ", link) == "end_turn"
+        assert editor.read_text(session) == "seen"
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [({"failing": {READING}}, "the editor failed"), ({"buffers": {"a.txt": 5}}, "without its text")],
+)
+async def test_an_editor_that_fails_to_read_leaves_that_to_the_disk(play, work, fault, reason):
+    play({"calls": [read("a.txt")]}, {"text": "seen", "expect": "blue"})
+    (work / "a.txt").write_text("blue\n")
+    async with open_editor() as editor:
+        await editor.start(FILES)
+        editor.failing = fault.get("failing", set())
+        editor.buffers = {str(work / name): text for name, text in fault.get("buffers", {}).items()}
+        session = await editor.open(work)
+        assert await editor.prompt(session, "go") == "end_turn"
+        assert editor.read_text(session) == "seen"
+        assert reason in str(editor.list_updates(session, "notice"))
+
+
+async def test_a_write_that_the_editor_refuses_is_told_to_the_model(play, work):
+    play({"calls": [write("a.txt", "red\n")]}, {"text": "a pity", "expect": "the editor did not write"})
+    async with open_editor() as editor:
+        await editor.start(FILES)
+        editor.failing = {WRITING}
+        session = await editor.open(work)
+        assert await editor.prompt(session, "go") == "end_turn"
+        assert editor.read_text(session) == "a pity"
+        assert not (work / "a.txt").exists()
+
+
+@pytest.mark.parametrize("silent", [READING, WRITING])
+async def test_an_editor_that_never_answers_about_a_file_is_not_asked_again(play, work, silent):
+    text = "the editor did not answer" if silent == WRITING else "saved a.txt"
+    steps = [
+        {"calls": [write("a.txt", "red\n")], "expect": "blue"},
+        {"calls": [write("a.txt", "green\n")], "expect": text},
+    ]
+    play({"calls": [read("a.txt")]}, *steps, {"text": "done", "expect": "saved a.txt"}, session={"answer_s": 0.2})
+    (work / "a.txt").write_text("blue\n")
+    async with open_editor() as editor:
+        await editor.start(FILES)
+        editor.silent = {silent}
+        session = await editor.open(work)
+        assert await editor.prompt(session, "go") == "end_turn"
+        assert editor.read_text(session) == "done"
+        assert (work / "a.txt").read_text() == "green\n"
+        notices = str(editor.list_updates(session, "notice"))
+        assert notices.count("it is not asked about files") == 1
 
 
 async def test_another_request_that_is_cancelled(play, work):
@@ -244,6 +354,19 @@ async def test_a_session_is_listed_loaded_resumed_and_deleted(play, work, tmp_pa
         assert (await editor.request("session/list"))["sessions"] == []
         with pytest.raises(RequestError, match="no session"):
             await editor.request("session/load", sessionId=session, cwd=str(work), mcpServers=[])
+
+
+async def test_a_second_folder_of_the_editor_can_be_changed(play, work, tmp_path):
+    play({"calls": [write(str(tmp_path / "lib/a.txt"), "red\n")]}, "done", sandbox="workspace")
+    (tmp_path / "lib").mkdir()
+    async with open_editor() as editor:
+        started = await editor.start()
+        assert started["agentCapabilities"]["sessionCapabilities"].keys() >= {"additionalDirectories"}
+        session = await editor.open(work, additionalDirectories=[str(tmp_path / "lib")])
+        assert await editor.prompt(session, "go") == "end_turn"
+        assert (tmp_path / "lib/a.txt").read_text() == "red\n"
+        with pytest.raises(RequestError, match="no such folder"):
+            await editor.open(work, additionalDirectories=[str(tmp_path / "nothing")])
 
 
 async def test_many_sessions_are_listed_by_pages_also_beside_a_broken_one(play, work, home):

@@ -1,5 +1,6 @@
 """A typo in `@path` is told, and other words with an @ are left alone."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ def explain(tmp_path: Path):
     model = Model(FakeProvider(), "x", "scripted:x")
 
     def explain(text: str) -> list[str]:
-        return mentions.build_message(text, workspace, tmp_path / "outputs", model)[1]
+        _, notes = asyncio.run(mentions.build_message(text, workspace, tmp_path / "outputs", model))
+        return notes
 
     return explain
 

@@ -1,5 +1,6 @@
 """Tests of attachments: images, files and folders in a user message."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +44,7 @@ def build(root: Path, tmp_path: Path):
     def build(text: str, typed: str | None = None) -> tuple[Message, list[str]]:
         workspace = Workspace(root, mode="workspace", approval="auto", notifier=Recorder())
         model = Model(FakeProvider(), "x", "scripted:x", sees_images=True)
-        return build_message(text, workspace, tmp_path / "outputs", model, typed=typed)
+        return asyncio.run(build_message(text, workspace, tmp_path / "outputs", model, typed=typed))
 
     return build
 

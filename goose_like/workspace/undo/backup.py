@@ -1,6 +1,7 @@
 """Backups: the states of files that a destructive command would lose."""
 
 import os
+import shlex
 import stat
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -107,6 +108,14 @@ class StoredPaths:
             return True
         state = self.before.get(str(path))
         return state is not None and state.is_stored and not stat.S_ISDIR(state.mode)
+
+
+def get_line(argv: Sequence[str]) -> str:
+    """Return the line of `bash -c LINE`, and the quoted words of any other command."""
+    match argv:
+        case [program, "-c", line] if os.path.basename(program) == "bash":
+            return line
+    return shlex.join(argv)
 
 
 def _is_below_any(path: str, folders: Iterable[str]) -> bool:

@@ -100,6 +100,10 @@ class UndoLog:
         """Record the state of single files before they change. Stored states that the turn already has are kept."""
         self._record({"turn": turn, "originals": dict(states)})
 
+    def record_unsaved(self, turn: int, path: str, state: FileState) -> None:
+        """Record the state in which a file was before the turn, with text that nobody had saved."""
+        self._record({"turn": turn, "unsaved": {path: state}})
+
     def record_snapshot(
         self,
         turn: int,
@@ -171,6 +175,9 @@ class UndoLog:
         match record:
             case {"originals": originals}:
                 self._apply_originals(turn, originals)
+            case {"unsaved": states}:
+                for path, fields in states.items():
+                    self.get_open_turn(turn).before[path] = FileState(*fields)
             case {"snapshot": states, "ignored": ignored}:
                 self._apply_snapshot(states)
                 open_turn = self.get_open_turn(turn)

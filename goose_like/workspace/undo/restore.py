@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -44,6 +45,10 @@ class FileChange:
         if self.target == ABSENT:
             return "remove"
         return "recreate" if self.now == ABSENT else "restore"
+
+    def without_content(self) -> "FileChange":
+        """Return the change with its former content marked as lost."""
+        return replace(self, target=self.target._replace(content="\0"))
 
 
 @dataclass(frozen=True, slots=True)

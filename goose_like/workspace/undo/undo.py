@@ -2,12 +2,11 @@
 
 import asyncio
 import os
-import shlex
 import stat
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +21,7 @@ from goose_like.workspace.repositories.git import RunCommand, list_filtered_path
 from goose_like.workspace.repositories.git_index import read_index
 
 from ..evidence.tree_hash import TreeHash
-from .backup import BackupChoice, StoredPaths, read_losses
+from .backup import BackupChoice, StoredPaths, get_line, read_losses
 from .contents import Contents
 from .log import OpenTurn, PathChange, UndoLog
 from .repository import find_git_folder, is_of_git, is_same_index, list_changed_paths, read_head, restore_head
@@ -114,11 +113,17 @@ class Undo:
         else:
             await self._prepare_command(number, argv, folder or str(self._root), is_confined)
 
+    async def keep_unsaved(self, path: Path, data: bytes) -> None:
+        """Keep the text of a file in the person's editor before a turn changes the file that was saved."""
+        number = self._history.turn_count
+        if number != self._ended_turn:
+            await self._queue_unless_off(partial(self._store_unsaved, number, path, data))
+
     async def _prepare_command(self, number: int, argv: Sequence[str], folder: str, is_confined: bool) -> None:
         """Take the snapshot of a turn, and store what a command would lose and the snapshot lacks."""
         if self._snapshot_turn != number:
             await self._queue_unless_off(partial(self._take_snapshot, number))
-        line = _get_line(argv)
+        line = get_line(argv)
         is_elsewhere = is_confined and self._is_in_worktree(Path(folder))
         from .destruction import may_lose
 
@@ -234,6 +239,15 @@ class Undo:
             # What the snapshot would contain, and does not, was not there.
             states[name] = ABSENT if turn.covers(one) else read_state(name, log.store_blob)
         log.record_originals(number, states)
+
+    def _store_unsaved(self, number: int, path: Path, data: bytes) -> None:
+        """Let the turn begin with unsaved text, unless the turn has changed the file already."""
+        log = self._open_contents().log
+        name = str(path)
+        before = log.get_open_turn(number).before.get(name, ABSENT)
+        now = self._read_state(name, before)
+        if before != ABSENT and self._is_same(name, before, now):
+            log.record_unsaved(number, name, FileState(now.mode, log.store_blob(data)))
 
     def _take_snapshot(self, number: int) -> None:
         if self._snapshot_turn == number:
@@ -533,7 +547,7 @@ class Undo:
         missing = contents.find_missing()
         for index, change in enumerate(planned):
             if str(change.path) in missing:
-                planned[index] = _drop_content(change)
+                planned[index] = change.without_content()
         if any(change.kind == "lost" for change in planned):  # a large new file may be the lost one, moved
             planned = [change for change in planned if change.kind != "remove" or change.now.is_stored]
         return RestorePlan(tuple(planned), contents, self._queue)
@@ -577,19 +591,6 @@ class Undo:
         self._worker.shutdown(wait=False)
         if self._contents is not None:
             self._contents.log.close()
-
-
-def _get_line(argv: Sequence[str]) -> str:
-    """Return the line of `bash -c LINE`, and the quoted words of any other command."""
-    match argv:
-        case [program, "-c", line] if os.path.basename(program) == "bash":
-            return line
-    return shlex.join(argv)
-
-
-def _drop_content(change: FileChange) -> FileChange:
-    """Mark the former content as lost."""
-    return replace(change, target=change.target._replace(content="\0"))
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -15,9 +15,11 @@ from goose_like.core.events import FileChanged
 from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
 from goose_like.core.masking import mask_text
 from goose_like.core.text_file import TextFile, create_text, split_lines, take_fitting
+from goose_like.core.threads import run_in_thread
 from goose_like.core.tool import current_call
 from goose_like.sdk.private_files import IN_PRIVATE_TMP
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
+from goose_like.workspace.files import CurrentFile
 
 from .checkers import Checkers
 from .file_part import read_part
@@ -30,6 +32,7 @@ MAX_WORDS = 30
 MAX_PATHS = 100
 MAX_DIFF_LINES = 80
 MAX_DIFF_BYTES = 6_000
+UNSAVED = "not saved in the editor yet: commands see older text"
 _MAGIC_BYTES = 16
 _PATTERN = re.compile(r"[*?\[]")
 _UNKNOWN_LETTER = "\ufffd"
@@ -66,14 +69,20 @@ class FileTools:
         self.edited: dict[Path, bool] = {}
         self.seen = seen
 
-    def read(self, path: str, start_line: int, end_line: int | None, encoding: str = "") -> str | ImageResult:
+    async def read(self, path: str, start_line: int, end_line: int | None, encoding: str = "") -> str | ImageResult:
         """Return a line of facts, then the wanted lines of a file with their numbers; or the image in it."""
         real = self.resolve(path)
         if start_line < 1 or (end_line is not None and end_line < start_line):
             raise ToolError("lines count from 1, and end_line is not before start_line")
         if _is_large(real):
-            return self._read_large(path, real, start_line, end_line, encoding)
-        data = self._load(path, real)
+            return await run_in_thread(self._read_large, path, real, start_line, end_line, encoding)
+        file = await self._load(path, real)
+        return await run_in_thread(self._show, path, real, file, start_line, end_line, encoding)
+
+    def _show(
+        self, path: str, real: Path, file: CurrentFile, start_line: int, end_line: int | None, encoding: str
+    ) -> str | ImageResult:
+        data = file.data
         if detect_media_type(data):
             _check_image_size(path, len(data))
             return ImageResult(data, path, f"[{path}: an image, {len(data):,} bytes]")
@@ -97,6 +106,8 @@ class FileTools:
             facts.append(f"here {start_line} to {last}")
         facts += _describe_cuts(wanted, shown, start_line)
         facts += _describe_form(text)
+        if not file.is_saved:
+            facts.append(UNSAVED)
         if len(shown) == len(lines) and not text.shown.endswith("\n"):
             facts.append("no newline at the end")
         head = ", ".join(facts)
@@ -154,11 +165,12 @@ class FileTools:
     async def write(self, path: str, content: str, encoding: str = "") -> str:
         """Create or replace a file, and describe the change for the model."""
         real = self.resolve(path)
-        data = self._read_bytes(path, real)
-        if data is None:
+        file = await self._read_current(path, real)
+        if file is None:
             note = self._find_in_cwd(path)
             notes = [note] if note else []
             return await self._save(path, real, None, create_text(content, encoding), notes, encoding)
+        data = file.data
         old = self.decode(real, data)
         if old is None:
             raise ToolError(f"{path} is binary; delete it in the shell first if a text is to take its place")
@@ -170,7 +182,7 @@ class FileTools:
         if new == old:
             self.seen.add(real, data)
             return f"nothing was changed: {path} holds exactly this already; write what shall be different"
-        self._require_known(path, real, data, must_be_read=bool(data))
+        await self._require_known(path, real, data, must_be_read=bool(data))
         if has_copied_numbers(content) and not has_copied_numbers(old.shown):
             raise ToolError(
                 f"not written: each line of `content` begins with its number, as read_file shows it, but {path} has no "
@@ -185,7 +197,8 @@ class FileTools:
             ToolError: a patch does not match. The message names it, and says which others were applied.
         """
         real = self.resolve(path)
-        data = self._load(path, real)
+        file = await self._load(path, real)
+        data = file.data
         old = self.decode(real, data, encoding)
         if old is None:
             raise ToolError(f"{path} is binary and can't be patched; use a program in the shell")
@@ -268,19 +281,25 @@ class FileTools:
                 return f"{self._format_path(real)} exists: paths start at the workspace root, not in the shell's folder"
         return ""
 
-    def _read_bytes(self, path: str, real: Path) -> bytes | None:
+    async def _read_current(self, path: str, real: Path) -> CurrentFile | None:
         """Return the content of a file, or None if there is no file."""
         if _is_large(real):
             raise ToolError(f"{path} has more than {MAX_FILE_BYTES:,} bytes; change it with a program in the shell")
         with _tool_errors(path):
             try:
-                return self._workspace.read_bytes(real, MAX_FILE_BYTES)
+                return await self._workspace.read_current(real, MAX_FILE_BYTES)
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
-    def _load(self, path: str, real: Path) -> bytes:
-        data = self._read_bytes(path, real)
-        if data is None:
+    def _holds(self, real: Path, data: bytes) -> bool:
+        """Check the content of a file on the disk."""
+        with suppress(GooseLikeError, OSError):
+            return self._workspace.read_bytes(real) == data
+        return False
+
+    async def _load(self, path: str, real: Path) -> CurrentFile:
+        file = await self._read_current(path, real)
+        if file is None:
             text = f"there is no file {path!r}"
             near = self._find_in_cwd(path)
             if near:
@@ -290,9 +309,9 @@ class FileTools:
             if self._is_in_private_tmp(real):
                 text += f"; {HIDDEN_TMP}"
             raise ToolError(text)
-        return data
+        return file
 
-    def _require_known(self, path: str, real: Path, data: bytes, *, must_be_read: bool) -> None:
+    async def _require_known(self, path: str, real: Path, data: bytes, *, must_be_read: bool) -> None:
         """Check that the model knows the current content.
 
         Raises:
@@ -302,7 +321,7 @@ class FileTools:
         if self.seen.has_seen(real, data) or not (is_known or must_be_read):
             return
         why = "it has changed since you read it" if is_known else "you have not read it as it is now"
-        content = self.read(path, 1, None)
+        content = await self.read(path, 1, None)
         raise ToolError(f"not written yet, as {why}. Its content follows; now write the new content:\n{content}")
 
     async def _save(
@@ -328,6 +347,8 @@ class FileTools:
             facts.append(f"now as {new.encoding_note or 'UTF-8'}")
         if self._is_in_private_tmp(real):
             facts.append(IN_PRIVATE_TMP)
+        if not self._holds(real, data):
+            facts.append("another program has changed it since, such as the person's editor: read it again")
         findings = await self._linters.check_file(real, new.shown)
         report = findings.describe_new(before)
         if not findings.parse_error:

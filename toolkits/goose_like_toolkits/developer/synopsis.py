@@ -10,7 +10,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import StateSaved
 from goose_like.toolkit import ImageResult, Notifier, Requirements, tool
 
-from .files import MAX_FILE_BYTES
+from .files import MAX_FILE_BYTES, UNSAVED
 from .patching import Patch
 from .toolkit import READ_ALIASES, DeveloperToolkit, patching_tool, writing_tool
 
@@ -67,16 +67,16 @@ class SynopsisToolkit(DeveloperToolkit):
             yield "Files in use that do not fit here; look at parts of them in the shell", "\n".join(left_out)
 
     @tool(aliases=READ_ALIASES, read_only=True, title="Read {path}", paths=("path",))
-    def read_file(
+    async def read_file(
         self, path: str, start_line: int = 1, end_line: int | None = None, encoding: str = ""
     ) -> str | ImageResult:
         """Show a text file, lines of it with numbers, or an image. A whole file stays in the state."""
-        shown = self._files.read(path, start_line, end_line, encoding)
+        shown = await self._files.read(path, start_line, end_line, encoding)
         if isinstance(shown, ImageResult) or len(shown) > self._get_file_room():
             return shown
         facts, _, _ = shown.partition("\n")
         is_whole = start_line == 1 and end_line is None and "go on with start_line" not in facts
-        if not is_whole:
+        if not is_whole or UNSAVED in facts:  # the state shows what is on the disk
             return shown
         self._use(path)
         return f"{facts} The state shows it from now on."

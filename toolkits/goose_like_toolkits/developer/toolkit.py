@@ -304,11 +304,11 @@ class DeveloperToolkit(Toolkit):
                     return self._processes.describe_all()
 
     @tool(parallel=True, aliases=READ_ALIASES, title="Read {path}", paths=("path",))
-    def read_file(
+    async def read_file(
         self, path: str, start_line: int = 1, end_line: int | None = None, encoding: str = ""
     ) -> str | ImageResult:
         """Show a text file with line numbers, or an image. Paths start at the workspace root."""
-        return self._files.read(path, start_line, end_line, encoding)
+        return await self._files.read(path, start_line, end_line, encoding)
 
     @writing_tool
     async def write_file(self, path: str, content: str, encoding: str = "") -> str:

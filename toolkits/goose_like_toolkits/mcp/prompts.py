@@ -25,7 +25,7 @@ def build_command(state: ServerState, prompt: PromptDefinition) -> SlashCommand:
         arguments = read_words(prompt, words)
         connection = await state.open()
         text = await connection.get_prompt(prompt.name, arguments)
-        return _build_request(context, text, words)
+        return await _build_request(context, text, words)
 
     name = f"{_clean(state.name)}:{_clean(prompt.name)}"
     about = " ".join(escape_controls(prompt.title or prompt.description).split())
@@ -37,11 +37,11 @@ def _clean(name: str) -> str:
     return _OTHER_CHARACTER.sub("-", name).strip("-") or "prompt"
 
 
-def _build_request(context: SlashContext, text: str, words: str) -> TurnRequest:
+async def _build_request(context: SlashContext, text: str, words: str) -> TurnRequest:
     """Build the message. The text is the server's: only the words of the person name files elsewhere."""
     exchange = context.exchange
     outputs = exchange.session.outputs
-    message, notes = build_message(text, exchange.workspace, outputs, exchange.models.processor, typed=words)
+    message, notes = await build_message(text, exchange.workspace, outputs, exchange.models.processor, typed=words)
     for note in notes:
         context.show(note)
     return TurnRequest(message)

@@ -205,7 +205,7 @@ class SkillsToolkit(Toolkit):
         exchange = context.exchange
         # The text names files as examples; only the person attaches any.
         outputs = self.session.outputs
-        message, notes = build_message(text, self.workspace, outputs, exchange.models.processor, typed=words)
+        message, notes = await build_message(text, self.workspace, outputs, exchange.models.processor, typed=words)
         for note in notes:
             context.show(note)
         return TurnRequest(message, allow=self._list_rules(content))
