@@ -10,7 +10,7 @@ from typing import Any, cast
 from goose_like import __version__
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS, load_entry_point
-from goose_like.config.profile import Limits, Profile, ToolkitChoice
+from goose_like.config.profile import Limits, Profile, ToolkitChoice, VerifyChoice
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProfileError, UsageError, prefix_error_path
@@ -221,10 +221,10 @@ def _create_verification(
 ) -> Verification | None:
     if workspace.is_child:  # the caller judges what a subagent did
         return None
-    command = profile.verify
-    if command is None and project:
-        command = project.check
-    return Verification(command, workspace, journal, budget, tools)
+    check = profile.verify
+    if check is None and project and project.check:
+        check = VerifyChoice(commands=(project.check,))
+    return Verification(check, workspace, journal, budget, tools)
 
 
 def _create_workspace(

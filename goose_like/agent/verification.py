@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from goose_like.config.profile import VerifyChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Reminded, Status, TurnFinished
 from goose_like.core.masking import mask_text
@@ -18,10 +19,7 @@ from .claims import find_claims, find_doubt
 from .journal import Journal
 from .last_failure import find_last_failure
 
-MAX_ATTEMPTS = 3
-"""How often a failing check goes back to the model in one turn."""
 EXIT_CODE = 8
-_TIME_LIMIT_S = 1_800.0
 _STOP_GRACE_S = 2.0
 _SHOWN_LINES = 12
 _CLAIMS = {
@@ -33,23 +31,24 @@ _CLAIMS = {
 
 
 class Verification:
-    """The verification of the turns of one session. `command` is the check that the profile or the project demands."""
+    """The verification of the turns of one session. `check` is the one that the profile or the project demands."""
 
     def __init__(
         self,
-        command: str | None,
+        check: VerifyChoice | None,
         workspace: Workspace,
         journal: Journal,
         budget: Budget,
         tools: Mapping[str, Tool],
     ) -> None:
         self.failure = ""
-        self._command = command
+        self._check = check or VerifyChoice(commands=())
         self._workspace = workspace
         self._journal = journal
         self._tools = tools
         self._output_bytes = budget.limits.output_bytes
         self._attempts = 0
+        self._run_count = 0
         self._has_doubted = False
         self._passed_tree = ""
 
@@ -67,9 +66,12 @@ class Verification:
         The check of the profile runs after the last change. Once in a turn the model hears of a claim that no check
         supports, or else of a failure that it neither repaired nor named.
         """
-        if self._command and await self._fails(self._command) and self._attempts < MAX_ATTEMPTS and not is_last_step:
+        may_try_again = self._attempts < self._check.attempts and not is_last_step
+        if await self._fails() and may_try_again:
             self._attempts += 1
             text = f"{self.failure}\n\nMake it succeed, or say in your answer why it cannot."
+            if self._check.on_failure:
+                text += await self._prepare_next_attempt(self._check.on_failure)
             self._journal.emit(Reminded(text=text, reason="shown"))
             return True
         if is_last_step or self._has_doubted:
@@ -85,44 +87,58 @@ class Verification:
 
     # --- the check of the profile
 
-    async def _fails(self, command: str) -> bool:
+    async def _fails(self) -> bool:
         """Run the check if there are changes that it has not seen. Return whether it fails, with the reason."""
-        ledger = self._workspace.ledger
-        if not await ledger.has_changes():
-            self.failure = ""
+        self.failure = ""
+        if not self._check.commands or await self._is_settled():
             return False
-        tree = get_files_hash(await self._workspace.read_tree())
-        if tree and tree == self._passed_tree:
-            self.failure = ""
-            return False
-        self._journal.emit(Status(text=f"checking: {command}"))
-        code, output = await self._run(command)
-        await ledger.settle()
-        self._journal.emit(Status(text=""))
-        if code == 0:
-            self.failure = ""
-            # What the check itself writes is no change to check.
-            self._passed_tree = get_files_hash(await self._workspace.read_tree())
+        for command in self._check.commands:
+            self._journal.emit(Status(text=f"checking: {command}"))
+            code, output = await self._run(command, self._check.time_s)
+            await self._workspace.ledger.settle()
+            self._journal.emit(Status(text=""))
+            if code != 0:
+                self._note_failure(command, code, output)
+                return True
+        # What the check itself writes is no change to check.
+        self._passed_tree = get_files_hash(await self._workspace.read_tree())
+        for command in self._check.commands:
             self._journal.log(f"the check `{command}` passed after the last change")
+        return False
+
+    async def _is_settled(self) -> bool:
+        """Return whether there is nothing to check: no change, or the check has passed for these files."""
+        if self._check.unchanged:
             return False
+        if not await self._workspace.ledger.has_changes():
+            return True
+        tree = get_files_hash(await self._workspace.read_tree())
+        return tree != "" and tree == self._passed_tree
+
+    def _note_failure(self, command: str, code: int | None, output: str) -> None:
         how = "could not run" if code is None else f"failed with exit code {code}"
         self.failure = f"the check `{command}` {how}:\n{output}"
         lines = output.splitlines()
         shown = [f"the check `{command}` {how}:", *lines[-_SHOWN_LINES:]]
         self._journal.log("\n".join(shown))
-        return True
 
-    async def _run(self, command: str) -> tuple[int | None, str]:
-        """Run the check in the sandbox, as a command that the person typed. Return its exit code and output."""
+    async def _prepare_next_attempt(self, command: str) -> str:
+        """Run the command for a failed check, and return what the model reads about it."""
+        code, output = await self._run(command, self._check.on_failure_s, is_check=False)
+        return f"\n\nThen `{command}` ran, with exit code {code}:\n{output}"
+
+    async def _run(self, command: str, limit_s: float, *, is_check: bool = True) -> tuple[int | None, str]:
+        """Run a command in the sandbox, as a command that the person typed. Return its exit code and output."""
         workspace = self._workspace
         before = await workspace.read_tree()
-        number = len(self._journal.history.messages)
-        output = LimitedOutput(self._journal.session.outputs / f"check-{number}.txt", self._output_bytes)
+        self._run_count += 1
+        name = f"check-{len(self._journal.history.messages)}-{self._run_count}.txt"
+        output = LimitedOutput(self._journal.session.outputs / name, self._output_bytes)
         code: int | None = None
         try:
             process = await workspace.spawn(["bash", "-c", command], subject=command, is_own=True)
             try:
-                async with asyncio.timeout(_TIME_LIMIT_S) as limit:
+                async with asyncio.timeout(limit_s) as limit:
                     with workspace.pause_for_questions(limit):
                         await process.read_all(output.write, MAX_OUTPUT_BYTES)
                         code = await process.wait()
@@ -130,12 +146,12 @@ class Verification:
                 await asyncio.shield(process.stop(_STOP_GRACE_S))
                 raise
         except TimeoutError:
-            output.write(f"\nstopped after {_TIME_LIMIT_S:g} s\n".encode())
+            output.write(f"\nstopped after {limit_s:g} s\n".encode())
         except GooseLikeError as error:
             output.write(str(error).encode())
         finally:
             output.close()
-            workspace.ledger.add(command, str(workspace.root), before, exit_code=code, is_verification=True)
+            workspace.ledger.add(command, str(workspace.root), before, exit_code=code, is_verification=is_check)
         return code, mask_text(output.format_for_model())
 
     # --- claims

@@ -13,6 +13,7 @@ import typer
 from goose_like import __version__
 from goose_like.core.errors import GooseLikeError
 from goose_like.launch.command_line import (
+    InputOptions,
     ProfileOptions,
     SessionOptions,
     TaskOptions,
@@ -49,6 +50,7 @@ _GROUPS = {
     "mcp": "MCP servers: add, list, show, test and remove them, and log in.",
     "plugin": "List, show, check, test, run and create TaskWeaver plugins.",
     "acp": "Work inside an editor: Zed, JetBrains, Neovim, Emacs.",
+    "recipe": "Run saved tasks with parameters: recipes, also those of goose. List, show, check and write them.",
     "serve": "Make profiles available to OpenBB Workspace and to clients of OpenAI's API over HTTP.",
     "hooks": "List hooks, try them with a sample, and say which files of yours may run.",
     "skill": "List, show, check and write skills.",
@@ -92,8 +94,9 @@ def _run_without_command(
 
 
 @app.command(cls=RunCommand, epilog='Example: goose-like run --max-steps 20 "make the tests in tests/ pass"')
-@add_options(TaskOptions, SessionOptions, ProfileOptions)
+@add_options(InputOptions, TaskOptions, SessionOptions, ProfileOptions)
 def run(
+    given: InputOptions,
     wanted: TaskOptions,
     chosen: SessionOptions,
     options: ProfileOptions,
@@ -108,7 +111,7 @@ def run(
 
     if conflict := find_run_conflict(wanted, chosen):
         raise typer.BadParameter(conflict)
-    raise typer.Exit(start_run(text or [], wanted, chosen, options))
+    raise typer.Exit(start_run(text or [], given, wanted, chosen, options))
 
 
 @app.command(epilog="Example: goose-like doctor")

@@ -10,10 +10,12 @@ from pathlib import Path
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.turn_request import run_turn
+from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError, TimeLimitError
 from goose_like.core.events import RunFinished, TurnFinished
 from goose_like.core.gc_pause import end_gc_delay
 from goose_like.core.history import History
+from goose_like.core.message import Message
 from goose_like.core.notifier import Tee
 from goose_like.launch.output import (
     StdoutWriter,
@@ -39,8 +41,10 @@ async def run_command(options: RunOptions, request: SessionRequest) -> int:
     async with AsyncExitStack() as stack:
         with report_failure(options.output_format):
             opened = await stack.enter_async_context(open_session(request, StartNotifier(), start))
+            if options.change:
+                opened = _change_profile(opened, options.change(opened.profile))
         if not has_person() and opened.profile.approval == "auto":
-            opened = _make_unattended(opened)
+            opened = _change_profile(opened, opened.profile.model_copy(update={"approval": "unattended"}))
         os.chdir(opened.folder)  # code of other packages may use the current folder
         try:
             return await run_once(options, opened)
@@ -52,9 +56,8 @@ async def run_command(options: RunOptions, request: SessionRequest) -> int:
                 await leave_worktrees([opened.folder], print_warning, None)
 
 
-def _make_unattended(opened: OpenedSession) -> OpenedSession:
-    """Return the session with a profile that says that nobody can be asked."""
-    profile = opened.profile.model_copy(update={"approval": "unattended"})
+def _change_profile(opened: OpenedSession, profile: Profile) -> OpenedSession:
+    """Return the session with another profile, such as one that says that nobody can be asked."""
     return replace(opened, choice=replace(opened.choice, profile=profile))
 
 
@@ -142,7 +145,8 @@ def _make_last_event(history: History, code: int, failure: str) -> RunFinished:
 
 async def _run_task(exchange: Exchange, options: RunOptions, opened: OpenedSession) -> TurnFinished:
     if not (options.is_typed and options.text.startswith("/")):
-        return await replace(exchange, answer_schema=options.answer_schema).reply(options.text)
+        task = Message.user(options.text) if options.is_plain else options.text
+        return await replace(exchange, answer_schema=options.answer_schema).reply(task)
     from goose_like.launch.slash_message import expand_command  # slash commands are slow to import
 
     budget = exchange.budget

@@ -81,6 +81,17 @@ class Limits(FrozenModel):
     output_bytes: int = Field(default=16_000, ge=400, description="longer tool output is written to a file")
 
 
+class VerifyChoice(FrozenModel):
+    """The check of a turn: commands that must succeed. In YAML: a command, a list of them, or a mapping."""
+
+    commands: tuple[str, ...]
+    attempts: int = Field(default=3, ge=0, description="how often a failure goes back to the model in one turn")
+    unchanged: bool = Field(default=False, description="check turns without changes, too")
+    time_s: float = Field(default=1_800.0, gt=0, description="longest time of each command")
+    on_failure: str = Field(default="", description="a command that runs before the model tries again")
+    on_failure_s: float = Field(default=600.0, gt=0, description="longest time of that command")
+
+
 class SessionChoice(FrozenModel):
     """Settings of the interactive session."""
 
@@ -211,6 +222,15 @@ def _expand_name(value: Any) -> Any:
     return _expand(value, "name", "a name or a mapping")
 
 
+def _expand_verify(value: Any) -> Any:
+    """Return the mapping that a command or a list of commands stands for. An empty text stands for no command."""
+    if isinstance(value, list | tuple):
+        return {"commands": value}
+    if isinstance(value, str):
+        return {"commands": [value] if value else []}
+    return value
+
+
 def _expand(value: Any, key: str, expected: str) -> Any:
     """Return the mapping that a text stands for, and other values unchanged. Refuse values that are neither."""
     if isinstance(value, list | int | float):
@@ -223,6 +243,7 @@ def _expand(value: Any, key: str, expected: str) -> Any:
 # The second argument of `BeforeValidator` is the type for the JSON schema.
 _Model = Annotated[ModelChoice, BeforeValidator(_expand_model, str | ModelChoice)]
 _Moderator = Annotated[ModeratorChoice, BeforeValidator(_expand_name, str | ModeratorChoice)]
+_Verify = Annotated[VerifyChoice, BeforeValidator(_expand_verify, str | tuple[str, ...] | VerifyChoice)]
 _ToolkitForms = str | ToolkitChoice | tuple[str, dict[str, str]]
 _Toolkit = Annotated[ToolkitChoice, BeforeValidator(_expand_name, _ToolkitForms)]
 
@@ -247,7 +268,9 @@ class Profile(WorkspaceSettings):
     sandbox: SandboxMode = Field(default="workspace", description="files and networks that commands can reach")
     approval: ApprovalMode = Field(default="auto", description="when a person must approve an action")
     limits: Limits = Field(default=Limits(), description="limits of one turn")
-    verify: str | None = Field(default=None, description="a command that must succeed after the last change of a turn")
+    verify: _Verify | None = Field(
+        default=None, description="commands that must succeed after the last change of a turn"
+    )
     session: SessionChoice = Field(default=SessionChoice(), description="input line and screen of a session")
 
 

@@ -120,7 +120,7 @@ def compose_document(text: str, loader_type: Any) -> tuple[Any, yaml.Node | None
 def _check_values(top: yaml.Node | None) -> None:
     """Check that a document has not too many values. One with aliases counts for each of them."""
     seen: set[int] = set()
-    for count, node in enumerate(_iterate_nodes(top)):
+    for count, node in enumerate(iterate_nodes(top)):
         seen.add(id(node))
         if count == _MAX_VALUES:
             raise YamlError(f"it has more than {_MAX_VALUES:,} values, aliases counted, or nests too deep", 1)
@@ -208,7 +208,7 @@ def _check_depth(text: str) -> None:
             raise YamlError(_TOO_DEEP, 1)
 
 
-def _iterate_nodes(top: yaml.Node | None) -> Iterator[yaml.Node]:
+def iterate_nodes(top: yaml.Node | None) -> Iterator[yaml.Node]:
     """Yield each node. A node with aliases comes once for each of them."""
     waiting = [] if top is None else [top]
     while waiting:
@@ -223,7 +223,7 @@ def _iterate_nodes(top: yaml.Node | None) -> Iterator[yaml.Node]:
 
 def reject_repeated_keys(top: yaml.Node | None) -> None:
     """Raise YamlError if a mapping has a key twice."""
-    for node in _iterate_nodes(top):
+    for node in iterate_nodes(top):
         if not isinstance(node, yaml.MappingNode):
             continue
         seen: set[tuple[str, str]] = set()

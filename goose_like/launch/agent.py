@@ -79,8 +79,9 @@ class Agent:
     Open it with `async with`. `options` are those of `ProfileOptions`: `profile`, `model`, `effort`, `sandbox`,
     `approval`, `is_trusted`, `add_dirs` and `allowed_tools`. `session` names a new session, or with `is_resumed` a
     saved one (without a name: the newest of the folder); `is_forked` resumes a copy. `limits` holds for each turn:
-    fields that are set replace those of the profile. `tools` are functions with type hints and docstrings, which run
-    in this process. `ask` answers questions; without it, each is denied, as in mode `unattended`.
+    fields that are set replace those of the profile. `change` changes the profile, for example to that of a recipe.
+    `tools` are functions with type hints and docstrings, which run in this process. `ask` answers questions; without
+    it, each is denied, as in mode `unattended`.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Agent:
         is_forked: bool = False,
         is_saved: bool = True,
         limits: Limits | None = None,
+        change: Callable[[Profile], Profile] | None = None,
         tools: Sequence[Callable[..., Any]] = (),
         ask: Ask | None = None,
         **options: Any,
@@ -106,6 +108,7 @@ class Agent:
         )
         self._folder = Path(cwd) if cwd is not None else None
         self._limits = limits
+        self._change_more = change
         self._tools = tuple(tools)
         self._ask = ask
         self._front = _Front(ask)
@@ -176,7 +179,14 @@ class Agent:
 
     def fork(self) -> "Agent":
         """Return an agent that is still closed, for a copy of this session as it is when you open the agent."""
-        fork = Agent(session=self.session, is_forked=True, limits=self._limits, tools=self._tools, ask=self._ask)
+        fork = Agent(
+            session=self.session,
+            is_forked=True,
+            limits=self._limits,
+            change=self._change_more,
+            tools=self._tools,
+            ask=self._ask,
+        )
         fork._request = replace(fork._request, options=self._request.options)
         fork._folder = self._folder
         return fork
@@ -226,6 +236,8 @@ class Agent:
 
     def _change(self, profile: Profile) -> Profile:
         """Return the profile with the limits that the program set. Without a callback it says that nobody is asked."""
+        if self._change_more:
+            profile = self._change_more(profile)
         changes: dict[str, Any] = {}
         if self._ask is None and profile.approval == "auto":
             changes["approval"] = "unattended"

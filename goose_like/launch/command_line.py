@@ -156,18 +156,9 @@ class SessionOptions:
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """Options of `run` that are not those of every session."""
+    """Options of a task: its output, its limits and its session."""
 
-    file: Annotated[str | None, Option(("-i", "--input"), "Read the task from a file.")] = None
     output_format: Annotated[OutputFormat, Option(("--output-format",), "Format of standard output.")] = "text"
-    json_schema: Annotated[
-        str | None,
-        Option(
-            ("--json-schema",),
-            "Answer with one JSON value that fits this JSON schema, a file or a text.",
-            metavar="FILE|TEXT",
-        ),
-    ] = None
     answer_file: Annotated[
         str | None, Option(("-o", "--output-file"), "Also write the answer to this file.", metavar="FILE")
     ] = None
@@ -199,6 +190,21 @@ class TaskOptions:
     ] = None
     is_unsaved: Annotated[bool, Option(("--no-session",), "Do not save a session.")] = False
     is_quiet: Annotated[bool, Option(("--quiet", "-q"), "Show no progress on standard error.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class InputOptions:
+    """Options of `run` alone: its task, and the form of the answer. A recipe has both."""
+
+    file: Annotated[str | None, Option(("-i", "--input"), "Read the task from a file.")] = None
+    json_schema: Annotated[
+        str | None,
+        Option(
+            ("--json-schema",),
+            "Answer with one JSON value that fits this JSON schema, a file or a text.",
+            metavar="FILE|TEXT",
+        ),
+    ] = None
 
 
 def find_session_conflict(chosen: SessionOptions) -> str:

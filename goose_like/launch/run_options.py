@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from goose_like.core.text_file import TextFile
 from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import is_terminal
 
-from .command_line import OutputFormat
+from .command_line import OutputFormat, TaskOptions
 from .piped_input import has_piped_text, read_standard_input
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _FILE_NAME = re.compile(r"\S+\.(md|txt|prompt)")
 class RunOptions:
     """The options of a one-shot run: its task, limits and output.
 
+    With `is_plain` the task attaches no files: its author is not the person. `change` changes the profile.
     `limits` has values for fields of `Limits`; None stands for the limit of the profile. Only a text that `is_typed`,
     on the command line, can be a slash command. The answer fits the `answer_schema`, and the `answer_file`, an absolute
     path, gets it too. So is the `receipt_file`.
@@ -41,11 +42,23 @@ class RunOptions:
     answer_schema: "AnswerSchema | None" = None
     answer_file: Path | None = None
     receipt_file: Path | None = None
+    is_plain: bool = False
+    change: Callable[[Profile], Profile] | None = None
 
     def limit(self, profile: Profile) -> Limits:
         """Return the limits of a profile with those that the options set instead."""
         given = {name: value for name, value in self.limits.items() if value is not None}
         return profile.limits.model_copy(update=given)
+
+
+def list_limits(wanted: TaskOptions) -> dict[str, float | None]:
+    """Return the limits of the command line by the names of the fields of `Limits`."""
+    return {
+        "steps": wanted.max_steps,
+        "cost_usd": wanted.max_cost,
+        "tokens": wanted.max_tokens,
+        "time_s": wanted.timeout,
+    }
 
 
 def read_schema(text: str) -> "AnswerSchema":

@@ -51,6 +51,12 @@ def confirm(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def read_answer(prompt: str) -> str:
+    """Ask a person for a line. The end of the input is an empty line."""
+    print(prompt, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
 def read_secret(name: str) -> str:
     """Read a line that the terminal does not show, or the first line of standard input without a terminal."""
     if not is_terminal(sys.stdin):

@@ -17,6 +17,9 @@ OTHER_MEANINGS = {
     "cli/app.py": {"mcp"},  # a group of commands
     "config/entry_points.py": set(TOOLKITS) - WORDS,  # the table of parts, and which of them is the default
     "launch/slash_registry.py": {"mcp"},  # a command of other agents
+    "recipes/content.py": {"shell"},  # goose's word for a check
+    "recipes/extensions.py": {"mcp", "skills", "developer", "delegate"},  # the table of goose's names and our toolkits
+    "recipes/writing.py": {"shell"},  # goose's word for a check
     "providers/anthropic_search.py": {"web_search"},  # a tool of Anthropic's server
     "providers/openai_search.py": {"web_search"},  # a tool of OpenAI's server
     "providers/json_tool_calls.py": {"finish"},  # the end of the format, for models without native calls

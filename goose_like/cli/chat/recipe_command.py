@@ -1,0 +1,23 @@
+"""`/recipe`: write down what the person asked for in this session, to run it again."""
+
+from goose_like.agent.slash_command import command
+from goose_like.agent.slash_context import SlashContext
+from goose_like.config.paths import shorten_home
+from goose_like.core.errors import UsageError
+from goose_like.recipes.places import list_places
+from goose_like.recipes.writing import write_recipe
+from goose_like.sessions.index import read_messages
+from goose_like.terminal.escape import escape_controls
+
+
+@command(usage="NAME")
+def recipe(context: SlashContext, words: str) -> None:
+    """Write a recipe from your messages in this session, with the check of the profile."""
+    exchange = context.exchange
+    messages = [text for turn in read_messages(exchange.session.folder) for text in turn]
+    if not words or not messages:
+        raise UsageError("say what to do first, then /recipe NAME")
+    check = context.profile.verify
+    project, _ = list_places(exchange.workspace.root)
+    file = write_recipe(project, words, messages, check.commands if check else ())
+    context.show(escape_controls(f"written: {shorten_home(str(file))}; run it: goose-like recipe run {words}"))

@@ -1,0 +1,147 @@
+"""The places of recipes: a project, the person's folder, and git repositories. A recipe has a name there."""
+
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from goose_like.config.paths import (
+    PROJECT_FOLDER,
+    cache_folder,
+    config_folder,
+    find_repository_root,
+    lock_folder,
+    shorten_home,
+)
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.core.spelling import did_you_mean
+
+RECIPES = "recipes"
+"""The folder of recipes in `.goose-like` and in the configuration folder."""
+
+_ENDINGS = (".yaml", ".yml", ".json")
+_MAX_FILES = 2_000
+_GITHUB = re.compile(r"[\w-]+/[\w.-]+")
+# No hook and no filter of the repository runs, and no other program brings it.
+_GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never")
+
+
+def list_places(folder: Path) -> list[Path]:
+    """List the folders of recipes: that of the project around a folder, and the person's."""
+    return [find_repository_root(folder) / PROJECT_FOLDER / RECIPES, config_folder() / RECIPES]
+
+
+def list_recipes(place: Path) -> dict[str, Path]:
+    """List the recipes of a place by name: `NAME.yaml`, `NAME.recipe.yaml`, or `NAME/recipe.yaml`."""
+    recipes: dict[str, Path] = {}
+    for file in _iterate_files(place):
+        if not _is_inside(file, place):
+            continue
+        name = file.stem.removesuffix(".recipe")
+        is_alone = file.stem == "recipe" and file.parent != place
+        if is_alone:
+            name = file.parent.name
+        recipes.setdefault(name, file)
+    return recipes
+
+
+def _is_inside(file: Path, place: Path) -> bool:
+    """Return whether a file of a place lies there, also by its real path: a repository may have links."""
+    return file.resolve().is_relative_to(place.resolve())
+
+
+def _iterate_files(place: Path) -> Iterator[Path]:
+    """Yield the files of a folder, then the recipe of each folder in it."""
+    try:
+        entries = sorted(place.iterdir())[:_MAX_FILES]
+    except OSError:  # there is no such folder
+        return
+    for entry in entries:
+        if entry.suffix in _ENDINGS and entry.is_file():
+            yield entry
+    for entry in entries:
+        file = _find_in_folder(entry)
+        if file:
+            yield file
+
+
+def describe_places(places: Sequence[Path]) -> str:
+    """Return the paths of places for a message."""
+    return ", ".join(map(shorten_home, map(str, places)))
+
+
+def _find_in_folder(folder: Path) -> Path | None:
+    for ending in _ENDINGS:
+        file = folder / f"recipe{ending}"
+        if file.is_file():
+            return file
+    return None
+
+
+def find_recipe(word: str, folder: Path, places: Sequence[Path]) -> Path:
+    """Find a recipe by its name in one of the places, or by its path from a folder.
+
+    Raises:
+        UsageError: there is none; the text names those that are near.
+    """
+    path = folder / Path(word).expanduser()
+    if path.is_dir():
+        found = _find_in_folder(path)
+        if found:
+            return found
+    is_path = os.sep in word or path.suffix in _ENDINGS
+    if is_path:
+        if path.is_file():
+            return path
+        for place in places:
+            file = place / word
+            if file.is_file() and _is_inside(file, place):
+                return file
+        raise UsageError(f"there is no recipe {word}")
+    known: dict[str, Path] = {}
+    for place in reversed(places):  # the first place wins
+        known |= list_recipes(place)
+    if word not in known:
+        hint = did_you_mean(word, known)
+        raise UsageError(f"no recipe {word!r}; {hint}; looked in {describe_places(places)}")
+    return known[word]
+
+
+def fetch_repository(address: str) -> list[Path]:
+    """Fetch a git repository as it is now, and return its places of recipes. OWNER/NAME is one of GitHub.
+
+    Raises:
+        GooseLikeError: git fails, and there is no earlier copy.
+    """
+    if _GITHUB.fullmatch(address) and not os.path.exists(address):
+        address = f"https://github.com/{address}"
+    digest = hashlib.sha256(address.encode()).hexdigest()[:16]
+    parent = cache_folder() / RECIPES
+    copy = parent / digest
+    parent.mkdir(parents=True, exist_ok=True)
+    with lock_folder(parent):
+        if not copy.exists():
+            _run_git("clone", "--quiet", "--depth=1", "--no-tags", "--", address, str(copy))
+        else:
+            _run_git("-C", str(copy), "fetch", "--quiet", "--depth=1", "origin", "HEAD")
+            _run_git("-C", str(copy), "reset", "--quiet", "--hard", "FETCH_HEAD")
+    return [copy / RECIPES, copy / PROJECT_FOLDER / RECIPES, copy]
+
+
+def _run_git(*words: str) -> None:
+    try:
+        done = subprocess.run(
+            [*_GIT, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise UsageError("there is no git on the PATH; install it, or name a file") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[-1] if lines else f"exit code {done.returncode}"
+        raise GooseLikeError(f"the recipes can't be fetched: {reason}")
