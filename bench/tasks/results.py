@@ -10,6 +10,8 @@ from typing import Any
 
 import suite
 
+HEAD = f"{'solved':>8} {'time':>9} {'processor':>10} {'tokens in':>10} {'cached':>9} {'out':>7} {'per solved':>10}"
+
 
 @dataclass(frozen=True, slots=True)
 class Agent:
@@ -122,7 +124,9 @@ def format_tables(outcomes: list[Outcome]) -> str:
         of_size = [outcome for outcome in outcomes if outcome.size == size]
         if not of_size:
             continue
-        head = f"{'solved':>8} {'time':>9} {'processor':>10} {'tokens in':>10} {'cached':>9} {'out':>7}"
+        head = (
+            f"{'solved':>8} {'time':>9} {'processor':>10} {'tokens in':>10} {'cached':>9} {'out':>7} {'per solved':>10}"
+        )
         lines += ["", f"{size:30} {head}"]
         for agent in dict.fromkeys(outcome.agent for outcome in of_size):
             lines.append(_format_row(agent, [outcome for outcome in of_size if outcome.agent == agent]))
@@ -137,5 +141,8 @@ def _format_row(agent: str, outcomes: list[Outcome]) -> str:
     cached_tokens = sum(outcome.cached_tokens for outcome in outcomes)
     output_tokens = sum(outcome.output_tokens for outcome in outcomes)
     share = f"{solved}/{len(outcomes)}"
+    per_solved = "-"
+    if solved:
+        per_solved = f"{(input_tokens + output_tokens) // solved:,}"
     times = f"{took_s:7.0f} s {processor_s:8.0f} s"
-    return f"{agent:30} {share:>8} {times} {input_tokens:10,} {cached_tokens:9,} {output_tokens:7,}"
+    return f"{agent:30} {share:>8} {times} {input_tokens:10,} {cached_tokens:9,} {output_tokens:7,} {per_solved:>10}"

@@ -11,7 +11,7 @@ import yaml
 from tests import ROOT
 
 FOLDER = ROOT / "bench" / "tasks"
-sys.path.insert(0, str(FOLDER))
+sys.path.append(str(FOLDER))
 import results  # noqa: E402
 import suite  # noqa: E402
 
