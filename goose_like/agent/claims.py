@@ -85,6 +85,8 @@ class Check:
 
 def find_check(entry: CommandFinished) -> Check | None:
     """Find the check in a command. The outcome is unknown if the rest of the line hides it."""
+    if entry.ran_no_test:
+        return None
     if entry.is_verification:
         return Check(frozenset(_CLAIMS), Path(entry.folder), _judge_line(entry.exit_code), is_last=True)
     parts = list(_split(entry.command, Path(entry.folder)))
@@ -255,6 +257,8 @@ def find_doubt(
     """Return why the ledger does not support a claim about the tree as it is now; empty if it does."""
     doubt = ""
     for entry in reversed(entries):
+        if entry.ran_no_test and kind == "tests":
+            doubt = doubt or f"`{entry.command}` ran no test"
         check = find_check(entry)
         if check is None or kind not in check.kinds:
             continue

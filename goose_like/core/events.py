@@ -304,7 +304,7 @@ class CommandFinished(FrozenModel):
 
     `pipe_codes` are those of the parts of its last pipe. `before` and `after` are hashes of the working tree, which are
     empty if they are unknown: one for the files, and after a colon one for git's index. `is_verification`: the
-    profile or the project demands the command.
+    profile or the project demands the command. `ran_no_test`: it seems to run tests, and ran none.
     """
 
     type: Literal["command_finished"] = "command_finished"
@@ -315,6 +315,7 @@ class CommandFinished(FrozenModel):
     before: str = Field(default="", exclude_if=operator.not_)
     after: str = Field(default="", exclude_if=operator.not_)
     is_verification: bool = Field(default=False, exclude_if=operator.not_)
+    ran_no_test: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class Asked(FrozenModel):

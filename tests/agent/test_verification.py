@@ -183,6 +183,17 @@ async def test_a_later_turn_may_rest_on_an_earlier_check(folder):
         assert work.reminders == []
 
 
+async def test_a_command_that_ran_no_test_supports_no_claim(folder):
+    (folder / "test_a.py").write_text("def test_a():\n    assert False\n")
+    line = "python3 test_a.py"
+    async with open_work(folder) as work:
+        await work.turn(work.change(), work.shell(line), "All tests pass.", "I ran no test.")
+        assert work.reminders == [
+            f"You say that tests pass, but `{line}` ran no test. Run the check now, or say what is true."
+        ]
+        assert await work.list_supporting() == []
+
+
 async def test_the_ledger_has_codes_and_trees(folder):
     async with open_work(folder) as work:
         await work.turn(work.shell("ls"), work.shell("echo x > new.txt"), work.shell(PIPED), "One test fails.")

@@ -49,6 +49,10 @@ PINNED = [
         '"before":"a","after":"b:c"}',
     ),
     (
+        e.CommandFinished(command="python test_a.py", folder="/w", exit_code=0, ran_no_test=True),
+        '{"type":"command_finished","command":"python test_a.py","folder":"/w","exit_code":0,"ran_no_test":true}',
+    ),
+    (
         e.PlanUpdated(tasks=(e.Task(description="d"), e.Task(description="f", status="in-progress"))),
         '{"type":"plan_updated","tasks":[{"description":"d","status":"planned"},'
         '{"description":"f","status":"in-progress"}]}',

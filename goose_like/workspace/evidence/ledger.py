@@ -85,6 +85,7 @@ class Ledger:
         exit_code: int | None,
         pipe_codes: Sequence[int] = (),
         is_verification: bool = False,
+        ran_no_test: bool = False,
     ) -> None:
         """Add a command that has ended. `exit_code` is None for one that was stopped, or runs on."""
         event = CommandFinished(
@@ -94,6 +95,7 @@ class Ledger:
             pipe_codes=tuple(pipe_codes),
             before=before,
             is_verification=is_verification,
+            ran_no_test=ran_no_test,
         )
         self.last_command = event
         self.is_written_since_command = False

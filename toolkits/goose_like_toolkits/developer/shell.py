@@ -26,6 +26,7 @@ from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_envi
 
 from .files import HIDDEN_TMP
 from .stuck_check import StuckCheck
+from .unrun_tests import NO_TESTS_CODE, find_unrun_tests
 
 MAX_TIMEOUT_S = 3600.0
 MAX_WORDS = 200
@@ -274,7 +275,12 @@ class Shell:
                 state = replace(state, jobs=())  # these were stopped too
         text = output.format_for_model()
         codes = state.codes if state else ()
-        ledger.add(command, before.cwd, tree, exit_code=None if why_stopped else code, pipe_codes=codes)
+        unrun = ""
+        if code in (0, NO_TESTS_CODE) and not why_stopped:
+            folders = (before.cwd, state.cwd if state else before.cwd)
+            unrun = find_unrun_tests(self._workspace, command, text, folders)
+        exit_code = None if why_stopped else code
+        ledger.add(command, before.cwd, tree, exit_code=exit_code, pipe_codes=codes, ran_no_test=bool(unrun))
         new_private = [path for path in find_private_files(self._workspace, command) if path not in private]
         notes = _describe_failures(command, code, codes, text)
         # Without a state the codes of a pipe are unknown: any part of it may have failed.
@@ -286,6 +292,8 @@ class Shell:
         notes += self._update_state(before, state, command)
         if may_have_failed:
             notes += self._remind_of_folder(text, before)
+        if unrun:
+            notes.append(unrun)
         notes += _find_emptied(full)
         notes += describe_private_files(new_private)
         notes += await self._workspace.inspect_changes()

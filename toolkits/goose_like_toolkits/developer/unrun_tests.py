@@ -1,0 +1,74 @@
+"""Tests that a command seemed to run: `python test_x.py` runs nothing of a file that only defines tests."""
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.pattern import compile_later
+from goose_like.toolkit import Workspace
+
+MAX_FILE_BYTES = 200_000
+NO_TESTS_CODE = 5
+"""The exit code of pytest, and of newer unittest, without any test."""
+
+_SCRIPT = compile_later(r"(?:^|[\s;&|(])(\S*python[\d.]*)(?:\s+-[BEIOPSXsuv]+)*\s+([^\s;&|<>'\"-][^\s;&|<>'\"]*\.py)\b")
+_FOUND_NONE = compile_later(r"^(Ran 0 tests in |NO TESTS RAN|=* ?(no tests ran|\d+ deselected) in )", re.MULTILINE)
+
+
+def find_unrun_tests(workspace: Workspace, command: str, text: str, folders: Sequence[str]) -> str:
+    """Describe why a command ran no test, for the model; empty if it ran tests, or has nothing to do with any.
+
+    `text` is its output, and `folders` are those in which it may have run.
+    """
+    for found in _SCRIPT.finditer(command):
+        python = found[1]
+        path = found[2]
+        source = _read(workspace, path, folders)
+        if _only_defines_tests(source):
+            module = "unittest" if "unittest" in source else "pytest"
+            return f"no test ran: {path} only defines tests; run them with `{python} -m {module} {path}`"
+    if "test" in command and _FOUND_NONE.search(text):
+        return "no test ran: none was found; name their file, and run tests that are plain functions with pytest"
+    return ""
+
+
+def _read(workspace: Workspace, path: str, folders: Iterable[str]) -> str:
+    """Read the script that a command names. A file that cannot be read has no text."""
+    for folder in folders:
+        with suppress(GooseLikeError, OSError, ValueError):
+            real = workspace.resolve(Path(folder, path))
+            return workspace.read_bytes(real, MAX_FILE_BYTES).decode()
+    return ""
+
+
+def _only_defines_tests(source: str) -> bool:
+    """Check for a script that defines tests, and otherwise only imports, defines and assigns."""
+    try:
+        statements = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    has_tests = False
+    for statement in statements:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                has_tests |= name.startswith("test")
+            case ast.ClassDef():
+                has_tests |= _is_test_class(statement)
+            case ast.Import() | ast.ImportFrom() | ast.Assign() | ast.AnnAssign():
+                pass
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case ast.Expr(value=ast.Call(func=function)) if ast.unparse(function).startswith("sys.path."):
+                pass
+            case _:
+                return False
+    return has_tests
+
+
+def _is_test_class(statement: ast.ClassDef) -> bool:
+    if any(ast.unparse(base).endswith("TestCase") for base in statement.bases):
+        return True
+    return statement.name.startswith("Test")
