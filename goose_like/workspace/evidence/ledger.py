@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from contextvars import Context
 from pathlib import Path
 
 from goose_like.core.events import CommandFinished
 from goose_like.core.notifier import Notifier
 
-from .tree_hash import get_files_hash
+from .tree_hash import TreeState, get_files_hash
 
-HashTree = Callable[[], Awaitable[str]]
+HashTree = Callable[[], Awaitable[TreeState]]
 """Computes the hash of the files as they are now; empty if it is unknown."""
+_LIMIT_S = 0.5
 
 
 class Ledger:
@@ -30,6 +32,7 @@ class Ledger:
         self.is_written_since_command = False
         self._first_tree = ""
         self._has_unknown_change = False
+        self._changes: tuple[str, ...] | None = None
         self._root = root
         self._notifier = notifier
         self._tree: str | None = None
@@ -41,7 +44,7 @@ class Ledger:
             return ""
         await self.settle()
         if self._tree is None:
-            self._tree = await self.hash_tree()
+            self._tree = (await self.hash_tree()).value
         if not self._first_tree and not self.written:
             self._first_tree = self._tree
         return self._tree
@@ -51,7 +54,7 @@ class Ledger:
         if self.hash_tree is None:
             return ""
         await self.settle()
-        return await self.hash_tree()
+        return (await self.hash_tree()).value
 
     async def has_changes(self) -> bool:
         """Return whether the files differ from those at the start of the turn, or may differ."""
@@ -107,10 +110,22 @@ class Ledger:
     async def _complete(self, event: CommandFinished, earlier: asyncio.Task[None] | None) -> None:
         if earlier:
             await earlier
+        self._changes = None
         if event.before and self.hash_tree:
-            self._tree = await self.hash_tree()
-            event = event.model_copy(update={"after": self._tree})
+            state = await self.hash_tree()
+            self._tree = state.value
+            if state.value:
+                self._changes = state.changes
+            event = event.model_copy(update={"after": state.value})
         self._notifier.notify(event)
+
+    async def find_changes(self) -> tuple[str, ...] | None:
+        """Find the names of the files that the last command changed; None if that is unknown, or takes too long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LIMIT_S):
+                await self.settle()
+                return self._changes
+        return None
 
     async def settle(self) -> None:
         """Wait until each command that has ended is in the session."""

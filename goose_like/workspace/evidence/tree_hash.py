@@ -35,6 +35,13 @@ class _Entry(NamedTuple):
     value: int
 
 
+class TreeState(NamedTuple):
+    """The hash of a folder, and the names of the files that differ from those of the state before."""
+
+    value: str = ""
+    changes: tuple[str, ...] = ()
+
+
 def get_files_hash(tree: str) -> str:
     """Return the part of a tree's hash that stands for the contents of the files."""
     return tree.partition(":")[0]
@@ -58,6 +65,8 @@ class TreeHash:
         self._excluded: set[str] = set()
         self._own_folders: frozenset[str] = frozenset()
         self._sum = 0
+        self._touched: dict[str, int] = {}
+        """The paths that were set or removed since the last look, with their part of the hash before."""
         self._index_marks: dict[str, Marks] = {}
         self._index_hashes: dict[str, str] = {}
 
@@ -69,6 +78,16 @@ class TreeHash:
             return files
         indexes = sha256(repr(self._index_hashes).encode()).hexdigest()
         return f"{files}:{indexes[:16]}"
+
+    def take_changes(self) -> tuple[str, ...]:
+        """Take the names of the files that differ from those at the last call, or since `load`."""
+        changed = []
+        for path, value in self._touched.items():
+            entry = self._entries.get(path)
+            if value != (entry.value if entry else 0):
+                changed.append(self._get_name(path))
+        self._touched = {}
+        return tuple(sorted(changed))
 
     def load(self, snapshot: Snapshot, ignored: Collection[str], own_folders: frozenset[str]) -> None:
         """Take over a new snapshot of the folder, which has looked at each file already."""
@@ -85,6 +104,7 @@ class TreeHash:
             self._read_folder_marks(root)
         self._watch_ignored(ignored)
         self._read_indexes()
+        self._touched = {}
 
     def covers(self, path: Path) -> bool:
         """Return whether the hash counts a path, or would count it if it existed."""
@@ -225,6 +245,7 @@ class TreeHash:
 
     def _remove(self, path: str) -> None:
         entry = self._entries.pop(path, None)
+        self._touched.setdefault(path, entry.value if entry else 0)
         if entry:
             self._sum -= entry.value
 

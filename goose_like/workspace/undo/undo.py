@@ -20,7 +20,7 @@ from goose_like.core.threads import run_in_executor
 from goose_like.workspace.repositories.git import RunCommand, list_filtered_paths, list_ignored_paths
 from goose_like.workspace.repositories.git_index import read_index
 
-from ..evidence.tree_hash import TreeHash
+from ..evidence.tree_hash import TreeHash, TreeState
 from .backup import BackupChoice, StoredPaths, get_line, read_losses
 from .contents import Contents
 from .log import OpenTurn, PathChange, UndoLog
@@ -133,8 +133,8 @@ class Undo:
         if problem and self._ask_loss:
             await self._ask_loss(line, folder, problem)
 
-    async def hash_tree(self) -> str:
-        """Return the hash of the files and of git's index; empty if not all files are covered.
+    async def hash_tree(self) -> TreeState:
+        """Return the hash of the files and of git's index, and what has changed; empty if not all files are covered.
 
         In the first change of a turn, the snapshot of the turn serves both. Between turns the hash is empty if no turn
         has taken a snapshot.
@@ -287,21 +287,21 @@ class Undo:
             if git:
                 self._gits.setdefault(git, root)
 
-    def _hash_tree(self, number: int) -> str:
+    def _hash_tree(self, number: int) -> TreeState:
         has_snapshot = self._snapshot_turn == number
         if not has_snapshot:
             self._run_unless_off(partial(self._take_snapshot, number))
         if has_snapshot:
             return self._rescan()
         if self._is_off or self._tree is None:
-            return ""
-        return self._tree.value
+            return TreeState()
+        return TreeState(self._tree.value)
 
-    def _rescan(self) -> str:
+    def _rescan(self) -> TreeState:
         if self._is_off or self._tree is None:
-            return ""
+            return TreeState()
         self._tree.rescan()
-        return self._tree.value
+        return TreeState(self._tree.value, self._tree.take_changes())
 
     def _update_tree(self, ignored: frozenset[str], *, is_complete: bool) -> None:
         """Bring the hash of the tree to the state of the snapshot."""

@@ -24,6 +24,7 @@ from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES, Process, cr
 from goose_like.workspace.sandbox.bubblewrap import move_tmp
 from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_environment
 
+from .command_changes import CommandChanges
 from .files import HIDDEN_TMP
 from .stuck_check import StuckCheck
 from .unrun_tests import NO_TESTS_CODE, find_unrun_tests
@@ -256,6 +257,7 @@ class Shell:
         tree = await self._workspace.read_tree()
         full = _find_full_files(command, Path(before.cwd))
         private = find_private_files(self._workspace, command)
+        changes = CommandChanges(self._workspace, command, before.cwd)
         with ExitStack() as held:
             held.callback(output.close)
             process, end = await self.start(command, access, held)
@@ -292,8 +294,7 @@ class Shell:
         notes += self._update_state(before, state, command)
         if may_have_failed:
             notes += self._remind_of_folder(text, before)
-        if unrun:
-            notes.append(unrun)
+        notes += filter(None, [unrun, await changes.describe(is_success=exit_code == 0)])
         notes += _find_emptied(full)
         notes += describe_private_files(new_private)
         notes += await self._workspace.inspect_changes()
