@@ -112,14 +112,21 @@ def _parse(text: str) -> Any:
         return None
 
 
+def describe_cut(tool: Tool) -> str:
+    """Describe a call that reached the output limit of the model, for the model."""
+    text = "your message reached its output limit within this call, so it was cut and did not run"
+    return f"{text}. {_get_cut_advice(tool)}"
+
+
+def _get_cut_advice(tool: Tool) -> str:
+    return tool.options.when_cut or "Do it in parts, each in a message of its own"
+
+
 def _describe_error(tool: Tool, error: ValidationError) -> ToolError:
     first = error.errors()[0]
     if first["type"] == "json_invalid" and "EOF" in first["msg"]:
-        return ToolError(
-            f"wrong arguments for {tool.name}: invalid JSON that ends in the middle, so nothing ran; your message "
-            "reached its output limit within this call. Do it in parts, each in a message of its own: write the start "
-            "of a file, then add to it"
-        )
+        text = f"wrong arguments for {tool.name}: invalid JSON that ends in the middle, so nothing ran"
+        return ToolError(f"{text}. If your message reached its output limit: {_get_cut_advice(tool)}")
     problems = error.errors()[:_MAX_PROBLEMS]
     texts = "; ".join(map(_describe_problem, problems))
     expected = f"send one JSON object with {_describe_fields(tool)}"

@@ -224,7 +224,7 @@ class Exchange:
             answer = None
             with self.inbox:  # a message of the person may end the block
                 answer = await self.client.ask()
-                await self.tool_runner.run(answer.message.tool_calls)
+                await self.tool_runner.run(answer.message.tool_calls, is_cut=answer.is_cut)
             if answer is None or self.inbox.has_messages():
                 continue
             end = self._find_early_end(answer)

@@ -36,7 +36,11 @@ def find_last_failure(ledger: Ledger, history: History, tools: Mapping[str, Tool
     if call:
         return f"Your last call, of {call}, failed."
     entry = ledger.last_command
-    if entry is None or entry.is_verification or not _has_failed(entry):
+    if entry is None or entry.is_verification:
+        return ""
+    if entry.ran_no_test and not entry.exit_code:
+        return f"`{_shorten(entry.command)}` ran no test."
+    if not _has_failed(entry):
         return ""
     codes = [code for code in (entry.exit_code, *entry.pipe_codes) if code]
     failure = f"`{_shorten(entry.command)}` failed with exit code {codes[0]}"
@@ -69,9 +73,9 @@ def _find_failed_call(history: History, tools: Mapping[str, Tool]) -> str:
     for message in reversed(history.messages):
         if message.role != "tool":
             continue
-        last = message.tool_results[-1]
-        is_refused = last.output.startswith("not allowed:")
-        return name if last.is_error and not is_refused else ""
+        results = message.tool_results
+        is_refused = any(result.output.startswith("not allowed:") for result in results)
+        return name if results[-1].is_error and not is_refused else ""
     return ""
 
 

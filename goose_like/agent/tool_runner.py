@@ -12,8 +12,10 @@ from goose_like.core.images import save_image
 from goose_like.core.masking import mask_text, mask_value
 from goose_like.core.message import Image, ToolCall, ToolResult
 from goose_like.core.tool import Tool, ToolOptions, current_call
+from goose_like.providers.wire import is_json_object
 from goose_like.sessions.output_limit import limit_text
 
+from .arguments import describe_cut
 from .call_hooks import CallHooks
 from .call_start import start_call
 from .hook_values import ResultChange
@@ -32,15 +34,19 @@ class ToolRunner:
     hooks: CallHooks
     output_limit_bytes: int
 
-    async def run(self, calls: Sequence[ToolCall]) -> None:
+    async def run(self, calls: Sequence[ToolCall], *, is_cut: bool = False) -> None:
         """Run the calls of one model message in order, adjacent parallel ones together.
 
-        After an edit that failed, calls that may change something do not run.
+        After an edit that failed, calls that may change something do not run. Neither does the last call of a message
+        that `is_cut`, if its arguments are incomplete.
 
         Raises:
             SessionError: a result cannot be written.
         """
         failed_edit = ""
+        cut = self._find_cut(calls) if is_cut else None
+        if cut:
+            calls = calls[:-1]
         for batch in self._split_batches(calls):
             first = batch[0]
             if failed_edit and self._may_change(first):
@@ -49,6 +55,15 @@ class ToolRunner:
             has_succeeded = await self._run_batch(batch)
             if self._get_options(first).edits and not has_succeeded:
                 failed_edit = first.name
+        if cut:
+            self._refuse(cut, describe_cut(self.tools[cut.name]))
+
+    def _find_cut(self, calls: Sequence[ToolCall]) -> ToolCall | None:
+        """Find the call whose arguments end in the middle."""
+        if not calls:
+            return None
+        last = calls[-1]
+        return last if last.name in self.tools and not is_json_object(last.arguments) else None
 
     def _split_batches(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
         """Split calls into batches, which run one after the other. Adjacent parallel calls are one batch."""

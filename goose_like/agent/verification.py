@@ -178,7 +178,12 @@ class Verification:
     # --- a failure at the end
 
     def _asks_repair(self, answer: str) -> bool:
-        """Tell the model that its last command or call failed, and that it neither repaired nor named this."""
+        """Tell the model that its last command or call failed, and that it neither repaired nor named this.
+
+        Where nothing may be changed, a failure is expected.
+        """
+        if self._workspace.mode == "read-only":
+            return False
         failure = find_last_failure(self._workspace.ledger, self._journal.history, self._tools, answer)
         if not failure:
             return False

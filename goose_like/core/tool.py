@@ -62,6 +62,7 @@ class ToolOptions:
     reads_only_with: Callable[[Mapping[str, Any]], bool] | None = None
     edits: bool = False
     has_long_arguments: bool = False
+    when_cut: str = ""
     rule_topic: Literal["", "command", "path"] = ""
     kind: ToolKind | Literal[""] = ""
     title: str = ""
@@ -197,6 +198,7 @@ def tool(
     reads_only_with: Callable[[Mapping[str, Any]], bool] | None = None,
     edits: bool = False,
     has_long_arguments: bool = False,
+    when_cut: str = "",
     rule_topic: Literal["", "command", "path"] = "",
     kind: ToolKind | Literal[""] = "",
     title: str = "",
@@ -226,6 +228,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
             `reads_only_with`: checks from the arguments of a call that this call changes nothing.
             `edits`: the call changes a file. If it fails, later calls of the message run only if they change nothing.
             `has_long_arguments`: an argument may be as long as a file, so the server sends it piece by piece.
+            `when_cut`: what the model does in place of a call that is longer than its output limit.
             `rule_topic`: the pattern in rules of other agents about the tool: `Bash(git log:*)` names commands,
             `Edit(src/*)` names paths.
             `kind`: what a call does, for front-ends; see `ToolKind`. By default `edit` with `edits`, `read` with

@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
+from pydantic_core import from_json
+
 from goose_like.core.example import Example
 from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.tool import ToolSpec
@@ -142,10 +144,10 @@ class XmlCallFormat:
     def format_call(self, name: str, arguments: str) -> str:
         """Format a call exactly as the model writes it."""
         try:
-            values: Any = json.loads(arguments or "{}")
-        except (ValueError, RecursionError):
+            values: Any = from_json(arguments or "{}", allow_partial="trailing-strings")  # a cut call is incomplete
+        except ValueError:
             values = None
-        if not isinstance(values, dict):  # incomplete or invalid: keep it as it is
+        if not isinstance(values, dict):  # invalid: keep it as it is
             return f"<{name}{arguments}"
         body = values.pop(self._body_arguments.get(name, ""), None)
         tag = name

@@ -79,5 +79,5 @@ def test_a_field_of_the_tool_is_no_comment() -> None:
 
 @pytest.mark.parametrize("text", ['{"path": "x', '{"path": "x", "patches": [{"old": "a"', "{"])
 def test_arguments_that_end_in_the_middle_name_the_output_limit(text: str) -> None:
-    with pytest.raises(ToolError, match=r"reached its output limit within this call\. Do it in parts"):
+    with pytest.raises(ToolError, match=r"ends in the middle, .* reached its output limit: Do it in parts"):
         read_arguments(EDIT, text)

@@ -53,6 +53,25 @@ async def test_stop(create_harness):
     assert harness.provider.streams_closed == 1
 
 
+async def test_a_call_that_was_cut_does_not_run_and_tells_how_to_go_on(create_harness):
+    ran = []
+
+    @tool(when_cut="Write it in parts.")
+    def write(text: str) -> str:
+        ran.append(text)
+        return "written"
+
+    def cut(arguments: str) -> list[MessageCompleted]:
+        message = calls(call("echo", '{"text": "first"}', "c1"), call("write", arguments, "c2"))
+        return [MessageCompleted(message=message, is_cut=True)]
+
+    harness = create_harness([cut('{"text": "a\\nb'), cut('{"text": "whole"}'), "Done."], echo, write)
+    assert (await harness.exchange.reply("Hi.")).reason == "stop"
+    start = "your message reached its output limit within this call, so it was cut and did not run"
+    assert harness.outputs == ["first", f"{start}. Write it in parts.", "first", "written"]
+    assert ran == ["whole"]
+
+
 async def test_a_tool_call(create_harness):
     harness = create_harness([calls(call("echo", '{"text": "one"}'), text="Let me see."), "Done."], echo)
     assert (await harness.exchange.reply("Hi.")).reason == "stop"

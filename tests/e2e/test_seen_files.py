@@ -33,7 +33,7 @@ def test_a_resumed_session_is_told_which_files_differ(place):
     done = place.run("run", "go on", "--session", "s", "--resume", "--model", model)
     assert done.returncode == 0, done.stderr
     assert "no longer as you saw it: a.txt (" in reminders(place)[-1]
-    assert outputs(place)[-1].startswith("not written yet, as it has changed since you read it")
+    assert outputs(place)[-1].startswith("not written, as it has changed since you read it")
     assert (place.work / "a.txt").read_text() == "by a person\n"
 
 
@@ -66,4 +66,4 @@ def test_an_undo_is_told(place, open_screen):
     terminal.see("again")
     assert terminal.leave() == 0
     assert any("no longer as you saw it: a.txt (" in text for text in reminders(place))
-    assert outputs(place)[-1].startswith("not written yet, as it has changed since you read it")
+    assert outputs(place)[-1].startswith("not written, as it has changed since you read it")

@@ -102,8 +102,10 @@ def test_cut_among_the_attributes(text):
 def test_a_call_cut_in_its_text_does_not_run():
     done, _ = parse_answer('<write_file path="a.py">\nprint(', "length")
     assert done.is_cut
+    (call,) = done.message.tool_calls
     with pytest.raises(json.JSONDecodeError):
-        json.loads(done.message.tool_calls[0].arguments)
+        json.loads(call.arguments)
+    assert TAGS.format_call(call.name, call.arguments) == '<write_file path="a.py">\nprint(\n</write_file>'
 
 
 @given(st.lists(st.sampled_from(["<shell>", "<write_file path=", '"', "\n", "</shell>", "x", "[" * 3000])).map("".join))

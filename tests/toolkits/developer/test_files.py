@@ -208,7 +208,8 @@ async def test_only_what_was_read_is_written_over(here: DeveloperHarness):
     file.write_text("precious\n")
     answer = await here.call_error("write_file", path="a.txt", content="new\n")
     assert answer == (
-        "not written yet, as you have not read it as it is now. Its content follows; now write the new content:\n"
+        "not written, as you have not read it as it is now. Its content follows. If the task needs a change of it, "
+        "write all of it with the change; else leave it as it is:\n"
         "[a.txt: 1 line]\n1\tprecious"
     )
     assert file.read_text() == "precious\n"
@@ -251,7 +252,27 @@ async def test_an_empty_file_or_the_same_text_needs_no_reading(here: DeveloperHa
     (here.root / "empty").touch()
     (here.root / "same").write_text("same\n")
     assert await here.call_ok("write_file", path="empty", content="x\n") == "saved empty (+1 -0 lines)"
-    assert "nothing was changed" in await here.call_ok("write_file", path="same", content="same\n")
+    assert await here.call_ok("write_file", path="same", content="same\n") == (
+        "nothing was changed: same holds exactly this already. If the task needs no change of it, go on; else write "
+        "all of it with the change"
+    )
+
+
+async def test_what_is_written_unchanged_hears_what_the_last_command_demands(here: DeveloperHarness):
+    (here.root / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (here.root / "test_calc.py").write_text("from calc import add\n\ndef test_add():\n    assert add(1, 2) == 3\n")
+    unchanged = {"path": "calc.py", "content": "def add(a, b):\n    return a - b\n"}
+    line = "python3 -m pytest -q -p no:cacheprovider 2>&1 | tail -20"
+    await here.call_ok("shell", command=line)
+    answer = await here.call_ok("write_file", **unchanged)
+    start, _, rest = answer.partition("\n")
+    assert start == f"nothing was changed: calc.py holds exactly this already, and `{line}` failed with it:"
+    assert "E       assert -1 == 3" in rest.splitlines()
+    assert rest.endswith("Change what these lines demand")
+    await here.call_ok("shell", command="echo 'no such line' && exit 3")
+    assert "failed with it:\nno such line\nChange" in await here.call_ok("write_file", **unchanged)
+    await here.call_ok("shell", command="true")
+    assert "failed" not in await here.call_ok("write_file", **unchanged)
 
 
 @pytest.mark.parametrize(
@@ -383,8 +404,12 @@ async def test_line_numbers_are_not_written_into_a_file(here: DeveloperHarness):
     (here.root / "a.py").write_text("one\ntwo\n")
     shown = await here.call_ok("read_file", path="a.py")
     copied = shown.partition("\n")[2] + "\n3\tthree\n"
-    assert "begins with its number" in await here.call_error("write_file", path="a.py", content=copied)
-    assert (here.root / "a.py").read_text() == "one\ntwo\n"
+    answer = await here.call_ok("write_file", path="a.py", content=copied)
+    assert answer == "saved a.py (+1 -0 lines, the line numbers of read_file were left out)"
+    assert (here.root / "a.py").read_text() == "one\ntwo\nthree\n"
+    data = "1\tnorth\n2\tsouth\n"
+    assert "begins with its number" in await here.call_error("write_file", path="a.py", content=data)
+    assert (here.root / "a.py").read_text() == "one\ntwo\nthree\n"
     await here.call_ok("write_file", path="new.tsv", content="1\tone\n2\ttwo\n")
     await here.call_ok("write_file", path="new.tsv", content="1\tone\n2\tthree\n")
     assert (here.root / "new.tsv").read_text() == "1\tone\n2\tthree\n"

@@ -17,6 +17,7 @@ async def here(tmp_path):
 @pytest.mark.parametrize(
     ("source", "command", "advice"),
     [
+        ("def slug(x):\n    return x\n", "python3 t/test_a.py", "t/test_a.py has none; import what they check"),
         (FUNCTIONS, "python3 t/test_a.py", "`python3 -m pytest t/test_a.py`"),
         (FUNCTIONS, "cd t && python3 -B test_a.py && echo ok", "`python3 -m pytest test_a.py`"),
         (METHODS, "cat t/test_a.py; python3 t/test_a.py", "`python3 -m unittest t/test_a.py`"),
@@ -38,7 +39,7 @@ async def test_no_test_ran(here, source, command, advice):
     [
         FUNCTIONS.replace("False", "True") + "\ntest_a()\n",
         METHODS.replace("False", "True") + "\nif __name__ == '__main__':\n    unittest.main()\n",
-        "def read():\n    pass\n",
+        "def read():\n    pass\n\nprint(read())\n",
         "def test_a(:\n",
         "",
     ],

@@ -22,9 +22,10 @@ from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
 from goose_like.workspace.files import CurrentFile
 
 from .checkers import Checkers
+from .failing_command import FailingCommand
 from .file_part import read_part
 from .linters import Linters
-from .patching import MAX_COMPARED_LINES, Patch, apply_patches, has_copied_numbers, number_lines
+from .patching import MAX_COMPARED_LINES, Patch, apply_patches, drop_numbers, has_copied_numbers, number_lines
 from .seen_files import SeenFiles, show_name
 
 MAX_FILE_BYTES = 5_000_000
@@ -46,6 +47,7 @@ class FileTools:
         seen: the files as the model saw them.
         unchecked_path: the last changed file, until a command runs.
         edited: the files that the tools changed in this turn, and whether each parsed before.
+        failing: the last command, if it failed.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class FileTools:
         self._max_bytes = max_bytes
         self.unchecked_path = ""
         self.edited: dict[Path, bool] = {}
+        self.failing: FailingCommand | None = None
         self.seen = seen
 
     async def read(self, path: str, start_line: int, end_line: int | None, encoding: str = "") -> str | ImageResult:
@@ -166,14 +169,19 @@ class FileTools:
         """Create or replace a file, and describe the change for the model."""
         real = self.resolve(path)
         file = await self._read_current(path, real)
+        notes: list[str] = []
         if file is None:
             note = self._find_in_cwd(path)
-            notes = [note] if note else []
+            if note:
+                notes.append(note)
             return await self._save(path, real, None, create_text(content, encoding), notes, encoding)
         data = file.data
         old = self.decode(real, data)
         if old is None:
             raise ToolError(f"{path} is binary; delete it in the shell first if a text is to take its place")
+        if has_copied_numbers(content) and not has_copied_numbers(old.shown):
+            content = _drop_copied_numbers(path, content, old.shown)
+            notes.append("the line numbers of read_file were left out")
         if old.is_guess and not content.isascii():
             old = _confirm_encoding(path, old, data, content, encoding)
         new = old.with_all(content)
@@ -181,14 +189,16 @@ class FileTools:
             new = create_text(new.exact, encoding)
         if new == old:
             self.seen.add(real, data)
-            return f"nothing was changed: {path} holds exactly this already; write what shall be different"
+            return self._describe_unchanged(path)
         await self._require_known(path, real, data, must_be_read=bool(data))
-        if has_copied_numbers(content) and not has_copied_numbers(old.shown):
-            raise ToolError(
-                f"not written: each line of `content` begins with its number, as read_file shows it, but {path} has no "
-                "such numbers; write the lines without them"
-            )
-        return await self._save(path, real, old, new, (), encoding)
+        return await self._save(path, real, old, new, notes, encoding)
+
+    def _describe_unchanged(self, path: str) -> str:
+        """Say what is still wanted, where the model writes what a file holds already."""
+        text = f"nothing was changed: {path} holds exactly this already"
+        if self.failing is None:
+            return f"{text}. If the task needs no change of it, go on; else write all of it with the change"
+        return f"{text}, and {self.failing.describe()}\nChange what these lines demand"
 
     async def patch(self, path: str, patches: list[Patch], encoding: str = "") -> str:
         """Apply the patches that match, and describe the change for the model.
@@ -322,7 +332,10 @@ class FileTools:
             return
         why = "it has changed since you read it" if is_known else "you have not read it as it is now"
         content = await self.read(path, 1, None)
-        raise ToolError(f"not written yet, as {why}. Its content follows; now write the new content:\n{content}")
+        raise ToolError(
+            f"not written, as {why}. Its content follows. If the task needs a change of it, write all of it with the "
+            f"change; else leave it as it is:\n{content}"
+        )
 
     async def _save(
         self, path: str, real: Path, old: TextFile | None, new: TextFile, notes: Sequence[str], encoding: str
@@ -411,6 +424,24 @@ def _confirm_encoding(path: str, old: TextFile, data: bytes, content: str, encod
             "its `encoding` first, and check that it looks right"
         )
     return old
+
+
+def _drop_copied_numbers(path: str, content: str, old: str) -> str:
+    """Remove the numbers that `read_file` puts before lines, if most lines are those of the file.
+
+    Raises:
+        ToolError: few lines are, so the numbers may be data.
+    """
+    bare = drop_numbers(content)
+    lines = split_lines(bare)
+    known = set(split_lines(old))
+    known_count = sum(line in known for line in lines)
+    if 2 * known_count >= len(lines):
+        return bare
+    raise ToolError(
+        f"not written: each line of `content` begins with its number, as read_file shows it, but {path} has no such "
+        "numbers; write the lines without them"
+    )
 
 
 def _list_named_paths(command: str, cwd: str) -> Iterator[str]:

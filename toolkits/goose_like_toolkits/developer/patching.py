@@ -88,7 +88,7 @@ def _apply_patch(text: TextFile, patch: Patch) -> tuple[TextFile, str]:
         places = _find_places(shown, _build_loose_pattern(before), patch.replace_all)
         note = "whitespace at line ends differed"
     if not places and all(map(_NUMBER.match, before.split("\n"))):
-        bare = {"before": _drop_numbers(before), "after": _drop_numbers(after)}
+        bare = {"before": drop_numbers(before), "after": drop_numbers(after)}
         changed, _ = _apply_patch(text, patch.model_copy(update=bare))
         return changed, "the line numbers of read_file were left out"
     if not places:
@@ -107,7 +107,8 @@ def _apply_patch(text: TextFile, patch: Patch) -> tuple[TextFile, str]:
     return text.with_parts(places, after), note
 
 
-def _drop_numbers(text: str) -> str:
+def drop_numbers(text: str) -> str:
+    """Remove the number that `read_file` puts before a line from each line."""
     lines = [_NUMBER.sub("", line, count=1) for line in text.split("\n")]
     return "\n".join(lines)
 

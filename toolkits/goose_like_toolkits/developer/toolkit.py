@@ -22,6 +22,7 @@ from goose_like.toolkit import Example, ImageResult, Notifier, Requirements, Run
 from .agents_md import HintFile, describe_hints, load_hints
 from .checkers import Checkers, split_checks
 from .examples import EXAMPLES
+from .failing_command import find_failing
 from .files import FileTools
 from .linters import Linters, choose_linters
 from .patching import Patch
@@ -64,20 +65,28 @@ def _is_process_view(arguments: Mapping[str, Any]) -> bool:
     return arguments.get("action") in ("view", "list")
 
 
-def _make_editing_tool(title: str, aliases: tuple[str, ...]) -> Callable[[F], F]:
+_WRITE_IN_PARTS = (
+    "Write the first part of the text with this tool, and end the call there. Then add each further part in a message "
+    "of its own: cat >> FILE <<'EOF'"
+)
+_EDIT_IN_PARTS = "Send fewer or smaller patches in one call, then the rest in further calls"
+
+
+def _make_editing_tool(title: str, aliases: tuple[str, ...], when_cut: str) -> Callable[[F], F]:
     """Return the decorator for a method that changes the file `path`."""
     return tool(
         aliases=aliases,
         edits=True,
         has_long_arguments=True,
+        when_cut=when_cut,
         rule_topic="path",
         title=title,
         paths=("path",),
     )
 
 
-writing_tool = _make_editing_tool("Write {path}", _WRITERS)
-patching_tool = _make_editing_tool("Edit {path}", _EDITORS)
+writing_tool = _make_editing_tool("Write {path}", _WRITERS, _WRITE_IN_PARTS)
+patching_tool = _make_editing_tool("Edit {path}", _EDITORS, _EDIT_IN_PARTS)
 
 
 class DeveloperToolkit(Toolkit):
@@ -249,6 +258,7 @@ class DeveloperToolkit(Toolkit):
         read_only=_SEARCHES,
         reads_only_with=_is_reading_command,
         rule_topic="command",
+        when_cut="Run the command in parts; write a long text into a file first, part by part",
         kind="execute",
         title="{command}",
     )
@@ -266,6 +276,7 @@ class DeveloperToolkit(Toolkit):
             with self._state_changes.follow_command():
                 answer = await self._shell.run(command, timeout_s, access, self._open_output("shell"), hand_over)
             self._files.note_shown_files(command, answer)
+            self._files.failing = find_failing(self.workspace.ledger.last_command, answer)
             return answer
         finally:
             # A resumed session continues in this folder. Variables may be secrets and are not saved.

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.pattern import compile_later
@@ -15,6 +16,7 @@ NO_TESTS_CODE = 5
 """The exit code of pytest, and of newer unittest, without any test."""
 
 _SCRIPT = compile_later(r"(?:^|[\s;&|(])(\S*python[\d.]*)(?:\s+-[BEIOPSXsuv]+)*\s+([^\s;&|<>'\"-][^\s;&|<>'\"]*\.py)\b")
+_TEST_FILE = compile_later(r"(^|/)(test_\w*|\w+_test)\.py$")
 _FOUND_NONE = compile_later(r"^(Ran 0 tests in |NO TESTS RAN|=* ?(no tests ran|\d+ deselected) in )", re.MULTILINE)
 
 
@@ -27,9 +29,14 @@ def find_unrun_tests(workspace: Workspace, command: str, text: str, folders: Seq
         python = found[1]
         path = found[2]
         source = _read(workspace, path, folders)
-        if _only_defines_tests(source):
-            module = "unittest" if "unittest" in source else "pytest"
-            return f"no test ran: {path} only defines tests; run them with `{python} -m {module} {path}`"
+        kind = _classify(source)
+        module = "unittest" if "unittest" in source else "pytest"
+        line = f"{python} -m {module} {path}"
+        if kind == "only tests":
+            return f"no test ran: {path} only defines tests; run them with `{line}`"
+        if kind == "no tests" and _TEST_FILE.search(path):
+            advice = "import what they check, write functions named test_... with assert"
+            return f"no test ran: {path} has none; {advice}, and run `{line}`"
     if "test" in command and _FOUND_NONE.search(text):
         return "no test ran: none was found; name their file, and run tests that are plain functions with pytest"
     return ""
@@ -44,12 +51,14 @@ def _read(workspace: Workspace, path: str, folders: Iterable[str]) -> str:
     return ""
 
 
-def _only_defines_tests(source: str) -> bool:
-    """Check for a script that defines tests, and otherwise only imports, defines and assigns."""
+def _classify(source: str) -> Literal["", "only tests", "no tests"]:
+    """Check for a script that only imports, defines and assigns: whether it defines tests. Others have no kind."""
     try:
         statements = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+        return ""
+    if not statements:
+        return ""
     has_tests = False
     for statement in statements:
         match statement:
@@ -64,8 +73,8 @@ def _only_defines_tests(source: str) -> bool:
             case ast.Expr(value=ast.Call(func=function)) if ast.unparse(function).startswith("sys.path."):
                 pass
             case _:
-                return False
-    return has_tests
+                return ""
+    return "only tests" if has_tests else "no tests"
 
 
 def _is_test_class(statement: ast.ClassDef) -> bool:

@@ -1,0 +1,37 @@
+"""What the last command still demands, if it failed: its key lines, for a model that changes nothing."""
+
+from goose_like.core.dataclass import dataclass
+from goose_like.core.events import CommandFinished
+from goose_like.core.pattern import compile_later
+
+MAX_LINES = 6
+MAX_LINE_CHARS = 200
+MAX_COMMAND_CHARS = 100
+
+_KEY_LINES = compile_later(r"^E  |^(FAILED|ERROR|FAIL)\b|Error\b|\berror\b|assert|[Ee]xpected|\bgot\b|not ok")
+_NOTE = compile_later(r"\[.*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCommand:
+    """A command that failed, and the lines of its output that say why."""
+
+    command: str
+    lines: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Describe the failure for the model, in lines after the end of a sentence."""
+        return "\n".join([f"`{self.command}` failed with it:", *self.lines])
+
+
+def find_failing(entry: CommandFinished | None, answer: str) -> FailingCommand | None:
+    """Find the failure in the last command and its answer. Return None if it succeeded."""
+    if entry is None or not any((entry.exit_code, *entry.pipe_codes)):
+        return None
+    lines = []
+    for line in answer.splitlines():
+        if line.strip() and not _NOTE.fullmatch(line):
+            lines.append(line[:MAX_LINE_CHARS])
+    key_lines = list(filter(_KEY_LINES.search, lines)) or lines
+    command = " ".join(entry.command.split())[:MAX_COMMAND_CHARS]
+    return FailingCommand(command, tuple(key_lines[-MAX_LINES:]))
