@@ -68,6 +68,7 @@ class EditorSession(EventNotifier):
         self._conversation: TurnScheduler | None = None
         self._question_count = 0
         self._shown_options: list[Json] = []
+        self._shown_commands: list[Json] = []
         self._shown_profile: Profile | None = None
         self._title = ""
 
@@ -151,11 +152,15 @@ class EditorSession(EventNotifier):
     def start_updates(self) -> None:
         """Send the updates that wait and all later ones, the first time together with the slash commands."""
         if self._pump is None:
-            self._queue({"sessionUpdate": "available_commands_update", "availableCommands": self._list_commands()})
+            self._tell_commands()
             self._pump = asyncio.create_task(self._send_all())
 
-    def _list_commands(self) -> list[Json]:
-        return list_commands(self.conversation.context)
+    def _tell_commands(self) -> None:
+        """Tell the editor about the slash commands, if they are others than it knows."""
+        commands = list_commands(self.conversation.context)
+        if commands != self._shown_commands:
+            self._shown_commands = commands
+            self._queue({"sessionUpdate": "available_commands_update", "availableCommands": commands})
 
     async def _send_all(self) -> None:
         while True:
@@ -223,7 +228,7 @@ class EditorSession(EventNotifier):
         self.conversation.stop()
 
     def _tell_changes(self) -> None:
-        """Tell the editor about a new title, and about options that a slash command changed."""
+        """Tell the editor about a new title, and about options and commands that a slash command changed."""
         exchange = self.conversation.exchange
         history = exchange.history
         title = read_label(exchange.session.folder, "title")
@@ -233,6 +238,7 @@ class EditorSession(EventNotifier):
             self._title = title
             self._queue({"sessionUpdate": "session_info_update", "title": title})
         self.tell_options()
+        self._tell_commands()
 
     def tell_options(self) -> None:
         """Tell the editor about options that are others than it knows."""

@@ -1,5 +1,6 @@
 """The command as an editor starts it: a process over pipes, with the client of the Python SDK, and its end."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -28,10 +29,11 @@ def place(tmp_path):
 
 
 class Client:
-    """A client as the SDK wants it, which allows everything."""
+    """A client as the SDK wants it, which allows everything and has unsaved text in each file."""
 
     def __init__(self):
         self.updates = []
+        self.written = {}
 
     async def request_permission(self, session_id, tool_call, options, **kwargs):
         from acp.schema import AllowedOutcome, RequestPermissionResponse
@@ -41,26 +43,65 @@ class Client:
     async def session_update(self, session_id, update, **kwargs):
         self.updates.append(update)
 
+    async def read_text_file(self, session_id, path, **kwargs):
+        from acp.schema import ReadTextFileResponse
+
+        return ReadTextFileResponse(content=self.written.get(path, "typed\n"))
+
+    async def write_text_file(self, session_id, path, content, **kwargs):
+        self.written[path] = content
+
+    def read_text(self):
+        chunks = [update for update in self.updates if update.session_update == "agent_message_chunk"]
+        return "".join(chunk.content.text for chunk in chunks)
+
 
 @needs_acp
 async def test_the_client_of_the_python_sdk(place):
     import acp
+    from acp.schema import ClientCapabilities, FileSystemCapabilities
 
-    call = {"tool": "write_file", "arguments": {"path": "a.txt", "content": "red\n"}}
-    model = place.script({"calls": [call]}, "done")
+    seconds = f"62.{os.getpid()}"
+    (place.work / "a.txt").write_text("blue\n")
+    read = {"tool": "read_file", "arguments": {"path": "a.txt"}}
+    write = {"tool": "write_file", "arguments": {"path": "a.txt", "content": "red\n"}}
+    model = place.script(
+        {"calls": [read]}, {"calls": [write], "expect": "typed"}, "done", {"calls": [shell(f"sleep {seconds}")]}
+    )
     client = Client()
+    files = FileSystemCapabilities(read_text_file=True, write_text_file=True)
     command = [sys.executable, "-m", "goose_like", "acp", "--model", model]
-    async with acp.spawn_agent_process(client, *command, env=place.env(), cwd=str(place.work)) as (agent, process):
-        started = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
-        assert started.agent_capabilities.load_session
-        opened = await agent.new_session(cwd=str(place.work), mcp_servers=[])
-        done = await agent.prompt(session_id=opened.session_id, prompt=[acp.text_block("go")])
-        assert done.stop_reason == "end_turn"
-        assert "done" in "".join(
-            update.content.text for update in client.updates if update.session_update == "agent_message_chunk"
+    agent_process = acp.spawn_agent_process(
+        client, *command, env=place.env(), cwd=str(place.work), use_unstable_protocol=True
+    )
+    async with agent_process as (agent, process):
+        started = await agent.initialize(
+            protocol_version=acp.PROTOCOL_VERSION, client_capabilities=ClientCapabilities(fs=files)
         )
+        assert started.agent_capabilities.load_session
+        await agent.authenticate(method_id="variable")
+        opened = await agent.new_session(cwd=str(place.work), mcp_servers=[])
+        session = opened.session_id
+        done = await agent.prompt(session_id=session, prompt=[acp.text_block("go")])
+        assert done.stop_reason == "end_turn"
+        assert "done" in client.read_text()
+        assert client.written == {str(place.work / "a.txt"): "red\n"}
+        waiting = asyncio.create_task(agent.prompt(session_id=session, prompt=[acp.text_block("wait")]))
+        while count_processes(seconds) == 0:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        await agent.cancel(session_id=session)
+        assert (await waiting).stop_reason == "cancelled"
+        changed = await agent.set_config_option("effort", session, "low")
+        assert [option.current_value for option in changed.config_options if option.id == "effort"] == ["low"]
+        await agent.set_session_mode(session, "plan")
+        await agent.close_session(session)
+        client.updates.clear()
+        await agent.resume_session(session_id=session, cwd=str(place.work), mcp_servers=[])
+        assert client.read_text() == ""
+        await agent.load_session(session_id=session, cwd=str(place.work), mcp_servers=[])
+        assert "done" in client.read_text()
         listed = await agent.list_sessions(cwd=str(place.work))
-        assert [each.session_id for each in listed.sessions] == [opened.session_id]
+        assert [each.session_id for each in listed.sessions] == [session]
     assert process.returncode == 0
     assert (place.work / "a.txt").read_text() == "red\n"
 

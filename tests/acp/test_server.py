@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
@@ -275,13 +276,13 @@ async def test_an_editor_that_fails_to_read_leaves_that_to_the_disk(play, work, 
 
 
 async def test_a_write_that_the_editor_refuses_is_told_to_the_model(play, work):
-    play({"calls": [write("a.txt", "red\n")]}, {"text": "a pity", "expect": "the editor did not write"})
+    play({"calls": [write("a.txt", "red\n")]}, {"text": "that failed", "expect": "the editor did not write"})
     async with open_editor() as editor:
         await editor.start(FILES)
         editor.failing = {WRITING}
         session = await editor.open(work)
         assert await editor.prompt(session, "go") == "end_turn"
-        assert editor.read_text(session) == "a pity"
+        assert editor.read_text(session) == "that failed"
         assert not (work / "a.txt").exists()
 
 
@@ -434,6 +435,23 @@ async def test_a_slash_command_that_changes_an_option_is_told(play, work):
         await editor.prompt(session, "/plan")
         (update,) = editor.list_updates(session, "config_option_update")
         assert update["configOptions"][0]["currentValue"] == "plan"
+
+
+async def test_commands_that_are_new_in_another_profile_are_told(play, work, home):
+    play()
+    profiles = home / "config/profiles.yaml"
+    settings = json.loads(profiles.read_text())
+    profiles.write_text(json.dumps({**settings, "bare": {**settings["default"], "toolkits": ["developer"]}}))
+    async with open_editor() as editor:
+        await editor.start()
+        session = await editor.open(work)
+        (home / "config/commands").mkdir()
+        (home / "config/commands/explain.md").write_text("Explain $ARGUMENTS simply.")
+        await editor.prompt(session, "/profile bare")
+        await editor.prompt(session, "/mode plan")
+        before, after = editor.list_updates(session, "available_commands_update")
+        assert "'explain'" not in str(before)
+        assert "'explain'" in str(after)
 
 
 async def test_files_images_and_links_in_a_prompt(play, work):
