@@ -22,7 +22,7 @@ STALL_S = 120.0
 Delta = TextDelta | ThinkingDelta | Status | Retrying | MessageCompleted
 """A piece of a streamed answer."""
 
-SchemaDialect = Literal["openai", "anthropic", "portable"]
+SchemaDialect = Literal["openai", "anthropic", "portable", "llguidance"]
 """The part of JSON Schema that a server takes for the format of an answer; `json_schema_reduction.py` has the rules."""
 
 

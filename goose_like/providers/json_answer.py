@@ -65,7 +65,7 @@ async def answer_json(
             return value
         messages += [answer.message, _explain(answer.message, problems, wanted)]
     raise ProviderError(
-        f"the model {request.model!r} gave no valid JSON, also after it was told why ({'; '.join(problems)}); "
+        f"the model gave no valid JSON, also after it was told why ({'; '.join(problems)}); "
         "make the schema simpler, or choose another model"
     )
 

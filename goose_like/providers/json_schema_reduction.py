@@ -33,6 +33,7 @@ class _Rules:
 
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _LIMITS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "maxItems"})
+_TEXT_LIMITS = frozenset({"minLength", "maxLength", "pattern"})
 
 _RULES: Mapping[SchemaDialect, _Rules] = {
     # Source: OpenAI's guide on structured outputs, "supported schemas".
@@ -43,6 +44,8 @@ _RULES: Mapping[SchemaDialect, _Rules] = {
     ),
     # What all servers with OpenAI's chat completions share; Azure, for example, refuses limits.
     "portable": _Rules(frozenset(), frozenset(), min_items=frozenset(), requires_all=True, takes_recursion=True),
+    # The grammars of the embedded engine. Source: llguidance's page "JSON schema".
+    "llguidance": _Rules(_LIMITS | _TEXT_LIMITS, _FORMATS, min_items=None, requires_all=True, takes_recursion=True),
 }
 
 _ANNOTATIONS = frozenset(
@@ -53,6 +56,9 @@ _ANNOTATIONS = frozenset(
 
 _PARTS = frozenset({"$ref", "anyOf", "oneOf", "allOf", "properties", "patternProperties", "items", "prefixItems"})
 """Keywords with schemas inside. Closed objects cannot be combined, so a schema may have one of these only."""
+
+_BEYOND_AUTOMATA = re.compile(r"\(\?(?!:)|\\[1-9bBk]")
+"""What a pattern has that no grammar can follow: looks ahead and behind, references, edges of words."""
 
 _MAX_HINT_CHARS = 300
 
@@ -204,6 +210,8 @@ class _Reducer:
         rules = self._rules
         if key == "format":
             return value in rules.formats
+        if key == "pattern" and _BEYOND_AUTOMATA.search(value):
+            return False
         if key == "minItems":
             return rules.min_items is None or value in rules.min_items
         return key in rules.limits

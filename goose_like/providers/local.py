@@ -29,7 +29,14 @@ from .json_tool_calls import TextCallParser, convert_request, keep_required_argu
 from .openai_wire import OpenAIStreamParser
 from .prompt_state import name_state, restore_or_save, states_folder
 from .weights import INSTALL_COMMAND, find_or_assemble, find_parts, is_ready
-from .xml_tool_calls import XmlCallFormat, build_grammar, list_stop_texts, repeat_task, select_examples
+from .xml_tool_calls import (
+    XmlCallFormat,
+    build_answer_grammar,
+    build_grammar,
+    list_stop_texts,
+    repeat_task,
+    select_examples,
+)
 
 WINDOW_TOKENS = 16_384
 """The default context window. The embedded model needs 1.1 GB of memory for weights and 30 kB per token of window."""
@@ -85,7 +92,7 @@ class LocalProvider:
 
     def find_schema_dialect(self, model: str) -> SchemaDialect | None:
         """See `SupportsAnswerSchema.find_schema_dialect`."""
-        return "portable"
+        return "llguidance"
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Send a request to the engine and stream its answer; see `Provider.stream`."""
@@ -99,7 +106,7 @@ class LocalProvider:
         body = build_body(*examples, *repeat_task(request.messages, has_examples=bool(examples)))
         beginning: dict[str, Any] | None = None
         if request.answer_schema is not None:
-            body["response_format"] = {"type": "json_schema", "json_schema": {"schema": request.answer_schema}}
+            body["grammar"] = build_answer_grammar(request.answer_schema)
         if tools:
             body |= {"grammar": build_grammar(tools), "stop": list_stop_texts(tools)}
             beginning = build_body(*examples, Message.user(".")) | {"max_tokens": 0}

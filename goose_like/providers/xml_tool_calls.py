@@ -11,7 +11,7 @@ stops the engine; the text between them is free.
 
 import json
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from pydantic_core import from_json
@@ -107,6 +107,14 @@ def build_grammar(tools: Sequence[ToolSpec]) -> str:
             without_body.append(" ".join(tag))
     calls = " | ".join(with_body + without_body)
     return "\n".join(["%llguidance {}", f"start: {calls}", r"ANYTHING: /(.|\n)*/"])
+
+
+def build_answer_grammar(schema: Mapping[str, Any]) -> str:
+    """Build the engine's grammar of an answer in JSON. This dialect knows limits and patterns; GBNF ignores most."""
+    # Lenient: it ignores what it does not know. Otherwise the engine would silently drop the whole grammar.
+    options = {"lenient": True, "whitespace_flexible": False}
+    text = json.dumps({"x-guidance": options, **schema})
+    return f"%llguidance {{}}\nstart: %json {text}"
 
 
 def list_stop_texts(tools: Sequence[ToolSpec]) -> list[str]:

@@ -15,6 +15,7 @@ from goose_like.providers.json_answer import AnswerSchema
 from goose_like.providers.json_schema_reduction import _RULES, find_target, reduce_schema
 
 DIALECTS: tuple[SchemaDialect, ...] = get_args(SchemaDialect)
+VENDORS = [dialect for dialect in DIALECTS if dialect != "llguidance"]
 KEPT_EVERYWHERE = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "$ref", "$defs"}
 TREE: dict[str, Any] = {
     "type": "object",
@@ -43,7 +44,7 @@ def list_nodes(schema: Any, is_names: bool = False) -> Iterator[dict[str, Any]]:
 # --- one keyword at a time
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", VENDORS)
 def test_limits_that_a_vendor_refuses_become_hints(dialect: SchemaDialect) -> None:
     reduced = reduce_schema(person(a={"type": "string", "minLength": 3, "pattern": "^a", "description": "A."}), dialect)
     assert reduced is not None
@@ -59,6 +60,7 @@ def test_limits_that_a_vendor_refuses_become_hints(dialect: SchemaDialect) -> No
         ("openai", {"minimum": 1, "maximum": 5}),
         ("anthropic", {"description": "(minimum: 1, maximum: 5)"}),
         ("portable", {"description": "(minimum: 1, maximum: 5)"}),
+        ("llguidance", {"minimum": 1, "maximum": 5}),
     ],
 )
 def test_limits_that_a_vendor_takes_stay(dialect: SchemaDialect, kept: dict[str, Any]) -> None:
@@ -66,6 +68,19 @@ def test_limits_that_a_vendor_takes_stay(dialect: SchemaDialect, kept: dict[str,
     reduced = reduce_schema(schema, dialect)
     assert reduced is not None
     assert reduced["properties"]["a"] == {"type": "integer", **kept}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_kept"),
+    [(r"^[A-Z]{2}-\d+$", True), (r"^(?:a|b)\.$", True), (r"^(?!a)b", False), (r"(a)\1", False), (r"\bx", False)],
+)
+def test_a_grammar_follows_patterns_that_an_automaton_can(pattern: str, is_kept: bool) -> None:
+    schema = {**person(a={"type": "string", "pattern": pattern, "maxLength": 9}), "required": ["a"]}
+    reduced = reduce_schema(schema, "llguidance")
+    assert reduced is not None
+    field = reduced["properties"]["a"]
+    assert field["maxLength"] == 9
+    assert ("pattern" in field) == is_kept
 
 
 @pytest.mark.parametrize(("dialect", "required"), [("openai", ["a", "b"]), ("anthropic", ["b"])])
