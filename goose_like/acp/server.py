@@ -254,7 +254,8 @@ class EditorServer:
         session = self._find_session(request.session_id)
         outputs = session.conversation.exchange.session.outputs
         text = format_prompt(request.prompt, outputs)
-        return {"stopReason": await session.prompt(text)}
+        reason = await session.prompt(text)
+        return {"stopReason": reason, "usage": session.count_tokens()}
 
     async def _cancel(self, request: schema.CancelNotification) -> None:
         if request.session_id in self._sessions:

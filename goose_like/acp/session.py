@@ -27,7 +27,7 @@ from goose_like.sessions.index import read_label
 from .content import Json, Send, make_content, make_diffs
 from .files import ClientFiles
 from .options import list_commands, list_modes, list_options
-from .updates import UpdateMaker, make_usage, merge_updates
+from .updates import UpdateMaker, make_token_counts, make_usage, merge_updates
 
 _FILE_LIMIT_S = 10.0
 """The longest time that an editor may take to read or write a file."""
@@ -38,6 +38,14 @@ _OPTION_KINDS = {
     "allow_always": "allow_always",
     "deny": "reject_once",
 }
+_OPTION_NAMES = {
+    "allow": "Allow once",
+    "allow_prefix": "Allow in this session: {prefix}",
+    "allow_always": "Always allow",
+    "deny": "Deny",
+}
+"""The names of buttons. The words of the terminal, such as `once`, need its question before them."""
+
 _STOP_REASONS = {
     "stop": "end_turn",
     "handed_off": "end_turn",
@@ -223,6 +231,10 @@ class EditorSession(EventNotifier):
             raise make_error(GooseLikeError(end.detail), is_key_missing=end.exit_code == CredentialError.exit_code)
         return _STOP_REASONS[end.reason]
 
+    def count_tokens(self) -> Json:
+        """Count the tokens of the session, which answers to prompts have. The protocol calls this unstable."""
+        return make_token_counts(self.conversation.exchange.history.usage.total)
+
     def cancel(self) -> None:
         """Stop the running turn. Its prompt then ends as cancelled."""
         self.conversation.stop()
@@ -310,7 +322,8 @@ class EditorSession(EventNotifier):
         options = []
         for option in question.options:
             kind = _OPTION_KINDS[option.choice]
-            options.append({"optionId": option.choice, "name": option.label, "kind": kind})
+            name = _OPTION_NAMES[option.choice].format(prefix=question.prefix)
+            options.append({"optionId": option.choice, "name": name, "kind": kind})
         asked = {"sessionId": self.name, "toolCall": call, "options": options}
         outcome = await self._ask("session/request_permission", asked, "outcome")
         chosen = [option.choice for option in question.options if option.choice == outcome.get("optionId")]

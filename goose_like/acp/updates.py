@@ -6,7 +6,7 @@ from typing import assert_never
 from goose_like.core import events
 from goose_like.core.event_text import format_log
 from goose_like.core.history import History
-from goose_like.core.message import Message, ToolCall
+from goose_like.core.message import Message, ToolCall, Usage
 
 from .content import Json, make_content, make_diffs, make_text
 
@@ -241,6 +241,17 @@ def make_usage(history: History, window: int, cost_usd: float | None) -> Json:
     if cost_usd is not None:
         update["cost"] = {"amount": cost_usd, "currency": "USD"}
     return update
+
+
+def make_token_counts(usage: Usage) -> Json:
+    """Make the counts of tokens in the answer to a prompt. As in `Usage`, cached input counts as input, too."""
+    return {
+        "totalTokens": usage.total_tokens,
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cachedReadTokens": usage.cache_read_tokens,
+        "cachedWriteTokens": usage.cache_write_tokens,
+    }
 
 
 def _make_chunk(kind: str, text: str) -> Json:

@@ -68,6 +68,8 @@ async def test_a_turn_with_all_that_an_editor_shows(play, work):
         assert [end["status"] for end in ends] == ["completed", "completed"]
         assert ends[0]["content"] == [{"type": "diff", "path": f"{work}/a.py", "newText": "print(1)\n"}]
         assert ends[1]["content"][0]["content"]["text"].strip() == "hi"
+        counts = editor.received[-1]["result"]["usage"]
+        assert (counts["inputTokens"], counts["outputTokens"], counts["totalTokens"]) == (90, 5, 95)
         usage = editor.list_updates(session, "usage_update")[-1]
         assert usage["size"] == 10_000
         assert usage["used"] > 0
@@ -119,6 +121,8 @@ async def test_a_permission(play, work, choice, content):
         assert await editor.prompt(session, "go") == "end_turn"
         (asked,) = editor.asked
         kinds = [option["kind"] for option in asked["options"]]
+        names = [option["name"] for option in asked["options"]]
+        assert names == ["Allow once", "Allow in this session: this file", "Always allow", "Deny"]
         assert (kinds[0], kinds[-1]) == ("allow_once", "reject_once")
         (call,) = editor.list_updates(session, "tool_call")
         assert asked["toolCall"]["toolCallId"] == call["toolCallId"]
