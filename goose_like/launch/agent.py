@@ -2,9 +2,9 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -251,13 +251,39 @@ def run(message: str | Message, *, schema: Schema | None = None, **options: Any)
 
     This works in a notebook, too: where an event loop runs, the turn gets a thread of its own.
     """
-    work = partial(asyncio.run, _run_once(message, schema, options))
+    turn = _run_once(message, schema, options)
+    if _is_loop_running():
+        return _run_in_thread(turn)
+    return asyncio.run(turn)
+
+
+def _is_loop_running() -> bool:
     try:
         asyncio.get_running_loop()
-    except RuntimeError:  # the usual case: a script
-        return work()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _run_in_thread(turn: Coroutine[Any, Any, RunResult]) -> RunResult:
+    """Run a turn in a thread of its own. Ctrl-C, or the stop button of a notebook, ends the turn."""
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+
+    async def run_turn() -> RunResult:
+        task = asyncio.current_task()
+        assert task is not None
+        started.set_result((asyncio.get_running_loop(), task))
+        return await turn
+
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work).result()
+        done = pool.submit(asyncio.run, run_turn())
+        try:
+            return done.result()
+        except KeyboardInterrupt:
+            loop, task = started.result()
+            with suppress(RuntimeError):  # the turn has just ended
+                loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 async def _run_once(message: str | Message, schema: Schema | None, options: Mapping[str, Any]) -> RunResult:

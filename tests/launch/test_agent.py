@@ -4,14 +4,15 @@ import asyncio
 import json
 import os
 import re
+import signal
+import traceback
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, field_validator
 
-from goose_like.api import Agent, Answer, Limits, RunResult, run
+from goose_like.api import Agent, Answer, GooseLikeError, Limits, RunResult, UsageError, run
 from goose_like.config.yaml_reader import format_document
-from goose_like.core.errors import UsageError
 from goose_like.core.events import TurnFinished
 from tests.e2e.pages import find_blocks
 from tests.workspace.workspace_harness import needs_sandbox
@@ -81,6 +82,37 @@ def test_wrong_options_are_usage_errors(script):
 async def test_run_works_where_an_event_loop_runs(script):
     script("one")
     assert run("x", is_saved=False).result == "one"
+
+
+def test_an_interrupt_where_an_event_loop_runs_ends_the_turn(script):
+    """As the stop button of a notebook does."""
+    script({"calls": [{"tool": "wait", "arguments": {}}]}, "never")
+    ends = []
+
+    async def wait() -> str:
+        """Wait for the person."""
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+        return "done"
+
+    async def run_cell():
+        run("go", tools=[wait], is_saved=False)
+
+    loop = asyncio.new_event_loop()
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(run_cell())
+    loop.close()
+    assert ends == ["cancelled"]
+
+
+def test_an_error_is_not_shown_as_one_of_the_event_loop(script):
+    with pytest.raises(GooseLikeError, match="unknown provider") as caught:
+        run("go", model="nope:x")
+    assert "event loop" not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_stream_that_is_left_stops_the_turn(script):
