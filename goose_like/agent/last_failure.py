@@ -1,14 +1,14 @@
 """The failure that a turn would end with: a command or call that nobody repaired and the answer does not name."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from goose_like.core.events import CommandFinished
 from goose_like.core.history import History
 from goose_like.core.tool import Tool
 from goose_like.workspace.evidence.ledger import Ledger
 
-from .claims import find_check
+from .claims import CheckKind, find_check
 
 _SHOWN_CHARS = 200
 _PREVENTED = (
@@ -40,16 +40,31 @@ def find_last_failure(ledger: Ledger, history: History, tools: Mapping[str, Tool
         return ""
     if entry.ran_no_test and not entry.exit_code:
         return f"`{_shorten(entry.command)}` ran no test."
-    if not _has_failed(entry):
-        return ""
-    codes = [code for code in (entry.exit_code, *entry.pipe_codes) if code]
-    failure = f"`{_shorten(entry.command)}` failed with exit code {codes[0]}"
-    if not ledger.is_written_since_command:
-        return f"{failure}, and you did nothing about it."
+    if _has_failed(entry) and not ledger.is_written_since_command:
+        return f"{_describe(entry)}, and you did nothing about it."
     # Another command may not matter after a change. A check does.
-    if find_check(entry):
-        return f"{failure} before your last change, and you did not run it again."
+    failed_check = _find_failed_check(ledger.commands)
+    if failed_check:
+        return f"{_describe(failed_check)}, and you did not run it again."
     return ""
+
+
+def _describe(entry: CommandFinished) -> str:
+    codes = [code for code in (entry.exit_code, *entry.pipe_codes) if code]
+    return f"`{_shorten(entry.command)}` failed with exit code {codes[0]}"
+
+
+def _find_failed_check(commands: Sequence[CommandFinished]) -> CommandFinished | None:
+    """Find a check that failed, and that no later check of its kind has followed."""
+    followed: set[CheckKind] = set()
+    for entry in reversed(commands):
+        check = find_check(entry)
+        if check is None:
+            continue
+        if _has_failed(entry) and not check.kinds <= followed:
+            return entry
+        followed |= check.kinds
+    return None
 
 
 def _names_failure(answer: str) -> bool:

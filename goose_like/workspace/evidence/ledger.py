@@ -27,8 +27,8 @@ class Ledger:
         self.hash_tree: HashTree | None = None
         self.written: set[Path] = set()
         """The files that tools have written in this turn."""
-        self.last_command: CommandFinished | None = None
-        """The last command of this turn that has ended."""
+        self.commands: list[CommandFinished] = []
+        """The commands of this turn that have ended."""
         self.is_written_since_command = False
         self._first_tree = ""
         self._has_unknown_change = False
@@ -37,6 +37,11 @@ class Ledger:
         self._notifier = notifier
         self._tree: str | None = None
         self._pending: asyncio.Task[None] | None = None
+
+    @property
+    def last_command(self) -> CommandFinished | None:
+        """The last command of this turn that has ended."""
+        return self.commands[-1] if self.commands else None
 
     async def read_tree(self, root: Path) -> str:
         """Return the hash of the tree of a workspace now; empty if it is unknown, or another folder's."""
@@ -67,7 +72,7 @@ class Ledger:
     def start_turn(self) -> None:
         """Begin a turn with nothing written yet. Between turns, files may have changed."""
         self.written = set()
-        self.last_command = None
+        self.commands = []
         self._tree = None
         self._first_tree = ""
         self._has_unknown_change = False
@@ -100,7 +105,7 @@ class Ledger:
             is_verification=is_verification,
             ran_no_test=ran_no_test,
         )
-        self.last_command = event
+        self.commands.append(event)
         self.is_written_since_command = False
         self._tree = None
         self._has_unknown_change |= not before

@@ -383,6 +383,16 @@ async def test_what_was_changed_and_not_run_is_doubted(tmp_path):
         assert await made.toolkit.before_finish() is None
         await made.call_ok("write_file", path="a.py", content="print(2)\n")
         assert await made.toolkit.before_finish() is None, "nothing was changed"
+        await made.shell("echo 'wrong: 3' && exit 3")
+        failed = "This failed: echo 'wrong: 3' && exit 3\nwrong: 3\nRepair that, and run it again; then finish."
+        assert await made.toolkit.before_finish() == failed
+        await made.call_ok("write_file", path="a.py", content="print(4)\n")
+        await made.shell("cat a.py")
+        assert await made.toolkit.before_finish() == (
+            "You changed a.py. Now run this again: echo 'wrong: 3' && exit 3\nBefore, it failed:\nwrong: 3"
+        )
+        await made.shell("true")
+        assert await made.toolkit.before_finish() is None
     async with open_developer(tmp_path, "full") as made:
         await made.call_ok("write_file", path="b.py", content="print(1)\n")
         assert await made.toolkit.before_finish() is None

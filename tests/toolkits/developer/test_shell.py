@@ -150,6 +150,16 @@ async def test_a_missed_file_reminds_of_an_earlier_cd(here: DeveloperHarness):
     assert "this ran in" not in await here.shell("ls; cat sub/gone")
 
 
+async def test_a_missed_file_is_told_what_the_folder_has(here: DeveloperHarness):
+    assert "[the folder has: nothing]" in await here.shell("cat gone.py")
+    await here.shell("mkdir src; touch .hidden calc.py")
+    assert "[the folder has: calc.py, src/]" in await here.shell("cat gone.py")
+    await here.shell("touch f{01..30}")
+    assert ", f19, ...]" in await here.shell("cat gone.py")
+    assert "the folder has" not in await here.shell("cat calc.py; ls gone; true")
+    assert "the folder has" not in await here.shell("cd /usr; cat gone; cat gone2")
+
+
 async def test_a_folder_that_was_deleted(here: DeveloperHarness):
     await here.shell("mkdir 'a b'; cd 'a b'; rmdir ../'a b'")
     answer = await here.shell("pwd")

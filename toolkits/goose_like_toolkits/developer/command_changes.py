@@ -23,13 +23,18 @@ _EDITS = compile_later(
 _WORD = compile_later(r"[\w./~+-]+")
 
 
+def only_looks(command: str) -> bool:
+    """Check for a simple command that shows something and tells nothing about the work."""
+    return _ONLY_LOOKS.fullmatch(command) is not None
+
+
 class CommandChanges:
     """What one command changes. Create it before the start, and ask it after the end."""
 
     def __init__(self, workspace: Workspace, command: str, cwd: str) -> None:
         """Remember the contents of the files that an edit names."""
         self._workspace = workspace
-        self._only_looks = _ONLY_LOOKS.fullmatch(command) is not None
+        self._only_looks = only_looks(command)
         self._is_edit = _EDITS.search(command) is not None and "/tmp" not in command
         self._named: dict[str, str] = {}
         if self._is_edit:

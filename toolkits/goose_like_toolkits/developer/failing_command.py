@@ -19,9 +19,10 @@ class FailingCommand:
     command: str
     lines: tuple[str, ...]
 
-    def describe(self) -> str:
-        """Describe the failure for the model, in lines after the end of a sentence."""
-        return "\n".join([f"`{self.command}` failed with it:", *self.lines])
+    @property
+    def text(self) -> str:
+        """The lines as one text."""
+        return "\n".join(self.lines)
 
 
 def find_failing(entry: CommandFinished | None, answer: str) -> FailingCommand | None:

@@ -47,7 +47,7 @@ class FileTools:
         seen: the files as the model saw them.
         unchecked_path: the last changed file, until a command runs.
         edited: the files that the tools changed in this turn, and whether each parsed before.
-        failing: the last command, if it failed.
+        failing: the last command that does more than look, if it failed.
     """
 
     def __init__(
@@ -198,7 +198,8 @@ class FileTools:
         text = f"nothing was changed: {path} holds exactly this already"
         if self.failing is None:
             return f"{text}. If the task needs no change of it, go on; else write all of it with the change"
-        return f"{text}, and {self.failing.describe()}\nChange what these lines demand"
+        failed = f"`{self.failing.command}` failed with it:\n{self.failing.text}"
+        return f"{text}, and {failed}\nChange what these lines demand"
 
     async def patch(self, path: str, patches: list[Patch], encoding: str = "") -> str:
         """Apply the patches that match, and describe the change for the model.

@@ -26,11 +26,13 @@ from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_envi
 
 from .command_changes import CommandChanges
 from .files import HIDDEN_TMP
+from .seen_files import show_name
 from .stuck_check import StuckCheck
 from .unrun_tests import NO_TESTS_CODE, find_unrun_tests
 
 MAX_TIMEOUT_S = 3600.0
 MAX_WORDS = 200
+MAX_NAMES = 20
 MAX_STATE_BYTES = 100_000  # every program starts with these variables, and Linux limits them (2 MiB)
 MAX_ARGUMENT_BYTES = 120_000  # Linux limits one argument to 128 KiB: MAX_ARG_STRLEN in execve(2)
 STOP_GRACE_S = 2.0
@@ -379,10 +381,22 @@ class Shell:
             yield f"in the background, process {jobs} keeps running unseen until you kill it"
 
     def _remind_of_folder(self, text: str, before: ShellState) -> Iterator[str]:
-        """Name the folder of a command that missed a file below the root: models forget that an earlier cd lasts."""
+        """Name the folder of a command that missed a file: models forget that an earlier cd lasts."""
         has_stayed = self.state.cwd == before.cwd
-        if has_stayed and before.cwd != str(self._workspace.root) and _MISSING.search(text):
+        if not has_stayed or not _MISSING.search(text):
+            return
+        if before.cwd != str(self._workspace.root):
             yield f"this ran in {before.cwd}, where an earlier cd led"
+        if Path(before.cwd).is_relative_to(self._workspace.root):
+            yield from self._list_names(Path(before.cwd))
+
+    def _list_names(self, folder: Path) -> Iterator[str]:
+        """Name what is in the folder: models guess names of files before they look."""
+        with suppress(GooseLikeError, OSError):
+            names = [name for name in self._workspace.list_folder(folder) if not name.startswith(".")]
+            shown = ", ".join(map(show_name, names[:MAX_NAMES]))
+            rest = ", ..." if len(names) > MAX_NAMES else ""
+            yield f"the folder has: {shown or 'nothing'}{rest}"
 
     def _explain_network(self, process: Process, command: str, shown: Sequence[str], access: Access) -> Iterator[str]:
         """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -21,6 +21,7 @@ from goose_like.toolkit import Example, ImageResult, Notifier, Requirements, Run
 
 from .agents_md import HintFile, describe_hints, load_hints
 from .checkers import Checkers, split_checks
+from .command_changes import only_looks
 from .examples import EXAMPLES
 from .failing_command import find_failing
 from .files import FileTools
@@ -183,6 +184,7 @@ class DeveloperToolkit(Toolkit):
     @override
     async def on_turn_start(self) -> None:
         self._files.edited.clear()
+        self._files.failing = None
 
     @override
     async def context_updates(self) -> Mapping[str, str]:
@@ -200,14 +202,21 @@ class DeveloperToolkit(Toolkit):
             found.append(news.strip())
         if found:
             found.append("Fix that, or say why it stays. Your answer is kept: add only what is new.")
-        # Weak models need this (`asks_back`): a file was changed, and no command ran since.
         changed = self._files.unchecked_path
         self._files.unchecked_path = ""
-        if changed and self.config.get("asks_back", False):
-            found.append(
-                f"You changed {changed} and ran nothing since. Check it with the shell; if it is right, finish."
-            )
+        if self.config.get("asks_back", False):
+            found += self._ask_back(changed)
         return "\n".join(found) or None
+
+    def _ask_back(self, changed: str) -> Iterator[str]:
+        """Ask what weak models forget: to run what they changed, and to repair what failed before they give up."""
+        failing = self._files.failing
+        if changed and failing:
+            yield f"You changed {changed}. Now run this again: {failing.command}\nBefore, it failed:\n{failing.text}"
+        elif changed:
+            yield f"You changed {changed} and ran nothing since. Check it with the shell; if it is right, finish."
+        elif failing:
+            yield f"This failed: {failing.command}\n{failing.text}\nRepair that, and run it again; then finish."
 
     @override
     def running_tasks(self) -> Sequence[RunningTask]:
@@ -271,12 +280,15 @@ class DeveloperToolkit(Toolkit):
         """Run a bash command that ends by itself. cd and export last from call to call. No terminal, no input."""
         hand_over = self._processes.adopt if self._has_tools("process") else None
         cwd = self._shell.state.cwd
-        self._files.unchecked_path = ""
+        is_run = not only_looks(command)
+        if is_run:
+            self._files.unchecked_path = ""
         try:
             with self._state_changes.follow_command():
                 answer = await self._shell.run(command, timeout_s, access, self._open_output("shell"), hand_over)
             self._files.note_shown_files(command, answer)
-            self._files.failing = find_failing(self.workspace.ledger.last_command, answer)
+            if is_run:
+                self._files.failing = find_failing(self.workspace.ledger.last_command, answer)
             return answer
         finally:
             # A resumed session continues in this folder. Variables may be secrets and are not saved.
