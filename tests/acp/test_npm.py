@@ -116,7 +116,7 @@ async def test_every_message_fits_the_schema(modules, home, tmp_path):
     steps = [
         {"thinking": "hm", "text": "I write.", "calls": calls},
         {"error": {"status": 503}},
-        "done",
+        "the command failed",
         {"calls": [shell("sleep 60")]},
         {"error": {"status": 400, "text": "bad"}},
         "a summary",
