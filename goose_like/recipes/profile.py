@@ -9,7 +9,7 @@ from goose_like.config.profile import Profile, ToolkitChoice, VerifyChoice
 from goose_like.providers.registry import choose_models
 
 from .content import Retry
-from .extensions import HELPERS, SERVERS, UsableExtensions, read_extensions
+from .extensions import HELPERS, SERVERS, read_extensions
 from .recipe import FilledRecipe
 
 _PROVIDERS = {
@@ -40,8 +40,7 @@ def change_profile(filled: FilledRecipe, profile: Profile, without: Sequence[str
     """
     content = filled.content
     changes: dict[str, Any] = {}
-    extensions = read_extensions(filled, without)
-    changes["toolkits"] = _choose_toolkits(filled, profile, extensions)
+    changes["toolkits"] = _choose_toolkits(filled, profile, without)
     changes["instructions"] = f"{profile.instructions}\n\n{filled.instructions}".strip()
     changes["limits"] = narrow_limits(profile.limits, {"steps": content.settings.max_turns})
     folder = filled.recipe.named_folder
@@ -57,9 +56,8 @@ def change_profile(filled: FilledRecipe, profile: Profile, without: Sequence[str
     return profile.model_copy(update=changes)
 
 
-def _choose_toolkits(
-    filled: FilledRecipe, profile: Profile, extensions: UsableExtensions | None
-) -> tuple[ToolkitChoice, ...]:
+def _choose_toolkits(filled: FilledRecipe, profile: Profile, without: Sequence[str]) -> tuple[ToolkitChoice, ...]:
+    extensions = read_extensions(filled, without)
     own = {choice.name: choice for choice in profile.toolkits}
     wanted = dict(own)
     if extensions:
@@ -74,12 +72,12 @@ def _choose_toolkits(
             wanted[SERVERS] = ToolkitChoice(name=SERVERS, config=extensions.servers)
     if filled.subs:
         helpers = wanted.get(HELPERS) or own.get(HELPERS) or ToolkitChoice(name=HELPERS)
-        config = {**helpers.config, "recipes": _describe_subs(filled)}
+        config = {**helpers.config, "recipes": _describe_subs(filled, without)}
         wanted[HELPERS] = helpers.model_copy(update={"config": config})
     return tuple(wanted.values())
 
 
-def _describe_subs(filled: FilledRecipe) -> list[dict[str, Any]]:
+def _describe_subs(filled: FilledRecipe, without: Sequence[str]) -> list[dict[str, Any]]:
     """Return the sub recipes with their texts, which nobody can change after the person judged them."""
     described = []
     for sub, recipe in filled.subs:
@@ -89,6 +87,7 @@ def _describe_subs(filled: FilledRecipe) -> list[dict[str, Any]]:
                 "file": str(recipe.file),
                 "texts": dict(recipe.texts),
                 "values": sub.values,
+                "without": tuple(without),
                 "is_sequential": sub.sequential_when_repeated,
             }
         )

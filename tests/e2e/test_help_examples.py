@@ -27,6 +27,7 @@ COMMANDS = [
     *(["plugin", name, "--help"] for name in ("list", "show", "check", "test", "run", "new")),
     *(["component", name, "--help"] for name in COMPONENT),
     *(["skill", name, "--help"] for name in ("list", "show", "check", "new")),
+    *(["recipe", name, "--help"] for name in ("run", "list", "show", "check", "explain", "new")),
     *(["hooks", name, "--help"] for name in ("list", "test", "use", "forget")),
     *(["mcp", name, "--help"] for name in ("list", "show", "test", "remove")),  # `add` starts a published server
 ]
@@ -82,6 +83,8 @@ def prepare_toolkit(place: Place, group: str, command: str) -> None:
     if group == "skill" and command != "new":
         write_skill(place.work / ".agents/skills", "pdf")
         assert run_line(place, "goose-like trust add").returncode == 0
+    if group == "recipe" and command != "new":
+        assert run_line(place, "goose-like recipe new release-notes").returncode == 0
     if group == "hooks":
         (place.home / ".claude").mkdir()
         (place.home / ".claude/settings.json").write_text(HOOKS)
@@ -119,7 +122,7 @@ def test_each_help_has_an_example_that_works(place, words, request):
         write_project_profiles(place, "default: {extends: default}")
     if words[:2] == ["trust", "forget"]:
         assert run_line(place, "goose-like trust add").returncode == 0
-    if words[0] in ("skill", "hooks", "mcp"):
+    if words[0] in ("skill", "hooks", "mcp", "recipe"):
         prepare_toolkit(place, words[0], words[1])
     line = " ".join(examples[0].split()).replace("--profile local", "--profile default")
     own = {"HOME": str(place.home)} if words[0] in ("component", "hooks") else {}

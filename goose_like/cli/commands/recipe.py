@@ -91,7 +91,7 @@ def explain(
     recipe_actions.explain(recipe_actions.ChosenRecipe(recipe, param or (), source, without or ()), options)
 
 
-@app.command(epilog="Example: goose-like recipe new release-notes --session my-session")
+@app.command(epilog="Example: goose-like recipe new release-notes")
 def new(
     name: Annotated[str, typer.Argument(help="Name of the recipe.")],
     session: Annotated[

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.agent.turn_request import open_named_model
@@ -15,16 +16,23 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.spelling import normalize_name
 from goose_like.providers.base import ModelPair
 
+if TYPE_CHECKING:
+    from goose_like.providers.json_answer import AnswerSchema
+
 
 @dataclass(frozen=True, slots=True)
 class SubagentKind:
-    """A profile, and for an agent file its description, its part of the prompt, its model and effort."""
+    """A profile, and for an agent file its description, its part of the prompt, its model and effort.
+
+    The answer of a recipe fits the `answer_schema`.
+    """
 
     profile: Profile
     description: str = ""
     prompt: str = ""
     model: str = ""
     effort: Effort | None = None
+    answer_schema: "AnswerSchema | None" = None
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import count
 from typing import Any, ClassVar
 
-from pydantic import Field, ValidationError
 from typing_extensions import override
 
 from goose_like.agent.budget import narrow_limits
@@ -20,14 +19,16 @@ from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import TurnFinished
 from goose_like.core.history import History
-from goose_like.core.message import FrozenModel, Message, ToolCall, join_answers
+from goose_like.core.message import Message, ToolCall, join_answers
 from goose_like.core.spelling import did_you_mean
+from goose_like.core.threads import run_in_thread
 from goose_like.core.tool import Tool, current_call
 from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import to_one_line
 from goose_like.toolkit import Notifier, Requirements, RunningTask, ToolError, Toolkit, tool
 
+from .config import SubRecipeConfig, parse_config
 from .kinds import SubagentKind, load_kinds, open_kind_models
 from .run import SubagentRun
 from .worktree import SubagentWorktree, complete, list_left_worktrees, list_some
@@ -37,16 +38,6 @@ _MAX_TITLE_CHARS = 100
 _MAX_DESCRIPTION_CHARS = 300
 _GRANTS = ("private_addresses",)
 """Permissions in a toolkit's config that the workspace does not control."""
-
-
-class DelegateConfig(FrozenModel):
-    """The checked config of the toolkit."""
-
-    profiles: tuple[str, ...] = ()
-    limits: Limits = Limits()
-    depth: int = Field(default=1, ge=1)
-    parallel: int = Field(default=4, ge=1)
-    tools: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +60,7 @@ class DelegateToolkit(Toolkit):
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
-        self._config = _parse_config(self.config)
+        self._config = parse_config(self.config)
         # Profiles are loaded now, so that later changes of their files have no effect on this session.
         kinds = {}
         for index, name in enumerate(self._config.profiles):
@@ -120,6 +111,17 @@ class DelegateToolkit(Toolkit):
 
     @override
     def tools(self) -> tuple[Tool, ...]:
+        """Return the tools of sub recipes, too."""
+        if not self._config.recipes:
+            return self._list_own_tools()
+        from .recipes import make_recipe_tool  # imported here: few sessions run a recipe
+
+        recipes = []
+        for config in self._config.recipes:
+            recipes.append(make_recipe_tool(config, partial(self._run_recipe, config)))
+        return (*self._list_own_tools(), *recipes)
+
+    def _list_own_tools(self) -> tuple[Tool, ...]:
         """Name the kinds of helpers in the tool's description, where models look for them."""
         offered = super().tools()
         if len(self._kinds) == 1:
@@ -180,6 +182,19 @@ class DelegateToolkit(Toolkit):
         if not task.strip():
             raise ToolError("the task is empty; say what to do, and what to return")
         kind = self._find_kind(profile)
+        who = f"delegate {profile}" if kind.prompt else "a delegate"
+        return await self._work_on(task, kind, who, read_only=read_only)
+
+    async def _run_recipe(self, config: SubRecipeConfig, arguments: Mapping[str, Any]) -> str:
+        """Have a helper run a sub recipe, and return its last answer."""
+        from .recipes import fill_sub_recipe, make_recipe_kind
+
+        filled = await run_in_thread(fill_sub_recipe, config, arguments, self.workspace)
+        kind = make_recipe_kind(filled, self.profile, config.without)
+        return await self._work_on(filled.message, kind, f"recipe {config.name}", read_only=False)
+
+    async def _work_on(self, task: str, kind: SubagentKind, who: str, *, read_only: bool) -> str:
+        """Have a helper of a kind do a task, and return its last answer."""
         narrowed = self._narrow_profile(kind.profile, read_only)
         self.budget.check_rest()
         limits = self._compute_limits(narrowed.limits)
@@ -187,7 +202,6 @@ class DelegateToolkit(Toolkit):
         has_company = may_write and self._count_writers() > 1
         call_id = current_call.get("")
         session = self.session.open_subagent_session(call_id)
-        who = f"delegate {profile}" if kind.prompt else "a delegate"
         title = to_one_line(task, _MAX_TITLE_CHARS)
         run = SubagentRun(self.notifier, call_id, who=who, purpose=_NAME, title=title)
         name = f"d{next(self._numbers)}"
@@ -252,19 +266,24 @@ class DelegateToolkit(Toolkit):
             ) as exchange,
         ):
             job.run.exchange = exchange
-            return await exchange.reply(Message.user(job.task))
+            answering = replace(exchange, answer_schema=job.kind.answer_schema)
+            return await answering.reply(Message.user(job.task))
 
     # --- side by side
 
     def _list_open_calls(self) -> list[ToolCall]:
         """List the open delegates of this message."""
         history = self.session.history
-        return [call for call in history.open_calls.values() if call.name == _NAME and history.is_open(call.id)]
+        names = {_NAME, *(config.tool_name for config in self._config.recipes)}
+        return [call for call in history.open_calls.values() if call.name in names and history.is_open(call.id)]
 
     def _count_writers(self) -> int:
         """Count the open delegates of this message that may write."""
         count = 0
         for call in self._list_open_calls():
+            if call.name != _NAME:  # a recipe
+                count += 1
+                continue
             arguments = call.parse_arguments()
             kind = self._kinds.get(str(arguments.get("profile") or self._default))
             is_reader = kind is not None and kind.profile.sandbox == "read-only"
@@ -338,10 +357,11 @@ class DelegateToolkit(Toolkit):
         """Return the toolkit as a delegate may have it. Return None for `delegate` at the last depth."""
         changes: dict[str, Any] = {}
         if choice.name == _NAME:
-            depth = min(_parse_config(choice.config).depth, self._config.depth - 1)
+            depth = min(parse_config(choice.config).depth, self._config.depth - 1)
             if not depth:
                 return None
             changes["depth"] = depth
+            changes["recipes"] = ()
         else:
             own_config = self._find_config(choice.name)
             for key in _GRANTS:
@@ -393,22 +413,6 @@ def _append_notes(text: str, notes: Sequence[str]) -> str:
     for note in notes:
         lines.append(f"[{note}]")
     return "\n".join(lines)
-
-
-def _parse_config(config: Mapping[str, Any]) -> DelegateConfig:
-    try:
-        return DelegateConfig.model_validate(config)
-    except ValidationError as error:
-        detail = error.errors()[0]
-        place = detail["loc"]
-        if detail["type"] == "extra_forbidden":
-            key = str(place[-1])
-            model = DelegateConfig if len(place) == 1 else Limits
-            text = f"toolkit 'delegate' has no {key!r}; {did_you_mean(key, model.model_fields)}"
-        else:
-            key = ".".join(map(str, place))
-            text = f"{key}: {detail['msg']}, not {detail['input']!r}"
-        raise ProfileError(text, ("config", *place)) from error
 
 
 def _load_profile(name: str, index: int) -> Profile:
