@@ -59,7 +59,7 @@ def list_effects(filled: FilledRecipe, without: Sequence[str] = ()) -> list[Effe
     if folder:
         effects.append(Effect(f"lets commands read {shorten_home(str(folder))}"))
     for sub, recipe in filled.subs:
-        effects.append(Effect(f"lets the model run the recipe {sub.name}: {recipe.label}"))
+        effects.append(Effect(f"lets the model run the recipe {sub.name} ({sub.path})"))
         inner = recipe.fill(sub.values, str, keeps_missing=True)
         for effect in list_effects(inner, without):
             text = f"{sub.name} {effect.text}"

@@ -49,7 +49,7 @@ async def test_a_changed_sub_recipe_or_parent_needs_another_answer(fill, tmp_pat
     sub.write_text(HEAD)
     more = "sub_recipes: [{name: s, path: sub.yaml}]\n"
     (question,) = await ask(fill(more), ALWAYS)
-    assert "lets the model run the recipe s: " in question
+    assert "lets the model run the recipe s (sub.yaml)" in question
     assert await ask(fill(more)) == []
     sub.write_text(HEAD + CHECK)
     (question,) = await ask(fill(more), ONCE)
