@@ -11,6 +11,8 @@ from goose_like.workspace.evidence.ledger import Ledger
 from .claims import CheckKind, find_check
 
 _SHOWN_CHARS = 200
+_REFUSED = "not "
+"""The start of results of calls that were refused, such as "not allowed: ..." or "not written, as ..."."""
 _PREVENTED = (
     "no longer|any ?more|never again|without|no more|fixed|repaired|resolved|corrected|handled|avoids?|prevents?"
 )
@@ -89,7 +91,7 @@ def _find_failed_call(history: History, tools: Mapping[str, Tool]) -> str:
         if message.role != "tool":
             continue
         results = message.tool_results
-        is_refused = any(result.output.startswith("not allowed:") for result in results)
+        is_refused = any(result.output.startswith(_REFUSED) for result in results)
         return name if results[-1].is_error and not is_refused else ""
     return ""
 

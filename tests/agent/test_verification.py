@@ -320,4 +320,7 @@ async def test_no_reminder_without_a_failure_that_is_left(folder):
         await work.turn(work.change(), work.shell(FAILS), work.shell(PASSES), "Done.")
         await work.turn(work.shell("mkdir a/b/c"), work.change(), "Done.")
         await work.turn(call("read_file", '{"path": "nothing"}', id=""), "Done.")
+        (folder / "unread.txt").write_text("one")
+        unread = call("write_file", '{"path": "unread.txt", "content": "two"}', id="")
+        await work.turn(unread, "I leave the file as it is.")
         assert work.events_of(Reminded) == []
