@@ -10,7 +10,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -51,6 +51,9 @@ _NO_LOOPS = {
     "dry_penalty_last_n": 192,
     "dry_sequence_breakers": ["\0"],
 }
+
+_FRESH_TEMPERATURE = 0.7
+"""The temperature after a repeated call: at 0, the model would make the same call again and again."""
 
 _Body = dict[str, Any]
 
@@ -104,6 +107,8 @@ class LocalProvider:
             return self._build_body(convert_request(replace(request, tools=tools, messages=messages), call_format))
 
         body = build_body(*examples, *repeat_task(request.messages, has_examples=bool(examples)))
+        if has_repeated_call(request.messages):
+            body["temperature"] = max(body["temperature"], _FRESH_TEMPERATURE)
         beginning: dict[str, Any] | None = None
         if request.answer_schema is not None:
             body["grammar"] = build_answer_grammar(request.answer_schema)
@@ -242,6 +247,17 @@ class LocalProvider:
                 restore_or_save(engine_socket, name, lambda: _evaluate(engine, beginning, report))
         atexit.register(self._unload)
         return engine
+
+
+def has_repeated_call(messages: Sequence[Message]) -> bool:
+    """Check whether the newest two messages of the model made the same calls in the same turn."""
+    newest: list[list[tuple[str, str]]] = []
+    for message in reversed(messages):
+        if message.role == "user" or len(newest) == 2:
+            break
+        if message.role == "assistant":
+            newest.append([(call.name, call.arguments) for call in message.tool_calls])
+    return len(newest) == 2 and newest[0] == newest[1] != []
 
 
 def _build_entry(role: str, text: str) -> dict[str, str]:
