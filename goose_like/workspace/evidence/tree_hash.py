@@ -3,8 +3,7 @@
 import os
 import stat
 import struct
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence, Set
 from contextlib import suppress
 from hashlib import sha1, sha256
 from operator import attrgetter
@@ -12,27 +11,39 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goose_like.config.paths import CACHE_PATHS
-from goose_like.workspace.repositories.git_index import iterate_entries, read_index
-from goose_like.workspace.undo.snapshot import CachedState, Snapshot, get_marks
-from goose_like.workspace.undo.tracked import CLOCK_TICK_NS, parse_content
+from goose_like.core.dataclass import dataclass
+from goose_like.workspace.repositories.git_index import GitIndex, read_index
+from goose_like.workspace.undo.clean_files import CleanFiles
+from goose_like.workspace.undo.state import CachedState, FileState, Marks, Snapshot, get_certain_marks, get_marks
+from goose_like.workspace.undo.tracked import parse_content
+from goose_like.workspace.undo.trees import Trees
 
 _LIMIT_INDEX_BYTES = 512 << 20
 _SHA1_DIGITS = 40
-_KINDS = (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
 
 _read_marks = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode")
 """Does what `get_marks` does, in half of the time."""
 
-Marks = tuple[int, ...] | None
 ListIgnored = Callable[[], Collection[str]]
 """Lists the paths that git ignores now."""
 
 
 class _Entry(NamedTuple):
-    """A path as it was read: its marks, unless a later change may leave the same ones, and its part of the hash."""
+    """A file as it was read: its marks, and its part of the hash."""
 
     marks: Marks
     value: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Excluded:
+    """The paths that do not count: some named ones, and caches of programs."""
+
+    paths: Collection[str]
+    is_cache: Callable[[str], bool]
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.paths or self.is_cache(str(path))
 
 
 class TreeState(NamedTuple):
@@ -48,32 +59,38 @@ def get_files_hash(tree: str) -> str:
 
 
 class TreeHash:
-    """The hash of a folder, which costs one look at each known file after the first time.
+    """The hash of some folders. It costs one look at each folder and at each file that is not clean.
 
     `value` has two parts: one for the files, as git sees them (content, link target, executable or not), and one for
     the index of git. Files that git ignores, caches of programs and empty folders do not count. A sum of hashes needs
     no order, so one changed file costs one addition.
     """
 
-    def __init__(self, roots: Sequence[Path], gits: Sequence[Path], list_ignored: ListIgnored) -> None:
-        """Prepare a hash without any work. `roots` begin with the workspace; `gits` are the folders of repositories."""
+    def __init__(self, roots: Sequence[Path], trees: Trees, gits: Sequence[Path], list_ignored: ListIgnored) -> None:
+        """Prepare a hash without any work.
+
+        `roots` begin with the workspace; `trees` are those that undo looks at; `gits` are the folders of repositories.
+        """
         self._root = str(roots[0])
         self._roots = tuple(map(str, roots))
+        self._trees = trees
         self._indexes = [f"{git}/index" for git in gits]
         self._list_ignored = list_ignored
         self._entries: dict[str, _Entry] = {}
-        self._excluded: set[str] = set()
+        self._values: dict[str, int] = {}
+        """The paths that have changed since the last look, with their part of the hash before."""
+        self._ignored: frozenset[str] = frozenset()
+        self._ignored_marks: dict[str, Marks] = {}
         self._own_folders: frozenset[str] = frozenset()
-        self._sum = 0
-        self._touched: dict[str, int] = {}
-        """The paths that were set or removed since the last look, with their part of the hash before."""
+        self._clean_sums: dict[CleanFiles, int] = {}
         self._index_marks: dict[str, Marks] = {}
         self._index_hashes: dict[str, str] = {}
 
     @property
     def value(self) -> str:
         """The hash of the files, and after a colon that of the index."""
-        files = sha256(b"%d" % self._sum).hexdigest()[:32]
+        total = sum(entry.value for entry in self._entries.values()) + self._sum_clean_files()
+        files = sha256(b"%d" % total).hexdigest()[:32]
         if not self._indexes:
             return files
         indexes = sha256(repr(self._index_hashes).encode()).hexdigest()
@@ -81,30 +98,40 @@ class TreeHash:
 
     def take_changes(self) -> tuple[str, ...]:
         """Take the names of the files that differ from those at the last call, or since `load`."""
-        changed = []
-        for path, value in self._touched.items():
-            entry = self._entries.get(path)
-            if value != (entry.value if entry else 0):
-                changed.append(self._get_name(path))
-        self._touched = {}
-        return tuple(sorted(changed))
+        changed = self._list_changed()
+        names = []
+        for path, value in self._values.items():
+            if value != self._get_value(path, self._entries, changed):
+                names.append(self._get_name(path))
+        self._values = {}
+        return tuple(sorted(names))
 
-    def load(self, snapshot: Snapshot, ignored: Collection[str], own_folders: frozenset[str]) -> None:
-        """Take over a new snapshot of the folder, which has looked at each file already."""
-        self._excluded = {*ignored, *own_folders}
+    def _get_value(self, path: str, entries: Mapping[str, _Entry], changed: Container[str]) -> int:
+        """Return the part of the hash that stands for a path; 0 if there is no file that counts."""
+        if path in entries:
+            return entries[path].value
+        for tree in self._trees.watched:
+            state = tree.clean.find(path) if tree.clean else None
+            if state and path not in changed:
+                return self._hash_state(path, state)
+        return 0
+
+    def load(self, snapshot: Snapshot, ignored: frozenset[str], own_folders: frozenset[str]) -> None:
+        """Take over a new snapshot of the folders, which has looked at each file already."""
         self._own_folders = own_folders
-        for path in self._entries.keys() - snapshot.keys():
-            self._remove(path)
+        self._set_ignored(ignored)
+        entries = {}
         for path, cached in snapshot.items():
+            if self._is_cache(path) or stat.S_ISDIR(cached.state.mode):
+                continue
             known = self._entries.get(path)
-            is_known = known is not None and cached.marks is not None and known.marks == cached.marks
-            if not is_known and not self._is_cache(path):
-                self._load_state(path, cached)
-        for root in self._roots:
-            self._read_folder_marks(root)
-        self._watch_ignored(ignored)
+            if known is None or cached.marks is None or known.marks != cached.marks:
+                known = self._load_state(path, cached)
+            if known:
+                entries[path] = known
+        self._entries = entries
+        self._values = {}
         self._read_indexes()
-        self._touched = {}
 
     def covers(self, path: Path) -> bool:
         """Return whether the hash counts a path, or would count it if it existed."""
@@ -113,78 +140,82 @@ class TreeHash:
         return is_inside and not self._is_cache(text) and not self._is_excluded(text)
 
     def rescan(self) -> None:
-        """Look at each known path again, and into folders whose list has changed."""
-        is_index_changed = self._read_indexes()
-        folders = []
-        changed = []
-        for path, entry in list(self._entries.items()):
-            try:
-                status = os.lstat(path)
-            except OSError:
-                self._remove(path)
-                changed.append(path)
-                continue
-            if _read_marks(status) == entry.marks:
-                continue
-            if path not in self._entries:  # a folder above was replaced
-                continue
-            if stat.S_ISDIR(status.st_mode):
-                folders.append(path)
-                continue
-            if self._is_folder(entry):  # a link in its place may lead to the same files
-                self._remove_below(path)
-            if self._read(path, status):
-                changed.append(path)
-        new = list(self._find_new(folders))
-        is_ignoring_anew = is_index_changed or any(os.path.basename(path) == ".gitignore" for path in changed + new)
-        if new or is_ignoring_anew:
-            self._add_new(new, is_ignoring_anew=is_ignoring_anew)
+        """Look at all folders again, and at the files that are not clean."""
+        is_ignoring_anew = self._read_indexes() or self._has_news_in_ignored()
+        before = self._entries
+        changed_before = self._list_changed()
+        found = self._look()
+        different = self._find_different(found, changed_before)
+        is_ignoring_anew |= self._may_ignore_anew(different, found)
+        if is_ignoring_anew and self._set_ignored(frozenset(self._list_ignored())):
+            found = self._look()
+            different |= self._find_different(found, changed_before)
+        for path in different:
+            self._values.setdefault(path, self._get_value(path, before, changed_before))
+        self._entries = {}
+        for path, status in found.items():
+            entry = before.get(path)
+            if status is not None and (entry is None or entry.marks != _read_marks(status)):
+                entry = self._read(path, status)
+            if entry:
+                self._entries[path] = entry
 
-    def _add_new(self, new: list[str], *, is_ignoring_anew: bool) -> None:
-        """Add new paths that git does not ignore. After a change of what is ignored, look into all folders."""
-        ignored = self._list_ignored()
-        self._excluded = {*ignored, *self._own_folders}
-        if is_ignoring_anew:
-            folders = [path for path, entry in self._entries.items() if self._is_folder(entry)]
-            new = list(self._find_new(folders))
-            for path in list(self._entries):
-                if self._is_excluded(path):
-                    self._remove(path)
-        for path in new:
-            if not self._is_excluded(path):
-                self._add(path)
-        self._watch_ignored(ignored)
+    def _find_different(self, found: Mapping[str, os.stat_result | None], changed_before: Set[str]) -> set[str]:
+        """Find the paths that may differ from the last look."""
+        different = (self._entries.keys() ^ found.keys()) | (self._list_changed() ^ changed_before)
+        for path, entry in self._entries.items():
+            status = found.get(path)
+            if status is not None and _read_marks(status) != entry.marks:
+                different.add(path)
+        return different
 
-    def _watch_ignored(self, ignored: Collection[str]) -> None:
-        """Watch folders in which git ignores all files now: a new file there may count, but not in folders below."""
+    def _may_ignore_anew(self, different: Set[str], found: Container[str]) -> bool:
+        """Check for new files, which git may ignore, and for new rules of what it ignores."""
+        changed = self._list_changed()
+        for path in different:
+            is_new = path in found and path not in self._entries and path not in changed
+            if is_new or os.path.basename(path) == ".gitignore":
+                return True
+        return False
+
+    def _list_changed(self) -> set[str]:
+        """List the files that were clean, and have changed."""
+        return {path for tree in self._trees.watched for path in tree.changed}
+
+    def _look(self) -> dict[str, os.stat_result | None]:
+        """Find the files that are not clean, and count."""
+        excluded = _Excluded({*self._ignored, *self._own_folders}, self._is_cache)
+        found = {}
+        for tree in self._trees.watched:
+            for path, status in tree.walk(excluded, self._entries):
+                is_folder = status is not None and stat.S_ISDIR(status.st_mode)
+                if not is_folder and path not in excluded:
+                    found[path] = status
+        return found
+
+    def _set_ignored(self, ignored: frozenset[str]) -> bool:
+        """Leave out what git ignores now. Return whether that is something else than before.
+
+        A folder in which git ignores all files is watched: a new file there may count, but not in folders below.
+        """
+        is_new = ignored != self._ignored
+        self._ignored = ignored
+        self._ignored_marks = {}
         for path in ignored:
-            if not self._is_cache(path) and os.path.isdir(path):
-                self._read_folder_marks(path)
+            with suppress(OSError):
+                status = os.lstat(path)
+                if stat.S_ISDIR(status.st_mode) and not self._is_cache(path):
+                    self._ignored_marks[path] = get_certain_marks(status)
+        return is_new
 
-    def _add(self, path: str) -> None:
-        """Add a new path with everything below it."""
-        try:
-            status = os.lstat(path)
-        except OSError:
-            return
-        if not stat.S_ISDIR(status.st_mode):
-            self._read(path, status)
-            return
-        self._read_folder_marks(path)
-        for below in self._find_new([path]):
-            if not self._is_excluded(below):
-                self._add(below)
-
-    def _find_new(self, folders: list[str]) -> Iterator[str]:
-        """Yield the unknown paths in folders, which are read anew."""
-        for folder in folders:
-            self._read_folder_marks(folder)
-            with suppress(OSError), os.scandir(folder) as listing:
-                for entry in listing:
-                    path = entry.path
-                    is_known = path in self._entries or path in self._excluded
-                    if not is_known and entry.name != ".git" and not self._is_cache(path):
-                        yield path
+    def _has_news_in_ignored(self) -> bool:
+        for path, marks in self._ignored_marks.items():
+            try:
+                if marks is None or _read_marks(os.lstat(path)) != marks:
+                    return True
+            except OSError:
+                return True
+        return False
 
     def _is_cache(self, path: str) -> bool:
         return CACHE_PATHS.fullmatch(self._get_name(path)) is not None
@@ -195,68 +226,68 @@ class TreeHash:
 
     def _is_excluded(self, path: str) -> bool:
         while path not in self._roots and path != "/":
-            if path in self._excluded:
+            if path in self._ignored or path in self._own_folders:
                 return True
             path = os.path.dirname(path)
         return False
 
     # --- one path
 
-    def _load_state(self, path: str, cached: CachedState) -> None:
-        mode = cached.state.mode
+    def _load_state(self, path: str, cached: CachedState) -> _Entry | None:
         blob, _ = parse_content(cached.state.content)
-        if stat.S_ISDIR(mode):
-            self._entries[path] = _Entry(cached.marks, 0)
-        elif len(blob) == _SHA1_DIGITS:
-            self._set(path, cached.marks, mode, blob)
-        else:
-            with suppress(OSError):
-                self._read(path, os.lstat(path))
+        if len(blob) == _SHA1_DIGITS:
+            return _Entry(cached.marks, self._hash_state(path, cached.state))
+        try:
+            return self._read(path, os.lstat(path))
+        except OSError:
+            return None
 
-    def _read_folder_marks(self, path: str) -> None:
-        with suppress(OSError):
-            status = os.lstat(path)
-            self._remove(path)
-            self._entries[path] = _Entry(_get_certain_marks(status), 0)
-
-    def _read(self, path: str, status: os.stat_result) -> bool:
-        """Read a file or a link. Return whether its part of the hash is another one."""
-        if stat.S_IFMT(status.st_mode) not in _KINDS:
-            return False
-        marks = _get_certain_marks(status)
+    def _read(self, path: str, status: os.stat_result) -> _Entry:
+        """Read a file or a link."""
+        marks = get_certain_marks(status)
         try:
             content = _read_content(path, status)
         except OSError:  # it is gone, or nobody may read it
-            content = str(get_marks(status))
-        before = self._entries.get(path)
-        self._set(path, marks, status.st_mode, content)
-        return before is None or before.value != self._entries[path].value
+            content = repr(get_marks(status)).encode()
+        return _Entry(marks, self._hash(path, status.st_mode, content))
 
-    def _set(self, path: str, marks: Marks, mode: int, content: str) -> None:
-        self._remove(path)
-        kind = "link" if stat.S_ISLNK(mode) else ""
-        if mode & stat.S_IXUSR and not kind:
-            kind = "program"
-        text = f"{self._get_name(path)}\0{kind}\0{content}"
-        digest = sha256(text.encode(errors="surrogateescape")).digest()
-        value = int.from_bytes(digest)
-        self._entries[path] = _Entry(marks, value)
-        self._sum += value
+    def _hash(self, path: str, mode: int, content: bytes) -> int:
+        return _hash_file(os.fsencode(self._get_name(path)), mode, content)
 
-    def _remove(self, path: str) -> None:
-        entry = self._entries.pop(path, None)
-        self._touched.setdefault(path, entry.value if entry else 0)
-        if entry:
-            self._sum -= entry.value
+    # --- clean files
 
-    def _remove_below(self, folder: str) -> None:
-        for path in list(self._entries):
-            if path.startswith(f"{folder}/"):
-                self._remove(path)
+    def _sum_clean_files(self) -> int:
+        """Add the hashes of the files that are clean still."""
+        sums = {}
+        total = 0
+        for tree in self._trees.watched:
+            if tree.first_clean is None:
+                continue
+            whole = self._clean_sums.get(tree.first_clean) or self._sum_whole(tree.first_clean)
+            sums[tree.first_clean] = whole
+            total += whole
+            for path in (*tree.dropped, *tree.changed):
+                state = tree.first_clean.find(path)
+                if state:
+                    total -= self._hash_state(path, state)
+        self._clean_sums = sums
+        return total
 
-    @staticmethod
-    def _is_folder(entry: _Entry) -> bool:
-        return entry.value == 0
+    def _hash_state(self, path: str, state: FileState) -> int:
+        blob, _ = parse_content(state.content)
+        return self._hash(path, state.mode, bytes.fromhex(blob))
+
+    def _sum_whole(self, clean: CleanFiles) -> int:
+        skipped = 0
+        start = b""
+        if self._root.startswith(f"{clean.top}/"):
+            skipped = len(os.fsencode(self._root)) - len(os.fsencode(clean.top))
+        elif self._root != clean.top:
+            start = os.fsencode(f"{clean.top}/")
+        total = 0
+        for name, mode, digest in clean.iterate():
+            total += _hash_file(start + name[skipped:], mode, digest)
+        return total
 
     # --- git's index
 
@@ -270,7 +301,7 @@ class TreeHash:
     def _read_index(self, index: str) -> None:
         try:
             status = os.lstat(index)
-            marks = _get_certain_marks(status)
+            marks = get_certain_marks(status)
             if marks is not None and marks == self._index_marks.get(index):
                 return
             data, _ = read_index(index, _LIMIT_INDEX_BYTES)
@@ -282,14 +313,7 @@ class TreeHash:
         self._index_hashes[index] = _hash_index(data)
 
 
-def _get_certain_marks(status: os.stat_result) -> Marks:
-    """Return the marks, or None if a change within the same clock tick would leave the same ones."""
-    if time.time_ns() - status.st_ctime_ns <= CLOCK_TICK_NS:
-        return None
-    return get_marks(status)
-
-
-def _read_content(path: str, status: os.stat_result) -> str:
+def _read_content(path: str, status: os.stat_result) -> bytes:
     """Return the name that git would give the content."""
     if stat.S_ISLNK(status.st_mode):
         data = os.fsencode(os.readlink(path))
@@ -299,16 +323,25 @@ def _read_content(path: str, status: os.stat_result) -> str:
             data = file.read()
     digest = sha1(b"blob %d\0" % len(data), usedforsecurity=False)
     digest.update(data)
-    return digest.hexdigest()
+    return digest.digest()
 
 
 def _hash_index(data: bytes) -> str:
     """Hash the entries of an index without the times in it, which `git status` refreshes."""
     digest = sha256()
     try:
-        for name, entry in iterate_entries(data):
-            fields = (name, entry.mode, entry.digest, entry.has_conflict, entry.is_assumed)
-            digest.update(repr(fields).encode(errors="surrogateescape"))
+        for facts in GitIndex(data).iterate_facts():
+            digest.update(facts)
     except (ValueError, IndexError, struct.error):  # of a format that is read nowhere
         return sha256(data).hexdigest()
     return digest.hexdigest()
+
+
+def _hash_file(name: bytes, mode: int, content: bytes) -> int:
+    """Hash a file. `content` is the name that git would give it."""
+    kind = b""
+    if stat.S_ISLNK(mode):
+        kind = b"link"
+    elif mode & stat.S_IXUSR:
+        kind = b"program"
+    return int.from_bytes(sha256(b"%b\0%b\0%b" % (name, kind, content)).digest())

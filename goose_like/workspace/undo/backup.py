@@ -3,7 +3,7 @@
 import os
 import shlex
 import stat
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from goose_like.core.dataclass import dataclass
 
 from .log import OpenTurn
-from .snapshot import LIMIT_ENTRIES, FileState, Snapshot, StoreBlob, read_cached_state, take_snapshot
+from .snapshot import LIMIT_ENTRIES, StoreBlob, read_cached_state, take_snapshot
+from .state import FileState, Snapshot
+from .watched_tree import WatchedTree
 
 if TYPE_CHECKING:  # see `undo.py`
     from .losses import Losses
@@ -100,13 +102,13 @@ class BackupChoice:
 class StoredPaths:
     """The paths that a destructive command cannot lose, without a pass over all files of a large repository."""
 
-    before: Mapping[str, FileState]
+    find_before: Callable[[str], FileState | None]
     own_folders: frozenset[str]
 
     def __contains__(self, path: object) -> bool:
         if path in self.own_folders:
             return True
-        state = self.before.get(str(path))
+        state = self.find_before(str(path))
         return state is not None and state.is_stored and not stat.S_ISDIR(state.mode)
 
 
@@ -149,7 +151,7 @@ def read_losses(paths: Iterable[str], stored: Container[str], store: StoreBlob) 
 
 def _read_folder(path: str, stored: Container[str], store: StoreBlob, states: dict[str, FileState]) -> list[str]:
     """Read the states of everything below a folder into `states`. Return the first problem, if there is one."""
-    snapshot, is_complete = take_snapshot(Path(path), stored, store, {})
+    snapshot, is_complete = take_snapshot(WatchedTree(path), stored, store, {})
     if not is_complete:
         return [f"{path}: over {LIMIT_ENTRIES:,} files"]
     for name, cached in snapshot.items():

@@ -12,7 +12,8 @@ from goose_like.config.paths import find_repository_root
 
 from .log import UndoLog
 from .repository import find_git_folder
-from .snapshot import ABSENT, CachedState, FileState, get_marks, read_state
+from .snapshot import read_state
+from .state import ABSENT, CachedState, FileState, get_marks
 from .tracked import find_common_folder, is_content, parse_content
 
 _BATCH_BLOBS = 1_000
@@ -89,6 +90,9 @@ class Contents:
         try:
             status = os.lstat(path)
         except (OSError, ValueError):
+            return ABSENT
+        folder = os.path.dirname(path)
+        if os.path.realpath(folder) != folder:  # a link in place of a folder leads to other files
             return ABSENT
         known = self.known.get(path)
         if known and known.marks == get_marks(status):

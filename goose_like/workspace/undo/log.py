@@ -12,7 +12,10 @@ from typing import Any
 from goose_like.config.paths import create_private_folder
 from goose_like.core.dataclass import dataclass
 
-from .snapshot import ABSENT, FileState
+from .state import ABSENT, FileState
+
+SavedClean = dict[str, tuple[str, str]]
+"""The clean files below each root: the folder of the repository, and the name of the file with the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +31,14 @@ class PathChange:
 class OpenTurn:
     """A turn without recorded changes: states from before them, and the roots of a snapshot if there is one.
 
-    `is_partial`: the snapshot holds only files that git tracks.
+    The states of `clean` files are not among them. `is_partial`: the snapshot holds only files that git tracks.
     """
 
     turn: int
     before: dict[str, FileState] = field(default_factory=dict)
     roots: tuple[str, ...] = ()
     ignored: frozenset[str] = frozenset()
+    clean: SavedClean = field(default_factory=dict)
     is_partial: bool = False
 
     def covers(self, path: Path) -> bool:
@@ -110,6 +114,7 @@ class UndoLog:
         roots: Sequence[str],
         ignored: frozenset[str],
         snapshot: Mapping[str, FileState],
+        clean: SavedClean | None = None,
         *,
         is_partial: bool = False,
     ) -> None:
@@ -118,6 +123,8 @@ class UndoLog:
         removed = self.snapshot.keys() - snapshot.keys()
         changed |= dict.fromkeys(removed, ABSENT)
         record: dict[str, Any] = {"turn": turn, "snapshot": changed, "roots": list(roots), "ignored": sorted(ignored)}
+        if clean:
+            record["clean"] = clean
         if is_partial:
             record["is_partial"] = True
         self._record(record)
@@ -186,6 +193,7 @@ class UndoLog:
                 open_turn.ignored = frozenset(ignored)
                 # A file that a tool has changed in this turn already keeps its state from before.
                 open_turn.before = self.snapshot | open_turn.before
+                open_turn.clean = record.get("clean", {})
                 open_turn.is_partial = record.get("is_partial", False)
             case {"changes": changes, "is_ours": is_ours}:
                 self._apply_changes(turn, changes, is_ours)

@@ -3,23 +3,22 @@
 import asyncio
 import os
 import stat
+import struct
 from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path
 
 from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.pattern import compile_later
 from goose_like.workspace.repositories.git import RunCommand, find_commit_folders
+from goose_like.workspace.repositories.git_index import GitIndex
 
 _MAX_BYTES = 10 << 20
 _TIMEOUT_S = 5.0
 _HEAD = compile_later(r"(?:ref: (?P<branch>refs/heads/(?!.*\.\.)[^\s\0]+)\n)?(?P<commit>[0-9a-f]{40,64}|)\n")
 _GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-C")
 _STATUS = ("status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignored", "-z")
-
-_INDEX_START = (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")
-_INDEX_HEADER_BYTES = 12
-_EXTENDED = 0x40
 
 
 def find_git_folder(root: Path) -> Path | None:
@@ -145,27 +144,7 @@ def is_same_index(one: bytes, two: bytes) -> bool:
     """Compare the entries of two indexes, without the times that `git status` refreshes."""
     if one == two:
         return True
-    one_entries = _list_entries(one) or one
-    two_entries = _list_entries(two) or two
-    return one_entries == two_entries
-
-
-def _list_entries(data: bytes) -> list[bytes] | None:
-    """List mode, hash, flags and name of each entry of an index of version 2 or 3 with SHA-1."""
-    if not data.startswith(_INDEX_START):
-        return None
-    entry_count = int.from_bytes(data[8:_INDEX_HEADER_BYTES])
-    entries = []
-    start = _INDEX_HEADER_BYTES
-    with suppress(ValueError):  # the last name has no end
-        for _ in range(entry_count):
-            mode = data[start + 24 : start + 28]
-            flags_place = start + 60
-            name_place = start + 62
-            if flags_place < len(data) and data[flags_place] & _EXTENDED:
-                name_place += 2
-            end = data.index(b"\0", name_place)
-            entries.append(mode + data[start + 40 : end])
-            start += (end - start) // 8 * 8 + 8  # NUL bytes fill the entry
-        return entries
-    return None
+    with suppress(ValueError, IndexError, struct.error):
+        entries = zip_longest(GitIndex(one).iterate_facts(), GitIndex(two).iterate_facts())
+        return all(old == new for old, new in entries)
+    return False

@@ -17,7 +17,7 @@ from goose_like.workspace.files import open_folder, replace_file, temporary_name
 
 from .contents import Contents
 from .repository import describe_commit, is_of_git
-from .snapshot import ABSENT, FileState
+from .state import ABSENT, FileState
 
 
 @dataclass(frozen=True, slots=True)

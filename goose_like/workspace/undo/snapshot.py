@@ -6,87 +6,57 @@ Files are not read if they are unchanged since the last snapshot, or if git has 
 import os
 import stat
 import time
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Container, Mapping
 from typing import NamedTuple
 
-from .tracked import CLOCK_TICK_NS, TrackedFiles, is_content
+from .state import (
+    ABSENT,
+    CLOCK_TICK_NS,
+    UNKNOWN,
+    CachedState,
+    FileState,
+    Snapshot,
+    Statuses,
+    get_marks,
+)
+from .tracked import TrackedFiles, is_content
+from .watched_tree import KINDS, WatchedTree
 
 LIMIT_ENTRIES = 20_000
 LIMIT_FILE_BYTES = 10 << 20
 LIMIT_TREE_BYTES = 100 << 20
 
-_KINDS = {stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR}
-_UNKNOWN = "\0"  # no link leads to such a name
 _READ_ATTEMPTS = 3
 
 StoreBlob = Callable[[bytes], str]
 """Stores a file's content and returns its name; raises OSError if it cannot."""
 
-
-class FileState(NamedTuple):
-    """The file, folder or link at a path: its `mode` with the kind, as in `stat`, and its content.
-
-    `content` is the target of a link, or names the content of a file in the undo log or in git. If it could not be
-    stored, `content` is a NUL followed by marks that differ after a change.
-    """
-
-    mode: int
-    content: str = ""
-
-    @property
-    def is_stored(self) -> bool:
-        """True if the content can be restored."""
-        return not self.content.startswith(_UNKNOWN)
-
-    @property
-    def is_in_git(self) -> bool:
-        """True if git has the content."""
-        return self.content.startswith("git:") and stat.S_ISREG(self.mode)
-
-
-ABSENT = FileState(0)
-
-
-class CachedState(NamedTuple):
-    """A state with the marks that it had, and the reason why its content is not stored, if any.
-
-    Marks are None if a later change might leave the same marks. `size_bytes` is that of the stored content.
-    """
-
-    state: FileState
-    size_bytes: int
-    marks: tuple[int, ...] | None
-    gap: str
-
-
-Snapshot = dict[str, CachedState]
-"""The states below a folder by path."""
-
-Statuses = Iterator[tuple[str, os.stat_result | None]]
+GONE = CachedState(ABSENT, 0, None, "")
+"""The state of a clean file that is not there any more."""
 
 
 def take_snapshot(
-    root: Path,
+    tree: WatchedTree,
     excluded: Container[str],
     store: StoreBlob,
     known: Mapping[str, CachedState],
     tracked: TrackedFiles | None = None,
 ) -> tuple[Snapshot, bool]:
-    """Take a snapshot of a folder. If the second result is False, it holds only the tracked files.
+    """Take a snapshot of a folder without its clean files. If the second result is False, it holds only tracked files.
 
-    That happens if there are more other files and folders than the limit. It leaves out `.git`, mounted folders,
-    sockets, devices, and the paths in `excluded`. A file with the marks of `known` is not read again, nor one that is
-    as git saw it. If not all contents fit, small files come first. Raise the OSError of `store`.
+    That happens if there are more other files and folders than the limit. A file with the marks of `known` is not read
+    again, nor one that is as git saw it. If not all contents fit, small files come first. Raise the OSError of `store`.
     """
     tracked = tracked or TrackedFiles()
-    everything = _walk(str(root), excluded, known, tracked)
+    everything = tree.walk(excluded, known, tracked)
     snapshot = _read_all(everything, store, known, tracked, LIMIT_ENTRIES)
-    if snapshot is not None:
-        return snapshot, True
-    tracked_snapshot = _read_all(tracked.walk(excluded), store, known, tracked, None)
-    return tracked_snapshot or {}, False
+    is_complete = snapshot is not None
+    if snapshot is None:
+        some = tree.walk(excluded, known, tracked, is_tracked_only=True)
+        snapshot = _read_all(some, store, known, tracked, None) or {}
+    for path in tree.changed:
+        snapshot.setdefault(path, GONE)
+    return snapshot, is_complete
 
 
 def _read_all(
@@ -109,7 +79,7 @@ def _read_all(
     if limit is not None:
         others = [path for path, cached in states.items() if not cached.state.is_in_git]
         others += [path for path, _ in unread]
-        if len(others) > limit and tracked.count_others(others) > limit:
+        if len(others) > limit and sum(not tracked.covers(path) for path in others) > limit:
             return None
     unread.sort(key=lambda entry: entry[1].st_size)
     for path, status in unread:
@@ -155,46 +125,9 @@ def read_cached_state(path: str, store: StoreBlob) -> CachedState | None:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    if not _is_ordinary(status):
+    if stat.S_IFMT(status.st_mode) not in KINDS:
         return None
     return _read_cached_state(path, status, store, LIMIT_FILE_BYTES)
-
-
-def _walk(root: str, excluded: Container[str], known: Mapping[str, CachedState], tracked: TrackedFiles) -> Statuses:
-    """Yield every path below a folder, and add the repositories there to `tracked`.
-
-    In a folder that cannot be listed, yield the known paths without a status.
-    """
-    device = None
-    with suppress(FileNotFoundError):
-        device = os.lstat(root).st_dev
-    folders = [root]
-    while folders:
-        folder = folders.pop()
-        try:
-            with os.scandir(folder) as listing:
-                entries = list(listing)
-        except OSError:
-            yield from ((path, None) for path in known if path.startswith(f"{folder}/"))
-            continue
-        if folder != root and any(entry.name == ".git" for entry in entries):
-            tracked.add_repository(folder)
-        for entry in entries:
-            if entry.name == ".git" or entry.path in excluded:
-                continue
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            if status.st_dev != device or not _is_ordinary(status):
-                continue
-            if stat.S_ISDIR(status.st_mode):
-                folders.append(entry.path)
-            yield entry.path, status
-
-
-def _is_ordinary(status: os.stat_result) -> bool:
-    return stat.S_IFMT(status.st_mode) in _KINDS
 
 
 def _read_cached_state(
@@ -211,7 +144,7 @@ def _read_cached_state(
     marks = get_marks(found.status)
     content = found.name
     if found.gap:
-        content = f"{_UNKNOWN}{marks}"
+        content = f"{UNKNOWN}{marks}"
     state = FileState(found.status.st_mode, content)
     # A change within the clock tick after the read would leave no other mark.
     is_certain = read_ns - found.status.st_ctime_ns > CLOCK_TICK_NS
@@ -267,8 +200,3 @@ def _read_file(path: str) -> tuple[bytes, os.stat_result]:
     finally:
         os.close(descriptor)
     raise OSError("it changes while it is read")
-
-
-def get_marks(status: os.stat_result) -> tuple[int, ...]:
-    """Return numbers that differ after a change."""
-    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode)

@@ -5,26 +5,54 @@ import re
 import stat
 import struct
 import time
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha1, sha256
 from pathlib import Path
 
 from goose_like.config.paths import find_repository_root
-from goose_like.workspace.repositories.git_index import IndexEntry, count_entries, iterate_entries, read_index
+from goose_like.core.dataclass import dataclass
+from goose_like.workspace.repositories.git_index import GitIndex, IndexEntry, count_entries, read_index
 
 from .repository import find_git_folder
-
-CLOCK_TICK_NS = 50_000_000
-"""A change within this time after a look may leave the same times."""
+from .state import CLOCK_TICK_NS
 
 _LIMIT_INDEX_BYTES = 512 << 20
-_NEVER = -1  # a time that no file has
+_LOW_BITS = 0xFFFFFFFF
+_KINDS = (stat.S_IFREG, stat.S_IFLNK)
 _SHA256_FORMAT = re.compile(rb"objectformat\s*=\s*sha256", re.IGNORECASE)
 _CONTENT = re.compile(r"git:([0-9a-f]{40,64}):(\d+)")
 
 ListFiltered = Callable[[Path], frozenset[str] | None]
 """Lists the files of a repository that have a filter, so that git has another content. Returns None if git fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRepository:
+    """A repository below a folder `top`: its index and the time of it, and the names of files with a filter."""
+
+    top: str
+    index: GitIndex
+    index_ns: int
+    filtered: frozenset[bytes]
+    is_sha256: bool
+
+    def find_entry(self, path: str) -> IndexEntry | None:
+        """Find the entry of a file or a link at a path."""
+        place = self.index.find(self.get_name(path))
+        if place is None:
+            return None
+        entry = self.index.read_entry(place)
+        return entry if stat.S_IFMT(entry.mode) in _KINDS else None
+
+    def get_name(self, path: str) -> bytes:
+        """Return the name in the index for a path."""
+        return os.fsencode(path[len(self.top) + 1 :])
+
+    def is_as_git_saw(self, name: bytes, place: int, status: os.stat_result) -> bool:
+        """Check that a file has the content that git stored. A change after git's look shows in the times."""
+        is_older = status.st_mtime_ns < self.index_ns  # otherwise it could change after git's look without a new time
+        return is_older and self.index.has_status(place, status) and name not in self.filtered
 
 
 class TrackedFiles:
@@ -37,10 +65,9 @@ class TrackedFiles:
         """Find the repository around a folder. Without a folder, no file is tracked."""
         self.count = 0
         self.problems: list[str] = []
-        self._root = f"{root}/"
         self._list_filtered = list_filtered
         self._pending: list[tuple[str, Path]] = []
-        self._entries: dict[str, IndexEntry] = {}
+        self._repositories: list[TrackedRepository] = []
         if root:
             self.add_repository(str(find_repository_root(root)))
 
@@ -52,86 +79,59 @@ class TrackedFiles:
 
     def find_content(self, path: str, status: os.stat_result) -> str:
         """Return the name of a file's content in git if the file is as git saw it, else an empty text."""
-        entry = self.load().get(path)
-        if (
-            entry is None
-            or entry.mtime_ns != status.st_mtime_ns
-            or entry.ctime_ns != status.st_ctime_ns
-            or entry.size != status.st_size & 0xFFFFFFFF
-            or entry.inode != status.st_ino & 0xFFFFFFFF
-            or time.time_ns() - status.st_ctime_ns <= CLOCK_TICK_NS
-        ):
+        if time.time_ns() - status.st_ctime_ns <= CLOCK_TICK_NS:
             return ""
-        return f"git:{entry.digest.hex()}:{status.st_size}"
+        for repository in self._find_around(path):
+            name = repository.get_name(path)
+            place = repository.index.find(name)
+            if place is not None and repository.is_as_git_saw(name, place, status):
+                return name_content(repository.index.read_entry(place), status.st_size)
+        return ""
 
     def find_candidate(self, path: str, size_bytes: int) -> str:
         """Return the name in git of the content that a file has if its times mislead, else an empty text."""
-        entry = self.load().get(path)
-        if entry is None or not stat.S_ISREG(entry.mode):
-            return ""
-        if entry.size not in (0, size_bytes & 0xFFFFFFFF):
-            return ""
-        return f"git:{entry.digest.hex()}:{size_bytes}"
+        for repository in self._find_around(path):
+            entry = repository.find_entry(path)
+            if entry and stat.S_ISREG(entry.mode) and entry.size in (0, size_bytes & _LOW_BITS):
+                return name_content(entry, size_bytes)
+        return ""
 
-    def count_others(self, paths: Iterable[str]) -> int:
-        """Count the paths that are neither tracked nor folders of tracked files."""
-        entries = self.load()
-        folders = self._list_folders()
-        return sum(1 for path in paths if path not in entries and path not in folders)
+    def covers(self, path: str) -> bool:
+        """Check for a tracked path or a folder of tracked files."""
+        for repository in self._find_around(path):
+            name = repository.get_name(path)
+            if repository.index.find(name) is not None or repository.index.has_folder(name):
+                return True
+        return False
 
-    def walk(self, excluded: Container[str]) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield the tracked files and their folders that exist and are not in `excluded`, without following links."""
-        real = {os.path.dirname(self._root)}
-        for path in sorted(self._list_folders()):
-            if path in excluded or os.path.dirname(path) not in real:
-                continue
-            with suppress(OSError):
-                status = os.lstat(path)
-                if stat.S_ISDIR(status.st_mode):
-                    real.add(path)
-                    yield path, status
-        for path in self.load():
-            if path in excluded or os.path.dirname(path) not in real:
-                continue
-            with suppress(OSError):
-                yield path, os.lstat(path)
+    def _find_around(self, path: str) -> list[TrackedRepository]:
+        return [repository for repository in self.load() if path.startswith(f"{repository.top}/")]
 
-    def _list_folders(self) -> set[str]:
-        folders: set[str] = set()
-        for folder in {os.path.dirname(path) for path in self.load()}:
-            while folder not in folders and folder.startswith(self._root):
-                folders.add(folder)
-                folder = os.path.dirname(folder)
-        return folders
-
-    def load(self) -> dict[str, IndexEntry]:
-        """Return the entries by path, after reading the indexes that have not been read yet."""
+    def load(self) -> list[TrackedRepository]:
+        """Return the repositories, after reading the indexes that have not been read yet."""
         while self._pending:
             folder, git = self._pending.pop()
             try:
-                self._entries |= self._read_entries(folder, git)
+                self._repositories.append(self._read_repository(folder, git))
             except FileNotFoundError:  # nothing was ever added
                 continue
             except (OSError, ValueError, IndexError, struct.error) as error:
                 self.problems.append(f"{folder} ({error})")
-        return self._entries
+        return self._repositories
 
-    def _read_entries(self, folder: str, git: Path) -> dict[str, IndexEntry]:
+    def _read_repository(self, folder: str, git: Path) -> TrackedRepository:
         data, status = read_index(f"{git}/index", _LIMIT_INDEX_BYTES)
-        filtered = self._list_filtered(Path(folder))
-        if filtered is None:
+        paths = self._list_filtered(Path(folder))
+        if paths is None:
             raise ValueError("git can't list the files")
-        entries: dict[str, IndexEntry] = {}
-        for name, entry in iterate_entries(data, is_sha256=_uses_sha256(git)):
-            path = f"{folder}/{name}"
-            kind = stat.S_IFMT(entry.mode)
-            if kind not in (stat.S_IFREG, stat.S_IFLNK) or not path.startswith(self._root):
-                continue
-            # A file could change after git's look without a new time.
-            if entry.mtime_ns >= status.st_mtime_ns or entry.has_conflict or path in filtered:
-                entry = entry._replace(mtime_ns=_NEVER)
-            entries[path] = entry
-        return entries
+        filtered = frozenset(os.fsencode(path[len(folder) + 1 :]) for path in paths)
+        is_sha256 = _uses_sha256(git)
+        return TrackedRepository(folder, GitIndex(data, is_sha256=is_sha256), status.st_mtime_ns, filtered, is_sha256)
+
+
+def name_content(entry: IndexEntry, size_bytes: int) -> str:
+    """Return the name of a file's content in git."""
+    return f"git:{entry.digest.hex()}:{size_bytes}"
 
 
 def _uses_sha256(git: Path) -> bool:

@@ -4,15 +4,13 @@ import asyncio
 import os
 import stat
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from goose_like.config.paths import CACHE_PATHS, WORKTREES_FOLDER, state_folder
-from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
@@ -26,8 +24,9 @@ from .contents import Contents
 from .log import OpenTurn, PathChange, UndoLog
 from .repository import find_git_folder, is_of_git, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
-from .snapshot import ABSENT, LIMIT_ENTRIES, FileState, Snapshot, read_state, take_snapshot
-from .tracked import TrackedFiles
+from .snapshot import LIMIT_ENTRIES, StoreBlob, read_state
+from .state import ABSENT, FileState
+from .trees import Trees
 
 if TYPE_CHECKING:  # the parser of commands is slow to import, and the first request can do without it
     from .losses import Losses
@@ -39,15 +38,6 @@ _T = TypeVar("_T")
 
 AskLoss = Callable[[str, str, str], Awaitable[object]]
 """Asks about a line in a folder that loses what undo cannot keep, and why. Raises DeniedError after a no."""
-
-
-@dataclass
-class _Tree:
-    """The states of files below some folders. Of those in `large`, only the tracked files are among them."""
-
-    states: dict[str, FileState] = field(default_factory=dict)
-    large: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
 
 
 class Undo:
@@ -84,9 +74,9 @@ class Undo:
         self._worker = ThreadPoolExecutor(1)
         self._ended_turn = history.turn_count
         self._snapshot_turn = 0
-        self._known: Snapshot = {}
         self._gits: dict[Path, Path] = {}  # git folders, with the roots that they belong to
         self._contents: Contents | None = None
+        self._trees = Trees(folder, tuple(map(str, roots)), self._list_filtered, self._list_own_folders())
         self._told: set[str] = set()
         self._restored: dict[str, tuple[FileState, FileState]] = {}  # by the last restore, until the next turn ends
         self._tree: TreeHash | None = None
@@ -211,6 +201,8 @@ class Undo:
         if self._contents is None:
             try:
                 log = UndoLog(self._folder, LIMIT_STORE_BYTES)
+                if log.open_turn:
+                    self._trees.load_clean(log.open_turn.clean)
             except OSError as error:
                 raise GooseLikeError(f"{self._folder} can't be used: {error}") from error
             self._contents = Contents(log, self._run_git)
@@ -234,7 +226,7 @@ class Undo:
         states = {}
         for one in (path, *missing_folders):
             name = str(one)
-            if name in turn.before:
+            if self._find_before(turn, name):
                 continue
             # What the snapshot would contain, and does not, was not there.
             states[name] = ABSENT if turn.covers(one) else read_state(name, log.store_blob)
@@ -244,7 +236,7 @@ class Undo:
         """Let the turn begin with unsaved text, unless the turn has changed the file already."""
         log = self._open_contents().log
         name = str(path)
-        before = log.get_open_turn(number).before.get(name, ABSENT)
+        before = self._find_before(log.get_open_turn(number), name) or ABSENT
         now = self._read_state(name, before)
         if before != ABSENT and self._is_same(name, before, now):
             log.record_unsaved(number, name, FileState(now.mode, log.store_blob(data)))
@@ -264,22 +256,27 @@ class Undo:
         if self._is_too_large:
             return
         roots = tuple(map(str, self._roots))
-        ignored = self._list_ignored(roots)
-        tree = self._read_trees(log, roots, ignored)
-        self._update_tree(ignored, is_complete=not tree.large)
-        if not tree.large or tree.states:
-            log.record_snapshot(number, roots, ignored, tree.states, is_partial=bool(tree.large))
-        for root in tree.large:
+        wait_for_ignored = self._start_listing_ignored(roots)
+        own_folders = self._list_own_folders()
+        look = self._trees.look_before(lambda: wait_for_ignored() | own_folders, self._choose_store(log))
+        ignored = wait_for_ignored()
+        self._open_contents().known = self._trees.known
+        self._update_tree(ignored, is_complete=not look.large)
+        has_files = bool(look.states or self._trees.clean)
+        if not look.large or has_files:
+            log.record_snapshot(number, roots, ignored, look.states, self._trees.clean, is_partial=bool(look.large))
+            self._trees.remove_unused()
+        for root in look.large:
             count = f"{root} has over {LIMIT_ENTRIES:,}"
-            if tree.states:
+            if has_files:
                 fact = "undo does not cover what commands do to files that git does not track"
                 self._tell_once(fact, f"{count} of them")
             else:
                 self._is_too_large = True
                 self._tell_once("undo does not cover what commands do", f"{count} files and folders")
-        for problem in tree.problems:
+        for problem in look.problems:
             self._tell_once("undo can't use what git has", problem)
-        self._tell_gaps(frozenset() if tree.large else ignored)
+        self._tell_gaps(frozenset() if look.large else ignored)
 
     def _find_git_folders(self) -> None:
         for root in self._roots:
@@ -291,16 +288,16 @@ class Undo:
         has_snapshot = self._snapshot_turn == number
         if not has_snapshot:
             self._run_unless_off(partial(self._take_snapshot, number))
-        if has_snapshot:
-            return self._rescan()
-        if self._is_off or self._tree is None:
-            return TreeState()
-        return TreeState(self._tree.value)
+        return self._rescan() if has_snapshot else self._get_tree_state()
 
     def _rescan(self) -> TreeState:
+        if self._tree is not None:
+            self._run_unless_off(self._tree.rescan)
+        return self._get_tree_state()
+
+    def _get_tree_state(self) -> TreeState:
         if self._is_off or self._tree is None:
             return TreeState()
-        self._tree.rescan()
         return TreeState(self._tree.value, self._tree.take_changes())
 
     def _update_tree(self, ignored: frozenset[str], *, is_complete: bool) -> None:
@@ -310,12 +307,12 @@ class Undo:
             return
         if self._tree is None:
             list_ignored = partial(self._list_ignored, tuple(map(str, self._roots)))
-            self._tree = TreeHash(self._roots, tuple(self._gits), list_ignored)
-        self._tree.load(self._known, ignored, self._list_own_folders())
+            self._tree = TreeHash(self._roots, self._trees, tuple(self._gits), list_ignored)
+        self._tree.load(self._trees.known, ignored, self._list_own_folders())
 
     def _tell_gaps(self, ignored: frozenset[str]) -> None:
         """Tell the person which files are not covered, once for each reason."""
-        gaps = {path: cached.gap for path, cached in self._known.items() if cached.gap}
+        gaps = {path: cached.gap for path, cached in self._trees.known.items() if cached.gap}
         for path in sorted(ignored):
             is_cache = CACHE_PATHS.fullmatch(path.rstrip("/"))
             if not is_cache and not self._is_around_worktrees(path):
@@ -376,7 +373,7 @@ class Undo:
                 choice.add_status(changed)
         spared = choice.list_spared()
         asked = choice.list_asked()
-        stored = StoredPaths(turn.before, self._list_own_folders())
+        stored = StoredPaths(partial(self._find_before, turn), self._list_own_folders())
         for path in spared:
             with suppress(OSError):  # nobody is asked about these: a copy may be elsewhere
                 states, problem = read_losses([path], stored, log.store_blob)
@@ -422,37 +419,34 @@ class Undo:
         return False
 
     def _list_ignored(self, roots: Sequence[str]) -> frozenset[str]:
-        found: set[str] = set()
-        for root in roots:
-            found |= self._wait_for(list_ignored_paths(Path(root), self._run))
-        return frozenset(found)
+        return self._start_listing_ignored(roots)()
+
+    def _start_listing_ignored(self, roots: Sequence[str]) -> Callable[[], frozenset[str]]:
+        """Let git list what it ignores. Return a function that waits for the result."""
+        lists = [self._start(list_ignored_paths(Path(root), self._run)) for root in roots]
+        return lambda: frozenset[str]().union(*(listed.result() for listed in lists))
 
     def _list_filtered(self, folder: Path) -> frozenset[str] | None:
         return self._wait_for(list_filtered_paths(folder, self._run))
 
     def _wait_for(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self._start(work).result()
+
+    def _start(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _list_own_folders(self) -> frozenset[str]:
         return frozenset(os.path.realpath(folder) for folder in (state_folder(), self._folder.parent))
 
-    def _read_trees(self, log: UndoLog, roots: Sequence[str], ignored: frozenset[str]) -> _Tree:
-        """Read the states of all files below some folders, or of the tracked ones where there are too many others."""
-        store = log.store_or_hash_blob if self._is_off else log.store_blob
-        excluded = ignored | self._list_own_folders()
-        known: Snapshot = {}
-        tree = _Tree()
-        for root in roots:
-            tracked = TrackedFiles(Path(root), self._list_filtered)
-            found, is_complete = take_snapshot(Path(root), excluded, store, self._known, tracked)
-            known |= found
-            tree.problems += tracked.problems
-            if not is_complete:
-                tree.large.append(root)
-        self._known = known
-        self._open_contents().known = known
-        tree.states = {path: cached.state for path, cached in known.items()}
-        return tree
+    def _choose_store(self, log: UndoLog) -> StoreBlob:
+        return log.store_or_hash_blob if self._is_off else log.store_blob
+
+    def _find_before(self, turn: OpenTurn, path: str) -> FileState | None:
+        """Return the state of a path before the open turn, if it is known; None if there was nothing."""
+        state = turn.before.get(path)
+        if state is None and turn.roots:
+            return self._trees.find_clean(path)
+        return state
 
     def _record_open_turn(self, *, is_ours: bool) -> None:
         """Compare the files with their state before the open turn, if there is one, and record the changes."""
@@ -468,7 +462,7 @@ class Undo:
             after[path] = self._read_state(path, turn.before[path])
         changes = {}
         for path, new in after.items():
-            old = turn.before.get(path, ABSENT)
+            old = self._find_before(turn, path) or ABSENT
             if old != new and not self._is_same(path, old, new):
                 changes[path] = (old, new)
         contents.log.record_changes(turn.turn, changes, is_ours=is_ours)
@@ -479,14 +473,16 @@ class Undo:
         Files that git ignored at the snapshot do not count, even if it tracks them now.
         """
         newly_ignored = {path for path in self._list_ignored(turn.roots) if path not in log.snapshot}
-        tree = self._read_trees(log, turn.roots, turn.ignored | newly_ignored)
-        if tree.large and not turn.is_partial:
-            count = f"{tree.large[0]} has over {LIMIT_ENTRIES:,} files that git does not track"
+        excluded = turn.ignored | newly_ignored | self._list_own_folders()
+        look = self._trees.look_after(turn.roots, excluded, self._choose_store(log))
+        self._open_contents().known = self._trees.known
+        if look.large and not turn.is_partial:
+            count = f"{look.large[0]} has over {LIMIT_ENTRIES:,} files that git does not track"
             self._tell_once("undo can't remove the files that commands have made", count)
-        if not tree.large and not turn.is_partial:
-            return tree.states
+        if not look.large and not turn.is_partial:
+            return look.states
         # A new file may have been there before.
-        return {path: state for path, state in tree.states.items() if path in turn.before}
+        return {path: state for path, state in look.states.items() if self._find_before(turn, path)}
 
     # --- in the thread: going back
 

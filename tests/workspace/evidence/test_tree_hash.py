@@ -1,8 +1,11 @@
 """The hash of a tree: equal hashes mean equal files, and looking again gives the same hash as looking anew."""
 
+import itertools
 import os
 import subprocess
 import tempfile
+import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goose_like.workspace.evidence.tree_hash import TreeHash, get_files_hash
-from goose_like.workspace.undo.snapshot import take_snapshot
-from goose_like.workspace.undo.tracked import TrackedFiles
+from goose_like.workspace.undo import trees
+from goose_like.workspace.undo.trees import Trees
 
 NAMES = ["a", "b.log", "sub/c", "sub/d.log", "e"]
 TEXTS = ["", "one\n", "two\n", "one\ntwo\n"]
@@ -31,20 +34,29 @@ def list_ignored(root: Path) -> set[str]:
 class Tree:
     """A repository with a hash that follows its changes."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        git(root, "init", "-q")
-        self.hash = self.load()
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "work"
+        self.state = folder / "state"
+        self.count = 0
+        self.root.mkdir(parents=True, exist_ok=True)
+        git(self.root, "init", "-q")
+        self.load_first()
 
-    def load(self) -> TreeHash:
+    def load_first(self) -> None:
+        self.trees, self.hash = self.load()
+
+    def load(self) -> tuple[Trees, TreeHash]:
         """Hash the folder anew."""
-        tracked = TrackedFiles(self.root, lambda folder: frozenset())
-        ignored = list_ignored(self.root)
-        snapshot, is_complete = take_snapshot(self.root, ignored, lambda data: "stored", {}, tracked)
-        assert is_complete
-        fresh = TreeHash([self.root], [self.root / ".git"], lambda: list_ignored(self.root))
-        fresh.load(snapshot, ignored, frozenset())
-        return fresh
+        self.count += 1
+        found = Trees(self.state / str(self.count), [str(self.root)], lambda folder: frozenset())
+        fresh = TreeHash([self.root], found, [self.root / ".git"], lambda: list_ignored(self.root))
+        self.begin_turn(found, fresh)
+        return found, fresh
+
+    def begin_turn(self, found: Trees, tree: TreeHash) -> None:
+        ignored = frozenset(list_ignored(self.root))
+        assert not found.look_before(lambda: ignored, lambda data: "stored").large
+        tree.load(found.known, ignored, frozenset())
 
     def change(self, act: str, name: str, text: str) -> None:
         file = self.root / name
@@ -62,6 +74,8 @@ class Tree:
                     file.chmod(0o755 if text else 0o644)
                 case "ignore":
                     (self.root / ".gitignore").write_text("*.log\n" if text else "")
+                case "notice":
+                    (self.root / ".gitignore").unlink()
                 case "move":
                     os.rename(file.parent if "/" in name else file, self.root / "moved")
                 case "add":
@@ -82,21 +96,70 @@ class Tree:
         return git(self.root, "diff") + repr(sorted(untracked)) + git(self.root, "ls-files", "-s")
 
 
-ACTS = st.sampled_from(["write", "write", "remove", "link", "chmod", "ignore", "move", "add", "commit", "status"])
+CHANGES_OF_FILES = ["write", "write", "remove", "link", "chmod", "move"]
+ACTS = st.sampled_from([*CHANGES_OF_FILES, "ignore", "notice", "add", "commit", "status"])
+
+
+CHANGES = st.lists(st.tuples(ACTS, st.sampled_from(NAMES), st.sampled_from(TEXTS)), max_size=12)
+
+
+def check_changes(tree: Tree, changes: list[tuple[str, str, str]]) -> None:
+    states = {tree.hash.value: tree.read_state()}
+    for number, change in enumerate(changes):
+        before = get_files_hash(tree.hash.value)
+        tree.change(*change)
+        tree.hash.rescan()
+        is_changed = get_files_hash(tree.hash.value) != before
+        assert bool(tree.hash.take_changes()) == is_changed, changes
+        _, fresh = tree.load()
+        assert tree.hash.value == fresh.value, f"as if it was read anew: {changes}"
+        state = tree.read_state()
+        assert states.setdefault(tree.hash.value, state) == state
+        if number % 4 == 3:
+            tree.begin_turn(tree.trees, tree.hash)
+            assert tree.hash.value == fresh.value, f"as if no turn had begun: {changes}"
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(ACTS, st.sampled_from(NAMES), st.sampled_from(TEXTS)), max_size=12))
+@given(CHANGES)
 def test_equal_hashes_mean_an_equal_diff(changes):
     with tempfile.TemporaryDirectory() as folder:
-        tree = Tree(Path(folder))
-        states = {tree.hash.value: tree.read_state()}
-        for change in changes:
-            tree.change(*change)
-            tree.hash.rescan()
-            assert tree.hash.value == tree.load().value, f"as if it was read anew: {changes}"
-            state = tree.read_state()
-            assert states.setdefault(tree.hash.value, state) == state
+        check_changes(Tree(Path(folder)), changes)
+
+
+@pytest.fixture(scope="module")
+def old_trees(tmp_path_factory):
+    """Make trees with files that are old enough for git to tell all their changes, by whole seconds."""
+    folder = tmp_path_factory.mktemp("old")
+
+    def make() -> Iterator[Tree]:
+        for batch in itertools.count():
+            made = [folder / f"{batch}-{number}" for number in range(20)]
+            for place in made:
+                fill_tree(Tree(place))
+            time.sleep(1.1)
+            yield from map(Tree, made)
+
+    return make()
+
+
+@settings(deadline=None, max_examples=40)
+@given(changes=CHANGES)
+def test_the_hash_of_clean_files_is_that_of_all_files(old_trees, changes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "MIN_FILES", 1)
+        tree = next(old_trees)
+        tree.load_first()
+        assert all(tree.trees.find_clean(str(tree.root / name)) for name in NAMES)
+        check_changes(tree, changes)
+
+
+def fill_tree(tree: Tree) -> None:
+    for name in NAMES:
+        tree.change("write", name, "one\n")
+    tree.change("ignore", "", "")
+    tree.change("add", "", "all")
+    tree.change("commit", "", "")
 
 
 @pytest.fixture
@@ -139,18 +202,20 @@ def test_caches_and_ignored_files_do_not_count_and_a_commit_leaves_the_files(tre
     assert get_files_hash(tree.hash.value) == get_files_hash(before)
 
 
-def test_a_link_in_place_of_a_folder_replaces_its_files(tree, tmp_path):
-    (tmp_path / "sub").rename(tmp_path / "other")
-    (tmp_path / "sub").symlink_to("other")
+def test_a_link_in_place_of_a_folder_replaces_its_files(tree):
+    (tree.root / "sub").rename(tree.root / "other")
+    (tree.root / "sub").symlink_to("other")
     tree.hash.rescan()
-    assert tree.hash.value == tree.load().value
+    _, fresh = tree.load()
+    assert tree.hash.value == fresh.value
 
 
 def test_without_git_all_files_count(tmp_path):
     (tmp_path / "a").write_text("one")
-    plain = TreeHash([tmp_path], [], lambda: ())
-    snapshot, _ = take_snapshot(tmp_path, (), lambda data: "stored", {})
-    plain.load(snapshot, (), frozenset())
+    found = Trees(tmp_path / "state", [str(tmp_path)], lambda folder: frozenset())
+    plain = TreeHash([tmp_path], found, [], lambda: ())
+    found.look_before(frozenset, lambda data: "stored")
+    plain.load(found.known, frozenset(), frozenset())
     before = plain.value
     assert ":" not in before
     (tmp_path / "b").write_text("two")

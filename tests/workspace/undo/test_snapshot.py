@@ -1,6 +1,8 @@
 """Snapshots of folders."""
 
 from goose_like.workspace.undo import snapshot as tree
+from goose_like.workspace.undo.state import Snapshot
+from goose_like.workspace.undo.watched_tree import WatchedTree
 
 
 async def test_what_is_unchanged_is_not_read_again(tmp_path):
@@ -11,13 +13,14 @@ async def test_what_is_unchanged_is_not_read_again(tmp_path):
         return "name"
 
     (tmp_path / "a").write_text("a")
-    known: dict[str, tree.CachedState] = {}
-    while (seen := tree.take_snapshot(tmp_path, (), keep, known)[0])[str(tmp_path / "a")].marks is None:
+    known: Snapshot = {}
+    watched = WatchedTree(str(tmp_path))
+    while (seen := tree.take_snapshot(watched, (), keep, known)[0])[str(tmp_path / "a")].marks is None:
         known = seen
     assert len(kept) > 1
     kept.clear()
-    tree.take_snapshot(tmp_path, (), keep, seen)
+    tree.take_snapshot(watched, (), keep, seen)
     assert kept == []
     (tmp_path / "a").write_text("b")
-    tree.take_snapshot(tmp_path, (), keep, seen)
+    tree.take_snapshot(watched, (), keep, seen)
     assert kept == [b"b"]

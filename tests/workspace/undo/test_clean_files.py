@@ -1,0 +1,254 @@
+"""Undo with clean files: what git saw long ago is kept as a list, and git tells what has changed."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from goose_like.workspace.undo import snapshot, trees, undo
+from goose_like.workspace.undo.clean_files import CleanFiles, CleanSearch, write_index
+from goose_like.workspace.undo.tracked import TrackedFiles
+from tests.workspace.undo.test_undo_tracked import SCRIPTS, YES, commit, count_copies, create_files
+from tests.workspace.undo.undo_harness import UndoHarness, open_undo, read_tree, run_git
+
+AGE_S = 1.1
+"""Files that are older than this have times that git can trust, which compares whole seconds."""
+
+
+@pytest.fixture(autouse=True)
+def few_files(monkeypatch):
+    monkeypatch.setattr(trees, "MIN_FILES", 1)
+
+
+def create_old_files(root: Path, count: int, **files: str) -> None:
+    create_files(root, count, **files)
+    grow_old()
+
+
+def grow_old() -> None:
+    time.sleep(AGE_S)
+
+
+def is_clean(harness: UndoHarness, name: str) -> bool:
+    return harness.undo._trees.find_clean(str(harness.root / name)) is not None
+
+
+async def test_each_change_of_clean_files_is_undone(tmp_path):
+    for number in range(len(SCRIPTS)):
+        root = tmp_path / str(number) / "work"
+        root.parent.mkdir()
+        create_files(root, 30, large="x" * 5000)
+        (root / "d2/file22.txt").chmod(0o600)
+        (root / "d2/file23.txt").chmod(0o755)
+        (root / "link").symlink_to("large")
+        commit(root)
+    grow_old()
+    for number, script in enumerate(SCRIPTS.values()):
+        async with open_undo(tmp_path / str(number), answer=YES) as harness:
+            before, status = read_tree(harness.root), run_git(harness.root, "status", "--porcelain")
+            first = await harness.turn(script)
+            assert read_tree(harness.root) != before, script
+            second = await harness.turn("rm -f d2/file22.txt; echo more >> d2/file23.txt; mkdir -p x/y; touch x/z")
+            assert is_clean(harness, ".gitignore"), script
+            assert await harness.back(second) == [], script
+            assert await harness.back(first) == [], script
+            assert read_tree(harness.root) == before, script
+            assert run_git(harness.root, "status", "--porcelain") == status, script
+            assert harness.logged == [], script
+
+
+async def test_a_session_that_was_killed(tmp_path):
+    create_old_files(tmp_path / "work", 30)
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        first = await harness.turn("sed -i s/one/two/ d0/*")
+        number = harness.begin()
+        await harness.command("sed -i s/one/three/ d1/*; rm -r d2; chmod 600 d0/file1.txt")
+        log = (tmp_path / "session/undo/log").read_bytes()
+    (tmp_path / "session/undo/log").write_bytes(log)
+    async with open_undo(tmp_path, harness.history) as resumed:
+        plan = await resumed.undo.plan_restore(number)
+        assert len(plan.changes) == 10 + 11 + 1
+        assert {change.is_edited for change in plan.changes} == {True}
+        plan = await resumed.undo.plan_restore(first)
+        assert await resumed.undo.restore(plan, frozenset(change.path for change in plan.changes)) == []
+        assert read_tree(resumed.root) == before
+        last = await resumed.turn("rm -r d1")
+        assert await resumed.back(last) == []
+        assert read_tree(resumed.root) == before
+    assert len(list((tmp_path / "session/undo").glob("clean-*"))) == 1
+
+
+async def test_a_list_that_is_lost_turns_undo_off(tmp_path):
+    create_old_files(tmp_path / "work", 3)
+    async with open_undo(tmp_path) as harness:
+        harness.begin()
+        await harness.command("rm d0/file1.txt")
+        log = (tmp_path / "session/undo/log").read_bytes()
+    (tmp_path / "session/undo/log").write_bytes(log)
+    for file in (tmp_path / "session/undo").glob("clean-*"):
+        file.unlink()
+    async with open_undo(tmp_path, harness.history) as resumed:
+        await resumed.turn("echo two > d0/file2.txt")
+        assert len(resumed.logged) == 1
+        assert resumed.logged[0].startswith("undo is off from here on")
+
+
+async def test_files_in_other_states_are_no_clean_files(tmp_path):
+    root = tmp_path / "work"
+    create_files(root, 9, attributes="*.rot filter=rot\n", secret="one")
+    (root / "attributes").rename(root / ".gitattributes")
+    (root / "x.rot").write_text("one")
+    run_git(root, "config", "filter.rot.clean", "touch ran; cat")
+    commit(root)
+    run_git(root, "update-index", "--assume-unchanged", "d0/file1.txt")
+    run_git(root, "update-index", "--skip-worktree", "d0/file2.txt", "d0/file3.txt")
+    (root / "d0/file3.txt").unlink()
+    (root / "d0/file4.txt").write_text("two")
+    (root / "d0/file5.txt").unlink()
+    (root / "secret").chmod(0o600)
+    run_git(root, "-c", "filter.rot.clean=cat", "add", "secret")
+    shutil.move(root / "d0/file6.txt", root / "moved")
+    grow_old()
+    (root / "d0/file7.txt").touch()
+    (root / "ran").unlink()
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn("rm -rf d0 secret x.rot; mkdir d0; echo new > d0/file3.txt")
+        clean = [name for name in before if is_clean(harness, name)]
+        files = [f"d0/file{number}.txt" for number in (0, 1, 2, 8)]
+        assert sorted(clean) == [".gitattributes", ".gitignore", *files, "secret"]
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
+        assert not (root / "ran").exists()
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+async def test_formats_of_the_index(tmp_path, version):
+    root = tmp_path / "work"
+    root.mkdir()
+    run_git(root, "init", "-q")
+    run_git(root, "config", "index.version", version)
+    create_files(root, 30, **{"ünï cödé": "one", "x" * 200: "long", "with\nline": "one"})
+    (root / os.fsdecode(b"\xff\xfe")).write_text("bytes")
+    commit(root)
+    grow_old()
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn('for f in *; do test -d "$f" || echo two > "$f"; done; rm d1/*')
+        assert is_clean(harness, os.fsdecode(b"\xff\xfe"))
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
+        assert harness.logged == []
+
+
+async def test_a_folder_inside_a_repository_with_others_inside(tmp_path):
+    create_files(tmp_path, 1)
+    create_files(tmp_path / "work", 30)
+    shutil.rmtree(tmp_path / "work/.git")
+    commit(tmp_path)
+    create_files(tmp_path / "work/other", 5)
+    grow_old()
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn("sed -i s/one/two/ d*/* other/d*/*; rm -r d2")
+        assert is_clean(harness, "d0/file1.txt")
+        assert not is_clean(harness, "../.gitignore")
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
+
+
+async def test_many_untracked_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(snapshot, "LIMIT_ENTRIES", 5)
+    monkeypatch.setattr(undo, "LIMIT_ENTRIES", 5)
+    create_old_files(tmp_path / "work", 30)
+    async with open_undo(tmp_path) as harness:
+        for number in range(6):
+            (harness.root / f"mine{number}").write_text("mine")
+        before = read_tree(harness.root)
+        number = await harness.turn("sed -i s/one/two/ d*/*; rm -r d1; echo two > new; git add mine1")
+        assert len(harness.logged) == 1
+        assert await harness.back(number) == []
+        (harness.root / "new").unlink()
+        assert read_tree(harness.root) == before
+
+
+async def test_a_checkout_of_many_files_makes_a_new_list(tmp_path, monkeypatch):
+    monkeypatch.setattr(trees, "_MAX_IN_GIT", 10)
+    create_old_files(tmp_path / "work", 30)
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        first = await harness.turn(
+            "sed -i s/one/two/ d*/*; git add .; git -c user.name=n -c user.email=e commit -qm two; sleep 1.1"
+        )
+        assert not is_clean(harness, "d0/file1.txt") or harness.undo._ended_turn == first
+        second = await harness.turn("rm -r d1")
+        assert is_clean(harness, "d0/file1.txt")
+        assert count_copies(harness) == 0
+        assert await harness.back(second) == []
+        assert await harness.back(first) == []
+        assert read_tree(harness.root) == before
+
+
+async def test_links_in_place_of_folders_lead_nowhere(tmp_path):
+    create_files(tmp_path / "work", 30)
+    shutil.move(tmp_path / "work/d1", tmp_path / "work/moved")
+    (tmp_path / "work/d1").symlink_to("moved")
+    grow_old()
+    async with open_undo(tmp_path) as harness:
+        before = read_tree(harness.root)
+        number = await harness.turn("echo two > d1/file11.txt; mv d2 far; ln -s far d2")
+        assert not is_clean(harness, "d1/file12.txt")
+        assert await harness.back(number) == []
+        assert read_tree(harness.root) == before
+
+
+async def test_files_of_goose_like_itself_do_not_count(tmp_path, monkeypatch):
+    create_files(tmp_path / "work", 3)
+    state = tmp_path / "work/state"
+    state.mkdir()
+    create_files(state / "inner", 1)
+    shutil.rmtree(state / "inner/.git")
+    commit(tmp_path / "work")
+    grow_old()
+    monkeypatch.setattr(undo, "state_folder", lambda: state)
+    async with open_undo(tmp_path) as harness:
+        write = "python3 -c 'import sys; [open(name, \"w\") for name in sys.argv[1:]]'"
+        number = await harness.turn(f"{write} state/inner/d0/file0.txt d0/file0.txt")
+        assert is_clean(harness, "d0/file1.txt")
+        plan = await harness.undo.plan_restore(number)
+        assert [change.path for change in plan.changes] == [harness.root / "d0/file0.txt"]
+
+
+def test_git_sees_nothing_of_the_repository_but_its_files(tmp_path, monkeypatch):
+    """Settings, attributes and variables could name programs."""
+    root = tmp_path / "work"
+    create_files(root, 5)
+    ran = tmp_path / "ran"
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    program.chmod(0o755)
+    (root / ".gitattributes").write_text("* filter=rot diff=rot\n")
+    settings = ["filter.rot.clean", "filter.rot.process", "diff.rot.textconv", "diff.external", "core.fsmonitor"]
+    repository = TrackedFiles(root, lambda folder: frozenset()).load()[0]
+    grow_old()
+    search = CleanSearch(str(root), repository)
+    search.run()
+    (tmp_path / "state").mkdir()
+    write_index(tmp_path / "state/clean", search.parts, len(search.parts))
+    clean = CleanFiles(tmp_path / "state/clean", str(root), [root])
+    for name in (*settings, "core.pager", "core.hooksPath"):
+        run_git(root, "config", name, str(program))
+    subprocess.run(["git", "config", "--global", "core.fsmonitor", str(program)], check=True)
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", str(program))
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", f"'core.fsmonitor'='{program}'")
+    for number in range(3):
+        (root / f"d0/file{number}.txt").write_text(f"two {number}\n")
+    os.utime(root / "d0/file3.txt", (0xFFFFFFFF, 0xFFFFFFFF))
+    (root / "d0/file4.txt").unlink()
+    found = {os.path.basename(path): exists for path, exists in clean.start_search().read().items()}
+    assert found == {f"file{number}.txt": number < 4 for number in range(5)}
+    assert not ran.exists()
