@@ -81,11 +81,11 @@ def _names_failure(answer: str) -> bool:
 
 
 def _find_failed_call(history: History, tools: Mapping[str, Tool]) -> str:
-    """Find the name of the tool whose call failed last, if it may have changed something and nobody forbade it."""
+    """Find the name of the tool whose call failed last, if it edits or runs something and nobody forbade it."""
     if not history.failures or not history.messages:
         return ""
     name, _ = list(history.failures)[-1]
-    if name not in tools or tools[name].options.is_read_only(name):
+    if name not in tools or tools[name].options.find_kind() not in ("edit", "execute"):
         return ""
     for message in reversed(history.messages):
         if message.role != "tool":
