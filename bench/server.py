@@ -74,7 +74,7 @@ def _choose_wire(request_line: bytes) -> Callable[[int, int, str], bytes]:
         return _answer_messages
     if b"/responses" in request_line:
         return _answer_responses
-    return _answer_completions
+    return answer_completions
 
 
 def _answer_responses(step: int, steps: int, command: str) -> bytes:
@@ -120,7 +120,7 @@ def _answer_messages(step: int, steps: int, command: str) -> bytes:
     )
 
 
-def _answer_completions(step: int, steps: int, command: str) -> bytes:
+def answer_completions(step: int, steps: int, command: str) -> bytes:
     if step < steps:
         call = {"index": 0, "id": f"call_{step}", "type": "function"}
         call["function"] = {"name": "shell", "arguments": json.dumps({"command": command})}

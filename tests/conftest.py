@@ -79,4 +79,5 @@ def pytest_addoption(parser):
     parser.addoption("--local-answers", action="store_true", help="run tests/e2e/test_local_answers.py")
     parser.addoption("--turns", type=int, default=36, help="turns of tests/e2e/test_soak.py")
     parser.addoption("--wrong", type=int, default=1, help="wrong solutions per task for tests/bench/test_tasks.py")
+    parser.addoption("--batch-kills", type=int, default=2, help="kills of tests/jobs/test_chaos.py, each ten inputs")
     parser.addoption("--soak", type=int, default=150, help="requests of tests/e2e/test_serve_soak.py")

@@ -45,6 +45,7 @@ _GROUPS = {
     "provider": "List and check model providers, and store API keys.",
     "trust": "Manage permanent permissions: trusted projects and answers.",
     "permissions": "Show which rule decides about a command, and list all rules.",
+    "batch": "Run a recipe on many inputs, on this machine or on a Ray cluster.",
     "boss": "Work on a long goal: plan it, then act round by round, with memory in files.",
     "component": "ConCopilot components: list, show, check, write, install, run and deploy them.",
     "mcp": "MCP servers: add, list, show, test and remove them, and log in.",

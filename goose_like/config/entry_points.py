@@ -130,6 +130,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
     },
     "goose_like.cli": {
         "acp": "goose_like.acp.command:app",
+        "batch": "goose_like.jobs.batch.command:app",
         "boss": "goose_like_toolkits.boss.cli:app",
         "component": "goose_like_toolkits.components.cli:app",
         "hooks": "goose_like_toolkits.hooks.cli:app",

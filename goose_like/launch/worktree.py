@@ -38,13 +38,13 @@ def create_worktree(name: str, here: Path) -> tuple[Path, list[str]]:
     """
     if not (find_repository_root(here) / ".git").exists():
         raise UsageError("a worktree needs a git repository, and this folder is in none; make one with: git init")
-    branch = _get_branch(name)
+    branch = get_branch(name)
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no name for a worktree; use up to 64 letters, digits, '-', '_' and '.'")
-    top = Path(_run_git(here, "rev-parse", "--show-toplevel"))
+    top = Path(run_git(here, "rev-parse", "--show-toplevel"))
     if not _has_commit(top, "HEAD"):
         raise UsageError("this repository has no commit that a worktree could start from; make one with: git commit")
-    common = Path(os.path.realpath(top / _run_git(top, "rev-parse", "--git-common-dir")))
+    common = Path(os.path.realpath(top / run_git(top, "rev-parse", "--git-common-dir")))
     folder = (common.parent if common.name == ".git" else top) / WORKTREES_FOLDER
     if os.path.lexists(folder / name):
         raise UsageError(
@@ -56,11 +56,11 @@ def create_worktree(name: str, here: Path) -> tuple[Path, list[str]]:
         write_file(folder / ".gitignore", b"*\n")  # follows no link
     except OSError as error:
         raise GooseLikeError(f"{folder} can't be written: {error.strerror}") from error
-    _run_git(top, "worktree", "add", "-q", "-b", branch, str(folder / name), "HEAD")
+    run_git(top, "worktree", "add", "-q", "-b", branch, str(folder / name), "HEAD")
     notes = [f"worktree {folder / name} on the new branch {branch}"]
-    if _run_git(top, "status", "--porcelain"):
+    if run_git(top, "status", "--porcelain"):
         notes.append(f"uncommitted changes stay in {top}")
-    inside = folder / name / _run_git(here, "rev-parse", "--show-prefix")
+    inside = folder / name / run_git(here, "rev-parse", "--show-prefix")
     return (inside if inside.is_dir() else folder / name), notes
 
 
@@ -138,20 +138,20 @@ async def _leave_worktree(top: Path, show: Show, ask: Ask | None) -> None:
         show(f"removed worktree {top.name}")
         return
     removal = f"git worktree remove --force {WORKTREES_FOLDER}/{top.name}"
-    branch = _get_branch(top.name)
+    branch = get_branch(top.name)
     show(f"kept {top}; to remove it, in {top.parents[2]}: {removal}; git branch -D {branch}")
 
 
 def _describe_work(top: Path) -> str:
     """Describe what would be lost: changes, commits that no ordinary branch has, and files of delegates."""
-    branch = _get_branch(top.name)
+    branch = get_branch(top.name)
     heads = ["HEAD"]
     reference = f"refs/heads/{branch}"
     if _has_commit(top, reference):
         heads.append(reference)
-    others = ("--not", f"--exclude={_get_branch('*')}", "--branches", "--remotes", "--tags")
-    commits = int(_run_git(top, "rev-list", "--count", *heads, *others))
-    files = len(_run_git(top, "status", "--porcelain").splitlines())
+    others = ("--not", f"--exclude={get_branch('*')}", "--branches", "--remotes", "--tags")
+    commits = int(run_git(top, "rev-list", "--count", *heads, *others))
+    files = len(run_git(top, "status", "--porcelain").splitlines())
     delegates = [path for path in (top / WORKTREES_FOLDER).glob("*") if path.is_dir()]
     counts = {"commit": commits, "changed file": files, "unmerged delegate": len(delegates)}
     parts = [format_count(count, noun) for noun, count in counts.items() if count]
@@ -160,20 +160,21 @@ def _describe_work(top: Path) -> str:
 
 def _remove_worktree(top: Path, *, is_forced: bool) -> None:
     main = top.parents[2]
-    branch = _get_branch(top.name)
+    branch = get_branch(top.name)
     options = ["--force"] if is_forced else []
-    _run_git(main, "worktree", "remove", *options, str(top))
+    run_git(main, "worktree", "remove", *options, str(top))
     if _has_commit(main, f"refs/heads/{branch}"):
-        _run_git(main, "branch", "-q", "-D", branch)
+        run_git(main, "branch", "-q", "-D", branch)
 
 
-def _get_branch(name: str) -> str:
+def get_branch(name: str) -> str:
+    """Return the branch of a worktree."""
     return f"worktree-{name}"
 
 
 def _has_commit(folder: Path, name: str) -> bool:
     try:
-        return bool(_run_git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"))
+        return bool(run_git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"))
     except GooseLikeError:
         return False
 
@@ -201,7 +202,7 @@ def _disable_own_filters(program: str, folder: Path) -> list[str]:
     return options
 
 
-def _run_git(folder: Path, *words: str) -> str:
+def run_git(folder: Path, *words: str) -> str:
     """Run git with the person's rights and return its output. Raise GooseLikeError with the reason if it fails."""
     program = find_program("git", folder)
     if program is None:

@@ -9,12 +9,13 @@ from contextlib import aclosing
 from datetime import datetime, timedelta
 
 from goose_like.core.dataclass import dataclass
-from goose_like.core.errors import BrokenStreamError, ProviderError
+from goose_like.core.errors import BrokenStreamError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted, Retrying
 from goose_like.core.message import Message, Usage
 
 from .base import Delta, Provider, Request
 from .foreign_code import name_faults, open_stream
+from .shared_pauses import shared_pauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,11 @@ async def stream_with_retries(
         ProviderError: The last error: not retryable, or the policy allows no more attempts.
     """
     started = time.monotonic()
+    pauses = shared_pauses.get()
     for attempt in itertools.count(1):
         request.told_usage.clear()
+        if pauses:
+            await pauses.wait(request.model)
         try:
             with name_faults(type(provider), "stream"):
                 async with aclosing(open_stream(provider, request)) as deltas:
@@ -68,6 +72,8 @@ async def stream_with_retries(
             if is_last or not error.is_retryable:
                 _add_requested_wait(error)
                 raise
+            if pauses and isinstance(error, RateLimitError):
+                await pauses.hold(request.model, wait_s)
             retries = {"retry": attempt, "max_retries": max_attempts - 1}
             yield Retrying(text=str(error), wait_s=round(wait_s, 2), **retries)
             await asyncio.sleep(wait_s)

@@ -68,7 +68,7 @@ def _render_entry(entry: Entry, markdown: MarkdownIt, outputs: Path) -> Iterator
             yield _render_block(entry.result.output)
             yield "</details>"
         case "diff":
-            yield f"<details open><summary>{title}</summary>{_render_diff(entry.text)}</details>"
+            yield f"<details open><summary>{title}</summary>{render_diff(entry.text)}</details>"
         case "thinking" | "folded":
             yield f"<details><summary>{title}</summary>{_render_block(entry.text)}</details>"
         case _:
@@ -81,11 +81,12 @@ def _render_block(text: str) -> str:
     if not text.strip():
         return ""
     if _DIFF_START.search(text):
-        return _render_diff(text)
+        return render_diff(text)
     return f'<pre dir="auto">{escape(text)}</pre>'
 
 
-def _render_diff(text: str) -> str:
+def render_diff(text: str) -> str:
+    """Render a unified diff with coloured lines."""
     tags = {"+": "ins", "-": "del", "@": "b"}
     # The names of the files start with the marks of changed lines.
     head_line_count = 2 if text.startswith("--- ") else 0

@@ -45,6 +45,7 @@ FILES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT 
 EXTRAS = {
     "goose_like/acp/": "acp",
     "goose_like/config/secrets.py": "keyring",
+    "goose_like/jobs/batch/ray_engine.py": "ray",
     "goose_like/providers/local.py": "local",
     "goose_like/serve/": "serve",
     "goose_like/terminal/picture.py": "analyst",

@@ -21,7 +21,7 @@ LAYERS = [
     ["recipes"],
     ["launch", "sdk"],
     ["toolkit", "provider", "moderator", "testing", "api"],
-    ["cli", "serve", "acp", "templates"],
+    ["cli", "serve", "acp", "jobs", "templates"],
     ["__main__"],
 ]
 """The packages of goose_like from the bottom up. A file imports only from its own package and from lower layers."""

@@ -1,0 +1,130 @@
+"""The folder in which one worker of a batch works: a worktree, a clone, or a copy with a repository of its own.
+
+Git commands that run after the model's changes run in the sandbox.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from goose_like.config.paths import WORKTREES_FOLDER, find_main_folder, find_repository_root
+from goose_like.core.dataclass import dataclass
+from goose_like.core.errors import GooseLikeError
+from goose_like.launch.worktree import create_worktree, get_branch, run_git
+from goose_like.workspace.workspace import Workspace
+
+from .job import Job
+
+_AUTHOR = ("-c", "user.name=goose-like", "-c", "user.email=goose-like@localhost")
+_SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_MAX_PATCH_BYTES = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder in a git repository, its top folder, the commit at the start, and the branch of a worktree."""
+
+    folder: Path
+    top: Path
+    start: str
+    branch: str = ""
+
+    async def make_patch(self, workspace: Workspace) -> bytes:
+        """Return all changes as a patch, with commits and new files, but without files that git ignores.
+
+        Raises:
+            GooseLikeError: git failed, or the patch is too large.
+        """
+        await self._run(workspace, "add", "--all")
+        return await self._run(workspace, "diff", "--cached", "--binary", self.start)
+
+    async def commit(self, workspace: Workspace, message: str) -> bool:
+        """Commit the changes on the branch. Return whether the branch has commits of its own.
+
+        Raises:
+            GooseLikeError: git failed.
+        """
+        await self._run(workspace, "add", "--all")
+        changed = await self._run(workspace, "diff", "--cached", "--name-only")
+        if changed:
+            await self._run(workspace, *_AUTHOR, "commit", "--quiet", "--no-verify", "-m", message)
+        commits = await self._run(workspace, "rev-list", "--max-count=1", f"{self.start}..HEAD")
+        return bool(commits)
+
+    async def _run(self, workspace: Workspace, *words: str) -> bytes:
+        command = ["git", *_SAFE, "-C", str(self.top), *words]
+        code, output = await workspace.run_internal(command, _MAX_PATCH_BYTES)
+        if code:
+            reason = output.decode(errors="replace").strip().splitlines()[-1:]
+            raise GooseLikeError(f"the changes could not be kept: git {words[0]}: {''.join(reason)}")
+        if len(output) > _MAX_PATCH_BYTES:
+            raise GooseLikeError(f"the changes could not be kept: they have more than {_MAX_PATCH_BYTES:,} bytes")
+        return output
+
+
+@contextmanager
+def open_place(job: Job) -> Iterator[Place]:
+    """Make the folder of a job, and remove it at the end. The branch of a worktree stays if it has commits.
+
+    Raises:
+        GooseLikeError: the source does not exist, or git refused it.
+    """
+    source = job.input.source
+    if job.input.place == "worktree":
+        _remove_left_worktrees(job, Path(source))
+        place = _add_worktree(job, Path(source))
+    else:
+        folder = Path(job.folder) / "places" / f"{job.number:04d}"
+        shutil.rmtree(folder, ignore_errors=True)  # a killed worker left it
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if job.input.place == "clone":
+            run_git(folder.parent, "clone", "--quiet", "--", source, str(folder))
+        else:
+            _copy(Path(source), folder, Path(job.folder))
+        place = Place(folder, folder, run_git(folder, "rev-parse", "HEAD"))
+    try:
+        yield place
+    finally:
+        if place.branch:
+            _remove_worktree(Path(source), place)
+        else:
+            shutil.rmtree(place.top, ignore_errors=True)
+
+
+def _add_worktree(job: Job, source: Path) -> Place:
+    folder, _ = create_worktree(job.name, source)
+    top = Path(run_git(folder, "rev-parse", "--show-toplevel"))
+    return Place(folder, top, run_git(top, "rev-parse", "HEAD"), get_branch(job.name))
+
+
+def _remove_left_worktrees(job: Job, source: Path) -> None:
+    """Remove what killed workers left of earlier attempts. Their work is done again."""
+    for attempt in range(1, job.attempt):
+        name = job.model_copy(update={"attempt": attempt}).name
+        top = find_main_folder(find_repository_root(source)) / WORKTREES_FOLDER / name
+        if top.exists():
+            run_git(source, "worktree", "remove", "--force", str(top))
+            run_git(source, "branch", "--quiet", "-D", get_branch(name))
+
+
+def _copy(source: Path, folder: Path, left_out: Path) -> None:
+    """Copy a folder without its repository, and commit the copy in a new one, so that changes can be found."""
+
+    def list_ignored(parent: str, names: list[str]) -> set[str]:
+        return {name for name in names if name == ".git" or Path(parent, name) == left_out}
+
+    try:
+        shutil.copytree(source, folder, symlinks=True, ignore=list_ignored)
+    except (OSError, shutil.Error) as error:
+        raise GooseLikeError(f"{source} can't be copied: {error}") from error
+    run_git(folder, "init", "--quiet", "--template=")
+    run_git(folder, "add", "--all")
+    run_git(folder, *_AUTHOR, "commit", "--quiet", "--allow-empty", "--no-verify", "-m", "The files at the start")
+
+
+def _remove_worktree(source: Path, place: Place) -> None:
+    """Remove a worktree, and its branch if nothing was committed there."""
+    run_git(source, "worktree", "remove", "--force", str(place.top))
+    if run_git(source, "rev-parse", place.branch) == place.start:
+        run_git(source, "branch", "--quiet", "-D", place.branch)

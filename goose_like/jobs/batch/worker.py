@@ -1,0 +1,108 @@
+"""A worker of a batch: it runs the recipe on one input after the other, each in a session and a folder of its own."""
+
+import asyncio
+import json
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from goose_like.agent.receipt import format_receipt, make_receipt
+from goose_like.config.private_folder import remove_abandoned_folders
+from goose_like.config.profile import Limits
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.masking import mask_text
+from goose_like.launch.exit import keep_stdout
+from goose_like.launch.recipe_run import make_recipe_agent, run_recipe
+from goose_like.providers.shared_pauses import SharedPauses, shared_pauses
+from goose_like.recipes.recipe import FilledRecipe, load_recipe
+
+from .job import Job, JobResult, Outcome
+from .pauses import FilePauses
+from .place import Place, open_place
+
+
+async def run_job(job: Job, pauses: SharedPauses) -> JobResult:
+    """Run the recipe on one input. A failure is a result, too."""
+    shared_pauses.set(pauses)
+    here = Path.cwd()
+    try:
+        filled = load_recipe(Path(job.recipe), job.texts).fill(write_values(job.input.parameters))
+        with open_place(job) as place:
+            os.chdir(place.folder)  # code of other packages may use the current folder
+            try:
+                return await _work(job, filled, place)
+            finally:
+                os.chdir(here)
+    except GooseLikeError as error:
+        failure = Outcome(status="failed", exit_code=error.exit_code, reason=mask_text(str(error)))
+    except Exception as error:
+        traceback.print_exc()  # into the log of the workers
+        failure = Outcome(status="failed", exit_code=1, reason=mask_text(f"a fault in goose_like: {error!r}"))
+    return JobResult(outcome=failure)
+
+
+def write_values(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Write the parameters of an input as texts, as somebody types them."""
+    texts = {}
+    for name, value in parameters.items():
+        texts[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return texts
+
+
+async def _work(job: Job, filled: FilledRecipe, place: Place) -> JobResult:
+    limits = Limits(**job.limits)
+    agent = make_recipe_agent(filled, cwd=place.folder, session=job.name, limits=limits, **job.options)
+    async with agent:
+        end = await run_recipe(filled, agent)
+        outcome = Outcome(
+            status="failed" if end.exit_code else "done",
+            exit_code=end.exit_code,
+            reason=end.detail,
+            result=end.result,
+            structured=end.structured,
+            usage=end.usage,
+            cost_usd=end.cost_usd,
+            steps=end.steps,
+            session=end.session,
+        )
+        exchange = agent.conversation.exchange
+        receipt = format_receipt(await make_receipt(exchange), is_json=True)
+        if not place.branch:
+            patch = await place.make_patch(exchange.workspace)
+            return JobResult(outcome=outcome, patch=patch, receipt=receipt)
+        if await place.commit(exchange.workspace, f"{filled.content.title}: input {job.number}"):
+            outcome = outcome.model_copy(update={"branch": place.branch})
+        return JobResult(outcome=outcome, receipt=receipt)
+
+
+async def _serve() -> None:
+    """Read jobs, one a line, and write their results. The end of the input stops the job that runs."""
+    reader = asyncio.StreamReader(limit=2**26)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    line = await reader.readline()
+    while line:
+        job = Job.model_validate_json(line)
+        work = asyncio.create_task(run_job(job, FilePauses(Path(job.folder) / "pauses")))
+        next_line = asyncio.create_task(reader.readline())
+        await asyncio.wait({work, next_line}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():  # the driver is gone, or it stops
+            work.cancel()
+            await asyncio.wait({work})
+            return
+        print(work.result().model_dump_json(), flush=True)
+        line = await next_line
+
+
+def main() -> None:
+    """Serve as a worker process."""
+    remove_abandoned_folders()
+    with keep_stdout():
+        asyncio.run(_serve())
+
+
+if __name__ == "__main__":
+    main()
