@@ -146,7 +146,11 @@ def find_toolkits_of_project(names: Collection[str]) -> list[str]:
 
 def _find_toolkits(patterns: Iterable[str], names: Collection[str]) -> list[str]:
     points = list_entry_points("goose_like.toolkit_files")
-    classes = {points[pattern].value for pattern in patterns if _has_file(pattern, names)}
+    classes: set[str] = set()
+    for pattern in sorted(patterns, key=_is_personal):  # names are compared faster than files are found
+        value = points[pattern].value
+        if value not in classes and _has_file(pattern, names):
+            classes.add(value)
     if not classes:
         return []
     toolkits = list_entry_points("goose_like.toolkit")
@@ -175,7 +179,11 @@ def _has_match(folder: Path, pattern: str) -> bool:
 
 def _list_project_patterns() -> list[str]:
     patterns = list_entry_points("goose_like.toolkit_files")
-    return [pattern for pattern in patterns if not pattern.startswith(_PERSONAL)]
+    return [pattern for pattern in patterns if not _is_personal(pattern)]
+
+
+def _is_personal(pattern: str) -> bool:
+    return pattern.startswith(_PERSONAL)
 
 
 def _select(names: Iterable[str], pattern: str) -> Iterator[str]:

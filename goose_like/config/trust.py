@@ -8,11 +8,11 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
-from pydantic_core import from_json
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, UsageError
@@ -255,30 +255,34 @@ def load_trusted_project(cwd: Path) -> ProjectConfig | None:
 def load_unchanged_project(cwd: Path) -> ProjectConfig | None:
     """Return the project around a folder as it was trusted, or None if its files may have changed. Read none of them.
 
-    They and the trust file have the state in which a session compared them, so the trust file needs no checks either.
+    They and the trust file have the state in which a session compared them.
     """
     root = _find_root(cwd)
     known_state = find_state(root)
     if not known_state or _describe_state(_find_files(root)) != known_state:
         return None
-    try:
-        folders = from_json(read_user_file(config_folder() / TRUST_FILE))["folders"]
-        trusted = folders[str(find_main_folder(root))]
-        files = dict(trusted["files"])
-    except (OSError, ValueError, LookupError, TypeError):  # it changed just now
+    trusted = load_folder_trust(root)
+    if trusted.files is None:  # the trust file changed just now
         return None
-    return ProjectConfig(root, files, folders=trusted.get("folders", {}))
+    return ProjectConfig(root, trusted.files, folders=trusted.folders)
 
 
-def load_trust() -> dict[Path, FolderTrust]:
-    """Read all permanent permissions by folder."""
+def load_trust() -> Mapping[Path, FolderTrust]:
+    """Read all permanent permissions by folder, once for each state of their file."""
     file = config_folder() / TRUST_FILE
     try:
-        text = read_user_file(file)
+        status = os.stat(file)
+        return _parse_trust_file(file, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
     except (OSError, ValueError) as error:
         if not os.path.lexists(file):
             return {}
         raise GooseLikeError(_format_refusal(file, describe_read_error(error))) from error
+
+
+@lru_cache(maxsize=1)  # a start needs it several times, and the texts of many skills are a megabyte
+def _parse_trust_file(file: Path, state: tuple[int, ...]) -> Mapping[Path, FolderTrust]:
+    """Read the trust file. `state` is that of the file, of which each writer of ours makes a new one."""
+    text = read_user_file(file)
     try:
         return _TrustFile.model_validate_json(text).folders
     except ValidationError as error:
@@ -388,7 +392,7 @@ def _edit_folder(folder: Path) -> Iterator[dict[str, Any]]:
     """Give the permissions of one folder as a dict to change, and write them at the end. Other sessions wait."""
     folder = find_main_folder(folder)
     with lock_folder(config_folder()):
-        folders = load_trust()
+        folders = dict(load_trust())
         fields = dict(folders.get(folder, FolderTrust()))
         yield fields
         folders[folder] = FolderTrust(**fields)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,11 +15,13 @@ from goose_like.config import file_state, trust
 from goose_like.config.paths import state_folder
 from goose_like.config.trust import (
     ProjectConfig,
+    StoredApproval,
     load_trusted_project,
     load_unchanged_project,
     read_project_config,
     trust_project,
 )
+from goose_like.core.errors import GooseLikeError
 
 NAME = ".claude/commands/fix.md"
 TICK_S = 0.02
@@ -132,13 +136,33 @@ def test_a_broken_file_of_states_counts_as_none(known, root, text):
 
 def test_a_trust_file_that_changed_meanwhile_is_read_again(known, root, monkeypatch):
     file = trust.config_folder() / "trust.json"
-    for text in ("{", "[]", '{"folders": {}}', json.dumps({"folders": {str(root): {"files": None}}})):
+    for text in ('{"folders": {}}', json.dumps({"folders": {str(root): {"files": None}}})):
         file.write_text(text)
         time.sleep(TICK_S)
         changed = read_project_config(root)
         assert changed
         file_state.keep_state(root, changed.state)
         assert load_unchanged_project(root) is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_trust_file_is_an_error(known, root, text):
+    (trust.config_folder() / "trust.json").write_text(text)
+    time.sleep(TICK_S)
+    changed = read_project_config(root)
+    assert changed
+    file_state.keep_state(root, changed.state)
+    with pytest.raises(GooseLikeError, match=r"trust\.json can't be read"):
+        load_unchanged_project(root)
+
+
+def test_permissions_that_another_process_stores_are_seen(known, root):
+    answer = StoredApproval(kind="command", subject="make")
+    assert trust.load_folder_trust(root).approvals == ()
+    script = "import sys; from pathlib import Path; from goose_like.config.trust import *; "
+    script += "store_approval(Path(sys.argv[1]), StoredApproval(kind='command', subject='make'))"
+    subprocess.run([sys.executable, "-c", script, str(root)], check=True)
+    assert trust.load_folder_trust(root).approvals == (answer,)
 
 
 def test_each_worktree_has_its_own_state(known, root):
