@@ -32,7 +32,7 @@ class HookInput:
         self._transcript = Transcript(session, workspace)
         self._aliases: dict[str, frozenset[str]] = {}
         self._found: dict[tuple[str, str, str], list[_Found]] = {}
-        self.profile = profile
+        self._profile = profile
 
     def make_runs(self, event: str, name: str = "", fields: Mapping[str, Any] = {}) -> list[Run]:
         """Make the runs of an event that is no tool call. Matchers see the `name`."""
@@ -105,7 +105,7 @@ class HookInput:
     def _find_aliases(self, tool: str) -> frozenset[str]:
         """Return the names of a tool in other agents, without those under which it only reads."""
         if not self._aliases:
-            self._aliases = _list_aliases(self.profile)
+            self._aliases = _list_aliases(self._profile)
         return self._aliases.get(tool, frozenset())
 
 

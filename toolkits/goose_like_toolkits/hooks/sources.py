@@ -8,23 +8,12 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import ValidationError
-
-from goose_like.config.paths import (
-    config_folder,
-    describe_read_error,
-    home_folder,
-    lock_folder,
-    read_user_file,
-    replace_private_file,
-    shorten_home,
-)
+from goose_like.config.paths import config_folder, describe_read_error, home_folder, read_user_file, shorten_home
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.dataclass import dataclass
-from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
-from goose_like.core.message import FrozenModel, JsonData
+from goose_like.core.errors import ProfileError, UsageError
 
 from .settings import Format, Handler, HookReader, Source
 
@@ -36,13 +25,6 @@ FILES: dict[str, Format] = {
 """The files with hooks of other agents, in a project and in the home folder."""
 
 _COPIES = "hooks.json"
-
-
-class _Copies(FrozenModel):
-    """The content of `hooks.json`: the hooks by the path of the file from which they were copied."""
-
-    version: Literal[1] = 1
-    files: dict[str, JsonData] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,27 +178,18 @@ def forget_hooks(path: Path) -> None:
 
 
 def _edit_copies(name: str, data: object) -> None:
-    with lock_folder(config_folder()):
-        files = dict(_load_copies())
-        files.pop(name, None)
-        if data is not None:
-            files[name] = data  # type: ignore[assignment]
-        file = config_folder() / _COPIES
-        if files:
-            replace_private_file(file, _Copies(files=files).model_dump_json(indent=1))
-        else:
-            file.unlink(missing_ok=True)
+    from .copies import edit_copies
+
+    edit_copies(config_folder() / _COPIES, name, data)
 
 
-def _load_copies() -> dict[str, JsonData]:
+def _load_copies() -> Mapping[str, Any]:
     file = config_folder() / _COPIES
     if not os.path.lexists(file):
         return {}
-    try:
-        return _Copies.model_validate_json(read_user_file(file)).files
-    except (OSError, ValueError) as error:
-        reason = "it has another form" if isinstance(error, ValidationError) else describe_read_error(error)
-        raise GooseLikeError(f"{file} can't be read ({reason}); remove it, then: goose-like hooks use FILE") from error
+    from .copies import read_copies  # few people have taken over hooks
+
+    return read_copies(file)
 
 
 def _find_format(path: Path) -> Format:

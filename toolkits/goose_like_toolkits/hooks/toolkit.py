@@ -1,14 +1,13 @@
 """The toolkit `hooks`: it turns each hook point into an event, and replies into verdicts."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from goose_like.config.profile import Profile
 from goose_like.config.trust import ProjectConfig
-from goose_like.providers.base import ModelPair
 from goose_like.terminal.escape import escape_invisible
 from goose_like.toolkit import (
     AfterCall,
@@ -32,11 +31,12 @@ from goose_like.toolkit import (
     Toolkit,
 )
 
-from .engine import HookEngine, Result
-from .events import HookInput
-from .foreign import UntranslatableError, restore_arguments
 from .settings import Handler
 from .sources import read_copied_hooks, read_profile_hooks, read_project_hooks
+
+if TYPE_CHECKING:
+    from .engine import HookEngine, Result, Run
+    from .events import HookInput
 
 _MAX_DESCRIBED = 20
 """How many hooks the question about trust names. The answer `t` shows all."""
@@ -48,7 +48,10 @@ _NOTIFICATIONS = {"question": "permission_prompt", "turn_finished": "idle_prompt
 
 
 class HooksToolkit(Toolkit):
-    """Runs the hooks of the profile, of trusted project files, and of files that the person took over."""
+    """Runs the hooks of the profile, of trusted project files, and of files that the person took over.
+
+    A start imports what runs hooks only if one of its events has any.
+    """
 
     @classmethod
     @override
@@ -70,31 +73,54 @@ class HooksToolkit(Toolkit):
         super().__init__(notifier, requires, **kwargs)
         found = read_profile_hooks(self.config) + read_copied_hooks() + read_project_hooks(self.project)
         self._problems = found.problems
-        self._engine = HookEngine(found.handlers, self.workspace, notifier)
-        self._input = HookInput(self._engine, self.workspace, self.session, self.profile)
+        self._handlers = found.handlers
+        self._events = frozenset(handler.event for handler in found.handlers)
         self._stop_reason: str | None = None
         self._stop_count = 0
 
-    @override
-    def use_profile(self, profile: Profile, models: ModelPair) -> None:
-        super().use_profile(profile, models)
-        self._input.profile = profile
+    @cached_property
+    def _engine(self) -> "HookEngine":
+        from .engine import HookEngine
+
+        return HookEngine(self._handlers, self.workspace, self.notifier)
+
+    @cached_property
+    def _input(self) -> "HookInput":
+        from .events import HookInput
+
+        return HookInput(self._engine, self.workspace, self.session, self.profile)
 
     @override
     async def close(self) -> None:
-        await self._engine.close()
+        if "_engine" in vars(self):
+            await self._engine.close()
 
-    async def _run(self, event: str, name: str = "", **fields: Any) -> list[Result]:
+    async def _run(self, event: str, name: str = "", **fields: Any) -> "list[Result]":
         """Run the hooks of an event that is no tool call."""
+        if event not in self._events:
+            return []
         return await self._engine.run(self._input.make_runs(event, name, fields))
 
-    def _log_reasons(self, results: Sequence[Result]) -> None:
+    def _find_tool_runs(
+        self,
+        event: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        fields: Mapping[str, Any],
+        output: str | None = None,
+    ) -> "list[Run]":
+        """Find the runs of the hooks that a tool call concerns."""
+        if event not in self._events:
+            return []
+        return self._input.make_tool_runs(event, tool, arguments, fields, output=output)
+
+    def _log_reasons(self, results: "Sequence[Result]") -> None:
         """Log the reasons of hooks that block where nothing can be blocked."""
         for result in results:
             if result.reply.decision == "deny":
                 self.notifier.log(f"{result.label}: {result.reply.reason}")
 
-    def _note_stop(self, results: Sequence[Result]) -> str | None:
+    def _note_stop(self, results: "Sequence[Result]") -> str | None:
         """Keep a hook's wish to end the turn, and return its reason."""
         for result in results:
             if result.reply.stop is not None:
@@ -134,7 +160,7 @@ class HooksToolkit(Toolkit):
 
     @override
     async def before_finish(self) -> FollowUp | None:
-        if self._stop_reason is not None or not self._engine.has("Stop"):
+        if self._stop_reason is not None or "Stop" not in self._events:
             return None
         messages = self.session.history.messages
         answer = ""
@@ -165,13 +191,15 @@ class HooksToolkit(Toolkit):
         if self._stop_reason is not None:
             return CallVerdict("deny", f"a hook ended this turn: {self._stop_reason}; answer now, without calls")
         fields = {"tool_use_id": call.call_id}
-        runs = self._input.make_tool_runs("PreToolUse", call.tool, call.arguments, fields)
+        runs = self._find_tool_runs("PreToolUse", call.tool, call.arguments, fields)
         if not runs:
             return None
         results = await self._engine.run(runs)
         updating = [result for result in results if result.reply.updated is not None]
         arguments: Mapping[str, Any] | None = None
         if updating and not _find_deciding(results, "deny"):
+            from .foreign import UntranslatableError
+
             try:
                 arguments = self._restore(call, updating)
             except UntranslatableError as error:
@@ -179,8 +207,10 @@ class HooksToolkit(Toolkit):
             results = [*results, *await self._check_again(call, arguments, updating)]
         return self._make_verdict(results, arguments)
 
-    def _restore(self, call: BeforeCall, updating: Sequence[Result]) -> Mapping[str, Any]:
+    def _restore(self, call: BeforeCall, updating: "Sequence[Result]") -> Mapping[str, Any]:
         """Return the arguments after the changes of all hooks. Where two change the same one, the last wins."""
+        from .foreign import restore_arguments
+
         arguments = call.arguments
         for result in updating:
             updated = result.reply.updated or {}
@@ -189,8 +219,8 @@ class HooksToolkit(Toolkit):
         return arguments
 
     async def _check_again(
-        self, call: BeforeCall, arguments: Mapping[str, Any], updating: Sequence[Result]
-    ) -> list[Result]:
+        self, call: BeforeCall, arguments: Mapping[str, Any], updating: "Sequence[Result]"
+    ) -> "list[Result]":
         """Let the other hooks judge the changed arguments: a change must not lead around them.
 
         Where several hooks changed something, each judges the result. Further changes are ignored.
@@ -202,7 +232,7 @@ class HooksToolkit(Toolkit):
         runs = self._input.make_tool_runs("PreToolUse", call.tool, arguments, fields, left_out=updaters)
         return await self._engine.run(runs)
 
-    def _make_verdict(self, results: Sequence[Result], arguments: Mapping[str, Any] | None) -> CallVerdict:
+    def _make_verdict(self, results: "Sequence[Result]", arguments: Mapping[str, Any] | None) -> CallVerdict:
         stop = self._note_stop(results)
         if stop is not None:
             return CallVerdict("deny", stop)
@@ -224,7 +254,7 @@ class HooksToolkit(Toolkit):
             event = "PostToolUseFailure"
             fields |= {"error": call.output, "is_interrupt": False}
             output = None
-        runs = self._input.make_tool_runs(event, call.tool, call.arguments, fields, output=output)
+        runs = self._find_tool_runs(event, call.tool, call.arguments, fields, output)
         if not runs:
             return None
         results = await self._engine.run(runs)
@@ -244,7 +274,7 @@ class HooksToolkit(Toolkit):
         tool = call.name if call else question.kind
         arguments = call.parse_arguments() if call else {"subject": question.subject}
         fields = {"permission_kind": question.kind, "permission_subject": question.subject}
-        runs = self._input.make_tool_runs("PermissionRequest", tool, arguments, fields)
+        runs = self._find_tool_runs("PermissionRequest", tool, arguments, fields)
         if not runs:
             return None
         results = await self._engine.run(runs)
@@ -257,8 +287,9 @@ class HooksToolkit(Toolkit):
     @override
     async def on_permission_denied(self, denial: PermissionDenied) -> None:
         fields = {"tool_use_id": denial.call_id, "reason": denial.text}
-        runs = self._input.make_tool_runs("PermissionDenied", denial.tool, denial.arguments, fields)
-        self._log_reasons(await self._engine.run(runs))
+        runs = self._find_tool_runs("PermissionDenied", denial.tool, denial.arguments, fields)
+        if runs:
+            self._log_reasons(await self._engine.run(runs))
 
     # --- compaction and subagents
 
@@ -295,11 +326,11 @@ def _describe(handler: Handler) -> str:
     return escape_invisible(f"hook {event}: {handler.label}")
 
 
-def _find_deciding(results: Sequence[Result], decision: str) -> list[Result]:
+def _find_deciding(results: "Sequence[Result]", decision: str) -> "list[Result]":
     return [result for result in results if result.reply.decision == decision]
 
 
-def _list_reasons(results: Sequence[Result]) -> list[str]:
+def _list_reasons(results: "Sequence[Result]") -> list[str]:
     reasons: list[str] = []
     for result in results:
         reason = result.reply.reason or f"the {result.label} gives no reason"
@@ -308,10 +339,10 @@ def _list_reasons(results: Sequence[Result]) -> list[str]:
     return reasons
 
 
-def _join_reasons(results: Sequence[Result]) -> str:
+def _join_reasons(results: "Sequence[Result]") -> str:
     return "; ".join(_list_reasons(results))
 
 
-def _join_contexts(results: Sequence[Result]) -> str:
+def _join_contexts(results: "Sequence[Result]") -> str:
     texts = dict.fromkeys(result.reply.context for result in results if result.reply.context)
     return "\n".join(texts)
