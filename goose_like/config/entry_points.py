@@ -23,6 +23,9 @@ GROUPS = {
     "goose_like.cli": "typer apps, added as subcommands",
 }
 
+_GROUP_STARTS = ("goose", "exchange", "pydantic")
+"""The beginnings of the groups that count."""
+
 GOOSE09_GROUPS = {"goose_like.toolkit": "goose.toolkit"}
 """Groups of goose 0.9 that count too. A name in our group wins."""
 
@@ -38,8 +41,11 @@ UNUSED_GOOSE09_GROUPS = {
 
 _GOOSE09_PACKAGES = ("goose-ai", "ai-exchange")
 
+_PYDANTIC_GROUP = "pydantic"
+"""The group of pydantic's plugins."""
+
 _GROUP_OF = {name: group for group, name in GOOSE09_GROUPS.items()}
-_KNOWN_GROUPS = GROUPS.keys() | _GROUP_OF.keys() | UNUSED_GOOSE09_GROUPS.keys()
+_KNOWN_GROUPS = GROUPS.keys() | _GROUP_OF.keys() | UNUSED_GOOSE09_GROUPS.keys() | {_PYDANTIC_GROUP}
 
 BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
     "goose_like.toolkit": {
@@ -188,7 +194,7 @@ def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     Not with `importlib.metadata`: its import and its scan take a third of the time of `--help`.
     """
     points: dict[str, list[EntryPoint]] = {}
-    for group in (*GROUPS, *UNUSED_GOOSE09_GROUPS):
+    for group in (*GROUPS, *UNUSED_GOOSE09_GROUPS, _PYDANTIC_GROUP):
         points[group] = []
     packages = set()
     for info in _list_package_folders(path):
@@ -205,22 +211,27 @@ def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     return {group: tuple(found) for group, found in points.items()}
 
 
-def list_package_files(name: str) -> list[Path]:
+def list_package_files(name: str) -> tuple[Path, ...]:
     """List the files of a name in the metadata of installed packages, such as `NAME-1.0.dist-info/agent_plugins.json`.
 
     Of several versions of a package, the first on the path counts. The package that gives the file its name writes and
     reads such files, and does not count.
     """
+    return _find_package_files(name, tuple(sys.path))
+
+
+@cache
+def _find_package_files(name: str, path: tuple[str, ...]) -> tuple[Path, ...]:
     found: dict[str, Path] = {}
     reader, _, _ = name.partition(".")
-    for info in _list_package_folders(tuple(sys.path)):
+    for info in _list_package_folders(path):
         file = f"{info}/{name}"
         if not os.path.exists(file):
             continue
         package, _, _ = os.path.basename(info).partition("-")
         if package != reader:
             found.setdefault(package.lower(), Path(file))
-    return list(found.values())
+    return tuple(found.values())
 
 
 @cache
@@ -247,7 +258,7 @@ def _read_package(info: str) -> Iterator[EntryPoint]:
             text = file.read()
     except OSError:
         return
-    if "[goose" not in text and "[exchange" not in text:
+    if not any(f"[{start}" in text for start in _GROUP_STARTS):
         return
     package = _read_package_name(info)
     section = ""
@@ -302,6 +313,11 @@ def list_other_packages() -> list[str]:
     for group in GROUPS:
         names.update(point.package for point in list_entry_points(group).values())
     return sorted(names - {_PACKAGE})
+
+
+def has_pydantic_plugins() -> bool:
+    """Check whether an installed package has a plugin of pydantic."""
+    return bool(_scan_packages(tuple(sys.path))[_PYDANTIC_GROUP])
 
 
 def list_overridden_entry_points(group: str) -> list[tuple[EntryPoint, EntryPoint]]:
