@@ -2,6 +2,7 @@
 
 import os
 import ssl
+from functools import partial
 from typing import Any
 from urllib.parse import SplitResult
 
@@ -18,6 +19,16 @@ _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _CONNECT_TIMEOUT_S = 10
 
 
+class _LaterCertificates(ssl.SSLContext):
+    """The context for a server without TLS: certificates are loaded if it redirects to a server with TLS."""
+
+    def wrap_bio(self, *args: Any, **options: Any) -> ssl.SSLObject:
+        """Begin a connection with TLS."""
+        if not self.cert_store_stats()["x509_ca"]:
+            self.load_default_certs()
+        return super().wrap_bio(*args, **options)
+
+
 async def create_client(url: SplitResult, silence_s: float, *, follows_redirects: bool = False) -> Any:
     """Create an `httpx2.AsyncClient` for the server at a URL. A server on this machine is reached past all proxies.
 
@@ -29,7 +40,10 @@ async def create_client(url: SplitResult, silence_s: float, *, follows_redirects
     import httpcore2
 
     # Loading the system's certificates is slow but releases the lock: a thread does it during the import.
-    certificates = run_in_executor(None, httpcore2.default_ssl_context)
+    load = httpcore2.default_ssl_context
+    if url.scheme == "http":
+        load = partial(_LaterCertificates, ssl.PROTOCOL_TLS_CLIENT)
+    certificates = run_in_executor(None, load)
     import httpx2
 
     from .answer_limits import HEADERS, limit_answer

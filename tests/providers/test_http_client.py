@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 
 from goose_like.core.errors import ModelUnavailableError, ProfileError
-from tests.loopback import Loopback
+from goose_like.providers.http_client import create_client
+from tests.certificate import make_server_context, needs_openssl
+from tests.loopback import Loopback, Response
 from tests.providers.vendors import OPENAI, get_text, set_keys_only
 
 REMOTE = "http://model.test/v1"
@@ -99,4 +103,22 @@ async def test_missing_certificates_are_an_error_with_their_variable(
         file.write_text(content)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
     with pytest.raises(ProfileError, match="correct or unset SSL_CERT_FILE"):
-        await OPENAI.ask(REMOTE)
+        await OPENAI.ask(REMOTE.replace("http:", "https:"))
+
+
+@needs_openssl
+@pytest.mark.parametrize("is_trusted", [True, False])
+async def test_certificates_are_checked_behind_a_server_without_tls(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_trusted: bool
+) -> None:
+    context = make_server_context(tmp_path)
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert"))
+    async with Loopback([Response(200, {}, [b"hello"])], tls=context) as server:
+        client = await create_client(urlsplit("http://localhost/v1"), 5)
+        async with client:
+            if is_trusted:
+                assert (await client.get(f"https://localhost:{server.port}/")).text == "hello"
+            else:
+                with pytest.raises(httpx2.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+                    await client.get(f"https://localhost:{server.port}/")

@@ -1,10 +1,8 @@
 """Web pages: fetched with permission, only from the open internet, and saved with a size limit."""
 
 import gzip
-import shutil
 import socket
 import ssl
-import subprocess
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 
@@ -15,6 +13,7 @@ from goose_like.config.profile import NetworkChoice, PermissionLists, WorkspaceS
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Answer
 from goose_like.workspace.network.address_filter import is_public
+from tests.certificate import make_server_context, needs_openssl
 from tests.loopback import Loopback, Response, raw
 from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer
 
@@ -273,16 +272,12 @@ async def test_an_address_that_does_not_answer_gives_way_to_the_next(here: Devel
 @pytest.fixture
 def server_context(tmp_path, monkeypatch) -> ssl.SSLContext:
     """Create a server context with a trusted certificate for `localhost`."""
-    line = "openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=x"
-    line += " -addext subjectAltName=DNS:localhost"
-    subprocess.run(line.split(), cwd=tmp_path, check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
+    context = make_server_context(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert"))
     return context
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+@needs_openssl
 async def test_a_certificate_is_that_of_the_name_and_not_of_the_address(here: DeveloperHarness, server_context):
     names: list[str] = []
     server_context.sni_callback = lambda link, name, _: names.append(name)
