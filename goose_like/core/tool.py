@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import field, replace
 from functools import cache, lru_cache, partial
-from typing import Any, Literal, TypeVar, get_type_hints, overload
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 import docstring_parser
 from docstring_parser import Docstring, DocstringStyle
@@ -37,7 +38,7 @@ _PLAIN_NODES: tuple[tuple[Any, dict[str, Any]], ...] = (
     (bool, {"type": "boolean"}),
     (dict[str, JsonValue], {"type": "object", "additionalProperties": {}}),
 )
-"""The schemas that pydantic makes of type hints."""
+"""The schemas that pydantic makes of type hints. Those of choices and lists follow from them."""
 
 _CONFIG = ConfigDict(extra="forbid")
 _PLAIN_DEFAULTS = (str, int, float, bool, type(None))
@@ -344,6 +345,8 @@ def _describe_plain_fields(fields: Mapping[str, tuple[Any, FieldInfo]]) -> dict[
             required.append(name)
         elif type(info.default) in _PLAIN_DEFAULTS or info.default == {}:
             node["default"] = info.default
+        elif info.default == ():
+            node["default"] = []
         else:
             return None
         if info.description is not None:
@@ -360,7 +363,27 @@ def _find_plain_node(hint: Any) -> dict[str, Any] | None:
     for plain, node in _PLAIN_NODES:
         if hint == plain:
             return dict(node)
+    kind = get_origin(hint)
+    parts = get_args(hint)
+    if kind is Annotated and len(parts) == 2:
+        return _find_described_node(*parts)
+    if kind is Literal and len(parts) > 1 and all(isinstance(part, str) for part in parts):
+        return {"enum": list(parts), "type": "string"}
+    if kind in (list, Sequence):
+        items = _find_plain_node(parts[0])
+        return items and {"items": items, "type": "array"}
+    if kind in (Union, UnionType) and len(parts) == 2 and parts[1] is NoneType:
+        given = _find_plain_node(parts[0])
+        return given and {"anyOf": [given, {"type": "null"}]}
     return None
+
+
+def _find_described_node(hint: Any, info: Any) -> dict[str, Any] | None:
+    """Return the schema of a type with a `Field` that holds nothing but a description."""
+    if not isinstance(info, FieldInfo) or repr(info) != repr(FieldInfo(description=info.description)):
+        return None
+    node = _find_plain_node(hint)
+    return node and {**node, "description": info.description}
 
 
 def _check_self(

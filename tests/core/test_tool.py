@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+from collections.abc import Sequence
 from enum import Enum
 from inspect import Parameter, Signature
 from typing import Annotated, Any, Literal, Optional
@@ -70,6 +71,15 @@ PLAIN_VALUES = st.one_of(
     st.tuples(st.just(float), st.one_of(st.integers(0, 1), st.floats(allow_nan=False))),
     st.tuples(st.just(bool), st.booleans()),
     st.tuples(st.just(dict[str, JsonValue]), st.one_of(st.just({}), st.just({"a": [1]}))),
+    st.tuples(st.just(Literal["b", "a"]), st.sampled_from(["a", "b"])),
+    st.tuples(st.just(Literal["a"]), st.just("a")),
+    st.tuples(st.just(int | None), st.one_of(st.none(), st.integers(0, 1))),
+    st.tuples(st.just(Optional[Literal["a", "b"]]), st.one_of(st.none(), st.just("a"))),  # noqa: UP045
+    st.tuples(st.just(list[str]), st.one_of(st.just([]), st.just(["a"]))),
+    st.tuples(st.just(Sequence[int]), st.one_of(st.just(()), st.just((1,)))),
+    st.tuples(st.just(Sequence[str | None]), st.just(())),
+    st.tuples(st.just(Annotated[str, Field(description="A name.")]), st.text("ab \n")),
+    st.tuples(st.just(Annotated[int, Field(description="A number.", gt=3)]), st.just(4)),
 )
 
 
@@ -88,8 +98,8 @@ def test_plain_types_have_the_schema_that_pydantic_makes(values, required_count,
                 default=Parameter.empty if is_required else default,
             )
         )
-        description = f"Number {index}." if is_described else None
-        fields[name] = (kind, Field(... if is_required else default, description=description))
+        description = {"description": f"Number {index}."} if is_described else {}
+        fields[name] = (kind, Field(... if is_required else default, **description))
 
     def f(): ...
 
