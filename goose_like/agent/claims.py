@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.events import CommandFinished
+from goose_like.core.pattern import compile_later
 from goose_like.workspace.evidence.tree_hash import get_files_hash
 
 CheckKind = Literal["tests", "lint", "types", "build"]
@@ -15,18 +16,18 @@ Outcome = Literal["passed", "failed", "unknown"]
 
 _PASSES = "(pass|passes|passed|passing|succeed|succeeds|succeeded|clean|green|no errors)"
 _CLAIMS: dict[CheckKind, re.Pattern[str]] = {
-    "tests": re.compile(
+    "tests": compile_later(
         rf"\b(tests?|test suite|test run|specs|pytest)\b[^,:]{{0,40}}?\b{_PASSES}\b"
         rf"|\b\d+ passed\b|\b{_PASSES} (all|every|the) [^,:]{{0,30}}\b(tests?|specs)\b"
     ),
-    "lint": re.compile(rf"\b(lint|linter|linting|ruff|eslint|flake8|clippy)\b[^,:]{{0,30}}?\b{_PASSES}\b"),
-    "types": re.compile(rf"\b(mypy|pyright|tsc|type[- ]?check(s|ing|er)?)\b[^,:]{{0,30}}?\b{_PASSES}\b"),
-    "build": re.compile(
+    "lint": compile_later(rf"\b(lint|linter|linting|ruff|eslint|flake8|clippy)\b[^,:]{{0,30}}?\b{_PASSES}\b"),
+    "types": compile_later(rf"\b(mypy|pyright|tsc|type[- ]?check(s|ing|er)?)\b[^,:]{{0,30}}?\b{_PASSES}\b"),
+    "build": compile_later(
         rf"\b(build|compilation)\b[^,:]{{0,20}}?\b{_PASSES}\b"
         r"|\b(builds|compiles) (cleanly|successfully|without errors)\b"
     ),
 }
-_DOUBT = re.compile(
+_DOUBT = compile_later(
     r"n['\u2019]t\b|\?|\b("
     "not|no tests|never|cannot|unable|should|would|could|may|might|will|can|must|need|needs|want|expect|likely|probably"
     "|presumably|if|once|until|when|whenever|unless|whether|before|previously|earlier|so that|such that|that passes"
@@ -35,15 +36,15 @@ _DOUBT = re.compile(
 )
 """Words with which a sentence claims less, or something else."""
 
-_TESTS = re.compile(
+_TESTS = compile_later(
     r"pytest|py\.test|unittest|nose2|tox|nox|jest|vitest|mocha|ava|phpunit|rspec|ctest|bats|ginkgo|gotestsum"
 )
-_LINT = re.compile("ruff|eslint|flake8|pylint|golangci-lint|shellcheck|rubocop|biome")
-_TYPES = re.compile("mypy|pyright|basedpyright|tsc|pyre|ty")
-_COMPILERS = re.compile(r"gcc|g\+\+|clang|clang\+\+|javac|rustc|cmake")
-_BUILDERS = re.compile("make|npm|yarn|pnpm|bun|cargo|go|mvn|gradlew?|dotnet|just|rake|mix|deno|swift|zig")
-_WRAPPERS = re.compile("uv|poetry|pipenv|hatch|pdm|rye|npx|bunx|run|exec|time|nice|env|command|sudo")
-_NO_RUN = re.compile("--version|-V|--help|-h|--collect-only|--co|--list|--list-tests|--dry-run|--setup-plan")
+_LINT = compile_later("ruff|eslint|flake8|pylint|golangci-lint|shellcheck|rubocop|biome")
+_TYPES = compile_later("mypy|pyright|basedpyright|tsc|pyre|ty")
+_COMPILERS = compile_later(r"gcc|g\+\+|clang|clang\+\+|javac|rustc|cmake")
+_BUILDERS = compile_later("make|npm|yarn|pnpm|bun|cargo|go|mvn|gradlew?|dotnet|just|rake|mix|deno|swift|zig")
+_WRAPPERS = compile_later("uv|poetry|pipenv|hatch|pdm|rye|npx|bunx|run|exec|time|nice|env|command|sudo")
+_NO_RUN = compile_later("--version|-V|--help|-h|--collect-only|--co|--list|--list-tests|--dry-run|--setup-plan")
 _PROJECT_FILES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod", "pom.xml", "setup.py")
 _SIGPIPE = 141
 

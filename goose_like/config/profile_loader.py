@@ -98,7 +98,7 @@ def list_profile_sources(project: ProjectConfig | None = None, drafts: Mapping[P
     for name in list_names("goose_like.profile"):
         package = load_entry_point("goose_like.profile", name)
         for folder in getattr(package, "__path__", ()):
-            sources += _read_folder(Path(folder), drafts)
+            sources += _read_folder(Path(folder), drafts, is_shipped=True)
     return sources
 
 
@@ -187,10 +187,10 @@ def _read_user_profiles(drafts: Mapping[Path, str]) -> YamlSource:
     return read_yaml(file, drafts)
 
 
-def _read_folder(folder: Path, drafts: Mapping[Path, str]) -> Iterator[YamlSource]:
+def _read_folder(folder: Path, drafts: Mapping[Path, str], *, is_shipped: bool = False) -> Iterator[YamlSource]:
     for file in sorted(folder.glob("*.yaml")):
         try:
-            source = read_yaml(file, drafts)
+            source = read_yaml(file, drafts, is_shipped=is_shipped)
             _check_version(source)
             yield _remove_version(source)
         except ProfileError as error:  # raised when somebody asks for this profile

@@ -10,7 +10,6 @@ from goose_like.core.errors import CredentialError, ProfileError
 from goose_like.core.masking import add_secret
 
 from .paths import config_folder, describe_read_error, read_user_file, replace_private_file
-from .yaml_reader import format_document
 from .yaml_source import read_yaml
 
 _SERVICE = "goose-like"
@@ -158,6 +157,8 @@ def _read_file() -> dict[str, str]:
 def _write_file(keys: Mapping[str, str]) -> None:
     file = _get_file()
     try:
+        from .yaml_reader import format_document  # slow to import
+
         replace_private_file(file, format_document(dict(keys)))
     except OSError as error:
         raise CredentialError(f"{file} can't be written: {error.strerror}; set the variable instead") from error

@@ -12,11 +12,12 @@ from typing import Any
 
 import yaml
 
+from .yaml_error import YamlError as YamlError
+
 _MAX_VALUES = 100_000
 _MAX_REPEATS = 10_000
 _MAX_DEPTH = 100
 _VALUES_PER_CHARACTER = 4  # at most: `[:,:]` has a value, a pair of empty ones and their mapping per colon
-_MAX_ERROR_CHARACTERS = 500
 _TOO_DEEP = "it nests too deep; write it flatter"
 _TAG = "tag:yaml.org,2002:"
 _TEXT = f"{_TAG}str"
@@ -54,16 +55,6 @@ class StandardLoader(_SafeLoader):  # type: ignore[misc]  # PyYAML has no types
             for key, value in node.value:
                 pairs[key.tag, str(key.value)] = (key, value)
             node.value = list(pairs.values())
-
-
-class YamlError(ValueError):
-    """A text that is invalid, too large or too deep. `line` counts from 1; None means that the place is unknown."""
-
-    def __init__(self, text: str, line: int | None = None) -> None:
-        if len(text) > _MAX_ERROR_CHARACTERS:  # PyYAML quotes tags, anchors and keys of any length
-            text = text[:_MAX_ERROR_CHARACTERS] + "..."
-        super().__init__(text)
-        self.line = line
 
 
 class ConfigLoader(StandardLoader):

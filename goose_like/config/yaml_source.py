@@ -1,11 +1,11 @@
 """Configuration read from YAML files, with the file and line of each value for error messages."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from reprlib import Repr
 from typing import Any, TypeVar, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, RootModel, ValidationError
 
 from goose_like.core.dataclass import dataclass
@@ -13,7 +13,8 @@ from goose_like.core.errors import ProfileError
 from goose_like.core.spelling import did_you_mean
 
 from .paths import describe_read_error, read_user_file
-from .yaml_reader import YamlError, follow_path, parse_document
+from .shipped_yaml import parse_shipped
+from .yaml_error import YamlError
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -50,14 +51,23 @@ USER_MESSAGE = "user_message"
 """The type of a pydantic error with a message for users, which must not quote a value that may be a secret."""
 
 
+def _find_no_node() -> None:
+    """Return no node, for data that come from no file."""
+
+
 @dataclass(frozen=True, slots=True)
 class YamlSource:
-    """A named part of a YAML file: data, and the node with its lines. `bases` are what it extends, nearest first."""
+    """A named part of a YAML file.
+
+    `find_top` returns the node of the whole file, which has its lines, and `keys` lead from there to the part. Only
+    errors need lines, so that a file is parsed for them when one is raised. `bases` are what it extends, nearest first.
+    """
 
     name: str
     file: Path
     data: Any
-    node: yaml.Node | None = None
+    find_top: Callable[[], Any] = _find_no_node
+    keys: tuple[str, ...] = ()
     bases: tuple["YamlSource", ...] = ()
     error: ProfileError | None = None
     is_project: bool = False
@@ -73,9 +83,7 @@ class YamlSource:
         if len(self.data) > _MAX_ENTRIES:
             raise ProfileError(f"{self.file}: this file has more than {_MAX_ENTRIES} entries; use several files")
         for key, value in self.data.items():
-            nodes = [node for _, node in follow_path(self.node, (key,))]
-            node = nodes[1] if len(nodes) > 1 else None
-            yield YamlSource(str(key), self.file, value, node)
+            yield YamlSource(str(key), self.file, value, self.find_top, (*self.keys, str(key)))
 
     def locate(self, *path: str | int) -> str:
         """Format `file, line N` of the value at a path, or of its nearest parent, here or in a base."""
@@ -95,19 +103,39 @@ class YamlSource:
 
     def find_lines(self, path: tuple[str | int, ...]) -> list[int]:
         """Return the line of the whole part, then the line of each key of the path that exists in this file."""
-        return [line for line, _ in follow_path(self.node, path)]
+        return [line for line, _ in self._follow(path)]
 
     def _decides(self, path: tuple[str | int, ...]) -> bool:
-        nodes = [node for _, node in follow_path(self.node, path)]
+        nodes = [node for _, node in self._follow(path)]
         if not nodes:
             return False
         has_whole_path = len(nodes) > len(path)
         # A mapping without the next key leaves the value to the bases. Any other value replaces theirs.
-        return has_whole_path or not isinstance(nodes[-1], yaml.MappingNode)
+        return has_whole_path or nodes[-1].id != "mapping"
+
+    def _follow(self, path: tuple[str | int, ...]) -> list[tuple[int, Any]]:
+        """Return the line and the node of this part, then of each key of the path, as far as they exist."""
+        from .yaml_reader import follow_path
+
+        found = list(follow_path(self.find_top(), self.keys))
+        if len(found) <= len(self.keys):
+            return []
+        _, node = found[-1]
+        return list(follow_path(node, path))
 
 
-def read_yaml(file: Path, drafts: Mapping[Path, str] = {}) -> YamlSource:
+@lru_cache(maxsize=16)
+def _find_node(text: str) -> Any:
+    """Return the node of a text that was read before."""
+    from .yaml_reader import parse_document
+
+    return parse_document(text)[1]
+
+
+def read_yaml(file: Path, drafts: Mapping[Path, str] = {}, *, is_shipped: bool = False) -> YamlSource:
     """Read a YAML file, or the text that `drafts` has instead. An empty file gives an empty mapping.
+
+    With `is_shipped` it is that of a package, whose values are kept. Others may hold secrets.
 
     Raises:
         ProfileError: The file cannot be read or is invalid. The text names the file and the line.
@@ -118,14 +146,27 @@ def read_yaml(file: Path, drafts: Mapping[Path, str] = {}) -> YamlSource:
             text = read_user_file(file)
         except (OSError, ValueError) as error:
             raise ProfileError(f"{file}: can't be read: {describe_read_error(error)}; correct or remove it") from error
+    data = _parse(file, text, is_shipped=is_shipped)
+    return YamlSource(file.stem, file, data, partial(_find_node, text))
+
+
+def _parse(file: Path, text: str, *, is_shipped: bool) -> Any:
+    if not text:
+        return {}
+    parse = parse_shipped if is_shipped else _parse_own
     try:
-        data, node = parse_document(text)
+        data = parse(text)
     except YamlError as error:
         place = f"{file}, line {error.line}" if error.line else str(file)
         raise ProfileError(f"{place}: {error}") from error
-    if node is None:
-        data = {}
-    return YamlSource(file.stem, file, data, node)
+    return data
+
+
+def _parse_own(text: str) -> Any:
+    from .yaml_reader import parse_document  # many people have no YAML of their own
+
+    data, node = parse_document(text)
+    return {} if node is None else data
 
 
 def validate(kind: type[M], data: Any, source: YamlSource, whole: str, more_keys: Iterable[str] = ()) -> M:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goose_like.config.profile import ModelChoice
-from goose_like.config.yaml_reader import parse_document
+from goose_like.config.shipped_yaml import parse_shipped
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
 
@@ -87,6 +87,5 @@ def find_effort_error(choice: ModelChoice, name: str) -> ProfileError | None:
 @cache
 def _read_table() -> dict[str, list[dict[str, Any]]]:
     """Read the entries of each provider. They become models one by one: a process needs a few of them."""
-    table, _ = parse_document(_FILE.read_text(encoding="utf-8"))
-    entries: dict[str, list[dict[str, Any]]] = table
+    entries: dict[str, list[dict[str, Any]]] = parse_shipped(_FILE.read_text(encoding="utf-8"))
     return entries

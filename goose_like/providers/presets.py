@@ -162,7 +162,10 @@ def load_presets() -> dict[str, Preset]:
 @cache
 def _load_file(file: Path, changed_ns: int, base: Path | None = None) -> dict[str, Preset]:
     """Load the presets of a file, over those of the `base` file with the same names. A changed file is another key."""
-    sources = read_yaml(file).split("names to servers, e.g. `mine: {base_url: http://box:8080/v1}`")
+    is_shipped = file.parent == Path(__file__).parent
+    sources = read_yaml(file, is_shipped=is_shipped).split(
+        "names to servers, e.g. `mine: {base_url: http://box:8080/v1}`"
+    )
     bases: dict[str, Preset] = {}
     if base:
         bases = _load_file(base, base.stat().st_mtime_ns)

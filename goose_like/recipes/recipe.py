@@ -259,7 +259,7 @@ def _parse(file: Path, texts: Mapping[str, str], values: Mapping[str, Any]) -> Y
     if isinstance(data, dict) and isinstance(data.get("recipe"), dict):  # as the desktop program writes it
         *_, (_, node) = follow_path(node, ("recipe",))
         data = data["recipe"]
-    return YamlSource(name, Path(label), data, node)
+    return YamlSource(name, Path(label), data, lambda: node)
 
 
 def _read_yaml(filling: Filling, *, is_json: bool) -> tuple[Any, yaml.Node | None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import agent_plugins
 import pytest
 from goose_like_toolkits.skills import cache
-from goose_like_toolkits.skills.catalog import find_skills, has_skills
+from goose_like_toolkits.skills.catalog import find_skills
 
 from goose_like.config.trust import ProjectConfig, read_project_config
 from tests.toolkits.skills.write_skill import write_skill
@@ -42,7 +42,6 @@ def install(site: Path, package: str, *skills: str, schema: str = SCHEMA) -> Pat
 
 def test_the_nearest_owner_wins(root: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     person = tmp_path / "person"
-    assert not has_skills(None)
     write_skill(root / ".claude/skills", "one", "Of the project.")
     write_skill(person / ".claude/skills", "one", "Of the person.")
     write_skill(person / ".agents/skills", "two", "Of the person, for all agents.")
@@ -51,7 +50,6 @@ def test_the_nearest_owner_wins(root: Path, home: Path, tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     project = read_project_config(root)
     assert project
-    assert has_skills(project)
     catalog = find_skills(project)
     found = {skill.name: (skill.owner, skill.description) for skill in catalog.skills.values()}
     assert found == {

@@ -11,9 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
-
-from goose_like.config.yaml_reader import StandardLoader
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.toolkit import Notifier, Workspace
@@ -49,10 +46,7 @@ class Linter:
             return error.lineno or 1, error.msg
         except json.JSONDecodeError as error:
             return error.lineno, error.msg
-        except yaml.MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 1
-            return line, str(error.problem)
-        except (ValueError, yaml.YAMLError, RecursionError, MemoryError):
+        except (ValueError, RecursionError, MemoryError):
             pass  # a limit of the parser, not an error in the file
         return None
 
@@ -80,8 +74,18 @@ def _parse_toml(text: str) -> None:
 
 def _parse_yaml(text: str) -> None:
     """Parse the syntax only, without the meaning of tags and keys."""
-    for _ in yaml.parse(text, Loader=StandardLoader):
-        pass
+    import yaml
+
+    from goose_like.config.yaml_reader import StandardLoader  # slow to import
+
+    try:
+        for _ in yaml.parse(text, Loader=StandardLoader):
+            pass
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise SyntaxError(str(error.problem), (None, line, None, None)) from error
+    except yaml.YAMLError as error:  # a limit of the parser
+        raise ValueError(str(error)) from error
 
 
 _RULES = ("--isolated", "--select=E9,F63,F7,F82")  # errors that prevent running, and undefined names

@@ -73,17 +73,6 @@ class Catalog:
             self.hidden.append(skill)
 
 
-def has_skills(project: ProjectConfig | None) -> bool:
-    """Return whether there is a SKILL.md file of anybody. This reads none."""
-    if project and list_project_names(project):
-        return True
-    for folder in _list_personal_folders():
-        if any(True for _ in _find_files(folder)):
-            return True
-    plugins, _ = find_package_plugins()
-    return bool(plugins)
-
-
 def find_skills(project: ProjectConfig | None) -> Catalog:
     """Find all skills. `project` has the trusted files; no other file of the project is read."""
     catalog = Catalog()
@@ -131,7 +120,7 @@ def _add_person(catalog: Catalog, cache: SummaryCache) -> None:
     for folder in _list_personal_folders():
         catalog.opened.append(folder)
         for file in _find_files(folder):
-            summary = cache.get_for_file(file.path)
+            summary = cache.get_for_file(file.path, file.status)
             _add(catalog, summary, Skill(summary.name, summary.description, file.path, "person"))
             if file.is_linked:
                 catalog.opened.append(Path(file.path).parent)

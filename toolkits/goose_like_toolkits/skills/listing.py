@@ -1,12 +1,12 @@
 """What the model reads of skills: a short listing in the system prompt, and the results of a search over all."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from goose_like.core.context import estimate_tokens
 from goose_like.core.message import Message
+from goose_like.core.pattern import compile_later
 from goose_like.terminal.escape import to_one_line
 
 from .catalog import Skill, sort_by_owner
@@ -21,7 +21,7 @@ _DESCRIPTION_TOKENS = 1_050
 _WIDTHS = (1_024, 300, 120)
 _BYTES_PER_TOKEN = 4
 _MAX_RESULTS = 20
-_WORD = re.compile(r"[^\W_]+")
+_WORD = compile_later(r"[^\W_]+")
 _NAME_WEIGHT = 3.0
 _PART_WEIGHT = 0.4
 _MIN_PART_CHARS = 4

@@ -1,16 +1,16 @@
 """The skills that a conversation has loaded: found in its history, and repeated after the history was shortened."""
 
-import re
 from collections.abc import Iterator
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.history import History
 from goose_like.core.message import Message
+from goose_like.core.pattern import compile_later
 
 TOOL = "use_skill"
 """The name of the tool whose results are skills."""
 
-_HEADER = re.compile(r"\[skill ([\w-]+), in [^\n]+\]\n")
+_HEADER = compile_later(r"\[skill ([\w-]+), in [^\n]+\]\n")
 _CHARS_PER_TOKEN = 4
 _MAX_TOKENS = 20_000
 _MAX_SHARE = 8

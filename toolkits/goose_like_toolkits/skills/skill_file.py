@@ -1,7 +1,6 @@
 """SKILL.md files: read leniently, as other agents write them, and checked against the specification."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from goose_like.config.paths import describe_read_error, read_user_file
 from goose_like.config.tool_list import split_tools
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.pattern import compile_later
 from goose_like.terminal.escape import to_one_line
 
 FILE_NAME = "SKILL.md"
@@ -21,8 +21,8 @@ _MAX_COMPATIBILITY_CHARS = 500
 _KEYS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 """The keys of the specification. Other agents add keys of their own, which have no effect here."""
 
-_NAME = re.compile(r"\w[\w-]*")
-_KEY = re.compile(r"([A-Za-z][\w-]*):(?=\s|$)")
+_NAME = compile_later(r"\w[\w-]*")
+_KEY = compile_later(r"([A-Za-z][\w-]*):(?=\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _read_tools(value: object) -> tuple[str, ...]:
 def list_deviations(path: Path, skill: SkillFile) -> Iterator[str]:
     """Yield what in a usable file differs from the specification, so that other agents may refuse the file."""
     front = skill.front or {}
-    name = unicodedata.normalize("NFKC", _read_text(front.get("name")))
+    name = _normalize(_read_text(front.get("name")))
     if not name:
         yield "it has no `name`"
     else:
@@ -130,10 +130,16 @@ def list_deviations(path: Path, skill: SkillFile) -> Iterator[str]:
 
 
 def _list_name_deviations(name: str, folder_name: str) -> Iterator[str]:
-    if name != unicodedata.normalize("NFKC", folder_name):
+    if name != _normalize(folder_name):
         yield f"`name` is {name!r}, and the folder {folder_name!r}"
     if len(name) > MAX_NAME_CHARS:
         yield f"`name` has more than {MAX_NAME_CHARS} characters"
     is_spelled_well = name == name.lower() and name == name.strip("-") and "--" not in name
     if not is_spelled_well or not name.replace("-", "a").isalnum():
         yield "`name` must have lower-case letters, digits and single hyphens between them"
+
+
+def _normalize(text: str) -> str:
+    import unicodedata  # only a file that is new or changed is parsed
+
+    return unicodedata.normalize("NFKC", text)

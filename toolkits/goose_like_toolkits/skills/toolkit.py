@@ -2,28 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
 from goose_like.agent.mentions import build_message
 from goose_like.agent.slash_command import SlashCommand
-from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
 from goose_like.config.folder_marks import describe_difference, mark_folder
 from goose_like.config.tool_list import translate_entry
-from goose_like.config.trust import ProjectConfig, trust_marked_folder
+from goose_like.config.trust import trust_marked_folder
 from goose_like.core.errors import DeniedError
 from goose_like.core.notifier import ask_or_deny
 from goose_like.core.spelling import did_you_mean
 from goose_like.toolkit import CompactionStart, Notifier, Question, Requirements, Tool, ToolError, Toolkit, tool
 
-from .catalog import Skill, find_skills, has_skills, read_skill
+from .catalog import Skill, find_skills, read_skill
 from .listing import HEADING, format_results, search, write_listing
 from .loaded import LoadedSkills, choose_texts
 from .skill_file import SkillFile
-from .skill_text import fill_arguments, write_skill
+
+if TYPE_CHECKING:
+    from goose_like.agent.slash_context import SlashContext
 
 _MAX_SUMMARY_CHARS = 100
 _MAX_OUTPUT_BYTES = 100_000
@@ -45,11 +45,6 @@ class SkillsToolkit(Toolkit):
         self._loaded = LoadedSkills(self.session.history)
         self._accepted: dict[str, str] = {}
         self._logged: set[str] = set()
-
-    @classmethod
-    @override
-    def is_present(cls, folder: Path, project: ProjectConfig | None) -> bool:
-        return has_skills(project)
 
     @override
     def prompt(self) -> str:
@@ -152,6 +147,8 @@ class SkillsToolkit(Toolkit):
             DeniedError: the person does not want to use the changed files.
             GooseLikeError: the skill cannot be read any more.
         """
+        from .skill_text import write_skill  # few sessions use a skill
+
         if skill.trusted_name:
             await self._check_folder(skill)
         content = read_skill(skill, self.project)
@@ -198,8 +195,10 @@ class SkillsToolkit(Toolkit):
             rules += [rule for rule in translated if not rule.startswith(_OUTSIDE)]
         return tuple(rules)
 
-    async def _send(self, skill: Skill, context: SlashContext, words: str) -> TurnRequest:
+    async def _send(self, skill: Skill, context: "SlashContext", words: str) -> TurnRequest:
         """Send the text of a skill as the person's message, with a task."""
+        from .skill_text import fill_arguments
+
         content, text = await self._load(skill)
         text = fill_arguments(text, words)
         exchange = context.exchange

@@ -1,0 +1,49 @@
+"""Values that take long to compute, kept between processes in a file of the cache folder. Commands cannot write it."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from goose_like import __version__
+
+from .paths import cache_folder, read_user_file, replace_private_file
+
+_MAX_ENTRIES = 5_000
+
+
+class KeptValues:
+    """Values of JSON by key, in one file. Its name is that of the values.
+
+    A file that is damaged, or that another version of goose_like wrote, counts as empty. Keep no secrets.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._file = cache_folder() / f"{name}.json"
+        self._entries = self._load()
+        self._has_changed = False
+
+    def _load(self) -> dict[str, Any]:
+        with suppress(OSError, ValueError, LookupError, TypeError):  # there is none yet, or it is of another kind
+            kept = json.loads(read_user_file(self._file))
+            if kept["version"] == __version__:
+                return dict(kept["entries"])
+        return {}
+
+    def get(self, key: str) -> Any:
+        """Return the value of a key, None if there is none."""
+        return self._entries.get(key)
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a value from the next `save` on."""
+        self._entries[key] = value
+        self._has_changed = True
+
+    def save(self) -> None:
+        """Write new values to the file. Without room for it, they are computed again in the next process."""
+        if not self._has_changed:
+            return
+        self._has_changed = False
+        newest = list(self._entries.items())[-_MAX_ENTRIES:]
+        text = json.dumps({"version": __version__, "entries": dict(newest)})
+        with suppress(OSError):
+            replace_private_file(self._file, text)
