@@ -114,7 +114,9 @@ async def measure_starts(top: Path, rounds: int) -> None:
     work: dict[str, list[float]] = {subject: [] for subject in homes}
     words = [sys.executable, "-m", "goose_like", "run", "--model", "openai:bench", "--sandbox", "full", "go"]
     for number in range(rounds + 1):  # the first round fills the caches
-        for subject, home in homes.items():
+        order = list(homes.items())
+        first = number % len(order)
+        for subject, home in order[first:] + order[:first]:
             env = {**os.environ, "GOOSE_LIKE_HOME": str(home)}
             before_s = read_processor_s()
             recording, start_s = await record(words, env, 1, str(top))
