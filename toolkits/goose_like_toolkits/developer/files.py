@@ -218,7 +218,8 @@ class FileTools:
         # `before` proves that the model knows this place, so the rest of the file may be unread or outdated.
         has_seen = self.seen.has_seen(real, data)
         is_outdated = self.seen.find(real) is not None and not has_seen
-        patched = apply_patches(old, patches)
+        known = old.shown if has_seen else self._decode_seen(real, encoding)
+        patched = apply_patches(old, patches, known)
         reasons = [f"{reason}." for reason in patched.failures.values()]
         failures = "\n".join(reasons)
         if len(patched.failures) == len(patches):
@@ -277,6 +278,12 @@ class FileTools:
             with suppress(ToolError):  # the file may have another encoding now
                 return TextFile.decode(data, known)
         return TextFile.decode(data, encoding)
+
+    def _decode_seen(self, real: Path, encoding: str) -> str:
+        """Decode a file as the model saw it last. Return "" if that is unknown."""
+        content = self.seen.get_content(real)
+        text = self.decode(real, content, encoding)
+        return text.shown if text else ""
 
     def _is_in_private_tmp(self, real: Path) -> bool:
         return self._workspace.mode != "full" and real.is_relative_to(self._workspace.tmp)

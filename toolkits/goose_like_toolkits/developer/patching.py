@@ -9,6 +9,8 @@ from goose_like.core.message import FrozenModel
 from goose_like.core.text_file import TextFile, normalize_newlines, split_lines
 from goose_like.toolkit import ToolError
 
+from .near_places import NearPlace, find_in_changed, find_reindented
+
 MAX_COMPARED_LINES = 20_000
 MAX_PLACES = 1_000
 _MAX_COMPARED_CHARS = 500_000
@@ -37,8 +39,13 @@ class Patched:
     failures: dict[int, str]
 
 
-def apply_patches(text: TextFile, patches: Sequence[Patch]) -> Patched:
-    """Apply patches one after the other to what the former left. Skip those that do not match."""
+def apply_patches(text: TextFile, patches: Sequence[Patch], known: str) -> Patched:
+    """Apply patches one after the other to what the former left. Skip those that do not match.
+
+    `known` is the text as the model saw it last; "" if that is unknown. If it is the text as it is now, a `before` with
+    another indentation finds its place, too.
+    """
+    is_current = known == text.shown
     notes: list[str] = []
     failures: dict[int, str] = {}
     for number, patch in enumerate(patches, 1):
@@ -46,7 +53,7 @@ def apply_patches(text: TextFile, patches: Sequence[Patch]) -> Patched:
         if len(patches) > 1:
             prefix = f"patch {number} of {len(patches)}: "
         try:
-            text, note = _apply_patch(text, patch)
+            text, note = _apply_patch(text, patch, known, is_current=is_current)
         except ToolError as error:
             failures[number] = f"{prefix}{error}"
             continue
@@ -69,18 +76,18 @@ def has_copied_numbers(text: str) -> bool:
     return bool(lines)
 
 
-def _apply_patch(text: TextFile, patch: Patch) -> tuple[TextFile, str]:
+def _apply_patch(text: TextFile, patch: Patch, known: str, *, is_current: bool) -> tuple[TextFile, str]:
     """Replace the place of a patch, or all of them, and return a note if the text was not exactly there.
+
+    The first of these counts: the exact text, other white space at line ends, without the numbers of `read_file`,
+    another indentation, other lines around.
 
     Raises:
         ToolError: there is none, or more than one; the message shows similar lines.
     """
     before = normalize_newlines(patch.before)
     after = normalize_newlines(patch.after)
-    if not before:
-        raise ToolError("`before` is empty; give the lines to replace, or use write_file for a new file")
-    if before == after:
-        raise ToolError("`before` and `after` are the same; nothing would change")
+    _check_texts(before, after)
     shown = text.shown
     note = ""
     places = _find_exact_places(shown, before, patch.replace_all)
@@ -89,15 +96,23 @@ def _apply_patch(text: TextFile, patch: Patch) -> tuple[TextFile, str]:
         note = "whitespace at line ends differed"
     if not places and all(map(_NUMBER.match, before.split("\n"))):
         bare = {"before": drop_numbers(before), "after": drop_numbers(after)}
-        changed, _ = _apply_patch(text, patch.model_copy(update=bare))
+        changed, _ = _apply_patch(text, patch.model_copy(update=bare), known, is_current=is_current)
         return changed, "the line numbers of read_file were left out"
+    near = None
+    if not places and not patch.replace_all:
+        near, note = _find_near_place(shown, known, before, after, is_current=is_current)
+    if near:
+        places = [(near.start, near.end)]
+        after = near.after
     if not places:
         raise ToolError(f"`before` is not in the file{_describe_similar(before, shown)}")
-    if len(places) > 1 and not patch.replace_all:
-        raise ToolError(_describe_places(shown, places))
     if patch.replace_all:
         counts = "1 place" if len(places) == 1 else f"{len(places)} places"
         note = ", ".join(filter(None, [counts, note]))
+    else:
+        _check_only_place(shown, places)
+        if not is_current:
+            _check_was_only_place(known, before)
     letter = text.find_foreign_letter(after)
     if letter:
         raise ToolError(
@@ -105,6 +120,37 @@ def _apply_patch(text: TextFile, patch: Patch) -> tuple[TextFile, str]:
             "holds, or call again with the file's `encoding` if you know it"
         )
     return text.with_parts(places, after), note
+
+
+def _check_texts(before: str, after: str) -> None:
+    if not before:
+        raise ToolError("`before` is empty; give the lines to replace, or use write_file for a new file")
+    if before == after:
+        raise ToolError("`before` and `after` are the same; nothing would change")
+
+
+def _find_near_place(
+    shown: str, known: str, before: str, after: str, *, is_current: bool
+) -> tuple[NearPlace | None, str]:
+    """Find the place of a text that is not exactly there, and the note about it."""
+    if is_current:
+        return find_reindented(shown, before, after), "the indentation differed and is now as in the file"
+    return find_in_changed(known, shown, before, after), "lines around the place have changed"
+
+
+def _check_only_place(shown: str, places: Sequence[tuple[int, int]]) -> None:
+    if len(places) > 1:
+        raise ToolError(_describe_places(shown, places))
+
+
+def _check_was_only_place(known: str, before: str) -> None:
+    """Refuse one of several equal places that is left: it is perhaps not the one that the model means."""
+    places = _find_exact_places(known, before, is_all=False)
+    if len(places) > 1:
+        raise ToolError(
+            f"`before` occurred {len(places)} times in the file as you read it; it has changed since, so read it "
+            "again, or add lines around `before`"
+        )
 
 
 def drop_numbers(text: str) -> str:

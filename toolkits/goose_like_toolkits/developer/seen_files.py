@@ -14,6 +14,8 @@ from goose_like.toolkit import Notifier
 _KEY = "developer.file "
 """The start of the key of a file in the state of a session. Its path follows."""
 _DIGEST_CHARS = 32
+_MAX_KEPT_BYTES = 200_000
+_MAX_KEPT_FILES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class SeenFiles:
         self._root = root
         self._notifier = notifier
         self._files: dict[Path, SeenFile] = {}
+        self._contents: dict[Path, bytes] = {}  # of the files that were seen last, in this process
         for key, value in state.items():
             if key.startswith(_KEY) and isinstance(value, dict):
                 digest = str(value.get("digest"))
@@ -61,6 +64,7 @@ class SeenFiles:
 
     def add(self, real: Path, data: bytes, encoding: str = "") -> None:
         """Note that the model has seen this content of a file. Without an encoding, the one that it named stays."""
+        self._keep_content(real, data)
         seen = SeenFile(compute_digest(data), encoding or self.get_encoding(real))
         if seen == self._files.get(real):
             return
@@ -70,8 +74,21 @@ class SeenFiles:
             value = {"digest": seen.digest, "encoding": seen.encoding}
         self._save(real, value)
 
+    def get_content(self, real: Path) -> bytes:
+        """Return the content of a file as the model saw it last; b"" if it is not kept."""
+        return self._contents.get(real, b"")
+
+    def _keep_content(self, real: Path, data: bytes) -> None:
+        self._contents.pop(real, None)
+        if len(data) <= _MAX_KEPT_BYTES:
+            self._contents[real] = data
+        if len(self._contents) > _MAX_KEPT_FILES:
+            oldest = next(iter(self._contents))
+            del self._contents[oldest]
+
     def forget(self, real: Path) -> None:
         """Note that the model does not know the content of a file any more."""
+        self._contents.pop(real, None)
         if self._files.pop(real, None):
             self._save(real, None)
 
