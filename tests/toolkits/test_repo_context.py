@@ -1,6 +1,7 @@
 """Tests of the repository map with real grammars and files, through the tool that the model calls."""
 
 import asyncio
+import json
 import os
 import sqlite3
 import sys
@@ -11,7 +12,9 @@ from goose_like_toolkits.repo_context import RepoContextToolkit
 from goose_like_toolkits.repo_context.file_choice import choose_files, group_by_words, max_files
 from goose_like_toolkits.repo_context.outline import Grammars
 
-from goose_like.core.events import Status
+from goose_like.agent.build import build_exchange
+from goose_like.config.profile import Profile
+from goose_like.core.events import Status, ToolFinished
 from goose_like.core.notifier import Recorder
 from goose_like.sdk.parse_cache import ParseCache
 from goose_like.testing import trial
@@ -362,9 +365,14 @@ async def test_in_the_sandbox(project):
         trial(RepoContextToolkit, project) as context,
         Workspace(project, mode="workspace", approval="auto", notifier=recorder) as workspace,
     ):
+        given = context.toolkit
         confined = RepoContextToolkit(
-            recorder, Requirements("map", {}), workspace=workspace, limits=context.toolkit.limits
-        )  # fmt: skip
+            recorder,
+            Requirements("map", {}),
+            workspace=workspace,
+            limits=given.limits,
+            exchange_view=given.exchange_view,
+        )
         assert shown(await confined.map_repository())[0][0] == "lib/ledger.py"
         await confined.close()
 
@@ -375,3 +383,46 @@ def test_a_name_that_is_no_utf8(tmp_path):
     text = asyncio.run(map_project(tmp_path))
     assert "1 files could not be read" in text
     assert "def a(): ..." in text
+
+
+async def map_in_conversation(project, tmp_path, monkeypatch, question, *calls):
+    """Let a model make calls and then map the project. Return the map."""
+    steps = [{"calls": [*calls, {"tool": "map_repository", "arguments": {}}]}, "done"]
+    script = tmp_path / "script.yaml"
+    script.write_text(json.dumps(steps))
+    monkeypatch.chdir(project)
+    recorder = Recorder()
+    toolkits = ("developer", "repo_context")
+    profile = Profile(processor=f"scripted:{script}", sandbox="full", approval="yolo", toolkits=toolkits)
+    async with build_exchange(profile, recorder) as exchange:
+        assert (await exchange.reply(question)).reason == "stop"
+    *_, result = [event.result for event in recorder.events if isinstance(event, ToolFinished)]
+    return result.output
+
+
+async def test_names_and_paths_in_the_question_come_first(project, tmp_path, monkeypatch):
+    for question in ("why is `print` wrong?", "look at print() please", "fix web/report.js."):
+        text = await map_in_conversation(project, tmp_path, monkeypatch, question)
+        assert shown(text)[0][0] == "web/report.js", question
+    assert "those of the task, then most used first" in text
+    plain = await map_in_conversation(project, tmp_path, monkeypatch, "what is here?")
+    assert shown(plain)[0][0] == "lib/ledger.py"
+
+
+async def test_files_that_were_read_or_run_come_first_and_then_those_that_they_refer_to(project, tmp_path, monkeypatch):
+    (project / "far.py").write_text("def far():\n    return 1\n")
+    (project / "near.py").write_text("from far import far\n\n\ndef near():\n    return far()\n")
+    read = {"tool": "read_file", "arguments": {"path": "near.py"}}
+    run = {"tool": "shell", "arguments": {"command": f"cat {project}/near.py"}}
+    for call in (read, run):
+        text = await map_in_conversation(project, tmp_path, monkeypatch, "go on", call)
+        assert shown(text)[0][:2] == ["near.py", "far.py"]
+    assert shown(await map_in_conversation(project, tmp_path, monkeypatch, "go on"))[0][0] == "lib/ledger.py"
+
+
+async def test_a_map_of_the_task_keeps_its_budget(project, tmp_path, monkeypatch):
+    for number in range(60):
+        (project / f"part_{number}.py").write_text(f"def do_part_{number}(ledger, amount, currency): ...\n" * 3)
+    text = await map_in_conversation(project, tmp_path, monkeypatch, "change `do_part_59` in part_58.py")
+    assert len(text) <= 8_000
+    assert set(shown(text)[0][:2]) == {"part_58.py", "part_59.py"}

@@ -20,7 +20,8 @@ _Place = tuple[str, int]
 class MapText:
     """The text of a map of `path`.
 
-    `path` contains `total` files, of which `searched` were searched for `words`.
+    `path` contains `total` files, of which `searched` were searched for `words`. With `has_recent`, the files that the
+    task is about come first.
     """
 
     path: str
@@ -28,6 +29,7 @@ class MapText:
     searched: int
     words: Sequence[str]
     max_characters: int
+    has_recent: bool = False
 
     def measure(self, outlines: Mapping[str, Outline]) -> int:
         """Count the characters that all these outlines would take."""
@@ -81,7 +83,9 @@ class MapText:
         return shown
 
     def _list_notes(self, files: int, unread: int, ranking: Ranking) -> list[str]:
-        notes = [f"[{self.path}: definitions of {files:,} of {self.total:,} files, most used first]"]
+        order = "those of the task, then most used" if self.has_recent else "most used"
+        counts = f"definitions of {files:,} of {self.total:,} files"
+        notes = [f"[{self.path}: {counts}, {order} first]"]
         if self.searched < self.total:
             narrow = "a folder as `path`"
             if not self.words:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from heapq import nlargest
 
 from .file_choice import is_secondary
@@ -17,6 +17,8 @@ _NAME_WEIGHT = 6.0
 _PATH_WEIGHT = 4.0
 _TEXT_WEIGHT = 0.3
 _SECONDARY_WEIGHT = 0.2
+_RECENT_WEIGHT = 30.0
+_NEIGHBOUR_WEIGHT = 4.0
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -32,10 +34,11 @@ def split_words(text: str) -> tuple[str, ...]:
 class Ranking:
     """A ranking of files by their sketches, and of their definitions. A word that many files contain counts little.
 
+    The files of `recent` come first, then those that define what these use, or use what these define.
     `unmatched_words` are the words that no file contains.
     """
 
-    def __init__(self, sketches: Mapping[str, Sketch], words: Iterable[str]) -> None:
+    def __init__(self, sketches: Mapping[str, Sketch], words: Iterable[str], recent: Collection[str] = ()) -> None:
         self._sketches = sketches
         self._definers: Counter[str] = Counter()
         self._users: Counter[str] = Counter()
@@ -43,12 +46,31 @@ class Ranking:
             self._definers.update(sketch.defined)
             self._users.update(sketch.names - sketch.defined)
         # Words say what is wanted, so the use by others counts less if there are words.
-        self._power = 0.5 if words else 1.0
+        self._power = 0.5 if words or recent else 1.0
+        self._recent = recent
         self.unmatched_words: list[str] = []
         self._rarity: dict[str, float] = {}
         self._relevance: dict[str, float] = {}
         if words:
             self._weigh_words(words)
+        self._weigh_recent_files()
+
+    def _weigh_recent_files(self) -> None:
+        """Weigh the recent files, and those that share a name with them which only one of both defines."""
+        recent = [self._sketches[path] for path in self._recent if path in self._sketches]
+        defined: set[str] = set()
+        used: set[str] = set()
+        for sketch in recent:
+            defined |= {name for name in sketch.defined if self._definers[name] == 1}
+            used |= {name for name in sketch.names - sketch.defined if self._definers[name] == 1}
+        for path, sketch in self._sketches.items():
+            if path in self._recent:
+                weight = _RECENT_WEIGHT
+            elif sketch.defined & used or sketch.names & defined:
+                weight = _NEIGHBOUR_WEIGHT
+            else:
+                continue
+            self._relevance[path] = self._relevance.get(path, 1.0) + weight
 
     def _weigh_words(self, words: Iterable[str]) -> None:
         """Weigh each word by the number of files that have it, and each file by its words."""
@@ -97,7 +119,7 @@ class Ranking:
     def _score(self, path: str, weight: float, name_match: float) -> float:
         use = math.pow(_UNUSED_WEIGHT + weight, self._power)
         score = use * (self._relevance.get(path, 1.0) + name_match)
-        if is_secondary(path):
+        if is_secondary(path) and path not in self._recent:
             score *= _SECONDARY_WEIGHT
         return score
 

@@ -22,6 +22,7 @@ from .map_text import MapText
 from .outline import SUFFIXES, Grammars, Outline
 from .ranking import Ranking, split_words
 from .sketch import Sketch, sketch_file
+from .task_hints import TaskHints
 
 T = TypeVar("T")
 V = TypeVar("V", bound=FrozenModel)
@@ -30,6 +31,7 @@ V = TypeVar("V", bound=FrozenModel)
 _RG = ("sh", "-c", 'exec rg --no-config --null "$@" 2>/dev/null', "sh")
 _SKETCH_BATCH = 50
 _PARSE_BATCH = 4
+_NO_HINTS = TaskHints()
 _PARSE_FACTOR = 2  # parse until the definitions would fill this many maps, to have a choice
 
 
@@ -54,21 +56,23 @@ class RepoMap:
         self._grammars = Grammars()
         self._thread = ThreadPoolExecutor(1, "map")
 
-    async def build(self, path: str, about: str, max_characters: int) -> str:
+    async def build(self, path: str, about: str, max_characters: int, hints: TaskHints = _NO_HINTS) -> str:
         """Build the map of a file or folder, without files that are hidden or ignored by git.
 
-        All chosen files are sketched, but only the best of them are parsed.
+        All chosen files are sketched, but only the best of them are parsed. Without `about`, the names of the task
+        count.
 
         Raises:
             ToolError: there is nothing to map.
         """
         folder = self._to_relative(path)
-        words = split_words(about)
+        words = split_words(about or hints.names)
         self._notifier.status("listing files")
         listed, checksum = await self._run_rg("--files")
         files = await self._run(self._open_cache)
         key = ""
-        if not words:  # a map with words is never reused: a change in any file may add one of the words
+        recent = await self._run(_find_recent, hints, listed, folder)
+        if not words and not recent:  # a map with words is never reused: a change in any file may add one of the words
             key = digest((self._workspace.root, folder, max_characters, len(listed), checksum))
             text = await self._run(_get_cached_map, files, key)
             if text:
@@ -79,12 +83,12 @@ class RepoMap:
                 f"nothing in {path!r} can be mapped: it is empty, hidden, ignored by git, or in languages without a "
                 "grammar here; look with rg in the shell"
             )
-        wanted: Sequence[Container[str]] = ()
+        wanted: list[Container[str]] = [frozenset(recent)]
         if words:
-            wanted = await self._find_wanted(words, paths)
+            wanted += await self._find_wanted(words, paths)
         chosen = await self._run(choose_files, paths, wanted)
-        map_text = MapText(path, len(paths), len(chosen), words, max_characters)
-        text = await self._render(files, chosen, map_text)
+        map_text = MapText(path, len(paths), len(chosen), words, max_characters, has_recent=bool(recent))
+        text = await self._render(files, chosen, map_text, recent)
         if key:
             await self._run(_cache_map, files, key, chosen, text)
         return text
@@ -146,9 +150,9 @@ class RepoMap:
         groups.append(frozenset(_split_paths(matching)))
         return groups
 
-    async def _render(self, files: FileCache, chosen: Sequence[str], map_text: MapText) -> str:
+    async def _render(self, files: FileCache, chosen: Sequence[str], map_text: MapText, recent: Sequence[str]) -> str:
         sketches = await self._load(files, Sketch, chosen, sketch_file, _SKETCH_BATCH)
-        ranking = await self._run(Ranking, sketches, map_text.words)
+        ranking = await self._run(Ranking, sketches, map_text.words, recent)
         best = ranking.rank_files()
         outlines: dict[str, Outline] = {}
         for start in range(0, len(best), _PARSE_BATCH):
@@ -183,6 +187,13 @@ def _filter_paths(listed: bytes, folder: str) -> list[str]:
         if is_within and path.endswith(SUFFIXES):
             paths.append(path)
     return paths
+
+
+def _find_recent(hints: TaskHints, listed: bytes, folder: str) -> list[str]:
+    """Find the files of a folder that the task is about."""
+    if not hints.paths:
+        return []
+    return hints.find_files(_filter_paths(listed, folder))
 
 
 def _split_paths(listed: bytes) -> list[str]:

@@ -13,6 +13,7 @@ from goose_like.core.errors import GooseLikeError, ProviderError
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .repo_map import RepoMap
+from .task_hints import read_hints
 
 _MAX_SUMMARIES = 20
 _MAX_LISTED_CHARACTERS = 30_000
@@ -51,14 +52,15 @@ class RepoContextToolkit(Toolkit):
         about: str = "",
         budget: Annotated[int, Field(ge=1_000)] = 8_000,
     ) -> str:
-        """List the classes and functions of a folder or file with their lines, most used ones first.
+        """List the classes and functions of a folder or file with their lines: those of your task, then the most used.
 
         Args:
             path: in the workspace; all of it by default.
             about: names, or words that may be part of names, to put first.
             budget: the most characters to answer with.
         """
-        return await self._map.build(path, about, min(budget, self.limits.output_bytes))
+        hints = read_hints(self.exchange_view.processor.messages, self.workspace.root)
+        return await self._map.build(path, about, min(budget, self.limits.output_bytes), hints)
 
     @override
     async def close(self) -> None:
