@@ -27,6 +27,8 @@ _NAMES_FAILURE = re.compile(
 _HAS_CONDITION = re.compile(r"(^|[\s;&|(!])(test|\[\[?|\(\()\s")
 _RESULT_PROGRAMS = re.compile(r"[zefp]?grep|rg|diff|cmp|comm|which|type|command|hash|pidof|expr|let|false")
 """Programs whose exit code 1 is an answer and no failure."""
+_PROBES = re.compile("curl|ping|nc|pgrep|pkill|kill|killall|lsof|ss")
+"""Programs whose exit codes all may be answers: a server that has ended, a host that is away."""
 _RESULT_OF_GIT = ("diff", "grep", "merge-base", "check-ignore", "show-ref", "rev-parse", "config")
 
 
@@ -108,12 +110,12 @@ def _has_failed(entry: CommandFinished) -> bool:
     last_part = re.split(r";|\n", entry.command.strip())[-1]  # its exit code is that of the line
     if only_reads(last_part, is_at_root=True):
         return False
-    return entry.exit_code != 1 or not _asks(entry.command)
+    return not _is_answer(entry.command, entry.exit_code)
 
 
-def _asks(line: str) -> bool:
-    """Check for a line with a condition, or a last command, whose exit code 1 is an answer."""
-    if _HAS_CONDITION.search(line):
+def _is_answer(line: str, code: int) -> bool:
+    """Check for a line whose exit code answers a question, by a condition or by its last command."""
+    if code == 1 and _HAS_CONDITION.search(line):
         return True
     from goose_like.workspace.permissions.shell_syntax import parse_line
 
@@ -121,6 +123,10 @@ def _asks(line: str) -> bool:
     if not commands:
         return False
     last = commands[-1]
+    if _PROBES.fullmatch(last.name):
+        return True
+    if code != 1:
+        return False
     if last.name == "git":
         return any(word in _RESULT_OF_GIT for word in last.words)
     return _RESULT_PROGRAMS.fullmatch(last.name) is not None
