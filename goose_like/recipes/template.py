@@ -29,7 +29,9 @@ MAX_CHARACTERS = 1_000_000
 """The longest recipe after its template is filled in."""
 
 _MAX_NESTING = 50
-_EXPRESSION = re.compile(r"\{\{(.*?)\}\}")
+_MAX_EXPRESSIONS = 2_000
+_EXPRESSION = re.compile(r"\{\{(.{0,300}?)\}\}")
+_NAME = re.compile(r"\s*[A-Za-z_]\w*\s*")
 _MARK = re.compile("\ue000(\\d+)\ue001")
 _MARK_CHARACTERS = re.compile("[\ue000\ue001]")
 
@@ -202,9 +204,10 @@ def keep_broken_expressions(text: str) -> str:
 
     def keep(match: re.Match[str]) -> str:
         is_quoted = match[1].strip().startswith(("'", '"'))
+        if is_quoted or _NAME.fullmatch(match[1]):
+            return match[0]
         try:
-            if not is_quoted:
-                environment.parse(match[0])
+            environment.parse(match[0])
         except TemplateSyntaxError:
             return f"{{% raw %}}{match[0]}{{% endraw %}}"
         return match[0]
@@ -220,6 +223,8 @@ def find_templates(name: str, text: str) -> list[str]:
     """
     if _MARK_CHARACTERS.search(text):
         raise UsageError(f"{name}: it has the characters U+E000 or U+E001, which goose-like needs; remove them")
+    if len(_EXPRESSION.findall(text)) > _MAX_EXPRESSIONS:
+        raise UsageError(f"{name}: more than {_MAX_EXPRESSIONS:,} variables")
     tree = _parse(name, text)
     names = []
     for node in tree.find_all((nodes.Extends, nodes.Include)):

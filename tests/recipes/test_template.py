@@ -67,6 +67,8 @@ def test_a_parent_has_blocks():
         "{% for a in x %}{% include 'y' %}{% endfor %}",
         "\ue0000\ue001",
         "{{ x",
+        "{{" * 50_000,
+        "{{ x }}" * 3_000,
         "{{ " + "(" * 500 + "x" + ")" * 500 + " }}",
     ],
 )

@@ -18,7 +18,7 @@ from goose_like.launch.exit import run_async
 from goose_like.launch.output import report_failure
 from goose_like.launch.run_options import RunOptions, find_output_file, find_receipt_file, list_limits
 from goose_like.launch.start import SessionRequest, add_folders
-from goose_like.launch.start_notifier import StartNotifier, print_warning
+from goose_like.launch.start_notifier import AbsentPerson, StartNotifier, print_warning
 from goose_like.providers.registry import choose_models
 from goose_like.recipes.content import Parameter
 from goose_like.recipes.places import fetch_repository, find_recipe, list_places, list_recipes
@@ -75,7 +75,11 @@ def run(chosen: ChosenRecipe, wanted: TaskOptions, options: ProfileOptions) -> i
 
     with report_failure(wanted.output_format):
         recipe = chosen.load()
-        filled = recipe.fill(_ask_for_missing(recipe, chosen.read_values()))
+        is_attended = has_person() and options.approval != "unattended"
+        values = chosen.read_values()
+        if is_attended:
+            values = _ask_for_missing(recipe, values)
+        filled = recipe.fill(values)
         run_options = RunOptions(
             filled.message,
             list_limits(wanted),
@@ -94,7 +98,7 @@ def run(chosen: ChosenRecipe, wanted: TaskOptions, options: ProfileOptions) -> i
 
     async def work() -> int:
         with report_failure(wanted.output_format):
-            notifier = StartNotifier()
+            notifier = AbsentPerson(StartNotifier(), lambda: not is_attended)
             await settle_recipe_trust(filled, notifier, chosen.without, is_trusted_now=options.is_trusted)
         return await run_command(run_options, request)
 
@@ -103,8 +107,6 @@ def run(chosen: ChosenRecipe, wanted: TaskOptions, options: ProfileOptions) -> i
 
 def _ask_for_missing(recipe: Recipe, values: dict[str, str]) -> dict[str, str]:
     """Return the values with those that the person at the terminal gives for missing parameters."""
-    if not has_person():
-        return values
     for parameter in recipe.list_missing(values):
         answer = read_answer(_format_prompt(parameter))
         if answer or parameter.requirement == "required":
