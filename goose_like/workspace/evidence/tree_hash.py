@@ -41,8 +41,12 @@ class _Excluded:
 
     paths: Collection[str]
     is_cache: Callable[[str], bool]
+    counted: Container[str]
+    """Paths of which it is known that they count."""
 
     def __contains__(self, path: object) -> bool:
+        if path in self.counted:
+            return False
         return path in self.paths or self.is_cache(str(path))
 
 
@@ -144,7 +148,7 @@ class TreeHash:
         is_ignoring_anew = self._read_indexes() or self._has_news_in_ignored()
         before = self._entries
         changed_before = self._list_changed()
-        found = self._look()
+        found = self._look(before)
         different = self._find_different(found, changed_before)
         is_ignoring_anew |= self._may_ignore_anew(different, found)
         if is_ignoring_anew and self._set_ignored(frozenset(self._list_ignored())):
@@ -155,7 +159,7 @@ class TreeHash:
         self._entries = {}
         for path, status in found.items():
             entry = before.get(path)
-            if status is not None and (entry is None or entry.marks != _read_marks(status)):
+            if status is not None and path in different:
                 entry = self._read(path, status)
             if entry:
                 self._entries[path] = entry
@@ -182,14 +186,15 @@ class TreeHash:
         """List the files that were clean, and have changed."""
         return {path for tree in self._trees.watched for path in tree.changed}
 
-    def _look(self) -> dict[str, os.stat_result | None]:
+    def _look(self, counted: Container[str] = ()) -> dict[str, os.stat_result | None]:
         """Find the files that are not clean, and count."""
-        excluded = _Excluded({*self._ignored, *self._own_folders}, self._is_cache)
+        excluded = _Excluded({*self._ignored, *self._own_folders}, self._is_cache, counted)
         found = {}
         for tree in self._trees.watched:
             for path, status in tree.walk(excluded, self._entries):
                 is_folder = status is not None and stat.S_ISDIR(status.st_mode)
-                if not is_folder and path not in excluded:
+                is_excluded = path in tree.changed and path in excluded
+                if not is_folder and not is_excluded:
                     found[path] = status
         return found
 

@@ -17,7 +17,7 @@ from .state import FileState, Snapshot
 from .tracked import ListFiltered, TrackedFiles
 from .watched_tree import WatchedTree
 
-MIN_FILES = 1_000
+MIN_FILES = 5_000
 """In smaller repositories, git would take longer than a look at each file."""
 
 _MAX_IN_GIT = 1_000

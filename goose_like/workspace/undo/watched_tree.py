@@ -137,7 +137,9 @@ def _look(
             continue
         if wanted and not wanted.covers(path):
             continue
-        with suppress(OSError):
+        try:  # `suppress` would take a third of the time
             status = os.lstat(path)
-            if stat.S_IFMT(status.st_mode) in KINDS:
-                yield path, status
+        except OSError:
+            continue
+        if stat.S_IFMT(status.st_mode) in KINDS:
+            yield path, status
