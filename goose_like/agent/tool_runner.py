@@ -63,7 +63,9 @@ class ToolRunner:
         if not calls:
             return None
         last = calls[-1]
-        return last if last.name in self.tools and not is_json_object(last.arguments) else None
+        if last.name not in self.tools or is_json_object(last.arguments):
+            return None
+        return last
 
     def _split_batches(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
         """Split calls into batches, which run one after the other. Adjacent parallel calls are one batch."""

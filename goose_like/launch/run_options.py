@@ -31,7 +31,7 @@ class RunOptions:
     With `is_plain` the task attaches no files: its author is not the person. `change` changes the profile.
     `limits` has values for fields of `Limits`; None stands for the limit of the profile. Only a text that `is_typed`,
     on the command line, can be a slash command. The answer fits the `answer_schema`, and the `answer_file`, an absolute
-    path, gets it too. So is the `receipt_file`.
+    path, gets it too. The `receipt_file` is an absolute path, too.
     """
 
     text: str

@@ -3,7 +3,7 @@
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from goose_like.core.message import FrozenModel
 
@@ -141,6 +141,6 @@ class RecipeContent(RecipeOutline):
         return self
 
 
-def list_unknown_keys(data: dict[str, Any], kind: type[BaseModel] = RecipeContent) -> list[str]:
+def list_unknown_keys(data: dict[str, Any]) -> list[str]:
     """List the keys of a recipe that nobody reads here."""
-    return [str(key) for key in data if key not in {*kind.model_fields, "author", "name"}]
+    return [str(key) for key in data if key not in {*RecipeContent.model_fields, "author", "name"}]

@@ -17,6 +17,7 @@ from goose_like.config.paths import (
 )
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.spelling import did_you_mean
+from goose_like.workspace.programs import build_safe_path, find_program
 
 RECIPES = "recipes"
 """The folder of recipes in `.goose-like` and in the configuration folder."""
@@ -25,7 +26,7 @@ _ENDINGS = (".yaml", ".yml", ".json")
 _MAX_FILES = 2_000
 _GITHUB = re.compile(r"[\w-]+/[\w.-]+")
 # No hook and no filter of the repository runs, and no other program brings it.
-_GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never")
+_OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never")
 
 
 def list_places(folder: Path) -> list[Path]:
@@ -131,16 +132,17 @@ def fetch_repository(address: str) -> list[Path]:
 
 
 def _run_git(*words: str) -> None:
-    try:
-        done = subprocess.run(
-            [*_GIT, *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise UsageError("there is no git on the PATH; install it, or name a file") from error
+    here = Path.cwd()  # a project's own `git` must not run
+    program = find_program("git", here)
+    if program is None:
+        raise UsageError("there is no git on the PATH outside this folder; install it, or name a file")
+    done = subprocess.run(
+        [program, *_OPTIONS, *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={**os.environ, "PATH": build_safe_path(here), "GIT_TERMINAL_PROMPT": "0"},
+        check=False,
+    )
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         reason = lines[-1] if lines else f"exit code {done.returncode}"

@@ -188,6 +188,14 @@ def load_recipe(file: Path, texts: Mapping[str, str] | None = None, *, is_sub: b
     return Recipe(file, texts, outline, tuple(warnings), is_sub)
 
 
+def write_values(values: Mapping[str, Any]) -> dict[str, str]:
+    """Write values of parameters as texts, as somebody types them."""
+    texts = {}
+    for key, value in values.items():
+        texts[key] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return texts
+
+
 def _get_label(file: Path, name: str) -> str:
     """Return the path of one of the files of a recipe, for a message."""
     return shorten_home(str(file.parent / name))

@@ -62,7 +62,7 @@ def _return_text(value: Any, *_: Any, **__: Any) -> str:
 def _write_value(value: Any) -> str:
     if isinstance(value, str | ChainableUndefined):
         return str(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return _write_json(value)
 
 
 def _join(values: Any, separator: str = "") -> str:

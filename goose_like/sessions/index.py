@@ -238,6 +238,14 @@ def read_messages(folder: Path) -> list[list[str]]:
     return turns
 
 
+def list_texts(folder: Path) -> list[str]:
+    """List the messages of the person in their order."""
+    texts: list[str] = []
+    for turn in read_messages(folder):
+        texts += turn
+    return texts
+
+
 def rename_session(name: str, new: str) -> str:
     """Rename a session, which may be open in a process, or give it a title of several words. The events do not change.
 

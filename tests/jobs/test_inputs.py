@@ -15,12 +15,12 @@ def reader(tmp_path: Path) -> InputReader:
 
 def test_rows_of_a_table_and_lines_of_json(tmp_path: Path, reader: InputReader) -> None:
     (tmp_path / "a.csv").write_text('word,note\nx,"two\nlines"\ny,\n')
-    (tmp_path / "a.jsonl").write_text('{"word": "x", "count": 2}\n\n{"word": "y"}')
+    (tmp_path / "a.jsonl").write_text('{"word": "x", "count": 2}\r\n\n{"word": "y\u2028"}')
     assert [each.parameters for each in reader.read("a.csv")] == [
         {"word": "x", "note": "two\nlines"},
         {"word": "y", "note": ""},
     ]
-    assert [each.parameters for each in reader.read("a.jsonl")] == [{"word": "x", "count": 2}, {"word": "y"}]
+    assert [each.parameters for each in reader.read("a.jsonl")] == [{"word": "x", "count": 2}, {"word": "y\u2028"}]
     assert {(each.place, each.source) for each in reader.read("a.csv")} == {("copy", str(tmp_path))}
 
 

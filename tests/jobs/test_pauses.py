@@ -17,7 +17,7 @@ from tests.fakes import FakeProvider
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SPREAD_S", 0.0)
+    monkeypatch.setattr(module, "SPREAD_S", 0.0)
 
 
 async def _ask(provider: FakeProvider, folder: Path) -> list[str]:

@@ -6,7 +6,7 @@ from goose_like.config.paths import shorten_home
 from goose_like.core.errors import UsageError
 from goose_like.recipes.places import list_places
 from goose_like.recipes.writing import write_recipe
-from goose_like.sessions.index import read_messages
+from goose_like.sessions.index import list_texts
 from goose_like.terminal.escape import escape_controls
 
 
@@ -14,9 +14,11 @@ from goose_like.terminal.escape import escape_controls
 def recipe(context: SlashContext, words: str) -> None:
     """Write a recipe from your messages in this session, with the check of the profile."""
     exchange = context.exchange
-    messages = [text for turn in read_messages(exchange.session.folder) for text in turn]
-    if not words or not messages:
+    messages = list_texts(exchange.session.folder)
+    if not messages:
         raise UsageError("say what to do first, then /recipe NAME")
+    if not words:
+        raise UsageError("write a name: /recipe NAME")
     check = context.profile.verify
     project, _ = list_places(exchange.workspace.root)
     file = write_recipe(project, words, messages, check.commands if check else ())

@@ -21,12 +21,12 @@ from goose_like.launch.start import SessionRequest, add_folders
 from goose_like.launch.start_notifier import AbsentPerson, StartNotifier, print_warning
 from goose_like.providers.registry import choose_models
 from goose_like.recipes.content import Parameter
-from goose_like.recipes.places import fetch_repository, find_recipe, list_places, list_recipes
+from goose_like.recipes.places import describe_places, fetch_repository, find_recipe, list_places, list_recipes
 from goose_like.recipes.profile import change_profile, name_model
 from goose_like.recipes.recipe import FilledRecipe, Recipe, load_recipe
 from goose_like.recipes.trust import list_effects, settle_recipe_trust
 from goose_like.recipes.writing import write_recipe
-from goose_like.sessions.index import find_session, read_messages
+from goose_like.sessions.index import find_session, list_texts
 from goose_like.terminal.escape import escape_controls, escape_invisible
 from goose_like.terminal.interaction import has_person, read_answer
 from goose_like.terminal.report_table import print_table
@@ -140,14 +140,15 @@ def print_recipes(source: str | None) -> None:
     """Print the recipes of all places, with those that cannot be loaded."""
     rows = []
     seen = set()
-    for place in _list_places(source):
+    places = _list_places(source)
+    for place in places:
         for name, file in list_recipes(place).items():
             if name in seen:
                 continue
             seen.add(name)
             row = (name, _describe_file(file), shorten_home(str(file)))
             rows.append(tuple(map(escape_invisible, row)))
-    looked = ", ".join(shorten_home(str(place)) for place in _list_places(source))
+    looked = describe_places(places)
     print_table(("name", "what", "file"), rows, f"no recipes in {looked}; write one: goose-like recipe new NAME")
 
 
@@ -243,6 +244,6 @@ def write(name: str, session: str | None, *, is_personal: bool) -> None:
     project, personal = list_places(Path.cwd())
     messages: list[str] = []
     if session:
-        messages = [text for turn in read_messages(find_session(session).folder) for text in turn]
+        messages = list_texts(find_session(session).folder)
     file = write_recipe(personal if is_personal else project, name, messages)
     print(f"written: {shorten_home(str(file))}; try it: goose-like recipe explain {name}")

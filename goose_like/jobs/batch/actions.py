@@ -18,9 +18,9 @@ from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.spelling import format_count
 from goose_like.launch.command_line import ProfileOptions
 from goose_like.launch.exit import run_async
-from goose_like.launch.start_notifier import StartNotifier
+from goose_like.launch.start_notifier import AbsentPerson, StartNotifier
 from goose_like.recipes.places import find_recipe, list_places
-from goose_like.recipes.recipe import FilledRecipe, Recipe, load_recipe
+from goose_like.recipes.recipe import FilledRecipe, Recipe, load_recipe, write_values
 from goose_like.recipes.trust import find_risky_values, settle_recipe_trust
 from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import handle_signals
@@ -34,7 +34,6 @@ from .job import BatchInput, PlaceKind, ResultLine
 from .jsonl_file import JsonlFile
 from .report import describe_lines, write_report
 from .spending import Attempt, Spending, Totals
-from .worker import write_values
 
 _PLAN = "batch.json"
 _MAX_PLAN_BYTES = 1_000_000_000
@@ -68,7 +67,7 @@ def start_batch(
     reader = InputReader(here, place or choose_place(here))
     inputs = reader.read(source)
     filled = _fill_all(recipe, inputs)
-    asyncio.run(_settle_trust(filled, is_trusted=options.is_trusted))
+    asyncio.run(_settle_trust(filled, options))
     given = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
     plan = BatchPlan(
         name=f"{output.stem[:40]}-{secrets.token_hex(2)}",
@@ -149,12 +148,12 @@ def _fill_all(recipe: Recipe, inputs: Sequence[BatchInput]) -> list[FilledRecipe
     return filled
 
 
-async def _settle_trust(filled: Sequence[FilledRecipe], *, is_trusted: bool) -> None:
+async def _settle_trust(filled: Sequence[FilledRecipe], options: ProfileOptions) -> None:
     """Ask whether the recipe may run, and again for inputs whose values change what it brings."""
-    notifier = StartNotifier()
+    notifier = AbsentPerson(StartNotifier(), lambda: options.approval == "unattended")
     for number, each in enumerate(filled):
         if number == 0 or find_risky_values(each):
-            await settle_recipe_trust(each, notifier, is_trusted_now=is_trusted)
+            await settle_recipe_trust(each, notifier, is_trusted_now=options.is_trusted)
 
 
 def _run(plan: BatchPlan, output: Path) -> int:

@@ -51,7 +51,9 @@ def start(
         PlaceName | None, typer.Option(help="Where an input works [default: worktree in a repository, else copy].")
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="local: processes here; ray: a cluster.")] = "local",
-    address: Annotated[str | None, typer.Option(help="Address of a Ray cluster [default: this machine].")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster [default: RAY_ADDRESS, else this machine].")
+    ] = None,
     cpus: Annotated[float, typer.Option(min=0.0, metavar="N", help="Processors that Ray keeps for an input.")] = 1.0,
     retries: Annotated[
         int, typer.Option(min=0, metavar="N", help="New attempts after a lost worker or an outage.")

@@ -4,7 +4,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ModelUnavailableError, RateLimitError
@@ -26,7 +26,7 @@ class BatchPlan(FrozenModel):
     `options` are fields of `ProfileOptions`. `limits` are those of each input, by fields of `Limits`.
     """
 
-    format: int = 1
+    format: Literal[1] = 1
     name: str
     recipe: str
     texts: dict[str, str]

@@ -83,7 +83,7 @@ def _list_entries(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_jsonl(text: str, source: str) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # JSON texts may hold other line ends
         if not line.strip():
             continue
         try:

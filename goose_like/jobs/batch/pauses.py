@@ -12,7 +12,7 @@ from goose_like.core.dataclass import dataclass
 from goose_like.providers.shared_pauses import SharedPauses
 from goose_like.workspace.files import write_file
 
-_SPREAD_S = 1.0
+SPREAD_S = 1.0
 """Workers go on one after the other, so that they are not refused together again."""
 
 
@@ -25,7 +25,7 @@ class FilePauses(SharedPauses):
     @override
     async def wait(self, model: str) -> None:
         while (left_s := self._read_end(model) - time.time()) > 0:  # noqa: ASYNC110 other processes write the file
-            await asyncio.sleep(left_s + random.uniform(0, _SPREAD_S))
+            await asyncio.sleep(left_s + random.uniform(0, SPREAD_S))
 
     @override
     async def hold(self, model: str, pause_s: float) -> None:

@@ -1,6 +1,7 @@
 """Workers as tasks of a Ray cluster, by the extra `ray`. A cluster of one machine needs no preparation."""
 
 import asyncio
+import random
 import time
 from typing import Any
 
@@ -12,6 +13,7 @@ from goose_like.providers.shared_pauses import SharedPauses
 
 from .engine import Engine
 from .job import Job, JobResult
+from .pauses import SPREAD_S
 from .worker import run_job
 
 _START_S = 120.0
@@ -27,7 +29,7 @@ class RayPauses(SharedPauses):
     @override
     async def wait(self, model: str) -> None:
         while (left_s := await self._actor.read_end.remote(model) - time.time()) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(left_s)
+            await asyncio.sleep(left_s + random.uniform(0, SPREAD_S))
 
     @override
     async def hold(self, model: str, pause_s: float) -> None:
@@ -90,7 +92,7 @@ class RayEngine(Engine):
             version = self._ray.get(check.remote(), timeout=_START_S)
         except (self._ray.exceptions.RayError, TimeoutError) as error:
             self._ray.shutdown()
-            text = f"no worker of the cluster was ready after {_START_S:g} s; is goose-like installed there?"
+            text = f"no worker of the cluster became ready within {_START_S:g} s; is goose-like installed there?"
             raise GooseLikeError(text) from error
         if version != __version__:
             self._ray.shutdown()

@@ -1,13 +1,10 @@
 """A worker of a batch: it runs the recipe on one input after the other, each in a session and a folder of its own."""
 
 import asyncio
-import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from goose_like.agent.receipt import format_receipt, make_receipt
 from goose_like.config.private_folder import remove_abandoned_folders
@@ -17,7 +14,7 @@ from goose_like.core.masking import mask_text
 from goose_like.launch.exit import keep_stdout
 from goose_like.launch.recipe_run import make_recipe_agent, run_recipe
 from goose_like.providers.shared_pauses import SharedPauses, shared_pauses
-from goose_like.recipes.recipe import FilledRecipe, load_recipe
+from goose_like.recipes.recipe import FilledRecipe, load_recipe, write_values
 
 from .job import Job, JobResult, Outcome
 from .pauses import FilePauses
@@ -42,14 +39,6 @@ async def run_job(job: Job, pauses: SharedPauses) -> JobResult:
         traceback.print_exc()  # into the log of the workers
         failure = Outcome(status="failed", exit_code=1, reason=mask_text(f"a fault in goose_like: {error!r}"))
     return JobResult(outcome=failure)
-
-
-def write_values(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Write the parameters of an input as texts, as somebody types them."""
-    texts = {}
-    for name, value in parameters.items():
-        texts[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return texts
 
 
 async def _work(job: Job, filled: FilledRecipe, place: Place) -> JobResult:

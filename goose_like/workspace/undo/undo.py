@@ -285,10 +285,10 @@ class Undo:
                 self._gits.setdefault(git, root)
 
     def _hash_tree(self, number: int) -> TreeState:
-        has_snapshot = self._snapshot_turn == number
-        if not has_snapshot:
-            self._run_unless_off(partial(self._take_snapshot, number))
-        return self._rescan() if has_snapshot else self._get_tree_state()
+        if self._snapshot_turn == number:
+            return self._rescan()
+        self._run_unless_off(partial(self._take_snapshot, number))
+        return self._get_tree_state()
 
     def _rescan(self) -> TreeState:
         if self._tree is not None:

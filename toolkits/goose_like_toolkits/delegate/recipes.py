@@ -1,6 +1,5 @@
 """Sub recipes: a tool for each, which has a helper work on it. The model gives the values that are still open."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from goose_like.core.tool import Tool, ToolOptions, accept_any
 from goose_like.providers.json_answer import AnswerSchema
 from goose_like.recipes.content import Parameter
 from goose_like.recipes.profile import change_profile, name_model
-from goose_like.recipes.recipe import FilledRecipe, Recipe, load_recipe
+from goose_like.recipes.recipe import FilledRecipe, Recipe, load_recipe, write_values
 from goose_like.recipes.trust import find_risky_values
 from goose_like.toolkit import ToolError
 from goose_like.workspace.workspace import Workspace
@@ -71,7 +70,7 @@ def fill_sub_recipe(config: SubRecipeConfig, arguments: Mapping[str, Any], works
         ToolError: a value is missing or wrong, or would become a part of a command or an address.
     """
     recipe = _load(config)
-    given = {key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()}
+    given = write_values(arguments)
 
     def read_file(path: str) -> str:
         # As the model, which must not read secrets this way.

@@ -61,9 +61,11 @@ def find_in_changed(known: str, shown: str, before: str, after: str) -> NearPlac
     offset = offsets.pop()
     at = sum(len(line) + 1 for line in lines[: start + offset])
     size = sum(len(line) + 1 for line in lines[start + offset : end + offset])
+    if at + size > len(shown):
+        return None
     middle = new[head : len(new) - tail]
     text = "".join(f"{line}\n" for line in middle)
-    return NearPlace(at, at + size, text) if at + size <= len(shown) else None
+    return NearPlace(at, at + size, text)
 
 
 def _find_offsets(known: Sequence[str], lines: Sequence[str], start: int, end: int) -> set[int]:
@@ -124,11 +126,14 @@ def find_reindented(shown: str, before: str, after: str) -> NearPlace | None:
         return None
     corrected = []
     for line in after.split("\n"):
+        if not line.strip():
+            corrected.append("")
+            continue
         indentation = _get_indentation(line)
         new = change.apply(indentation)
-        if new is None and line.strip():
+        if new is None:
             return None
-        corrected.append((new or "") + line[len(indentation) :] if line.strip() else "")
+        corrected.append(new + line[len(indentation) :])
     start = sum(len(line) + 1 for line in lines[:first])
     end = start + len("\n".join(found)) + has_last_newline
     return NearPlace(start, min(end, len(shown)), "\n".join(corrected))
