@@ -17,7 +17,7 @@ from goose_like.config.paths import (
 )
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.spelling import did_you_mean
-from goose_like.workspace.programs import build_safe_path, find_program
+from goose_like.workspace.programs import build_git_environment, find_program
 
 RECIPES = "recipes"
 """The folder of recipes in `.goose-like` and in the configuration folder."""
@@ -140,7 +140,7 @@ def _run_git(*words: str) -> None:
         [program, *_OPTIONS, *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        env={**os.environ, "PATH": build_safe_path(here), "GIT_TERMINAL_PROMPT": "0"},
+        env=build_git_environment(here),
         check=False,
     )
     if done.returncode:

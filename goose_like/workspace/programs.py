@@ -7,6 +7,8 @@ from pathlib import Path
 
 from goose_like.config.paths import find_main_folder, find_repository_root
 
+_GIT_TRANSPORT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_SSL_CAINFO")
+
 
 @cache
 def find_program(name: str, *roots: Path) -> str | None:
@@ -31,3 +33,17 @@ def build_safe_path(*roots: Path) -> str:
     search_path = os.environ.get("PATH", os.defpath)
     folders = filter(is_safe, search_path.split(os.pathsep))
     return os.pathsep.join(folders) or os.defpath  # the workspace may be the whole disk
+
+
+def build_git_environment(*roots: Path) -> dict[str, str]:
+    """Build the variables for our own git. Of those of git, only the ones about the way to a server remain.
+
+    Others, such as GIT_DIR in a hook, would lead it to another repository than the one that it is told.
+    """
+    variables = {}
+    for name, value in os.environ.items():
+        if not name.startswith("GIT_") or name in _GIT_TRANSPORT:
+            variables[name] = value
+    variables["PATH"] = build_safe_path(*roots)
+    variables["GIT_TERMINAL_PROMPT"] = "0"
+    return variables

@@ -83,6 +83,21 @@ def test_a_git_repository_is_fetched_as_it_is_now(tmp_path, home):
     assert file.read_text() == "title: B\n"
 
 
+def test_variables_of_git_lead_to_no_other_repository(tmp_path, home, monkeypatch):
+    for name in ("source", "other"):
+        git(tmp_path, "init", "-q", name)
+        write(tmp_path / name / "recipes/a.yaml")
+        git(tmp_path / name, "add", "-A")
+        git(tmp_path / name, "commit", "-qm", "one")
+    fetch_repository(str(tmp_path / "source"))
+    write(tmp_path / "other/recipes/a.yaml", "work of the person")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other/.git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "other"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other/.git/index"))
+    fetch_repository(str(tmp_path / "source"))
+    assert (tmp_path / "other/recipes/a.yaml").read_text() == "work of the person"
+
+
 @pytest.mark.parametrize("address", ["--upload-pack=touch pwned", "ext::touch pwned", "/nowhere"])
 def test_an_address_runs_no_program(tmp_path, home, monkeypatch, address):
     monkeypatch.chdir(tmp_path)

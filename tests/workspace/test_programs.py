@@ -6,7 +6,7 @@ import pytest
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Recorder
-from goose_like.workspace.programs import build_safe_path, find_program
+from goose_like.workspace.programs import build_git_environment, build_safe_path, find_program
 from goose_like.workspace.workspace import Workspace
 
 
@@ -42,6 +42,15 @@ def test_only_folders_outside_the_repository_are_searched(place):
 
 def test_a_workspace_that_holds_everything_leaves_the_system_folders(place):
     assert build_safe_path(place) == os.defpath
+
+
+def test_our_own_git_keeps_only_variables_about_the_way_to_a_server(place, monkeypatch):
+    for name in ("GIT_DIR", "GIT_CONFIG_PARAMETERS", "GIT_EXEC_PATH", "GIT_SSH_COMMAND", "HOME"):
+        monkeypatch.setenv(name, "x")
+    variables = build_git_environment(place / "repo")
+    assert {name for name in variables if name.startswith("GIT_")} == {"GIT_SSH_COMMAND", "GIT_TERMINAL_PROMPT"}
+    assert variables["HOME"] == "x"
+    assert variables["PATH"] == str(place / "outside")
 
 
 async def test_commands_with_network_start_the_bash_outside(place):
