@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from goose_like.core.events import CommandFinished
 from goose_like.core.history import History
+from goose_like.core.pattern import compile_later
 from goose_like.core.tool import Tool
 from goose_like.workspace.evidence.ledger import Ledger
 
@@ -13,21 +14,23 @@ from .claims import CheckKind, find_check
 _SHOWN_CHARS = 200
 _REFUSED = "not "
 """The start of results of calls that were refused, such as "not allowed: ..." or "not written, as ..."."""
-_PREVENTED = (
-    "no longer|any ?more|never again|without|no more|fixed|repaired|resolved|corrected|handled|avoids?|prevents?"
+_PREVENTED = compile_later(
+    "no longer|any ?more|never again|without|no more|fixed|repaired|resolved|corrected|handled|avoids?|prevents?",
+    re.IGNORECASE,
 )
-_NAMES_FAILURE = re.compile(
+_NAMES_FAILURE = compile_later(
     r"(could|can|did|do|does|was|were|is|are|has|have|would|will)(n['\u2019]t| not)\b"
     r"|\b(can|won)['\u2019]?t\b"
     r"|\b(cannot|unable|fail\w*|crash\w*|rejects?|refuse[sd]?|denied|raise[sd]?|broken|still|missing)\b"
     r"|\b(non-?zero|exit(s|ed)? (with|code|status)|exit code|\w+(Error|Exception))\b"
-    r"|\bno such\b|\bthere (is|are) no\b"
+    r"|\bno such\b|\bthere (is|are) no\b",
+    re.IGNORECASE,
 )
 """Words with which an answer tells of a failure."""
-_HAS_CONDITION = re.compile(r"(^|[\s;&|(!])(test|\[\[?|\(\()\s")
-_RESULT_PROGRAMS = re.compile(r"[zefp]?grep|rg|diff|cmp|comm|which|type|command|hash|pidof|expr|let|false")
+_HAS_CONDITION = compile_later(r"(^|[\s;&|(!])(test|\[\[?|\(\()\s")
+_RESULT_PROGRAMS = compile_later(r"[zefp]?grep|rg|diff|cmp|comm|which|type|command|hash|pidof|expr|let|false")
 """Programs whose exit code 1 is an answer and no failure."""
-_PROBES = re.compile("curl|ping|nc|pgrep|pkill|kill|killall|lsof|ss")
+_PROBES = compile_later("curl|ping|nc|pgrep|pkill|kill|killall|lsof|ss")
 """Programs whose exit codes all may be answers: a server that has ended, a host that is away."""
 _RESULT_OF_GIT = ("diff", "grep", "merge-base", "check-ignore", "show-ref", "rev-parse", "config")
 
@@ -77,7 +80,7 @@ def _names_failure(answer: str) -> bool:
         return True
     sentences = re.split(r"(?<=[.!;])\s+|\n+", answer)
     for sentence in sentences:
-        if _NAMES_FAILURE.search(sentence) and not re.search(_PREVENTED, sentence):
+        if _NAMES_FAILURE.search(sentence) and not _PREVENTED.search(sentence):
             return True
     return False
 

@@ -18,7 +18,7 @@ from goose_like.core.errors import GooseLikeError, SessionError, UsageError
 from goose_like.core.spelling import format_count
 from goose_like.sessions.session import Session
 from goose_like.workspace.files import write_file
-from goose_like.workspace.programs import build_safe_path, find_program
+from goose_like.workspace.programs import build_git_environment, find_program
 from goose_like.workspace.repositories.git_references import find_git_programs
 
 _NAME = re.compile(r"(?!.*(\.\.|\.lock$))\w([\w.-]{0,62}[\w-])?", re.ASCII)  # the end of a valid branch
@@ -211,7 +211,7 @@ def run_git(folder: Path, *words: str) -> str:
         [program, *_OPTIONS, *_disable_own_filters(program, folder), "-C", str(folder), *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        env={**os.environ, "PATH": build_safe_path(folder)},  # for filters such as git-lfs
+        env=build_git_environment(folder),
         check=False,
     )
     if process.returncode:

@@ -1,5 +1,6 @@
 """Trust in recipes: what one brings, the question before it runs, and values that would become part of a command."""
 
+import hashlib
 import json
 import os
 import re
@@ -142,6 +143,12 @@ async def settle_recipe_trust(
 def trust_recipe(filled: FilledRecipe) -> None:
     """Store that the person trusts a recipe, which they have just made."""
     trust_project(_collect(filled, {}))
+
+
+def digest_texts(filled: FilledRecipe) -> str:
+    """Return the SHA-256 of all texts that a person judges, also those of sub recipes."""
+    files = _collect(filled, {}).files
+    return hashlib.sha256(json.dumps(dict(files), sort_keys=True).encode()).hexdigest()
 
 
 def _collect(filled: FilledRecipe, risky: Mapping[str, Any]) -> ProjectConfig:

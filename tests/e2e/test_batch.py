@@ -93,8 +93,7 @@ def test_ctrl_c_stops_everything_and_a_resume_finishes(place: Place, recipe: str
     (place.work / "in.jsonl").write_text('{"word": "x"}\n{"word": "y"}\n')
     hanging = place.script({"calls": [shell("sleep 1000")]}, "Done.")
     driver = place.start("batch", recipe, "in.jsonl", "-o", "r.jsonl", "--trust", "--model", hanging, "--workers", "2")
-    attempts = place.work / "r.batch/attempts.jsonl"
-    while not attempts.exists() or attempts.read_text().count("\n") < 2:
+    while len(list((place.home / "state/sessions").glob("*/events.jsonl"))) < 2:
         time.sleep(0.05)
     time.sleep(1)
     workers = list_children(driver.pid)
@@ -126,4 +125,52 @@ def test_files_that_are_no_batch(place: Place) -> None:
     for words in (["resume", "notes.jsonl"], ["report", "nothing.jsonl"]):
         done = place.run("batch", *words)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert "is no batch" in done.stderr
+        assert "is no file of results of a batch" in done.stderr
+
+
+def test_nothing_of_the_person_is_replaced(place: Place, recipe: str) -> None:
+    """A link that a repository brings leads our own process nowhere, and a name of another kind of file is refused."""
+    (place.work / "in.jsonl").write_text('{"word": "x"}\n')
+    (place.work / "a.html").write_text("mine")
+    (place.work / "b.html").symlink_to(place.home / "b-target")
+    (place.work / "c.jsonl").symlink_to(place.home / "c-target")
+    for name in ("a.jsonl", "b.jsonl", "c.jsonl", "d.html"):
+        done = place.run("batch", recipe, "in.jsonl", "-o", name, "--trust", "--model", place.script("never"))
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert not list(place.home.glob("*-target"))
+    assert (place.work / "a.html").read_text() == "mine"
+
+
+def test_a_resume_runs_what_the_person_judged(place: Place, recipe: str) -> None:
+    """Files beside the results decide nothing, and a sub recipe that changed is not run."""
+    sub = {**RECIPE, "title": "Sub", "parameters": [], "prompt": "Do it."}
+    (place.work / "sub.json").write_text(json.dumps(sub))
+    (place.work / "r.json").write_text(json.dumps({**RECIPE, "sub_recipes": [{"name": "sub", "path": "sub.json"}]}))
+    (place.work / "in.jsonl").write_text('{"word": "x"}\n')
+    model = place.script({"text": "Done.", "usage": {"input": 900, "output": 100}})
+    options = ("--model", model, "--max-tokens", "5000", "--total-tokens", "1000", "--trust")
+    done = place.run("batch", recipe, "in.jsonl", "-o", "r.jsonl", *options)
+    assert done.returncode == 5, done.stderr
+    assert not list((place.work / "r.batch").glob("*.json*")), "the plan and the spending are private"
+    (place.work / "sub.json").write_text(json.dumps({**sub, "prompt": "Do something else."}))
+    done = place.run("batch", "resume", "r.jsonl", "--total-tokens", "9000")
+    assert done.returncode == 1, done.stderr
+    assert "a sub recipe changed since the batch started" in done.stderr
+
+
+def test_what_was_paid_is_kept_whatever_happens_to_the_folder(place: Place, recipe: str) -> None:
+    """The model leaves a detached commit in one worktree, and folders that cannot be removed in a copy."""
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "start"]):
+        subprocess.run(["git", "-C", str(place.work), *words], check=True)
+    (place.work / "in.jsonl").write_text('{"word": "x"}\n')
+    model = place.script({"calls": [shell("git checkout -q --detach && echo done > out.txt")]}, "Done.")
+    done = place.run("batch", recipe, "in.jsonl", "-o", "März 1.jsonl", "--trust", "--model", model)
+    assert done.returncode == 0, done.stderr
+    (line,) = read_lines(place, "März 1.jsonl")
+    git = ["git", "-C", str(place.work)]
+    shown = subprocess.run([*git, "show", f"{line['branch']}:out.txt"], capture_output=True, text=True, check=True)
+    assert shown.stdout == "done\n"
+    done = place.run(
+        "batch", recipe, "in.jsonl", "-o", "q.jsonl", "--trust", "--model", model, "--sandbox", "read-only"
+    )
+    assert (done.returncode, read_lines(place, "q.jsonl")[0]["status"]) == (0, "done"), done.stderr

@@ -44,7 +44,7 @@ class Batch:
 
     def start(self) -> "subprocess.Popen[bytes]":
         words = self._words
-        if (self.results.with_suffix(".batch") / "batch.json").exists():
+        if self.results.exists():
             words = ["batch", "resume", str(self.results)]
         with self._log.open("ab") as log:
             return subprocess.Popen([sys.executable, "-m", "goose_like", *words], cwd=self._folder, stderr=log)

@@ -53,6 +53,7 @@ def make_plan(count: int, **changes: object) -> BatchPlan:
         name="b",
         recipe="/r.yaml",
         texts={},
+        digest="",
         inputs=tuple(BatchInput(row={"n": n}, parameters={"n": n}, place="copy", source="/") for n in range(count)),
         limits={},
         totals=Totals(),

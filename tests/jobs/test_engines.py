@@ -13,6 +13,8 @@ from goose_like.jobs.batch.engine import Engine
 from goose_like.jobs.batch.job import BatchInput, Job
 from goose_like.jobs.batch.local_engine import LocalEngine
 from goose_like.jobs.batch.ray_engine import RayEngine
+from goose_like.recipes.recipe import load_recipe
+from goose_like.recipes.trust import digest_texts
 from tests.processes import is_alive
 
 RECIPE = """
@@ -53,6 +55,7 @@ def make_job(tmp_path: Path) -> Callable[..., Job]:
             attempt=attempt,
             recipe=str(tmp_path / "r.yaml"),
             texts={"r.yaml": RECIPE},
+            digest=digest_texts(load_recipe(tmp_path / "r.yaml", {"r.yaml": RECIPE}).fill({"word": "x"})),
             folder=str(tmp_path / "batch"),
             input=BatchInput(row={}, parameters={"word": "x"}, place="copy", source=str(tmp_path / "work")),
             limits={},

@@ -2,8 +2,11 @@
 
 import asyncio
 import dataclasses
+import hashlib
 import os
+import re
 import secrets
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +16,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from goose_like.config.paths import describe_read_error, read_user_file
+from goose_like.config.paths import (
+    create_private_folder,
+    describe_read_error,
+    read_user_file,
+    replace_private_file,
+    state_folder,
+)
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.spelling import format_count
 from goose_like.launch.command_line import ProfileOptions
@@ -21,11 +30,10 @@ from goose_like.launch.exit import run_async
 from goose_like.launch.start_notifier import AbsentPerson, StartNotifier
 from goose_like.recipes.places import find_recipe, list_places
 from goose_like.recipes.recipe import FilledRecipe, Recipe, load_recipe, write_values
-from goose_like.recipes.trust import find_risky_values, settle_recipe_trust
+from goose_like.recipes.trust import digest_texts, find_risky_values, settle_recipe_trust
 from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import handle_signals
 from goose_like.terminal.progress_bar import ProgressBar
-from goose_like.workspace.files import write_file
 
 from .driver import BatchPlan, Driver, Progress
 from .engine import Engine
@@ -60,9 +68,7 @@ def start_batch(
     """
     here = Path.cwd()
     output = Path(os.path.abspath(output))
-    folder = _get_folder(output)
-    if output.exists() or folder.exists():
-        raise UsageError(f"{output} exists; go on with: goose-like batch resume {output}, or name another file")
+    _check_output(output)
     recipe = load_recipe(find_recipe(word, here, list_places(here)))
     reader = InputReader(here, place or choose_place(here))
     inputs = reader.read(source)
@@ -70,19 +76,23 @@ def start_batch(
     asyncio.run(_settle_trust(filled, options))
     given = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
     plan = BatchPlan(
-        name=f"{output.stem[:40]}-{secrets.token_hex(2)}",
-        recipe=str(recipe.file.resolve()),
+        name=_make_name(output.stem),
+        recipe=os.path.abspath(recipe.file),
         texts=dict(recipe.texts),
+        digest=digest_texts(filled[0]),
         inputs=tuple(inputs),
         limits=limits,
         totals=Totals(**totals),
         options={name: value for name, value in given.items() if value},
         **settings,
     )
+    record = _get_record(output)
+    shutil.rmtree(record, ignore_errors=True)  # of a batch whose results somebody removed
     try:
-        write_file(folder / _PLAN, plan.model_dump_json(indent=1).encode())
+        create_private_folder(record)
+        replace_private_file(record / _PLAN, plan.model_dump_json(indent=1))
     except OSError as error:
-        raise GooseLikeError(f"{folder} can't be written: {error.strerror}") from error
+        raise GooseLikeError(f"{error.filename} can't be written: {error.strerror}") from error
     return _run(plan, output)
 
 
@@ -110,17 +120,40 @@ def report_batch(results: Path) -> Path:
     return file
 
 
+def _check_output(output: Path) -> None:
+    """Check that all files of a batch would be new, so that none of somebody else is replaced."""
+    if output.suffix in (".html", ".batch", ".transcripts"):
+        raise UsageError(f"{output}: the name must not end with {output.suffix}; name it results.jsonl")
+    if _get_record(output).exists() and output.exists():
+        raise UsageError(f"{output} exists; go on with: goose-like batch resume {output}, or name another file")
+    for path in (output, _get_folder(output), output.with_suffix(".html"), output.with_suffix(".transcripts")):
+        if os.path.lexists(path):
+            raise UsageError(f"{path} exists; name another file for the results, or remove it")
+
+
+def _make_name(stem: str) -> str:
+    """Make a name for sessions and branches from that of a file."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", stem)[:40].strip("-")
+    return f"{plain or 'batch'}-{secrets.token_hex(2)}"
+
+
 def _get_folder(results: Path) -> Path:
-    """Return the folder of a batch: the plan, patches, receipts, and the folders of workers."""
+    """Return the folder of a batch: patches, receipts, and the folders of workers."""
     return results.with_suffix(".batch")
 
 
+def _get_record(results: Path) -> Path:
+    """Return the private folder of a batch: what will run, and what was spent. No command of an agent can write it."""
+    digest = hashlib.sha256(os.fsencode(results)).hexdigest()[:16]
+    return state_folder() / "batches" / digest
+
+
 def _read_plan(results: Path) -> BatchPlan:
-    file = _get_folder(Path(os.path.abspath(results))) / _PLAN
+    file = _get_record(Path(os.path.abspath(results))) / _PLAN
     try:
         return BatchPlan.model_validate_json(read_user_file(file, _MAX_PLAN_BYTES))
     except FileNotFoundError as error:
-        raise UsageError(f"{results} is no batch: there is no {file}") from error
+        raise UsageError(f"{results} is no file of results of a batch that started there") from error
     except (OSError, ValidationError, ValueError) as error:
         reason = "it has another form"
         if not isinstance(error, ValidationError):
@@ -160,7 +193,8 @@ def _run(plan: BatchPlan, output: Path) -> int:
     folder = _get_folder(output)
     with ExitStack() as stack:
         results = stack.enter_context(JsonlFile(output, ResultLine))
-        attempts = stack.enter_context(JsonlFile(folder / "attempts.jsonl", Attempt))
+        folder.mkdir(exist_ok=True)
+        attempts = stack.enter_context(JsonlFile(_get_record(output) / "attempts.jsonl", Attempt))
         bar = stack.enter_context(ProgressBar(len(plan.inputs), sys.stderr))
         spending = Spending(plan.totals, attempts)
         code = run_async(_drive(plan, folder, results, spending, bar))

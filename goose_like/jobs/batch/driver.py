@@ -30,6 +30,7 @@ class BatchPlan(FrozenModel):
     name: str
     recipe: str
     texts: dict[str, str]
+    digest: str
     inputs: tuple[BatchInput, ...]
     limits: dict[str, float]
     totals: Totals
@@ -120,6 +121,7 @@ class Driver:
             attempt=attempt,
             recipe=self._plan.recipe,
             texts=self._plan.texts,
+            digest=self._plan.digest,
             folder=str(self._folder),
             input=self._plan.inputs[number - 1],
             limits=limits,

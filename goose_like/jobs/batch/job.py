@@ -34,6 +34,8 @@ class Job(FrozenModel):
     """The file of the recipe."""
     texts: dict[str, str]
     """The texts of the recipe, as the person judged them."""
+    digest: str
+    """The digest of these texts and of those of sub recipes."""
     folder: str
     """The folder of the batch. The worker makes its own folder there."""
     input: BatchInput

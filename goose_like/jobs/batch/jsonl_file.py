@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from goose_like.core.errors import GooseLikeError, UsageError
 
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 RecordT = TypeVar("RecordT", bound=BaseModel)
 
 
@@ -24,7 +25,7 @@ class JsonlFile(Generic[RecordT]):
 
     def __enter__(self) -> Self:
         try:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._descriptor = os.open(self.path, _FLAGS, 0o644)
         except OSError as error:
             raise GooseLikeError(f"{self.path} can't be written: {error.strerror}; name another file") from error
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
@@ -73,13 +74,12 @@ class LocalEngine(Engine):
 
 
 async def _stop(worker: Process) -> None:
-    """Close the input of a worker, which ends it with all that it started; kill one that does not end."""
+    """Close the input of a worker, which then ends its job. Kill what is left of its processes."""
     assert worker.stdin
     worker.stdin.close()
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(_STOP_S):
             await worker.wait()
-    except TimeoutError:
-        with suppress(ProcessLookupError):
-            worker.kill()
-        await worker.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(worker.pid, signal.SIGKILL)
+    await worker.wait()

@@ -4,31 +4,37 @@ Git commands that run after the model's changes run in the sandbox.
 """
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from goose_like.config.paths import WORKTREES_FOLDER, find_main_folder, find_repository_root
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.threads import run_in_thread
 from goose_like.launch.worktree import create_worktree, get_branch, run_git
 from goose_like.workspace.workspace import Workspace
 
 from .job import Job
 
-_AUTHOR = ("-c", "user.name=goose-like", "-c", "user.email=goose-like@localhost")
+_AUTHOR = ("-c", "user.name=goose-like", "-c", "user.email=goose-like@localhost", "-c", "commit.gpgsign=false")
 _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 _MAX_PATCH_BYTES = 100_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Place:
-    """A folder in a git repository, its top folder, the commit at the start, and the branch of a worktree."""
+    """A folder in a git repository, its top folder, the commit at the start, and the branch of a worktree.
+
+    A place that `is_kept` is not removed at the end: its changes could not be stored elsewhere.
+    """
 
     folder: Path
     top: Path
     start: str
     branch: str = ""
+    is_kept: bool = False
 
     async def make_patch(self, workspace: Workspace) -> bytes:
         """Return all changes as a patch, with commits and new files, but without files that git ignores.
@@ -46,14 +52,15 @@ class Place:
             GooseLikeError: git failed.
         """
         await self._run(workspace, "add", "--all")
-        changed = await self._run(workspace, "diff", "--cached", "--name-only")
-        if changed:
-            await self._run(workspace, *_AUTHOR, "commit", "--quiet", "--no-verify", "-m", message)
+        if await self._run(workspace, "diff", "--cached", "--name-only"):
+            await self._run(workspace, "commit", "--quiet", "--no-verify", "-m", message)
+        # The model may have left another branch or none.
+        await self._run(workspace, "update-ref", f"refs/heads/{self.branch}", "HEAD")
         commits = await self._run(workspace, "rev-list", "--max-count=1", f"{self.start}..HEAD")
         return bool(commits)
 
     async def _run(self, workspace: Workspace, *words: str) -> bytes:
-        command = ["git", *_SAFE, "-C", str(self.top), *words]
+        command = ["git", *_SAFE, *_AUTHOR, "-C", str(self.top), *words]
         code, output = await workspace.run_internal(command, _MAX_PATCH_BYTES)
         if code:
             reason = output.decode(errors="replace").strip().splitlines()[-1:]
@@ -63,33 +70,46 @@ class Place:
         return output
 
 
-@contextmanager
-def open_place(job: Job) -> Iterator[Place]:
+@asynccontextmanager
+async def open_place(job: Job) -> AsyncIterator[Place]:
     """Make the folder of a job, and remove it at the end. The branch of a worktree stays if it has commits.
 
     Raises:
         GooseLikeError: the source does not exist, or git refused it.
     """
-    source = job.input.source
-    if job.input.place == "worktree":
-        _remove_left_worktrees(job, Path(source))
-        place = _add_worktree(job, Path(source))
-    else:
-        folder = Path(job.folder) / "places" / f"{job.number:04d}"
-        shutil.rmtree(folder, ignore_errors=True)  # a killed worker left it
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        if job.input.place == "clone":
-            run_git(folder.parent, "clone", "--quiet", "--", source, str(folder))
-        else:
-            _copy(Path(source), folder, Path(job.folder))
-        place = Place(folder, folder, run_git(folder, "rev-parse", "HEAD"))
+    place = await run_in_thread(_make_place, job)
     try:
         yield place
     finally:
-        if place.branch:
-            _remove_worktree(Path(source), place)
-        else:
-            shutil.rmtree(place.top, ignore_errors=True)
+        if not place.is_kept:
+            _remove_place(Path(job.input.source), place)
+
+
+def _make_place(job: Job) -> Place:
+    source = job.input.source
+    if job.input.place == "worktree":
+        _remove_left_worktrees(job, Path(source))
+        return _add_worktree(job, Path(source))
+    folder = Path(job.folder) / "places" / f"{job.number:04d}"
+    shutil.rmtree(folder, ignore_errors=True)  # a killed worker left it
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if job.input.place == "clone":
+        # A clone of a folder would share files with it, which the sandbox lets commands write.
+        run_git(folder.parent, "clone", "--quiet", "--no-local", "--", source, str(folder))
+    else:
+        _copy(Path(source), folder, Path(job.folder))
+    return Place(folder, folder, run_git(folder, "rev-parse", "HEAD"))
+
+
+def _remove_place(source: Path, place: Place) -> None:
+    """Remove the folder of a job. What cannot be removed goes into the log: the result of the job matters more."""
+    if not place.branch:
+        shutil.rmtree(place.top, ignore_errors=True)
+        return
+    try:
+        _remove_worktree(source, place)
+    except GooseLikeError as error:
+        print(f"{place.top} stays: {error}", file=sys.stderr)
 
 
 def _add_worktree(job: Job, source: Path) -> Place:

@@ -1,6 +1,7 @@
 """Workers as tasks of a Ray cluster, by the extra `ray`. A cluster of one machine needs no preparation."""
 
 import asyncio
+import logging
 import random
 import time
 from typing import Any
@@ -78,7 +79,7 @@ class RayEngine(Engine):
             raise UsageError("ray is not installed; install it: pip install 'goose-like[ray]'") from error
         self._ray = ray
         try:
-            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise UsageError(f"no Ray cluster at {address or 'this machine'}: {error}") from error
         self._board = ray.remote(num_cpus=0)(PauseBoard).remote()

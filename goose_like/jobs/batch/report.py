@@ -12,6 +12,7 @@ from goose_like.sessions.export_html import export_html, render_diff
 from goose_like.sessions.index import find_session
 from goose_like.sessions.transcript import Transcript
 from goose_like.terminal.escape import escape_controls
+from goose_like.workspace.files import write_file
 
 from .job import ResultLine
 
@@ -28,9 +29,8 @@ def write_report(title: str, lines: Sequence[ResultLine], file: Path) -> None:
     """
     transcripts = file.with_suffix(".transcripts")
     try:
-        transcripts.mkdir(exist_ok=True)
         rows = [_render_line(line, _write_transcript(line, transcripts)) for line in lines]
-        file.write_text(_render_page(title, lines, rows), encoding="utf-8")
+        write_file(file, _render_page(title, lines, rows).encode())  # follows no link
     except OSError as error:
         raise GooseLikeError(f"the report cannot be written to {file}: {error.strerror}") from error
 
@@ -42,7 +42,7 @@ def _write_transcript(line: ResultLine, folder: Path) -> str:
     except GooseLikeError:
         return ""
     file = folder / f"{line.number}.html"
-    file.write_text(export_html(transcript), encoding="utf-8")
+    write_file(file, export_html(transcript).encode())
     return f"{folder.name}/{file.name}"
 
 

@@ -4,17 +4,23 @@ import asyncio
 import os
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 
+from goose_like.agent.budget import narrow_limits
 from goose_like.agent.receipt import format_receipt, make_receipt
 from goose_like.config.private_folder import remove_abandoned_folders
-from goose_like.config.profile import Limits
-from goose_like.core.errors import GooseLikeError
+from goose_like.config.profile import Limits, Profile
+from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.masking import mask_text
+from goose_like.launch.agent import Agent
 from goose_like.launch.exit import keep_stdout
-from goose_like.launch.recipe_run import make_recipe_agent, run_recipe
+from goose_like.launch.recipe_run import run_recipe
 from goose_like.providers.shared_pauses import SharedPauses, shared_pauses
+from goose_like.recipes.profile import change_profile, name_model
 from goose_like.recipes.recipe import FilledRecipe, load_recipe, write_values
+from goose_like.recipes.trust import digest_texts
+from goose_like.workspace.workspace import Workspace
 
 from .job import Job, JobResult, Outcome
 from .pauses import FilePauses
@@ -27,7 +33,9 @@ async def run_job(job: Job, pauses: SharedPauses) -> JobResult:
     here = Path.cwd()
     try:
         filled = load_recipe(Path(job.recipe), job.texts).fill(write_values(job.input.parameters))
-        with open_place(job) as place:
+        if digest_texts(filled) != job.digest:
+            raise UsageError("a sub recipe changed since the batch started; start a new batch")
+        async with open_place(job) as place:
             os.chdir(place.folder)  # code of other packages may use the current folder
             try:
                 return await _work(job, filled, place)
@@ -42,10 +50,12 @@ async def run_job(job: Job, pauses: SharedPauses) -> JobResult:
 
 
 async def _work(job: Job, filled: FilledRecipe, place: Place) -> JobResult:
-    limits = Limits(**job.limits)
-    agent = make_recipe_agent(filled, cwd=place.folder, session=job.name, limits=limits, **job.options)
-    async with agent:
+    options = {"model": name_model(filled), **job.options}
+    change = partial(_change, job, filled)
+    async with Agent(cwd=place.folder, session=job.name, change=change, **options) as agent:
         end = await run_recipe(filled, agent)
+        exchange = agent.conversation.exchange
+        receipt = format_receipt(await make_receipt(exchange), is_json=True)
         outcome = Outcome(
             status="failed" if end.exit_code else "done",
             exit_code=end.exit_code,
@@ -57,14 +67,32 @@ async def _work(job: Job, filled: FilledRecipe, place: Place) -> JobResult:
             steps=end.steps,
             session=end.session,
         )
-        exchange = agent.conversation.exchange
-        receipt = format_receipt(await make_receipt(exchange), is_json=True)
-        if not place.branch:
-            patch = await place.make_patch(exchange.workspace)
-            return JobResult(outcome=outcome, patch=patch, receipt=receipt)
-        if await place.commit(exchange.workspace, f"{filled.content.title}: input {job.number}"):
-            outcome = outcome.model_copy(update={"branch": place.branch})
-        return JobResult(outcome=outcome, receipt=receipt)
+        result = JobResult(outcome=outcome, receipt=receipt)
+        if exchange.workspace.mode == "read-only" or exchange.workspace.is_turn_read_only:
+            return result
+        try:
+            return await _keep_changes(result, place, exchange.workspace, f"{filled.content.title}: input {job.number}")
+        except GooseLikeError as error:
+            place.is_kept = True
+            reason = mask_text(f"{error}; the files are in {place.folder}")
+            lost = {"status": "failed", "exit_code": error.exit_code, "reason": reason}
+            return result.model_copy(update={"outcome": outcome.model_copy(update=lost)})
+
+
+async def _keep_changes(result: JobResult, place: Place, workspace: Workspace, message: str) -> JobResult:
+    """Commit the changes on the branch of a worktree. Elsewhere, add them to the result as a patch."""
+    if not place.branch:
+        return result.model_copy(update={"patch": await place.make_patch(workspace)})
+    if await place.commit(workspace, message):
+        return result.model_copy(update={"outcome": result.outcome.model_copy(update={"branch": place.branch})})
+    return result
+
+
+def _change(job: Job, filled: FilledRecipe, profile: Profile) -> Profile:
+    """Return the profile for the recipe. The limits of this input only lower those that hold anyway."""
+    changed = change_profile(filled, profile)
+    bounds = Limits.model_validate(job.limits).model_dump(exclude_unset=True)
+    return changed.model_copy(update={"limits": narrow_limits(changed.limits, bounds)})
 
 
 async def _serve() -> None:
