@@ -198,8 +198,10 @@ class FileAccess:
 
     async def read_current(self, path: str | Path, limit_bytes: int | None = None) -> CurrentFile:
         """Read a file as the person sees it in the editor, if the session runs in one. Raise like `read_bytes`."""
+        place = self.resolve(path)
+        self._require_visible(path, place)  # a link may lead elsewhere once the file is read
         saved = self.read_bytes(path, limit_bytes)
-        data = await self.unsaved.read(self.resolve(path), saved)
+        data = await self.unsaved.read(place, saved)
         return CurrentFile(data, is_saved=data == saved)
 
     @contextmanager
@@ -237,16 +239,16 @@ class FileAccess:
         current = await self._require_write(place, rule, data)
         if self._to_sandbox_path(place) == place:  # undo has nothing to restore in the private folder
             await self.announce_change(place, ())
-        await self._write_current(place, current, data)
+        await self._write_current(place, rule, current, data)
         self._accept_change(place, data)
         return place
 
-    async def _write_current(self, place: Path, current: CurrentFile | None, data: bytes) -> None:
+    async def _write_current(self, place: Path, rule: Rule, current: CurrentFile | None, data: bytes) -> None:
         """Write a file through the editor, or else to the disk."""
         if current and not current.is_saved and self.unsaved.keep:
             await self.unsaved.keep(place, current.data)
         before = self._read_old(place)
-        is_left = not await self.unsaved.write(place, data)
+        is_left = not await self.unsaved.write(place, data, lambda: self._judge_target(place) == (place, rule))
         if is_left and current and not current.is_saved:
             raise GooseLikeError(f"the person has not saved {place} in the editor; ask them to save it first")
         # Commands see the disk, so what an editor keeps to itself is written there too.
@@ -320,6 +322,10 @@ class FileAccess:
 
     async def _find_target(self, path: str | Path) -> tuple[Path, Rule]:
         await self._freeze_rules()
+        return self._judge_target(path)
+
+    def _judge_target(self, path: str | Path) -> tuple[Path, Rule]:
+        """Return the real path of a file to write, and its rule. Raise DeniedError if it must not be written."""
         place = self.resolve(path)
         rule = self._require_visible(path, place)
         if self._is_write_denied(place):

@@ -1,10 +1,14 @@
 """Text that the person has in an editor and has not saved: what a file holds with it, and writes through the editor."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
 from goose_like.core.text_file import TextFile, normalize_newlines
+
+from .sandbox.path_rules import resolve_path
 
 KeepText = Callable[[Path, bytes], Awaitable[None]]
 """Keeps the unsaved text of a file for undo, before somebody else changes the file."""
@@ -31,7 +35,8 @@ class UnsavedText:
     """The unsaved text of a workspace and of those of its subagents.
 
     It is about text files in UTF-8 below `folders`: an editor may decode other files in another way. The editor opens a
-    path outside the sandbox, and follows links. So nobody asks it while a command runs that could put one there.
+    path outside the sandbox, and follows links. So nobody asks it while a command runs that could put one there, none
+    starts before it has answered, and a path that leads through a link by then is left to the caller.
     """
 
     def __init__(self, editor: EditorFiles | None, folders: Sequence[Path]) -> None:
@@ -40,38 +45,61 @@ class UnsavedText:
         """One for each workspace."""
         self._editor = editor
         self._folders = folders
+        self._lock = asyncio.Lock()  # of the editor while it answers, and of a command while it starts
+
+    @asynccontextmanager
+    async def keep_from_editor(self) -> AsyncIterator[None]:
+        """Wait until the editor has answered, and let nobody ask it while a command starts."""
+        if self._editor is None:
+            yield
+            return
+        async with self._lock:
+            yield
 
     async def read(self, place: Path, saved: bytes) -> bytes:
         """Return what a file would hold if the person saved it now. `saved` is its content on the disk."""
         text = _decode(saved)
-        editor = await self._find_editor(place)
-        if editor is None or text is None:
+        if text is None:
             return saved
-        shown = await editor.read(place)
+        async with self._open_editor(place) as editor:
+            if editor is None:
+                return saved
+            shown = await editor.read(place)
         if shown is None or normalize_newlines(shown) == text.shown:
             return saved
         return text.with_all(shown).encode()
 
-    async def write(self, place: Path, data: bytes) -> bool:
+    async def write(self, place: Path, data: bytes, is_allowed: Callable[[], bool]) -> bool:
         """Let the editor write a file. Return False if that is left to the caller.
+
+        `is_allowed` judges the write once more, when no command can start before the editor has answered.
 
         Raises:
             GooseLikeError: the editor failed.
         """
         text = _decode(data)
-        editor = await self._find_editor(place)
-        if editor is None or text is None:
+        if text is None:
             return False
-        return await editor.write(place, text.exact)
+        async with self._open_editor(place) as editor:
+            if editor is None or not is_allowed():
+                return False
+            return await editor.write(place, text.exact)
 
-    async def _find_editor(self, place: Path) -> EditorFiles | None:
-        """Return the editor if it may be asked about a file now."""
+    @asynccontextmanager
+    async def _open_editor(self, place: Path) -> AsyncIterator[EditorFiles | None]:
+        """Provide the editor if it may be asked about a file now. No command starts meanwhile."""
         if self._editor is None or not any(map(place.is_relative_to, self._folders)):
-            return None
-        for has_writers in self.writers:
+            yield None
+            return
+        async with self._lock:
+            is_safe = not await self._has_writers() and resolve_path(place) == place
+            yield self._editor if is_safe else None
+
+    async def _has_writers(self) -> bool:
+        for has_writers in tuple(self.writers):  # a subagent may end meanwhile
             if await has_writers():
-                return None
-        return self._editor
+                return True
+        return False
 
 
 def _decode(data: bytes) -> TextFile | None:

@@ -357,13 +357,14 @@ class Workspace(ProtectedFiles):
         if writes and (is_own or self.mode != "read-only"):
             is_confined = self.mode != "full" and access != "full"
             await self.announce_change(None, argv, str(folder or working_folder), is_confined)
-        if mode != self.mode:
-            raise DeniedError(format_change(f"run: {subject}", self.mode))
         is_apart = is_apart and access != "full"
         spawner = await self._get_spawner(access, scope, is_apart=is_apart)
         if is_apart:
             spawner.is_for_one_command = True
-        return await spawner.spawn(argv, working_folder, env or {}, descriptors, subject)
+        async with self.unsaved.keep_from_editor():
+            if mode != self.mode:
+                raise DeniedError(format_change(f"run: {subject}", self.mode))
+            return await spawner.spawn(argv, working_folder, env or {}, descriptors, subject)
 
     async def _require_access(self, access: Access, subject: str, line: str, way: str) -> bool:
         """Ask about more access than the mode includes. Return True if the person allowed exactly this command."""
@@ -411,11 +412,12 @@ class Workspace(ProtectedFiles):
         own_programs = str(Path(sys.executable).parent)  # for `rg`
         path = os.pathsep.join((build_safe_path(*self.folders), own_programs))
         end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._internal_ends.add(end)
         output = bytearray()
         code = None
         try:
-            process = await spawner.spawn(argv, Path("/"), {"PATH": path})
+            async with self.unsaved.keep_from_editor():
+                self._internal_ends.add(end)
+                process = await spawner.spawn(argv, Path("/"), {"PATH": path})
             try:
                 if await process.read_all(output.extend, limit_bytes):
                     code = await process.wait()
@@ -423,14 +425,14 @@ class Workspace(ProtectedFiles):
                 if code is None:
                     await process.stop(0)
         finally:
-            self._internal_ends.remove(end)
+            self._internal_ends.discard(end)
             end.set_result(None)
         return code or 0, bytes(output)
 
     async def _has_writers(self) -> bool:
         """Return whether a command may run that can exchange a folder for a link, where others cannot anyway."""
-        if self.mode in ("read-only", "full"):
-            return False
+        if self.mode == "full":
+            return False  # in mode `read-only`, commands of earlier turns keep their rights
         await asyncio.gather(*self._internal_ends)
         return await self._spawners.has_processes()
 

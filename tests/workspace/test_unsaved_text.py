@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from goose_like.core.errors import GooseLikeError
+from goose_like.config.profile import PathChoice, WorkspaceSettings
+from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import Answer
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
@@ -201,3 +202,76 @@ async def test_nobody_asks_while_a_command_runs_that_could_make_a_link(root, edi
             await internal
         await workspace.write_bytes("f", b"new\n")
     assert editor.asked == [root / "f"] * 3
+
+
+@needs_sandbox
+async def test_the_editor_follows_no_link_that_appeared_while_the_question_was_open(root, editor):
+    (root / ".git/hooks").mkdir(parents=True)
+    (root / "d").mkdir()
+
+    class Late(Recorder):
+        async def ask(self, question):
+            (root / "go").touch()
+            await process.wait()
+            return Answer(choice="allow", by="person")
+
+    async with Workspace(root, mode="workspace", approval="ask", notifier=Late(), editor=editor) as workspace:
+        script = "until test -e go; do sleep 0.01; done; mv d e && ln -s .git/hooks d"
+        process = await workspace.spawn(["bash", "-c", script], is_own=True)
+        with pytest.raises(GooseLikeError, match="link"):
+            await workspace.write_bytes("d/pre-commit", b"new\n")
+    assert (root / "d").is_symlink()
+    assert not (root / ".git/hooks/pre-commit").exists()
+    assert editor.asked == []
+
+
+@needs_sandbox
+async def test_no_command_starts_before_the_editor_has_answered(root, editor):
+    async with (
+        open_workspace(root, editor, "workspace") as (workspace, recorder),
+        Workspace(root, mode="workspace", approval="auto", notifier=recorder, parent=workspace) as child,
+    ):
+        await run_script(child, "true")  # the next command starts at once
+        editor_write = editor.write
+        commands = []
+
+        async def write(path, text):
+            commands.append(asyncio.create_task(run_script(child, "touch own")))
+            commands.append(asyncio.create_task(child.run_internal(["touch", "internal"])))
+            await asyncio.wait(commands, timeout=0.3)
+            assert not any(command.done() for command in commands)
+            return await editor_write(path, text)
+
+        editor.write = write
+        await workspace.write_bytes("f", b"new\n")
+        assert editor.asked == [root / "f"]
+        assert not (root / "own").exists()
+        await asyncio.gather(*commands)
+        assert (root / "own").exists()
+
+
+@needs_sandbox
+async def test_nobody_asks_in_a_turn_that_only_reads_while_an_earlier_command_runs(root, editor):
+    (root / "f").write_text("old\n")
+    editor.buffers = {root / "f": "typed\n"}
+    async with open_workspace(root, editor, "workspace") as (workspace, _):
+        process = await workspace.spawn(["sleep", "60"])
+        async with workspace.limit_turn(is_read_only=True):
+            assert (await workspace.read_current("f")).is_saved
+            assert editor.asked == []
+            await process.stop(0)
+            assert (await workspace.read_current("f")).data == b"typed\n"
+
+
+async def test_a_write_is_judged_again_before_the_editor_is_asked(root, editor):
+    (root / "place").mkdir()
+    settings = WorkspaceSettings(paths=PathChoice(deny_write=(str(root.parent / "denied"),)))
+
+    async def move(*_):
+        (root.parent / "denied").symlink_to(root / "place")
+
+    async with open_workspace(root, editor, settings=settings) as (workspace, _):
+        workspace.add_change_listener(move)
+        with pytest.raises(DeniedError, match="deny_write"):
+            await workspace.write_bytes("place/f", b"new\n")
+    assert editor.asked == []
