@@ -30,10 +30,14 @@ _MAX_CODE_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Something that a recipe brings, such as `starts the server x: ...`. With `is_check`, a plain word may vary."""
+    """Something that a recipe brings, such as `starts the server x: ...`. With `is_check`, a plain word may vary.
+
+    `text` may be shorter than a whole server; `configuration` is never, so that no value in it goes unnoticed.
+    """
 
     text: str
     is_check: bool = False
+    configuration: str = ""
 
 
 def list_effects(filled: FilledRecipe, without: Sequence[str] = ()) -> list[Effect]:
@@ -50,7 +54,7 @@ def list_effects(filled: FilledRecipe, without: Sequence[str] = ()) -> list[Effe
     extensions = read_extensions(filled, without)
     if extensions:
         for name, server in extensions.servers.items():
-            effects.append(Effect(_describe_server(name, server)))
+            effects.append(Effect(_describe_server(name, server), configuration=json.dumps(server)))
     if content.retry:
         for check in content.retry.checks:
             effects.append(Effect(f"runs the check: {check.command}", is_check=True))
@@ -72,13 +76,20 @@ def _describe_server(name: str, server: Mapping[str, Any]) -> str:
     if "url" in server:
         url = server["url"]
         headers = _describe_values(server["headers"])
-        return f"sends calls to the server {name} at {urlsplit(url).netloc}: {url}{headers}"
+        return f"sends calls to the server {name} at {_find_host(url)}: {url}{headers}"
     command = shlex.join([server["command"], *server["args"]])
     lines = command.splitlines()
     if len(lines) > 1:
         start = lines[0][:_MAX_CODE_CHARACTERS]
         command = f"{start} ... ({len(lines)} lines of code)"
     return f"starts the server {name}: {command}{_describe_values(server['env'])}"
+
+
+def _find_host(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:  # such as `http://[{{ address }}]`
+        return url
 
 
 def _describe_values(values: Mapping[str, str]) -> str:

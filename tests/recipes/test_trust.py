@@ -11,6 +11,7 @@ from goose_like.recipes.trust import find_risky_values, list_effects, settle_rec
 HEAD = "title: T\ndescription: d\nprompt: go {{ x }}\nparameters: [{key: x, requirement: optional}]\n"
 CHECK = "retry: {max_retries: 1, checks: [{type: shell, command: 'test -f {{ x }}'}]}\n"
 SERVER = "extensions: [{type: streamable_http, name: s, uri: 'https://{{ x }}/mcp'}]\n"
+CODE = """extensions: [{type: inline_python, name: c, env_keys: [KEY], code: "import os\\nX = '{{ x }}'"}]\n"""
 ALWAYS = Answer(choice="allow_always", by="person")
 ONCE = Answer(choice="allow", by="person")
 NO = Answer(choice="deny", by="person")
@@ -86,12 +87,20 @@ instructions: see {{{{ recipe_dir }}}}
         (CHECK, "$(id)", True),
         (CHECK, "a\nb", True),
         (SERVER, "evil.example", True),
+        (CODE, "a", True),
+        (CODE, "';import os;print()#", True),
         ("settings: {goose_model: '{{ x }}'}\n", "gpt", True),
         ("{% if x == 'a' %}" + CHECK + "{% endif %}", "a", False),
     ],
 )
 def test_values_that_change_more_than_the_text_are_risky(fill, more, value, is_risky):
     assert find_risky_values(fill(more, x=value)) == ({"x": value} if is_risky else {})
+
+
+def test_a_wrong_address_is_shown_whole(fill):
+    more = SERVER.replace("https://{{ x }}/mcp", "http://[")
+    (effect,) = list_effects(fill(more))
+    assert effect.text == "sends calls to the server s at http://[: http://["
 
 
 async def test_a_risky_value_needs_an_answer_of_its_own(fill):
