@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import indent
 
+from goose_like.config.paths import config_folder
 from goose_like.config.yaml_reader import format_document
 from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.workspace.files import write_file
 
 from .recipe import load_recipe
 from .trust import trust_recipe
@@ -36,19 +38,22 @@ def write_recipe(folder: Path, name: str, messages: Sequence[str], checks: Seque
     """Write a recipe that sends these messages of a person, or without any an example. The person trusts it.
 
     Raises:
-        UsageError: the name is wrong, or there is such a recipe.
+        UsageError: the name is wrong, there is such a recipe, or a link leads elsewhere: a repository may have links.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no name for a recipe; use letters, digits, - and _")
     file = folder / f"{name}.yaml"
     if os.path.lexists(file):
         raise UsageError(f"{file} already exists; choose another name")
+    real = folder.resolve()
+    is_personal = folder.is_relative_to(config_folder())  # whose links are the person's own
+    if real != folder and not is_personal:
+        raise UsageError(f"{folder} is a link, or lies behind one, to {real}; remove the link")
     text = _format_example(name)
     if messages:
         text = _format_recipe(name, messages, checks)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        write_file(real / file.name, text.encode())  # follows no link
     except OSError as error:
         raise GooseLikeError(f"{file} can't be written: {error.strerror}") from error
     trust_recipe(load_recipe(file).fill({}, keeps_missing=True))

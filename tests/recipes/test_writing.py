@@ -49,3 +49,24 @@ def test_a_recipe_is_never_replaced(tmp_path, home):
     write_recipe(tmp_path, "a", [])
     with pytest.raises(UsageError, match="already exists"):
         write_recipe(tmp_path, "a", [])
+
+
+@pytest.mark.parametrize("link", [".goose-like", ".goose-like/recipes"])
+def test_nothing_is_written_behind_a_link_of_a_repository(tmp_path, home, link):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    place = tmp_path / "project" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(outside)
+    with pytest.raises(UsageError, match=f"behind one, to {outside}"):
+        write_recipe(tmp_path / "project/.goose-like/recipes", "a", [])
+    assert list(outside.iterdir()) == []
+
+
+def test_the_person_may_link_their_own_folder(tmp_path, home):
+    home.mkdir()
+    (tmp_path / "mine").mkdir()
+    (home / "config").symlink_to(tmp_path / "mine")
+    file = write_recipe(home / "config/recipes", "a", [])
+    assert file == home / "config/recipes/a.yaml"
+    assert (tmp_path / "mine/recipes/a.yaml").is_file()
