@@ -24,7 +24,7 @@ from goose_like.core.errors import ProfileError, UsageError
 from goose_like.core.spelling import did_you_mean
 
 from .content import Parameter, RecipeContent, RecipeOutline, SubRecipe, list_unknown_keys
-from .template import Filling, fill_template, find_templates, find_variables
+from .template import Filling, check_renders, fill_template, find_templates, find_variables
 
 RECIPE_FOLDER = "recipe_dir"
 """The parameter that every recipe has: the folder of its file."""
@@ -175,8 +175,8 @@ def load_recipe(file: Path, texts: Mapping[str, str] | None = None, *, is_sub: b
     """
     if texts is None:
         texts = _read_texts(file)
-    for name, text in texts.items():
-        find_templates(_get_label(file, name), text)
+    templates = {name: find_templates(_get_label(file, name), text) for name, text in texts.items()}
+    check_renders(file.name, templates, shorten_home(str(file)))
     source = _parse(file, texts, {RECIPE_FOLDER: str(file.parent)})
     outline = validate(RecipeOutline, source.data, source, "the recipe")
     _check_parameters(file, texts, outline)

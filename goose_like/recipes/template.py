@@ -6,7 +6,8 @@ are replaced after the YAML is read. So a value can add neither a line nor a com
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from jinja2 import (
@@ -28,12 +29,15 @@ from goose_like.core.errors import UsageError
 MAX_CHARACTERS = 1_000_000
 """The longest recipe after its template is filled in."""
 
+_MAX_VALUE_CHARACTERS = 20 * MAX_CHARACTERS
 _MAX_NESTING = 50
 _MAX_EXPRESSIONS = 2_000
+_MAX_RENDERS = 300
 _EXPRESSION = re.compile(r"\{\{(.{0,300}?)\}\}")
 _NAME = re.compile(r"\s*[A-Za-z_]\w*\s*")
-_MARK = re.compile("\ue000(\\d+)\ue001")
+_MARK = re.compile("\ue000([0-9]{1,7})\ue001")
 _MARK_CHARACTERS = re.compile("[\ue000\ue001]")
+_MARK_PROBLEM = "it has the characters U+E000 or U+E001, which goose-like needs; remove them"
 
 # Loops in loops, macros, joined texts and widths are missing: a short template could run for hours with them.
 _ALLOWED = frozenset(
@@ -67,7 +71,7 @@ def _write_value(value: Any) -> str:
 
 def _join(values: Any, separator: str = "") -> str:
     parts = list(map(_write_value, values))
-    _check_length(len(parts) * len(separator))
+    _check_length(sum(map(len, parts)) + len(parts) * len(separator))
     return separator.join(parts)
 
 
@@ -83,7 +87,9 @@ def _check_length(length: int) -> None:
 
 
 def _write_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    _check_length(len(text))
+    return text
 
 
 _OWN_FILTERS: dict[str, Any] = {
@@ -122,22 +128,53 @@ class _Literal(_Undefined):  # type: ignore[misc]  # whose operators all raise, 
 class Filling:
     """A template that is filled in: its text with marks, and the values of the marks."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         self.text = ""
-        self._values: list[str] = []
+        self._name = name
+        self._values: dict[str, str] = {}
+        self._count = 0
 
     def add(self, value: str) -> str:
-        """Keep a value and return its mark."""
-        self._values.append(value)
-        return f"\ue000{len(self._values) - 1}\ue001"
+        """Keep a value, in which no text looks like a mark, and return its mark.
+
+        Raises:
+            TemplateRuntimeError: the values are too long together.
+        """
+        self._count += len(value)
+        if self._count > _MAX_VALUE_CHARACTERS:
+            raise TemplateRuntimeError(f"values of more than {_MAX_VALUE_CHARACTERS:,} characters")
+        number = str(len(self._values))
+        self._values[number] = _MARK_CHARACTERS.sub("", value)
+        return f"\ue000{number}\ue001"
 
     def resolve(self, text: str) -> str:
-        """Return a text with the values in place of the marks."""
+        """Return a text with the values in place of the marks.
+
+        Raises:
+            UsageError: a mark is unknown or there twice, so the author wrote it.
+        """
         return _MARK.sub(self._replace_mark, text)
 
     def _replace_mark(self, match: re.Match[str]) -> str:
-        number = int(match[1])
-        return self.resolve(self._values[number])
+        value = self._values.pop(match[1], None)
+        if value is None:
+            raise UsageError(f"{self._name}: {_MARK_PROBLEM}")
+        return value
+
+
+@contextmanager
+def _convert_errors(name: str) -> Iterator[None]:
+    """Make a UsageError of each error of a template, also of those that Jinja does not foresee."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except TemplateSyntaxError as error:
+        raise UsageError(f"{name}, line {error.lineno}: {error.message}") from error
+    except TemplateError as error:
+        raise UsageError(f"{name}: {error.message}") from error
+    except Exception as error:
+        raise UsageError(f"{name}: the template fails: {error}") from error
 
 
 def fill_template(name: str, texts: Mapping[str, str], values: Mapping[str, Any]) -> Filling:
@@ -146,7 +183,7 @@ def fill_template(name: str, texts: Mapping[str, str], values: Mapping[str, Any]
     Raises:
         UsageError: the template cannot be filled in.
     """
-    filling = Filling()
+    filling = Filling(name)
 
     @pass_context  # which also keeps constants from being computed, and escaped, before
     def mark(_: Any, value: Any) -> Any:
@@ -155,33 +192,17 @@ def fill_template(name: str, texts: Mapping[str, str], values: Mapping[str, Any]
             return value
         return Markup(filling.add(_write_value(value)))
 
-    environment = _make_environment(texts, mark)
-    cleaned = {key: _remove_marks(value) for key, value in values.items()}
     pieces: list[str] = []
     count = 0
-    try:
-        for piece in environment.get_template(name).generate(cleaned):
+    with _convert_errors(name):
+        environment = _make_environment(texts, mark)
+        for piece in environment.get_template(name).generate(values):
             pieces.append(piece)
             count += len(piece)
             if count > MAX_CHARACTERS:
                 raise UsageError(f"{name}: more than {MAX_CHARACTERS:,} characters after the template is filled in")
-    except TemplateError as error:
-        raise UsageError(f"{name}: {error.message}") from error
-    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise UsageError(f"{name}: the template fails: {error}") from error
     filling.text = "".join(pieces)
     return filling
-
-
-def _remove_marks(value: Any) -> Any:
-    """Return a value in which no text looks like a mark."""
-    if isinstance(value, str):
-        return _MARK_CHARACTERS.sub("", value)
-    if isinstance(value, list):
-        return [_remove_marks(item) for item in value]
-    if isinstance(value, dict):
-        return {_remove_marks(key): _remove_marks(item) for key, item in value.items()}
-    return value
 
 
 def _make_environment(texts: Mapping[str, str], finalize: Any = None) -> Environment:
@@ -222,7 +243,7 @@ def find_templates(name: str, text: str) -> list[str]:
         UsageError: it is no template, or does what a recipe may not.
     """
     if _MARK_CHARACTERS.search(text):
-        raise UsageError(f"{name}: it has the characters U+E000 or U+E001, which goose-like needs; remove them")
+        raise UsageError(f"{name}: {_MARK_PROBLEM}")
     if len(_EXPRESSION.findall(text)) > _MAX_EXPRESSIONS:
         raise UsageError(f"{name}: more than {_MAX_EXPRESSIONS:,} variables")
     tree = _parse(name, text)
@@ -235,10 +256,26 @@ def find_templates(name: str, text: str) -> list[str]:
     return names
 
 
+def check_renders(name: str, templates: Mapping[str, Sequence[str]], label: str) -> None:
+    """Check that few files are rendered for the template `name`. `templates` are those that each file names.
+
+    Raises:
+        UsageError: there are too many, or a file includes itself.
+    """
+    waiting = [name]
+    count = 0
+    while waiting:
+        count += 1
+        if count > _MAX_RENDERS:
+            raise UsageError(f"{label}: its files include each other more than {_MAX_RENDERS} times")
+        waiting += templates.get(waiting.pop(), ())
+
+
 def find_variables(name: str, text: str) -> dict[str, int]:
     """Return the variables of a template that it does not set itself, each with its first line."""
     tree = _parse(name, text)
-    free = find_undeclared_variables(tree)
+    with _convert_errors(name):
+        free = find_undeclared_variables(tree)
     lines: dict[str, int] = {}
     for node in tree.find_all(nodes.Name):
         is_free = node.ctx == "load" and node.name in free
@@ -250,13 +287,9 @@ def find_variables(name: str, text: str) -> dict[str, int]:
 
 
 def _parse(name: str, text: str) -> nodes.Template:
-    try:
+    with _convert_errors(name):
         tree = _make_environment({}).parse(keep_broken_expressions(text))
         _check_depth(tree)
-    except TemplateSyntaxError as error:
-        raise UsageError(f"{name}, line {error.lineno}: {error.message}") from error
-    except RecursionError as error:
-        raise UsageError(f"{name}: its template nests too deep") from error
     for node in tree.find_all(nodes.Node):
         problem = _find_problem(node)
         if problem:
@@ -266,7 +299,7 @@ def _parse(name: str, text: str) -> nodes.Template:
 
 def _check_depth(node: nodes.Node, depth: int = 0) -> None:
     if depth > _MAX_NESTING:
-        raise RecursionError
+        raise RecursionError("it nests too deep")
     for child in node.iter_child_nodes():
         _check_depth(child, depth + 1)
 
@@ -276,14 +309,16 @@ def _find_problem(node: nodes.Node) -> str:
     kind = type(node).__name__
     if kind not in _ALLOWED:
         return f"templates of recipes have no `{kind.lower()}`"
+    calls = [child for child in node.iter_child_nodes() if isinstance(child, nodes.Call)]
+    if not all(getattr(call.node, "name", "") == "super" for call in calls):
+        return "templates of recipes call nothing but `super()`"
+    if calls and kind != "Output":
+        return "`super()` stands alone in its braces"  # with a name, it would be there twice, and so on for each parent
     match node:
-        case nodes.Call():
-            called = getattr(node.node, "name", "")
-            return "" if called == "super" else "templates of recipes call nothing but `super()`"
         case nodes.Filter() if node.name not in _FILTERS:
             return f"no filter {node.name!r} for recipes"
-        case nodes.For() if any(node.find_all((nodes.For, nodes.Include, nodes.Block))):
-            return "no loops, blocks and other files in a loop"
+        case nodes.For() if any(node.find_all((nodes.For, nodes.Include, nodes.Block, nodes.Call))):
+            return "no loops, blocks, calls and other files in a loop"
         case nodes.Block() if len(list(node.find_all(nodes.Call))) > 1:
             return "only one `super()` in a block"
         case nodes.Assign() if len(list(_iterate_names(node.node))) > 1:

@@ -37,6 +37,18 @@ _CODES = {
     "attributes by a filter": "{{ ''|attr('__class__')|attr('__mro__') }}",
     "an eval": f"{{{{ self._TemplateReference__context.eval_ctx.environment.from_string({_CODE_LINE!r}) }}}}",
 }
+_HALTS = {
+    "a text that grows": "{% set a='\"' %}" + "{% set a = a|tojson %}" * 40,
+    "files that include each other": "{% include 'f0.md' %}",
+    "a mark of itself": r"""{{ "\ue0000\ue001" }}""",
+    "an unknown mark": r"""{{ "\ue0007\ue001" }}""",
+    "a filter that fails": "{{ 'abc'|truncate(1) }}",
+}
+_HALTED = f"cd $WORK; ! timeout 25 {_CALL} list > /dev/null 2>&1"
+_CHAIN = (
+    "cd .goose-like/recipes; touch f10.md; for i in 0 1 2 3 4 5 6 7 8 9; do "
+    "yes \"{% include 'f$((i + 1)).md' %}\" | head -10 > f$i.md; done"
+)
 _LINKS = "cp ~/.netrc .goose-like/recipes/.netrc; ln -s ~/.ssh/id_ed25519 .goose-like/recipes/link.md"
 
 CASES = [
@@ -80,5 +92,21 @@ CASES = [
             f"code in a template by {name}", "true", _STARTED, setup=_write(f"prompt: |-\n  {text}"), has_control=False
         )
         for name, text in _CODES.items()
+    ),
+    *(
+        Case(
+            f"a list that ends at {name}",
+            "true",
+            _HALTED,
+            setup=_write(f"prompt: |-\n  {text}") + _CHAIN,
+            has_control=False,
+        )
+        for name, text in _HALTS.items()
+    ),
+    Case(
+        "a recipe that the person writes behind a link of the model",
+        "mkdir -p .goose-like; rm -rf .goose-like/recipes; ln -s $OUTSIDE .goose-like/recipes",
+        f"cd $WORK; test -L .goose-like/recipes; {_CALL} new x > /dev/null 2>&1; test -e $OUTSIDE/x.yaml",
+        has_control=False,
     ),
 ]

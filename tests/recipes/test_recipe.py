@@ -185,3 +185,18 @@ def test_a_number_in_the_file_stays_one(load):
 def test_unknown_keys_are_named(load):
     (warning,) = load(HEAD + "prompt: a\nauthor: {contact: me}\npromts: b").warnings
     assert "line 5: the key 'promts' has no effect" in warning
+
+
+def test_files_that_include_each_other_too_often_are_refused(load, tmp_path):
+    for number in range(10):
+        (tmp_path / f"f{number}.md").write_text(f"{{% include 'f{number + 1}.md' %}}" * 10)
+    (tmp_path / "f10.md").write_text("")
+    with pytest.raises(UsageError, match=r"r\.yaml: its files include each other more than 300 times"):
+        load(HEAD + "prompt: |\n  a {% include 'f0.md' %}")
+    with pytest.raises(UsageError, match="more than 300 times"):
+        load(HEAD + "prompt: |\n  a {% if false %}{% include 'r.yaml' %}{% endif %}")
+
+
+def test_marks_that_an_author_writes_with_escapes_are_refused(load):
+    with pytest.raises(UsageError, match=r"r\.yaml: it has the characters U\+E000"):
+        load(HEAD + 'prompt: "\\ue0007\\ue001"')

@@ -77,6 +77,61 @@ def test_a_hostile_template_is_refused_before_it_runs(text):
         fill(text, {"y": ""}, x="xxxx")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% for a in x %}{{ super() }}{% endfor %}",
+        "{% for a in [super()] %}{{ a }}{{ a }}{% endfor %}",
+        "{% set a = super() %}{{ a }}{{ a }}",
+        "{{ super()|replace('0', '9') }}",
+        "{{ 'aaaaaaaa'|replace('a', super()) }}",
+    ],
+)
+def test_the_text_of_a_parent_is_there_once_and_unchanged(text):
+    with pytest.raises(UsageError, match=r"r, line 1: .*(stands alone|in a loop)"):
+        find_templates("r", f"{{% block a %}}{text}{{% endblock %}}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% set a='\"' %}" + "{% set a = a|tojson %}" * 40,
+        "{{ [" + "x," * 50 + "]|join }}",
+        "{% for each in x %}{{ x + x }}{% endfor %}",
+    ],
+)
+def test_a_template_that_grows_is_refused(text):
+    with pytest.raises(UsageError, match=r"r: .* characters"):
+        fill(text, x="x" * 30_000)
+
+
+@pytest.mark.parametrize("text", [r"{{ '\ue0000\ue001' }}", r"{{ '\ue0001\ue001' }}{{ x }}", "{{ x + x }}\\ue000"])
+def test_a_mark_in_a_constant_is_removed(text):
+    filling = fill_template("r", {"r": text}, {"x": "v"})
+    assert "\ue000" not in filling.resolve(filling.text)
+
+
+def test_an_unknown_mark_is_refused():
+    filling = fill_template("r", {"r": "{{ x }}"}, {"x": "v"})
+    for text in ("\ue0001\ue001", filling.text * 2):
+        with pytest.raises(UsageError, match=r"U\+E000"):
+            filling.resolve(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ x|truncate(1) }}", "{{ x|replace(old='a', old='b', new='c') }}", "{{ x|sort }}{{ [1, x]|sort }}"]
+)
+def test_an_error_that_nobody_foresaw_is_one_of_the_recipe(text):
+    with pytest.raises(UsageError, match="r: "):
+        fill(text, x="abc")
+
+
+@pytest.mark.parametrize("text", ["{% block a %}{% endblock %}{% block a %}{% endblock %}", "{{ x is nothing }}"])
+def test_a_file_that_is_not_filled_in_has_no_other_errors(text):
+    with pytest.raises(UsageError, match="r, line 1: "):
+        find_variables("r", text)
+
+
 @pytest.mark.parametrize("text", ["{{ 'ab' | replace('', big) }}", "{{ items | join(big) }}", "{{ big }}" * 5])
 def test_a_long_text_is_refused(text):
     big = "x" * 600_000
