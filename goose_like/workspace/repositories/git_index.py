@@ -1,6 +1,7 @@
 """The index of a git repository, read without running git. Its format is in `gitformat-index.txt` of git."""
 
 import os
+import re
 import stat
 import struct
 from array import array
@@ -8,6 +9,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from hashlib import sha1
 from typing import NamedTuple
+
+from goose_like.core.pattern import compile_later
 
 _ENTRY = struct.Struct(">4I4x2I8xI20sH")  # without device, user and group
 _ENTRY_SHA256 = struct.Struct(">4I4x2I8xI32sH")
@@ -24,6 +27,18 @@ _LOW_BITS = 0xFFFFFFFF
 _MODE_PLACE = 24
 _MODE_BYTES = 4
 _FLAGS_BYTES = 2
+_OWNER = struct.Struct(">II")  # user and group, behind the mode
+
+# A command in the sandbox can write an index, and must not take the memory or the time of this process with it.
+_LIMIT_NAME_BYTES = 4096
+_LIMIT_NUMBER_BYTES = 5
+_LIMIT_EXPANDED_BYTES = 512 << 20
+
+# Some file systems ignore case, dots and blanks at the end, and characters that nobody sees.
+_UNSAFE_PART = compile_later(
+    rb"/(?:\.{0,2}|[^!-~]*\.[^!-~]*g[^!-~]*i[^!-~]*t(?:[^!-~]|\.)*(?::[^/]*)?|git~\d[ .]*)(?:/|\Z)",
+    re.IGNORECASE,
+)
 
 
 class IndexEntry(NamedTuple):
@@ -64,6 +79,11 @@ def count_entries(path: str) -> int:
         return 0
 
 
+def is_safe_name(name: bytes) -> bool:
+    """Check that a name leads into no `.git` and out of no folder. Git refuses others, but they may be in an index."""
+    return b"\0" not in name and not _UNSAFE_PART.search(b"/" + name)
+
+
 class GitIndex:
     """The entries of an index of version 2, 3 or 4, found by name without an object for each of them."""
 
@@ -94,7 +114,7 @@ class GitIndex:
             length = flags & _NAME_LENGTH
             end = start + length
             if length == _NAME_LENGTH:  # or more
-                end = data.index(b"\0", end)
+                end = data.index(b"\0", end, start + _LIMIT_NAME_BYTES + 1)
             if data[end] != 0:
                 raise ValueError("the index is damaged")
             place += (end - place) // 8 * 8 + 8  # NUL bytes fill the entry
@@ -180,11 +200,16 @@ class GitIndex:
             mode = self._data[place + _MODE_PLACE : place + _MODE_PLACE + _MODE_BYTES]
             yield mode + self._data[place + digest_place : self._places[number + 1]]
 
-    def copy_entry(self, place: int, mode: int) -> bytes:
-        """Copy an entry for `format_index`, with another mode. Git will look at its file whatever it was told."""
+    def copy_entry(self, place: int, status: os.stat_result) -> bytes:
+        """Copy an entry for `format_index`, with the mode and owner of its file.
+
+        Git will look at the file whatever it was told, and see a change only if there is one.
+        """
         name = self.read_name(place)
         flags = min(len(name), _NAME_LENGTH)
-        start = self._data[place : place + _MODE_PLACE] + mode.to_bytes(_MODE_BYTES)
+        mode = status.st_mode.to_bytes(_MODE_BYTES)
+        owner = _OWNER.pack(status.st_uid & _LOW_BITS, status.st_gid & _LOW_BITS)
+        start = self._data[place : place + _MODE_PLACE] + mode + owner
         rest = self._data[place + len(start) : place + self._layout.size - _FLAGS_BYTES]
         return _fill(start + rest + flags.to_bytes(_FLAGS_BYTES) + name)
 
@@ -220,15 +245,21 @@ def _expand_names(index: bytes, count: int, layout: struct.Struct) -> bytes:
     """Convert the entries of version 4, where a name lacks what it shares with the one before, to version 3."""
     parts = [index[: _HEADER.size]]
     place = _HEADER.size
+    size_bytes = 0
     name = b""
     for _ in range(count):
         start = place + layout.size
         if index[start - 2] << 8 & _EXTENDED:
             start += _MORE_FLAGS.size
         dropped, name_start = _read_number(index, start)
-        end = index.index(b"\0", name_start)
-        name = name[: len(name) - dropped] + index[name_start:end]
-        parts.append(_fill(index[place:start] + name))
+        end = index.index(b"\0", name_start, name_start + _LIMIT_NAME_BYTES + 1)
+        kept_bytes = len(name) - dropped
+        name = name[: max(kept_bytes, 0)] + index[name_start:end]
+        entry = _fill(index[place:start] + name)
+        size_bytes += len(entry)
+        if kept_bytes < 0 or len(name) > _LIMIT_NAME_BYTES or size_bytes > _LIMIT_EXPANDED_BYTES:
+            raise ValueError("the index is damaged, or too large")
+        parts.append(entry)
         place = end + 1
     parts.append(index[place:])
     return b"".join(parts)
@@ -241,10 +272,10 @@ def _fill(entry: bytes) -> bytes:
 
 def _read_number(data: bytes, place: int) -> tuple[int, int]:
     """Read git's variable-width number. Return it with the place behind it."""
-    byte = data[place]
-    number = byte & 0x7F
-    while byte & 0x80:
+    number = -1
+    for byte in data[place : place + _LIMIT_NUMBER_BYTES]:
         place += 1
-        byte = data[place]
         number = ((number + 1) << 7) + (byte & 0x7F)
-    return number, place + 1
+        if not byte & 0x80:
+            return number, place
+    raise ValueError("the index is damaged")

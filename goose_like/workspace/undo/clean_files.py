@@ -6,6 +6,7 @@ the status of files. The time of our index is in the future. So git never compar
 
 import os
 import stat
+import struct
 import subprocess
 import time
 from collections.abc import Collection, Iterator
@@ -16,7 +17,7 @@ from goose_like.config.paths import create_private_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.files import temporary_name
 from goose_like.workspace.programs import find_program
-from goose_like.workspace.repositories.git_index import GitIndex, format_index, read_index
+from goose_like.workspace.repositories.git_index import GitIndex, format_index, is_safe_name, read_index
 
 from .state import FileState, Listing, Marks, get_certain_marks
 from .tracked import TrackedRepository, name_content
@@ -52,7 +53,7 @@ class CleanFiles:
         try:
             data, _ = read_index(str(file), _LIMIT_INDEX_BYTES)
             self._index = GitIndex(data)
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, struct.error) as error:
             raise OSError(f"{file}: it can't be read") from error
 
     def __contains__(self, path: str) -> bool:
@@ -117,10 +118,11 @@ class ChangeSearch:
             self.stop()
         if self._process.returncode != 0:
             raise OSError(f"git can't compare the files of {self._top}")
-        words = iter(os.fsdecode(output).split("\0"))
+        words = iter(output.split(b"\0"))
         changed = {}
         for status, name in zip(words, words, strict=False):
-            changed[f"{self._top}/{name}"] = status != "D"
+            if is_safe_name(name):
+                changed[f"{self._top}/{os.fsdecode(name)}"] = status != b"D"
         return changed
 
     def stop(self) -> None:
@@ -183,6 +185,8 @@ class _Folder(NamedTuple):
 class CleanSearch:
     """The first look at the tracked files below a folder. It finds the clean ones, and lists folders on the way.
 
+    A command may have written the index: names that lead into a `.git` or out of the folder do not count.
+
     `parts` are their index entries. `listings` hold the other names in the folders of tracked files. Files that are too
     young are counted.
     """
@@ -207,6 +211,8 @@ class CleanSearch:
         self._open = [self._read_folder("", root)]
         try:
             for name, place in repository.index.iterate_below(start):
+                if not is_safe_name(name):
+                    continue
                 path = os.fsdecode(name[len(start) :])
                 folder, _, last = path.rpartition("/")
                 if folder == self._open[-1].name or self._enter(folder):
@@ -261,5 +267,5 @@ class CleanSearch:
         if status.st_ctime_ns >= self._now_ns:
             self.young_count += 1
             return
-        self.parts.append(self._repository.index.copy_entry(place, mode))
+        self.parts.append(self._repository.index.copy_entry(place, status))
         folder.names.discard(last)

@@ -14,6 +14,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.descriptors import set_mode
 from goose_like.workspace.diff import format_diff
 from goose_like.workspace.files import open_folder, replace_file, temporary_name
+from goose_like.workspace.repositories.git_index import is_safe_name
 
 from .contents import Contents
 from .repository import describe_commit, is_of_git
@@ -136,11 +137,8 @@ def restore_files(changes: Iterable[FileChange], contents: Contents, read_state:
     pending = []
     for change in sorted(changes, key=lambda change: len(change.path.parts)):
         state = read_state(str(change.path), change.now, change.target)
-        if not contents.is_same(state, change.now):
-            steps.notes.append(f"{change.path} was changed just now: it is left as it is")
-        elif not change.target.is_stored:
-            reason = "its content was too large or unreadable, or git lost it"
-            steps.notes.append(f"{change.path} can't be put back: {reason}")
+        if problem := _find_problem(change, state, contents):
+            steps.notes.append(f"{change.path} {problem}")
         else:
             pending.append(change)
     contents.expect((str(change.path), change.target) for change in pending)
@@ -156,6 +154,18 @@ def restore_files(changes: Iterable[FileChange], contents: Contents, read_state:
         if stat.S_ISDIR(change.target.mode):
             steps.take(change, _set_mode)
     return steps.notes
+
+
+def _find_problem(change: FileChange, state: FileState, contents: Contents) -> str:
+    """Find out why a path in this state is left alone. Return an empty text if it can be restored."""
+    if not contents.is_same(state, change.now):
+        return "was changed just now: it is left as it is"
+    if not change.target.is_stored:
+        return "can't be put back: its content was too large or unreadable, or git lost it"
+    if change.target.is_in_git and not is_safe_name(os.fsencode(change.path)[1:]):
+        # Git tracks no such file. A command may have written its name and content into the index.
+        return "is left as it is: git has no files of a repository itself"
+    return ""
 
 
 class _Steps:

@@ -2,14 +2,20 @@
 
 import os
 import shutil
+import struct
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from goose_like.workspace.repositories.git_index import GitIndex, format_index
 from goose_like.workspace.undo import snapshot, trees, undo
 from goose_like.workspace.undo.clean_files import CleanFiles, CleanSearch, write_index
+from goose_like.workspace.undo.contents import Contents
+from goose_like.workspace.undo.log import UndoLog
+from goose_like.workspace.undo.restore import FileChange, restore_files
+from goose_like.workspace.undo.state import FileState
 from goose_like.workspace.undo.tracked import TrackedFiles
 from tests.workspace.undo.test_undo_tracked import SCRIPTS, YES, commit, count_copies, create_files
 from tests.workspace.undo.undo_harness import UndoHarness, open_undo, read_tree, run_git
@@ -252,3 +258,105 @@ def test_git_sees_nothing_of_the_repository_but_its_files(tmp_path, monkeypatch)
     found = {os.path.basename(path): exists for path, exists in clean.start_search().read().items()}
     assert found == {f"file{number}.txt": number < 4 for number in range(5)}
     assert not ran.exists()
+
+
+def forge_entry(root: Path, name: str, data: bytes) -> bytes:
+    """Make an index entry of a file that claims another content for it, and a wrong owner."""
+    status = (root / name).lstat()
+    blob = run_git_with(root, data, "hash-object", "-w", "--stdin")
+    times = (*divmod(status.st_ctime_ns, 10**9), *divmod(status.st_mtime_ns, 10**9))
+    low_bits = 0xFFFFFFFF
+    facts = (status.st_dev & low_bits, status.st_ino & low_bits, 0o100644, 4711, 4711, status.st_size)
+    entry = struct.pack(">10I20sH", *times, *facts, bytes.fromhex(blob), len(name)) + name.encode()
+    return entry + bytes(8 - len(entry) % 8)
+
+
+def run_git_with(root: Path, data: bytes, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *words], input=data, check=True, capture_output=True)
+    return done.stdout.decode().strip()
+
+
+def forge_index(root: Path, name: str, data: bytes) -> bytes:
+    """Put a forged entry into the index of a repository. Return the true index."""
+    index = root / ".git/index"
+    truth = index.read_bytes()
+    entries = GitIndex(truth)
+    names = [entry for entry, _ in entries]
+    parts = {entry: b"".join(entries.copy_without([other for other in names if other != entry])) for entry in names}
+    parts[name.encode()] = forge_entry(root, name, data)
+    index.write_bytes(format_index([parts[entry] for entry in sorted(parts)], len(parts)))
+    return truth
+
+
+@pytest.mark.parametrize("name", [".git/config", "sub/.git/config", "d0/file1.txt"])
+async def test_undo_writes_no_content_that_a_command_made_up(tmp_path, name):
+    """The file may be one that no command can write."""
+    root = tmp_path / "work"
+    create_files(root, 30)
+    create_files(root / "sub", 1)
+    grow_old()
+    true_data = (root / name).read_bytes()
+    forged_data = b"x" * len(true_data)
+    async with open_undo(tmp_path) as harness:
+        truth = forge_index(root, name, forged_data)
+        number = harness.begin()
+        await harness.command("echo two > d1/file11.txt")
+        (root / ".git/index").write_bytes(truth)
+        harness.end()
+        assert is_clean(harness, "d0/file2.txt")
+        plan = await harness.undo.plan_restore(number)
+        assert name not in [str(change.path.relative_to(root)) for change in plan.changes]
+        assert await harness.undo.restore(plan, frozenset(change.path for change in plan.changes)) == []
+        assert (root / name).read_bytes() == true_data
+        assert (root / "d1/file11.txt").read_text() == "one 11\n"
+
+
+@pytest.mark.parametrize("name", [".git/config", "sub/.GIT/hooks/pre-commit"])
+def test_no_content_of_git_goes_into_a_repository_itself(tmp_path, name):
+    """A session of a former version may have recorded such a change."""
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    file.write_text("mine")
+    now = FileState(file.lstat().st_mode, "now")
+    change = FileChange(file, False, now, FileState(now.mode, f"git:{'0' * 40}:4"))
+    log = UndoLog(tmp_path / "log", 1000)
+    notes = restore_files([change], Contents(log, lambda words: b""), lambda path, *expected: now)
+    log.close()
+    assert notes == [f"{file} is left as it is: git has no files of a repository itself"]
+    assert file.read_text() == "mine"
+
+
+def test_names_of_an_index_lead_out_of_no_folder(tmp_path):
+    root = tmp_path / "work"
+    create_files(root, 3)
+    outside = "d0/../../outside"
+    (tmp_path / "outside").write_text("mine")
+    grow_old()
+    forge_index(root, outside, b"evil")
+    repository = TrackedFiles(root, lambda folder: frozenset()).load()[0]
+    search = CleanSearch(str(root), repository)
+    search.run()
+    names = [f"d0/file{number}.txt" for number in range(3)]
+    assert len(search.parts) == len([".gitignore", *names])
+
+
+def test_git_is_believed_no_name_of_a_repository_itself(tmp_path):
+    """A list of a former version may hold such names."""
+    root = tmp_path / "work"
+    create_files(root, 1)
+    (tmp_path / "state").mkdir()
+    parts = [forge_entry(root, ".git/config", b"evil"), forge_entry(root, "d0/file0.txt", b"evil")]
+    write_index(tmp_path / "state/clean", parts, len(parts))
+    clean = CleanFiles(tmp_path / "state/clean", str(root), [root])
+    assert clean.start_search().read() == {str(root / "d0/file0.txt"): True}
+
+
+def test_a_list_that_is_cut_cannot_be_read(tmp_path):
+    create_files(tmp_path, 1)
+    list_file = tmp_path / "clean"
+    write_index(list_file, [forge_entry(tmp_path, "d0/file0.txt", b"one")], 1)
+    data = list_file.read_bytes()
+    for end in (0, 1, 11, 12, 40, 74, 80):
+        list_file.write_bytes(data[:end])
+        with pytest.raises(OSError, match="can't be read"):
+            CleanFiles(list_file, str(tmp_path), [])
