@@ -191,7 +191,7 @@ async def test_cut_by_length(create_harness):
     with_call = [MessageCompleted(message=calls(call("echo", '{"text": "a')), is_cut=True)]
     harness = create_harness([with_call, "Done."], echo)
     assert (await harness.exchange.reply("Hi.")).reason == "stop"
-    assert "invalid JSON" in harness.outputs[0]
+    assert "reached its output limit within this call, so it was cut" in harness.outputs[0]
 
 
 @pytest.mark.parametrize(

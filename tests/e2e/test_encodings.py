@@ -39,7 +39,7 @@ def test_a_file_is_mentioned_read_and_changed_without_a_foreign_byte(place, enco
     steps = (
         {"calls": [use("read_file"), use("patch_file", patches=[patch])]},
         {"calls": [use("patch_file", patches=[{"before": "print", "after": "# \xdf\u30f6\nprint"}])]},
-        "done",
+        "the second patch failed",
     )
     done = place.run("run", "look at @app.py", "--model", place.script(*steps))
     assert done.returncode == 0, done.stderr

@@ -47,6 +47,10 @@ def test_a_command(place, line):
         subprocess.run("git add . && git commit -qm x && echo y >> task.md", shell=True, cwd=place.work, check=True)
     if "--continue" in line:
         assert run_line(place, 'goose-like run "first"').returncode == 0
+    if line.startswith("goose-like batch"):
+        (place.work / "review.yaml").write_text("title: t\ndescription: d\nprompt: look\n")
+        (place.work / "files.csv").write_text("folder\n.\n")
+        line = line.replace("goose-like batch", "goose-like batch --trust")
     done = run_line(place, line)
     if line.startswith("goose-like boss"):  # a model that only says ok is not enough: see test_boss_page.py
         assert (done.returncode, "named no action" in done.stdout) == (1, True), done.stdout

@@ -42,7 +42,7 @@ class Hired:
         for at, (name, arguments) in enumerate(wanted, before):
             self.played.script.append(calls(call(name, json.dumps(arguments), f"c{at}")))
         self.played.script += meanwhile
-        self.played.script.append("That was it.")
+        self.played.script.append("That was it; what failed stays as it is.")
         assert (await self.exchange.reply("go on")).reason == "stop"
         return self._results[before:]
 

@@ -15,17 +15,28 @@ MAX_WORDS = 200
 MAX_FILE_BYTES = 5_000_000
 
 _ONLY_LOOKS = compile_later(r"\s*(ls|cat|head|tail|rg|grep|wc|pwd|git (status|log|diff|show|blame))\b[^;&|<>`$]*")
-_EDITS = compile_later(
-    r"\bsed\b[^|;\n]*\s(-\w*i|--in-place)|\bperl\b[^|;\n]*\s-\w*i|\bawk\b[^|;\n]*\binplace\b"
-    r"|(?s:(?=.*(replace|\bsub)\()(?=.*\bwrite\w*\())"
-)
-"""Commands that replace texts in files, also by a script within them."""
+_EDITS = compile_later(r"\bsed\b[^|;\n]*\s(-\w*i|--in-place)|\bperl\b[^|;\n]*\s-\w*i|\bawk\b[^|;\n]*\binplace\b")
+"""Commands that replace texts in files."""
+_REPLACES = compile_later(r"(replace|\bsub)\(")
+_WRITES = compile_later(r"\bwrite\w*\(")
+_MAX_CHARS = 5_000
+"""The part of a command that is searched: the patterns take time that grows with its square."""
 _WORD = compile_later(r"[\w./~+-]+")
 
 
 def only_looks(command: str) -> bool:
     """Check for a simple command that shows something and tells nothing about the work."""
     return _ONLY_LOOKS.fullmatch(command) is not None
+
+
+def _is_edit(command: str) -> bool:
+    """Check for a command that replaces texts in files, also by a script within it."""
+    start = command[:_MAX_CHARS]
+    if "/tmp" in start:
+        return False
+    if _EDITS.search(start):
+        return True
+    return _REPLACES.search(start) is not None and _WRITES.search(start) is not None
 
 
 class CommandChanges:
@@ -35,10 +46,10 @@ class CommandChanges:
         """Remember the contents of the files that an edit names."""
         self._workspace = workspace
         self._only_looks = only_looks(command)
-        self._is_edit = _EDITS.search(command) is not None and "/tmp" not in command
+        self._is_edit = _is_edit(command)
         self._named: dict[str, str] = {}
         if self._is_edit:
-            words = dict.fromkeys(_WORD.findall(command)[:MAX_WORDS])
+            words = dict.fromkeys(_WORD.findall(command[:_MAX_CHARS])[:MAX_WORDS])
             paths = [os.path.join(cwd, word) for word in words]
             self._named = {path: self._read_digest(path) for path in paths if os.path.isfile(path)}
 
