@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -21,7 +21,6 @@ _DIFF_START = re.compile(r"^(?:diff --git |@@ -\d+(?:,\d+)? \+\d+)", re.MULTILIN
 def export_html(transcript: Transcript) -> str:
     """Render the page. All text is escaped. The model's Markdown is rendered without HTML and images."""
     info = transcript.info
-    style = files(__package__).joinpath("session_page.css").read_text(encoding="utf-8")
     markdown = MarkdownIt("commonmark", {"html": False})
     markdown.enable(["table", "strikethrough"])
     markdown.disable("image")
@@ -29,24 +28,36 @@ def export_html(transcript: Transcript) -> str:
     parts: list[str] = []
     for entry in transcript.iterate_entries():
         parts += _render_entry(entry, markdown, outputs)
-    name = escape(info.name)
-    facts = escape("\n".join(transcript.list_facts()))
+    return render_page(info.name, transcript.list_facts(), parts)
+
+
+def render_page(
+    title: str, facts: Sequence[str], parts: Sequence[str], *, own_style: str = "", script: str = ""
+) -> str:
+    """Render a page: a title and facts as text, and parts as HTML. The page loads nothing; only `script` runs in it."""
+    style = files(__package__).joinpath("session_page.css").read_text(encoding="utf-8")
+    policy = _POLICY
+    end = ""
+    if script:
+        policy += "; script-src 'unsafe-inline'"
+        end = f"<script>\n{script}</script>\n"
+    lines = escape("\n".join(facts))
     body = "\n".join(parts)
     return escape_controls(f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width">
-<title>{name}</title>
+<title>{escape(title)}</title>
 <style>
-{style}</style>
+{style}{own_style}</style>
 </head>
 <body>
-<h1>{name}</h1>
-<p class="facts">{facts}</p>
+<h1>{escape(title)}</h1>
+<p class="facts">{lines}</p>
 {body}
-</body>
+{end}</body>
 </html>
 """)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from goose_like.core.errors import UsageError
 from goose_like.jobs.batch.engine import Engine
 from goose_like.jobs.batch.job import BatchInput, Job
 from goose_like.jobs.batch.local_engine import LocalEngine
@@ -133,3 +134,12 @@ def find_ancestor(pid: int) -> int:
 async def wait_for_end(pid: int) -> None:
     while is_alive(pid):  # noqa: ASYNC110
         await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "127.0.0.1:99999", "no.host.invalid:6379"])
+def test_an_address_without_a_cluster_is_an_error_at_once(address: str, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(UsageError, match=f"no Ray cluster at {address}"):
+        RayEngine(address, 0.1)
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(UsageError, match=f"no Ray cluster at {address}"):
+        RayEngine(None, 0.1)

@@ -96,17 +96,16 @@ def start_batch(
     return _run(plan, output)
 
 
-def resume_batch(results: Path, workers: int | None, totals: Mapping[str, Any]) -> int:
-    """Run the inputs of a batch that are not finished. Return the exit code.
+def resume_batch(results: Path, totals: Mapping[str, Any], **settings: Any) -> int:
+    """Run the inputs of a batch that are not finished. Return the exit code. `settings` are other fields of the plan.
 
     Raises:
         UsageError: there is no such batch, or another process works on it.
     """
     plan = _read_plan(results)
     given = {name: value for name, value in totals.items() if value is not None}
-    changes: dict[str, Any] = {"totals": plan.totals.model_copy(update=given)}
-    if workers is not None:
-        changes["workers"] = workers
+    changes = {name: value for name, value in settings.items() if value is not None}
+    changes["totals"] = plan.totals.model_copy(update=given)
     return _run(plan.model_copy(update=changes), Path(os.path.abspath(results)))
 
 
@@ -191,13 +190,14 @@ async def _settle_trust(filled: Sequence[FilledRecipe], options: ProfileOptions)
 
 def _run(plan: BatchPlan, output: Path) -> int:
     folder = _get_folder(output)
+    engine = _open_engine(plan, folder)
     with ExitStack() as stack:
         results = stack.enter_context(JsonlFile(output, ResultLine))
         folder.mkdir(exist_ok=True)
         attempts = stack.enter_context(JsonlFile(_get_record(output) / "attempts.jsonl", Attempt))
         bar = stack.enter_context(ProgressBar(len(plan.inputs), sys.stderr))
         spending = Spending(plan.totals, attempts)
-        code = run_async(_drive(plan, folder, results, spending, bar))
+        code = run_async(_drive(plan, engine, results, spending, bar))
     print(f"goose-like: {describe_lines(results.records)}", file=sys.stderr)
     for reason in _list_reasons(results.records):
         print(f"  {escape_controls(reason)}", file=sys.stderr)
@@ -209,15 +209,14 @@ def _run(plan: BatchPlan, output: Path) -> int:
 
 
 async def _drive(
-    plan: BatchPlan, folder: Path, results: JsonlFile[ResultLine], spending: Spending, bar: ProgressBar
+    plan: BatchPlan, engine: Engine, results: JsonlFile[ResultLine], spending: Spending, bar: ProgressBar
 ) -> int:
     """Run the driver until its end or a signal. Return the exit code."""
-    engine = _open_engine(plan, folder)
 
     def show(progress: Progress) -> None:
         bar.update(progress.done + progress.failed, _describe_progress(progress), _list_reasons(results.records))
 
-    driver = Driver(plan, folder, results, spending, engine, show)
+    driver = Driver(plan, _get_folder(results.path), results, spending, engine, show)
     work = asyncio.create_task(driver.run())
     try:
         with handle_signals(work.cancel) as signals:
@@ -232,6 +231,8 @@ async def _drive(
 
 def _open_engine(plan: BatchPlan, folder: Path) -> Engine:
     if plan.engine == "local":
+        if plan.address:
+            raise UsageError("only Ray has an address; add --engine ray to the start of the batch")
         from .local_engine import LocalEngine
 
         return LocalEngine(folder)

@@ -33,6 +33,9 @@ app = typer.Typer(
 ResultsArgument = Annotated[Path, typer.Argument(metavar="RESULTS", help="The file that `-o` named.")]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Write one line of JSON an input.")]
 WorkersOption = Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="Inputs at once [default: 4].")]
+AddressOption = Annotated[
+    str | None, typer.Option(help="Address of a Ray cluster [default: RAY_ADDRESS, else this machine].")
+]
 TotalCostOption = Annotated[
     float | None, typer.Option(min=0.0001, metavar="USD", help="Most that all inputs cost together.")
 ]
@@ -51,9 +54,7 @@ def start(
         PlaceName | None, typer.Option(help="Where an input works [default: worktree in a repository, else copy].")
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="local: processes here; ray: a cluster.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Address of a Ray cluster [default: RAY_ADDRESS, else this machine].")
-    ] = None,
+    address: AddressOption = None,
     cpus: Annotated[float, typer.Option(min=0.0, metavar="N", help="Processors that Ray keeps for an input.")] = 1.0,
     retries: Annotated[
         int, typer.Option(min=0, metavar="N", help="New attempts after a lost worker or an outage.")
@@ -95,6 +96,7 @@ def start(
 def resume(
     results: ResultsArgument,
     workers: WorkersOption = None,
+    address: AddressOption = None,
     total_cost: TotalCostOption = None,
     total_tokens: TotalTokensOption = None,
 ) -> None:
@@ -102,7 +104,7 @@ def resume(
     from .actions import resume_batch
 
     totals = {"cost_usd": total_cost, "tokens": total_tokens}
-    raise typer.Exit(resume_batch(results, workers, totals))
+    raise typer.Exit(resume_batch(results, totals, workers=workers, address=address))
 
 
 @app.command(epilog="Example: goose-like batch report results.jsonl")

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import os
 import random
+import socket
 import time
 from typing import Any
 
@@ -19,6 +21,10 @@ from .worker import run_job
 
 _START_S = 120.0
 """The longest wait for the first worker: Ray would wait for ever for an environment that cannot be built."""
+
+
+_CONNECT_S = 10.0
+"""The longest wait for the address of a cluster: Ray alone would try for minutes."""
 
 
 class RayPauses(SharedPauses):
@@ -63,6 +69,22 @@ def read_version() -> str:
     return __version__
 
 
+def _check_address(address: str) -> None:
+    """Connect to an address such as `10.0.0.1:6379` or `ray://10.0.0.1:10001`. Other forms, such as `auto`, are Ray's.
+
+    Raises:
+        UsageError: nothing answers there.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        text = f"no Ray cluster at {address}: {error}; see `ray status` on its first machine"
+        raise UsageError(text) from error
+
+
 class RayEngine(Engine):
     """One task of the cluster for each input. Lost tasks come back to the driver, which alone retries."""
 
@@ -78,6 +100,7 @@ class RayEngine(Engine):
         except ModuleNotFoundError as error:
             raise UsageError("ray is not installed; install it: pip install 'goose-like[ray]'") from error
         self._ray = ray
+        _check_address(address or os.environ.get("RAY_ADDRESS", ""))
         try:
             ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.sessions.export_html import export_html, render_diff
+from goose_like.sessions.export_html import export_html, render_diff, render_page
 from goose_like.sessions.index import find_session
 from goose_like.sessions.transcript import Transcript
-from goose_like.terminal.escape import escape_controls
 from goose_like.workspace.files import write_file
 
 from .job import ResultLine
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+_TABLE_START = """<p><input type="search" placeholder="Filter by words" aria-label="Filter by words">
+<select aria-label="Status"><option value="">all</option><option>done</option><option>failed</option></select>
+<output></output></p>
+<table>
+<thead><tr><th>#</th><th>status</th><th>input</th><th>result</th><th>s</th><th>tokens</th><th>cost</th></tr></thead>
+<tbody>"""
 _MAX_DIFF_CHARACTERS = 100_000
 _MAX_SHOWN_CHARACTERS = 300
 
@@ -48,37 +52,10 @@ def _write_transcript(line: ResultLine, folder: Path) -> str:
 
 def _render_page(title: str, lines: Sequence[ResultLine], rows: Sequence[str]) -> str:
     package = files(__package__)
-    style = files("goose_like.sessions").joinpath("session_page.css").read_text(encoding="utf-8")
-    own_style = package.joinpath("report.css").read_text(encoding="utf-8")
+    style = package.joinpath("report.css").read_text(encoding="utf-8")
     script = package.joinpath("report.js").read_text(encoding="utf-8")
-    body = "\n".join(rows)
-    return escape_controls(f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<meta name="viewport" content="width=device-width">
-<title>{escape(title)}</title>
-<style>
-{style}{own_style}</style>
-</head>
-<body>
-<h1>{escape(title)}</h1>
-<p class="facts">{escape(describe_lines(lines))}</p>
-<p><input type="search" placeholder="Filter by words" aria-label="Filter by words">
-<select aria-label="Status"><option value="">all</option><option>done</option><option>failed</option></select>
-<output></output></p>
-<table>
-<thead><tr><th>#</th><th>status</th><th>input</th><th>result</th><th>s</th><th>tokens</th><th>cost</th></tr></thead>
-<tbody>
-{body}
-</tbody>
-</table>
-<script>
-{script}</script>
-</body>
-</html>
-""")
+    parts = [_TABLE_START, *rows, "</tbody>\n</table>"]
+    return render_page(title, [describe_lines(lines)], parts, own_style=style, script=script)
 
 
 def describe_lines(lines: Sequence[ResultLine]) -> str:

@@ -62,7 +62,7 @@ class Spending:
 
     @property
     def used(self) -> Totals:
-        """What is spent, and what running attempts may still spend."""
+        """Return what is spent, and what running attempts may still spend."""
         attempts: Collection[Attempt] = self._attempts.values()
         return Totals(
             cost_usd=sum(attempt.cost_usd for attempt in attempts),

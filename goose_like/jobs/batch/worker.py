@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import stat
 import sys
 import traceback
 from functools import partial
@@ -115,7 +116,10 @@ async def _serve() -> None:
 
 
 def main() -> None:
-    """Serve as a worker process."""
+    """Serve as a worker process. The input must be a pipe: it tells when the driver is gone."""
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
+        sys.exit("this module is a part of `goose-like batch`, which starts it with a pipe of jobs; run that command")
     remove_abandoned_folders()
     with keep_stdout():
         asyncio.run(_serve())
