@@ -18,13 +18,12 @@ from goose_like.core.errors import GooseLikeError, SessionError, UsageError
 from goose_like.core.spelling import format_count
 from goose_like.sessions.session import Session
 from goose_like.workspace.files import write_file
-from goose_like.workspace.programs import build_git_environment, find_program
+from goose_like.workspace.programs import GIT_OPTIONS, build_git_environment, find_program
 from goose_like.workspace.repositories.git_references import find_git_programs
 
 _NAME = re.compile(r"(?!.*(\.\.|\.lock$))\w([\w.-]{0,62}[\w-])?", re.ASCII)  # the end of a valid branch
 Show = Callable[[str], object]
 Ask = Callable[[str], Awaitable[str]]
-_OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
 def create_worktree(name: str, here: Path) -> tuple[Path, list[str]]:
@@ -208,7 +207,7 @@ def run_git(folder: Path, *words: str) -> str:
     if program is None:
         raise UsageError("there is no git on the PATH outside the workspace; install it")
     process = subprocess.run(
-        [program, *_OPTIONS, *_disable_own_filters(program, folder), "-C", str(folder), *words],
+        [program, *GIT_OPTIONS, *_disable_own_filters(program, folder), "-C", str(folder), *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env=build_git_environment(folder),

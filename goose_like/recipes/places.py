@@ -17,7 +17,7 @@ from goose_like.config.paths import (
 )
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.spelling import did_you_mean
-from goose_like.workspace.programs import build_git_environment, find_program
+from goose_like.workspace.programs import GIT_OPTIONS, build_git_environment, find_program
 
 RECIPES = "recipes"
 """The folder of recipes in `.goose-like` and in the configuration folder."""
@@ -26,7 +26,7 @@ _ENDINGS = (".yaml", ".yml", ".json")
 _MAX_FILES = 2_000
 _GITHUB = re.compile(r"[\w-]+/[\w.-]+")
 # No hook and no filter of the repository runs, and no other program brings it.
-_OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never")
+_OPTIONS = (*GIT_OPTIONS, "-c", "protocol.ext.allow=never")
 
 
 def list_places(folder: Path) -> list[Path]:

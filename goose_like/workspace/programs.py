@@ -9,6 +9,9 @@ from goose_like.config.paths import find_main_folder, find_repository_root
 
 _GIT_TRANSPORT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_SSL_CAINFO")
 
+GIT_OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+"""Options with which our own git runs no hook, and no program that watches files for it."""
+
 
 @cache
 def find_program(name: str, *roots: Path) -> str | None:

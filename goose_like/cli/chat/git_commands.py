@@ -20,6 +20,7 @@ from goose_like.sessions.output_limit import limit_text
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import escape_controls
 from goose_like.workspace.processes.process import MAX_OUTPUT_BYTES
+from goose_like.workspace.programs import GIT_OPTIONS
 from goose_like.workspace.workspace import Workspace
 
 from .shell_escape import run_shell_escape
@@ -355,5 +356,5 @@ async def _run_git(
     workspace: Workspace, folder: Path, *arguments: str, limit_bytes: int = MAX_OUTPUT_BYTES
 ) -> tuple[int, bytes]:
     """Run git in the sandbox. It reads only, so nobody is asked."""
-    options = ("--no-optional-locks", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+    options = ("--no-optional-locks", "--no-pager", *GIT_OPTIONS, "-c", "core.quotePath=false")
     return await workspace.run_internal(["git", *options, "-C", str(folder), *arguments], limit_bytes)

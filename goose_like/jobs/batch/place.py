@@ -14,12 +14,12 @@ from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.threads import run_in_thread
 from goose_like.launch.worktree import create_worktree, get_branch, run_git
+from goose_like.workspace.programs import GIT_OPTIONS
 from goose_like.workspace.workspace import Workspace
 
 from .job import Job
 
 _AUTHOR = ("-c", "user.name=goose-like", "-c", "user.email=goose-like@localhost", "-c", "commit.gpgsign=false")
-_SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 _MAX_PATCH_BYTES = 100_000_000
 
 
@@ -60,7 +60,7 @@ class Place:
         return bool(commits)
 
     async def _run(self, workspace: Workspace, *words: str) -> bytes:
-        command = ["git", *_SAFE, *_AUTHOR, "-C", str(self.top), *words]
+        command = ["git", *GIT_OPTIONS, *_AUTHOR, "-C", str(self.top), *words]
         code, output = await workspace.run_internal(command, _MAX_PATCH_BYTES)
         if code:
             reason = output.decode(errors="replace").strip().splitlines()[-1:]

@@ -15,6 +15,7 @@ from pathlib import Path
 from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.pattern import compile_later
+from goose_like.workspace.programs import GIT_OPTIONS
 from goose_like.workspace.sandbox.path_rules import resolve_path
 
 from .file_copy import FileCopy, FileEdit, list_files
@@ -52,7 +53,7 @@ _LIST_TIMEOUT_S = 5.0
 _MAX_TEXT_BYTES = 1 << 20
 
 # Error messages would come in one stream with the names.
-_GIT = ("sh", "-c", 'exec "$@" 2>/dev/null', "sh", "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C")
+_GIT = ("sh", "-c", 'exec "$@" 2>/dev/null', "sh", "git", "--no-optional-locks", *GIT_OPTIONS, "-C")
 _LIST_IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
 _PLAIN = ":(exclude,attr:!filter !ident !working-tree-encoding)"
 _LIST_FILTERED = ("ls-files", "-z", "--", _PLAIN, ":(exclude,attr:filter=lfs)")

@@ -11,13 +11,14 @@ from pathlib import Path
 from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.pattern import compile_later
+from goose_like.workspace.programs import GIT_OPTIONS
 from goose_like.workspace.repositories.git import RunCommand, find_commit_folders
 from goose_like.workspace.repositories.git_index import GitIndex
 
 _MAX_BYTES = 10 << 20
 _TIMEOUT_S = 5.0
 _HEAD = compile_later(r"(?:ref: (?P<branch>refs/heads/(?!.*\.\.)[^\s\0]+)\n)?(?P<commit>[0-9a-f]{40,64}|)\n")
-_GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-C")
+_GIT = ("git", *GIT_OPTIONS, "-C")
 _STATUS = ("status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignored", "-z")
 
 

@@ -19,8 +19,9 @@ from goose_like.config.paths import CACHE_PATHS, WORKTREES_FOLDER
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.toolkit import Workspace
+from goose_like.workspace.programs import GIT_OPTIONS
 
-_OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+_OPTIONS = (*GIT_OPTIONS, "-c", "core.quotePath=false")
 _AUTHOR = ("-c", "user.name=goose-like", "-c", "user.email=goose-like@localhost")
 _CHANGES_AT_ONCE = 500
 _MAX_COMMANDS = 3

@@ -14,7 +14,7 @@ from shutil import which
 
 from goose_like.config.paths import find_repository_root
 from goose_like.toolkit import Workspace
-from goose_like.workspace.programs import build_safe_path
+from goose_like.workspace.programs import GIT_OPTIONS, build_safe_path
 from goose_like.workspace.undo.repository import find_git_folder
 
 from .git_index import list_changed_files
@@ -26,7 +26,6 @@ _MAX_COMMITS = 3
 _MAX_SUBJECT_CHARS = 72
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _CACHES = re.compile(r"(.*/)?(__pycache__|\.\w+_cache|\.coverage|node_modules|\.?venv|\.goose-like)(/.*)?")
-_OPTIONS = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 # A partial clone would fetch missing objects with programs that its settings name.
 _VARIABLES = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _STAGED = ("diff-index", "--cached", "--name-status", "--no-renames", "--relative", "--ignore-submodules", "-z")
@@ -42,7 +41,7 @@ def collect_git_facts(workspace: Workspace) -> dict[str, str]:
         return {}
     # Explicit folders, since the repository's own settings may name any others.
     tree = find_repository_root(workspace.root)
-    line = [git, *_OPTIONS, f"--git-dir={folder}", f"--work-tree={tree}"]
+    line = [git, "--no-optional-locks", *GIT_OPTIONS, f"--git-dir={folder}", f"--work-tree={tree}"]
     with suppress(OSError, subprocess.SubprocessError):
         return dict(_iterate_facts(workspace, line))
     return {}
