@@ -1,7 +1,7 @@
 """Measure what the ledger adds to a command, and a second look at many files. `python bench/evidence.py [--rounds N]`.
 
-Turns with and without the ledger alternate in one session. The model waits before each command, as models do: the hash
-after a command is computed meanwhile.
+Turns with and without the ledger alternate in one session, with a command that changes no file, and with one that adds
+to a file. The model waits before each command, as models do: the hash after a command is computed meanwhile.
 """
 
 import argparse
@@ -26,6 +26,7 @@ FILES = 2_000
 MANY_FILES = 20_000
 FILES_PER_FOLDER = 50
 COMMANDS = 20
+LINES = {"changes no file": "true", "adds to a file": "echo >> part_0/file_0.py"}
 MODEL_S = 0.05
 ADDED_TARGET_MS = 2
 LOOK_TARGET_MS = 20
@@ -61,26 +62,34 @@ def create_repository(folder: Path, count: int) -> list[str]:
     return paths
 
 
-def write_script(file: Path, turns: int) -> None:
-    """Write the script of a model that runs commands in each turn."""
-    call = {"tool": "shell", "arguments": {"command": "true"}}
-    turn = [{"calls": [call], "delay_s": MODEL_S}] * COMMANDS + [{"text": "Done."}]
-    file.write_text(json.dumps(turn * turns))
+def write_script(file: Path, rounds: int) -> None:
+    """Write the script of a model that runs one command again and again in a turn, and the next one in the next."""
+    script = []
+    for line in LINES.values():
+        call = {"tool": "shell", "arguments": {"command": line}}
+        turn = [{"calls": [call], "delay_s": MODEL_S}] * COMMANDS + [{"text": "Done."}]
+        script += turn * 2
+    file.write_text(json.dumps(script * rounds))
 
 
-async def measure_commands(top: Path, rounds: int) -> dict[str, list[float]]:
-    """Return the times of calls without and with the ledger, in milliseconds. The first of a turn does not count."""
+async def measure_commands(top: Path, rounds: int) -> dict[tuple[str, str], list[float]]:
+    """Return the times of calls by command, without and with the ledger, in milliseconds.
+
+    The first one of a turn does not count.
+    """
     folder = top / "work"
     create_repository(folder, FILES)
-    write_script(top / "script.json", 2 * rounds)
+    write_script(top / "script.json", rounds)
     profile = Profile.model_validate({"processor": f"scripted:{top}/script.json", "sandbox": "full"})
-    times_ms: dict[str, list[float]] = {"without": [], "with": []}
+    times_ms: dict[tuple[str, str], list[float]] = {}
+    for name in LINES:
+        times_ms |= {(name, "without"): [], (name, "with"): []}
     clock = Clock()
     async with build_exchange(profile, clock, session=Session.create(), folder=folder) as exchange:
         ledger = exchange.workspace.ledger
         hash_tree = ledger.hash_tree
         for _ in range(rounds):
-            for subject, times in times_ms.items():
+            for (_, subject), times in times_ms.items():
                 ledger.hash_tree = hash_tree if subject == "with" else None
                 clock.calls_ms.clear()
                 await exchange.reply("go")
@@ -121,12 +130,15 @@ def main(rounds: int) -> None:
         os.environ["GOOSE_LIKE_HOME"] = str(top / "home")
         times_ms = asyncio.run(measure_commands(top, rounds))
         looks_ms = measure_looks(top, rounds)
-    without_ms = statistics.median(times_ms["without"])
-    added_ms = statistics.median(times_ms["with"]) - without_ms
-    least_ms = min(times_ms["with"]) - min(times_ms["without"])
     print(f"medians of {rounds} interleaved rounds, and minima")
-    print(f"  a command in a repository of {FILES:,} files, without the ledger {without_ms:6.1f} ms")
-    print(f"  the ledger adds {added_ms:+.2f} ms, {least_ms:+.2f} ms (target: {ADDED_TARGET_MS} ms)")
+    for name in LINES:
+        bare_ms = times_ms[name, "without"]
+        all_ms = times_ms[name, "with"]
+        without_ms = statistics.median(bare_ms)
+        added_ms = statistics.median(all_ms) - without_ms
+        least_ms = min(all_ms) - min(bare_ms)
+        print(f"  a command that {name}, in a repository of {FILES:,} files, without the ledger {without_ms:.1f} ms")
+        print(f"    the ledger adds {added_ms:+.2f} ms, {least_ms:+.2f} ms (target: {ADDED_TARGET_MS} ms)")
     names = {
         "look": f"looking at {MANY_FILES:,} files again (target: {LOOK_TARGET_MS} ms)",
         "git": "`git diff-files` on them",
@@ -134,6 +146,8 @@ def main(rounds: int) -> None:
     }
     for subject, name in names.items():
         print(f"  {name} {statistics.median(looks_ms[subject]):.1f}, {min(looks_ms[subject]):.1f} ms")
+    ratios = [look / git for look, git in zip(looks_ms["look"], looks_ms["git"], strict=True)]
+    print(f"  a look takes {statistics.median(ratios):.2f}x `git diff-files`, median of the rounds")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,10 @@ from .tree_hash import TreeState, get_files_hash
 
 HashTree = Callable[[], Awaitable[TreeState]]
 """Computes the hash of the files as they are now; empty if it is unknown."""
+
+LookForSigns = Callable[[], bool]
+"""Returns False if there is no sign of a change of a file since the last call."""
+
 _LIMIT_S = 0.5
 
 
@@ -25,6 +29,7 @@ class Ledger:
 
     def __init__(self, root: Path, notifier: Notifier) -> None:
         self.hash_tree: HashTree | None = None
+        self.may_have_changed: LookForSigns = lambda: True
         self.written: set[Path] = set()
         """The files that tools have written in this turn."""
         self.commands: list[CommandFinished] = []
@@ -33,6 +38,7 @@ class Ledger:
         self._first_tree = ""
         self._has_unknown_change = False
         self._changes: tuple[str, ...] | None = None
+        self._has_signs = True
         self._root = root
         self._notifier = notifier
         self._tree: str | None = None
@@ -109,6 +115,7 @@ class Ledger:
         self.is_written_since_command = False
         self._tree = None
         self._has_unknown_change |= not before
+        self._has_signs = self.may_have_changed()
         # A context of its own: the tool call will have ended.
         self._pending = asyncio.create_task(self._complete(event, self._pending), context=Context())
 
@@ -124,8 +131,13 @@ class Ledger:
             event = event.model_copy(update={"after": state.value})
         self._notifier.notify(event)
 
-    async def find_changes(self) -> tuple[str, ...] | None:
-        """Find the names of the files that the last command changed; None if that is unknown, or takes too long."""
+    async def find_changes(self, *, is_certain: bool) -> tuple[str, ...] | None:
+        """Find the names of the files that the last command changed; None if that is unknown, or takes too long.
+
+        Without a sign of a change, only an answer that must be certain waits for the look at the files.
+        """
+        if not self._has_signs and not is_certain:
+            return ()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LIMIT_S):
                 await self.settle()

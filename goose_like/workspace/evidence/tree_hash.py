@@ -18,6 +18,8 @@ from goose_like.workspace.undo.state import CachedState, FileState, Marks, Snaps
 from goose_like.workspace.undo.tracked import parse_content
 from goose_like.workspace.undo.trees import Trees
 
+from .folder_watch import FolderWatch
+
 _LIMIT_INDEX_BYTES = 512 << 20
 _SHA1_DIGITS = 40
 
@@ -70,11 +72,20 @@ class TreeHash:
     no order, so one changed file costs one addition.
     """
 
-    def __init__(self, roots: Sequence[Path], trees: Trees, gits: Sequence[Path], list_ignored: ListIgnored) -> None:
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        trees: Trees,
+        gits: Sequence[Path],
+        list_ignored: ListIgnored,
+        watch: FolderWatch | None = None,
+    ) -> None:
         """Prepare a hash without any work.
 
         `roots` begin with the workspace; `trees` are those that undo looks at; `gits` are the folders of repositories.
+        `watch` gets the folders of each look.
         """
+        self._watch = watch
         self._root = str(roots[0])
         self._roots = tuple(map(str, roots))
         self._trees = trees
@@ -136,6 +147,7 @@ class TreeHash:
         self._entries = entries
         self._values = {}
         self._read_indexes()
+        self._watch_folders()
 
     def covers(self, path: Path) -> bool:
         """Return whether the hash counts a path, or would count it if it existed."""
@@ -163,6 +175,19 @@ class TreeHash:
                 entry = self._read(path, status)
             if entry:
                 self._entries[path] = entry
+        self._watch_folders()
+
+    def _watch_folders(self) -> None:
+        """Watch the folders that the last look has listed, and what decides which files git ignores."""
+        if self._watch is None:
+            return
+        folders: list[str] = []
+        for tree in self._trees.watched:
+            folders += tree.listings
+        for index in self._indexes:
+            git = os.path.dirname(index)
+            folders += (git, f"{git}/info")
+        self._watch.watch(folders)
 
     def _find_different(self, found: Mapping[str, os.stat_result | None], changed_before: Set[str]) -> set[str]:
         """Find the paths that may differ from the last look."""

@@ -18,6 +18,7 @@ from goose_like.core.threads import run_in_executor
 from goose_like.workspace.repositories.git import RunCommand, list_filtered_paths, list_ignored_paths
 from goose_like.workspace.repositories.git_index import read_index
 
+from ..evidence.folder_watch import FolderWatch
 from ..evidence.tree_hash import TreeHash, TreeState
 from .backup import BackupChoice, StoredPaths, get_line, read_losses
 from .contents import Contents
@@ -79,6 +80,7 @@ class Undo:
         self._trees = Trees(folder, tuple(map(str, roots)), self._list_filtered, self._list_own_folders())
         self._told: set[str] = set()
         self._restored: dict[str, tuple[FileState, FileState]] = {}  # by the last restore, until the next turn ends
+        self.watch = FolderWatch()
         self._tree: TreeHash | None = None
         self._is_off = False
         self._is_too_large = False
@@ -307,7 +309,7 @@ class Undo:
             return
         if self._tree is None:
             list_ignored = partial(self._list_ignored, tuple(map(str, self._roots)))
-            self._tree = TreeHash(self._roots, self._trees, tuple(self._gits), list_ignored)
+            self._tree = TreeHash(self._roots, self._trees, tuple(self._gits), list_ignored, self.watch)
         self._tree.load(self._trees.known, ignored, self._list_own_folders())
 
     def _tell_gaps(self, ignored: frozenset[str]) -> None:
@@ -584,6 +586,7 @@ class Undo:
 
     def _close(self) -> None:
         self._is_off = True
+        self.watch.close()
         self._worker.shutdown(wait=False)
         if self._contents is not None:
             self._contents.log.close()

@@ -6,13 +6,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goose_like.workspace.evidence.folder_watch import FolderWatch
 from goose_like.workspace.evidence.tree_hash import TreeHash, get_files_hash
 from goose_like.workspace.undo import trees
 from goose_like.workspace.undo.trees import Trees
@@ -45,11 +46,11 @@ class Tree:
     def load_first(self) -> None:
         self.trees, self.hash = self.load()
 
-    def load(self) -> tuple[Trees, TreeHash]:
+    def load(self, watch: FolderWatch | None = None) -> tuple[Trees, TreeHash]:
         """Hash the folder anew."""
         self.count += 1
         found = Trees(self.state / str(self.count), [str(self.root)], lambda folder: frozenset())
-        fresh = TreeHash([self.root], found, [self.root / ".git"], lambda: list_ignored(self.root))
+        fresh = TreeHash([self.root], found, [self.root / ".git"], lambda: list_ignored(self.root), watch)
         self.begin_turn(found, fresh)
         return found, fresh
 
@@ -104,12 +105,20 @@ CHANGES = st.lists(st.tuples(ACTS, st.sampled_from(NAMES), st.sampled_from(TEXTS
 
 
 def check_changes(tree: Tree, changes: list[tuple[str, str, str]]) -> None:
+    with closing(FolderWatch()) as watch:
+        tree.trees, tree.hash = tree.load(watch)
+        check_watched_changes(tree, changes, watch)
+
+
+def check_watched_changes(tree: Tree, changes: list[tuple[str, str, str]], watch: FolderWatch) -> None:
     states = {tree.hash.value: tree.read_state()}
     for number, change in enumerate(changes):
         before = get_files_hash(tree.hash.value)
         tree.change(*change)
+        has_signs = watch.take_signs()
         tree.hash.rescan()
         is_changed = get_files_hash(tree.hash.value) != before
+        assert has_signs or not is_changed, f"no change without a sign: {changes}"
         assert bool(tree.hash.take_changes()) == is_changed, changes
         _, fresh = tree.load()
         assert tree.hash.value == fresh.value, f"as if it was read anew: {changes}"

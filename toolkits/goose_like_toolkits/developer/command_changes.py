@@ -63,7 +63,7 @@ class CommandChanges:
         """Name the files that the command changed, or say that an edit changed none; empty if there is no news."""
         if self._only_looks:
             return ""
-        changed = await self._workspace.ledger.find_changes()
+        changed = await self._workspace.ledger.find_changes(is_certain=self._is_edit)
         if changed:
             return f"files changed: {_format_names(changed)}"
         is_certain = bool(self._named) or changed is not None
