@@ -4,17 +4,14 @@ Chat templates and parsers of servers differ: the same model calls tools on one 
 calls as text, writes broken JSON, or never hears of the tools.
 """
 
-import json
 import re
-from collections.abc import Mapping
-from contextlib import suppress
 from datetime import date
 from typing import Any, Literal
 from urllib.parse import SplitResult
 
 from pydantic import ValidationError
 
-from goose_like.config.paths import cache_folder, replace_private_file
+from goose_like.config.kept_values import KeptValues
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import FrozenModel, Message
@@ -28,7 +25,7 @@ ToolMode = Literal["native", "constrained"]
 KEPT_DAYS = 7
 """A server may get another model under the same name, or another parser."""
 
-_FILE = "tool_calls.json"
+_NAME = "tool_calls"
 _MAX_TOKENS = 1_000
 _TOOL = ToolSpec(
     "note",
@@ -69,49 +66,37 @@ def judge_error(error: ProviderError) -> ToolMode | None:
 
 def find_kept_mode(url: SplitResult, model: str) -> ToolMode | None:
     """Find what a probe of this model on this server found in the last days."""
-    models = _read_file().get(_name_server(url), {})
+    models = _read_models(KeptValues(_NAME), url)
     try:
         kept = _KeptMode.model_validate(models[model])
     except (KeyError, ValidationError):
-        return None  # there is none, or the file is damaged; the next probe replaces it
+        return None  # there is none, or it is of another form; the next probe replaces it
     age_days = abs((date.today() - kept.day).days)
     return kept.mode if age_days < KEPT_DAYS else None
 
 
 def keep_mode(url: SplitResult, model: str, mode: ToolMode) -> None:
     """Keep the result of a probe for later processes."""
-    kept = _read_file()
-    models = kept.setdefault(_name_server(url), {})
-    models[model] = _KeptMode(mode=mode, day=date.today()).model_dump(mode="json")
-    _write_file(kept)
+    values = KeptValues(_NAME)
+    kept = _KeptMode(mode=mode, day=date.today()).model_dump(mode="json")
+    values.put(_name_server(url), {**_read_models(values, url), model: kept})
+    values.save()
 
 
 def forget_modes(url: SplitResult) -> None:
     """Forget the results of a server, so that the next session asks it again."""
-    kept = _read_file()
-    if kept.pop(_name_server(url), None) is not None:
-        _write_file(kept)
+    values = KeptValues(_NAME)
+    if _read_models(values, url):
+        values.put(_name_server(url), {})
+        values.save()
+
+
+def _read_models(values: KeptValues, url: SplitResult) -> dict[str, Any]:
+    """Read the results of a server, by model."""
+    models = values.get(_name_server(url))
+    return models if isinstance(models, dict) else {}
 
 
 def _name_server(url: SplitResult) -> str:
     """Return the address of a server, without user name and password."""
     return url.netloc.rpartition("@")[2] + url.path.rstrip("/")
-
-
-def _read_file() -> dict[str, dict[str, Any]]:
-    """Read the results by server and model."""
-    try:
-        kept = json.loads((cache_folder() / _FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    servers: dict[str, dict[str, Any]] = {}
-    if isinstance(kept, Mapping):
-        for server, models in kept.items():
-            if isinstance(models, dict):
-                servers[server] = models
-    return servers
-
-
-def _write_file(kept: Mapping[str, Any]) -> None:
-    with suppress(OSError):  # without a cache, each process asks the server
-        replace_private_file(cache_folder() / _FILE, json.dumps(kept))

@@ -8,8 +8,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from pydantic import JsonValue
 
 from goose_like.agent.build import build_exchange
+from goose_like.config.kept_values import KeptValues
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import ModelUnavailableError
 from goose_like.core.events import Retrying
@@ -212,11 +214,13 @@ def test_what_is_kept_ends_after_some_days_and_names_no_password(home: Path) -> 
     assert find_kept_mode(url, "m1") is None
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"box:8000/v1": 1}', '{"box:8000/v1": {"m1": {"mode": 1, "day": 2}}}'])
-def test_a_damaged_file_is_no_file(content: str, home: Path) -> None:
+@pytest.mark.parametrize("kept", [1, [], {"m1": {"mode": 1, "day": 2}}, {"m1": None}])
+def test_a_damaged_result_is_no_result(kept: JsonValue, home: Path) -> None:
     url = urlsplit("http://box:8000/v1")
-    (home / "cache").mkdir(parents=True)
-    (home / "cache/tool_calls.json").write_text(content)
+    values = KeptValues("tool_calls")
+    values.put("box:8000/v1", kept)
+    values.save()
+    assert (home / "cache/tool_calls.json").exists()
     assert find_kept_mode(url, "m1") is None
     keep_mode(url, "m1", "native")
     assert find_kept_mode(url, "m1") == "native"
