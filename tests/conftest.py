@@ -76,6 +76,7 @@ def pytest_addoption(parser):
     parser.addoption("--wire", type=int, default=61, help="tests/providers/test_wire.py breaks every n-th byte")
     parser.addoption("--npm", type=Path, help="folder for npm packages, which tests/toolkits/mcp/test_npm.py installs")
     parser.addoption("--harbor", help="the Python of an environment with harbor, for tests/acp/test_harbor.py")
+    parser.addoption("--comply", help="the Python of an environment with llm-comply, for tests/serve/test_comply.py")
     parser.addoption("--local-answers", action="store_true", help="run tests/e2e/test_local_answers.py")
     parser.addoption("--turns", type=int, default=36, help="turns of tests/e2e/test_soak.py")
     parser.addoption("--wrong", type=int, default=1, help="wrong solutions per task for tests/bench/test_tasks.py")

@@ -22,6 +22,7 @@ from goose_like.core.events import Event, FileChanged, Logged, Retrying, Status,
 from goose_like.core.history import History
 from goose_like.core.images import save_image
 from goose_like.core.message import Message
+from goose_like.providers.json_answer import AnswerSchema
 from goose_like.sessions.session import Session
 
 from .middleware import RequestRecord
@@ -38,8 +39,8 @@ class Turn:
     """A turn to run: the conversation so far, and the message to reply to.
 
     `message` is the user's, or has the results of calls that the client ran: then it continues the last turn.
-    `images` are those of all messages; the session stores their bytes. `client`, `max_tokens` and `temperature` are the
-    client's wishes.
+    `images` are those of all messages; the session stores their bytes. The other fields are
+    the client's wishes.
     """
 
     history: History
@@ -48,6 +49,7 @@ class Turn:
     client: ClientPart = field(default_factory=ClientPart)
     max_tokens: int | None = None
     temperature: float | None = None
+    answer_schema: AnswerSchema | None = None
 
     @property
     def earlier_messages(self) -> list[Message]:
@@ -70,6 +72,10 @@ class Turn:
 
 class ResponseWriter(Protocol):
     """A protocol's way to write the events of a turn."""
+
+    @property
+    def has_enough(self) -> bool:
+        """True once the rest of the turn is not wanted: it is cancelled, and the response ends."""
 
     def start(self) -> bytes:
         """Return the first bytes of the response."""
@@ -122,16 +128,11 @@ async def stream_turn(
                 if finished:
                     continue  # events of toolkits that close come too late: the response is complete
                 batch = [_hide_addresses(event, service) for event in events]
-                if batch:
-                    data = writer.write(batch)
-                else:
-                    data = writer.keep_alive()
-                for event in batch:
-                    if isinstance(event, TurnFinished) and event.reason != "cancelled":  # an error follows that one
-                        finished = event
-                        data += writer.finish(finished)
+                data, finished = _encode(batch, writer)
                 if data:
                     yield data
+                if writer.has_enough:
+                    break
     except Exception as error:
         failure = _describe_failure(error, service)
         if not finished:  # else the response is complete, and closing failed
@@ -148,6 +149,22 @@ async def stream_turn(
             answers = (message.text for message in new_messages if message.role == "assistant")
             answer = "\n\n".join(filter(None, answers))
             record.content = {"asked": question, "answered": answer}
+
+
+def _encode(events: Sequence[Event], writer: ResponseWriter) -> tuple[bytes, TurnFinished | None]:
+    """Encode events. Return the end of the turn too, if it is one of them or the writer has enough."""
+    if not events:
+        return writer.keep_alive(), None
+    data = writer.write(events)
+    finished = None
+    for event in events:
+        if isinstance(event, TurnFinished) and event.reason != "cancelled":  # an error follows that one
+            finished = event
+    if writer.has_enough:
+        finished = TurnFinished(reason="stop")
+    if finished:
+        data += writer.finish(finished)
+    return data, finished
 
 
 def _hide_addresses(event: Event, service: Service) -> Event:
@@ -207,4 +224,5 @@ async def _run_turn(turn: Turn, profile: Profile, service: Service, channel: Cha
             client=turn.client,
         )
         exchange = await stack.enter_async_context(building)
+        exchange = replace(exchange, answer_schema=turn.answer_schema)
         await exchange.reply(turn.message)

@@ -27,6 +27,7 @@ OTHER_MEANINGS = {
     "providers/registry.py": {"openbb"},  # a shipped profile
     "serve/command.py": {"openbb"},  # a shipped profile
     "serve/openai/request.py": {"developer"},  # a role
+    "serve/openai/responses_body.py": {"developer"},  # a role
     "workspace/repositories/start_files.py": {"skills"},  # a folder of agents
     "serve/openbb/client_tools.py": {"get_widget_data", "get_extra_widget_data", "get_params_options"},  # the client's
 }

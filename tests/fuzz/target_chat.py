@@ -5,9 +5,12 @@ from pathlib import Path
 
 from goose_like.core.events import MessageCompleted, TextDelta, ToolFinished, TurnFinished, TurnStarted
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult
+from goose_like.serve.openai.chat_body import ChatBody
+from goose_like.serve.openai.chat_encoder import ChatEncoder
+from goose_like.serve.openai.errors import build_error_response
 from goose_like.serve.openai.history import STATE_FORMAT, ChatTurn, build_context, build_turn
-from goose_like.serve.openai.request import ChatRequest, RequestError, check_tool_names, parse_request
-from goose_like.serve.openai.response import AnswerWriter, build_error_response
+from goose_like.serve.openai.request import RequestError, check_tool_names
+from goose_like.serve.openai.response import AnswerWriter
 from goose_like.serve.state import StateSigner, TurnState
 from tests.fakes import is_well_formed
 from tests.fuzz.source import Source
@@ -37,7 +40,8 @@ GROUPS = (
 )
 FIELDS = (
     *({"stream": True, "stream_options": {"include_usage": True}}, {"stream": False}, {"parallel_tool_calls": False}),
-    *({"max_tokens": 5}, {"temperature": 0.5}, {"stop": []}, {"n": 1}, {"tool_choice": "none"}),
+    *({"max_tokens": 5}, {"temperature": 0.5}, {"stop": ["re"]}, {"n": 1}, {"tool_choice": "none"}),
+    {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "string"}}}},
     {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"x": {}}}}}]},
 )
 KEYS = ("role", "content", "type", "tool_calls", "id", "function", "tools", "reasoning_details", "image_url", "url")
@@ -63,7 +67,8 @@ class FuzzTarget:
 
     def check(self, body: bytes) -> None:
         try:
-            request = parse_request(body)
+            chat = ChatBody.parse(body)
+            request = chat.convert()
             check_tool_names(request, ("shell",))
             turn = build_turn(request, SIGNER)
         except RequestError as error:
@@ -71,21 +76,22 @@ class FuzzTarget:
         else:
             turn.history.apply(TurnStarted(message=turn.message))
             assert is_well_formed(turn.history.messages), turn.history.messages
-            self._answer(request, turn)
+            self._answer(chat, turn)
             return
         assert json.loads(bytes(refused.body))["error"]["message"]
 
-    def _answer(self, request: ChatRequest, turn: ChatTurn) -> None:
+    def _answer(self, chat: ChatBody, turn: ChatTurn) -> None:
         """Finish the turn with a text or, if the client has a tool, with a call."""
+        request = chat.convert()
         calls = [ToolCall(id="new", name=function.name, arguments="{}") for function in request.functions[:1]]
         done = MessageCompleted(message=Message.assistant("Here.", calls))
         finished = TurnFinished(reason="handed_off" if calls else "stop")
         turn.history.apply(done)
         turn.history.apply(finished)
-        writer = AnswerWriter(request, turn, SIGNER)
+        writer = AnswerWriter(request, turn, SIGNER, ChatEncoder(chat))
         sent = writer.start() + writer.write([TurnStarted(message=turn.message), TextDelta(text="Here."), done])
         sent += writer.finish(finished)
-        *lines, end = sent.decode().split("\n\n") if request.stream else (sent.decode(), "")
+        *lines, end = sent.decode().split("\n\n") if request.is_stream else (sent.decode(), "")
         assert not end
         for line in lines:
             text = line.removeprefix("data: ")

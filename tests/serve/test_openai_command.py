@@ -22,13 +22,15 @@ def place(tmp_path):
     return Place(tmp_path / "home", tmp_path / "work")
 
 
-def test_the_example_of_the_page(place):
-    (example,) = find_blocks("docs/serve.md", "python")
-    with serving(place, "--model", place.script("It is noon."), "--token", "TOKEN") as server:
-        assert "http://127.0.0.1:7777/v1" in example
-        source = example.replace(":7777", f":{server.port}")
-        done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
-        assert (done.returncode, done.stdout) == (0, "It is noon.\n"), done.stderr
+def test_the_examples_of_the_page(place):
+    examples = find_blocks("docs/serve.md", "python")
+    model = place.script("It is noon.", '{"name": "Rome", "country": "Italy"}')
+    with serving(place, "--model", model, "--token", "TOKEN") as server:
+        for example, printed in zip(examples, ["It is noon.\n", "name='Rome' country='Italy'\n"], strict=True):
+            assert "http://127.0.0.1:7777/v1" in example
+            source = example.replace(":7777", f":{server.port}")
+            done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
+            assert (done.returncode, done.stdout) == (0, printed), done.stderr
 
 
 def test_several_profiles_are_several_models(place):

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goose_like.core.events import TurnStarted
+from goose_like.serve.openai.chat_body import ChatBody
 from goose_like.serve.openai.history import build_turn
-from goose_like.serve.openai.request import RequestError, parse_request
+from goose_like.serve.openai.request import RequestError
 from goose_like.serve.state import StateSigner
 from tests.fakes import is_well_formed
 from tests.loopback import chunk, events, raw, said, sse
@@ -57,10 +58,20 @@ REFUSED = {
     "too many tokens of another type": (build(max_tokens="9"), "max_tokens"),
     "no tokens": (build(max_completion_tokens=0), "max_completion_tokens"),
     "too hot": (build(temperature=2.5), "temperature"),
-    "stop": (build(stop=["\n"]), "stop"),
+    "stop of another type": (build(stop=[5]), "stop[0]"),
     "several answers": (build(n=2), "n"),
-    "a schema of the answer": (build(response_format={"type": "json_object"}), "response_format"),
-    "a forced call": (build(tools=[TOOL], tool_choice="required"), "tool_choice"),
+    "an invalid schema of the answer": (
+        build(response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "number?"}}}),
+        "response_format",
+    ),
+    "no schema of the answer": (build(response_format={"type": "json_schema"}), "response_format"),
+    "a form of the answer": (build(response_format={"type": "grammar"}), "response_format.type"),
+    "a forced call without tools": (build(tool_choice="required"), "tool_choice"),
+    "a forced call of another tool": (
+        build(tools=[TOOL], tool_choice={"type": "function", "function": {"name": "g"}}),
+        "tool_choice",
+    ),
+    "an unknown choice": (build(tools=[TOOL], tool_choice={"type": "allowed_tools"}), "tool_choice"),
     "a tool of another type": (build(tools=[{"type": "custom", "custom": {"name": "f"}}]), "tools[0].type"),
     "a tool with a strange name": (
         build(tools=[{"type": "function", "function": {"name": "a b"}}]),
@@ -175,7 +186,7 @@ MESSAGES = st.lists(
 def test_any_conversation_gives_a_well_formed_history(messages):
     """Each call in the history has one result in the next message, whatever the client sent; or the request fails."""
     try:
-        turn = build_turn(parse_request(build(messages=messages)), SIGNER)
+        turn = build_turn(ChatBody.parse(build(messages=messages)).convert(), SIGNER)
     except RequestError:
         return
     turn.history.apply(TurnStarted(message=turn.message))

@@ -1,7 +1,7 @@
-"""OpenAI's protocol: models and chat completions, so that its clients can use a profile as a model.
+"""OpenAI's protocol: models, chat completions and responses, so that its clients can use a profile as a model.
 
-A request passes `endpoints`, `request` (JSON to a `ChatRequest`), `history` (the conversation so far), the shared
-`turn`, and `response` (events to chunks, or to one object). `content` is only what the model says to the person.
-Progress of the profile's own tools is `reasoning_content`, and work that the client cannot repeat travels, signed, in
-`reasoning_details`, which clients send back.
+A request passes `endpoints`, the body of its API (`chat_body`, `responses_body`: JSON to an `AnswerRequest`), `history`
+(the conversation so far), the shared `turn`, `response` (events to text and reasoning), and the encoder of its API
+(`chat_encoder`, `responses_encoder`). The answer is only what the model says to the person. Progress of the profile's
+own tools is reasoning, and work that the client cannot repeat travels, signed, in a field that clients send back.
 """

@@ -1,4 +1,4 @@
-"""HTTP endpoints of the protocol: chat completions and models."""
+"""HTTP endpoints of the protocol: chat completions, responses and models."""
 
 import contextlib
 import time
@@ -20,9 +20,14 @@ from goose_like.serve.settings import Settings
 from goose_like.serve.state import StateSigner
 from goose_like.serve.turn import EventStream, stream_turn
 
+from .chat_body import ChatBody
+from .chat_encoder import ChatEncoder
+from .errors import build_error_response
 from .history import ChatTurn, build_turn
-from .request import RequestError, check_tool_names, parse_request
-from .response import AnswerWriter, build_error_response
+from .request import AnswerRequest, RequestError, check_tool_names
+from .response import AnswerEncoder, AnswerWriter
+from .responses_body import ResponsesBody
+from .responses_encoder import ResponsesEncoder
 
 _LARGE_BODY_BYTES = 200_000
 """Larger bodies are parsed in a thread, so that other streams do not wait."""
@@ -33,13 +38,16 @@ _CLIENT_IS_GONE = 499
 """The status in the log when nobody was there to read the answer."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+Reader = Callable[[bytes, int], tuple[AnswerRequest, AnswerEncoder]]
+"""A function that reads the body of a request to one API, with the most messages that it may have."""
 
 
 def build_routes(names: Collection[str]) -> list[Route]:
     """Build the routes of the protocol for profiles with these names."""
     models = {name: _describe_model(name) for name in names}
     return [
-        Route("/v1/chat/completions", _convert_errors(_complete_chat), methods=["POST"], name="query"),
+        Route("/v1/chat/completions", _convert_errors(partial(_answer, _read_chat)), methods=["POST"], name="query"),
+        Route("/v1/responses", _convert_errors(partial(_answer, _read_responses)), methods=["POST"], name="query"),
         Route("/v1/models", _convert_errors(partial(_list_models, models)), name="models"),
         Route("/v1/models/{model:path}", _convert_errors(partial(_show_model, models)), name="models"),
     ]
@@ -83,8 +91,18 @@ def _find_name(name: str, known: Collection[str]) -> str:
     return name
 
 
-async def _complete_chat(request: Request) -> Response:
-    """Answer `POST /v1/chat/completions` with an event stream or an object."""
+def _read_chat(body: bytes, max_messages: int) -> tuple[AnswerRequest, AnswerEncoder]:
+    chat = ChatBody.parse(body, max_messages)
+    return chat.convert(), ChatEncoder(chat)
+
+
+def _read_responses(body: bytes, max_messages: int) -> tuple[AnswerRequest, AnswerEncoder]:
+    responses = ResponsesBody.parse(body, max_messages)
+    return responses.convert(), ResponsesEncoder(responses)
+
+
+async def _answer(read: Reader, request: Request) -> Response:
+    """Answer a request with an event stream or an object."""
     record = request.state.record
     settings = request.state.service.settings
     check_token(request, settings)
@@ -92,7 +110,7 @@ async def _complete_chat(request: Request) -> Response:
         client = request.client.host if request.client else ""
         resources.enter_context(request.state.slots.take(client))
         body = await read_body(request, settings)
-        prepare = partial(_prepare_answer, body, request.state.services, settings)
+        prepare = partial(_prepare_answer, read, body, request.state.services, settings)
         if len(body) > _LARGE_BODY_BYTES:
             service, writer, turn = await run_in_thread(prepare)
         else:
@@ -109,19 +127,19 @@ async def _complete_chat(request: Request) -> Response:
 
 
 def _prepare_answer(
-    body: bytes, services: Mapping[str, Service], settings: Settings
+    read: Reader, body: bytes, services: Mapping[str, Service], settings: Settings
 ) -> tuple[Service, AnswerWriter, ChatTurn]:
     """Parse the body of a request. Return the service that answers, the writer and the turn.
 
     Raises:
         RequestError: the request is refused.
     """
-    chat = parse_request(body, settings.max_messages)
-    service = services[_find_name(chat.model, services)]
-    check_tool_names(chat, service.plain_tool_names)
+    wanted, encoder = read(body, settings.max_messages)
+    service = services[_find_name(wanted.model, services)]
+    check_tool_names(wanted, service.plain_tool_names)
     signer = StateSigner(settings.signing_key)
-    turn = build_turn(chat, signer)
-    return service, AnswerWriter(chat, turn, signer), turn
+    turn = build_turn(wanted, signer)
+    return service, AnswerWriter(wanted, turn, signer, encoder), turn
 
 
 async def _collect(stream: AsyncGenerator[bytes], request: Request) -> bytes:

@@ -20,9 +20,9 @@ from goose_like.serve.state import StateSigner, TurnEvent, TurnState, restore_tu
 from goose_like.serve.turn import ImageData, Turn
 
 from .request import (
+    AnswerRequest,
     AssistantMessage,
     ChatMessage,
-    ChatRequest,
     ContentPart,
     FunctionTool,
     ImagePart,
@@ -38,6 +38,8 @@ STATE_FORMAT = "goose-like-v1"
 MISSING_START = "[what began this conversation was not sent along]"
 NO_NEW_MESSAGE = "[nothing was said since; go on from there]"
 EMPTY_MESSAGE = "[a message without words]"
+
+_MUST_CALL = "Your next message must call one of these tools: {}."
 
 _STOPPED = TurnFinished(reason="stop")
 _HANDED_OFF = TurnFinished(reason="handed_off")
@@ -58,26 +60,28 @@ def build_context(last_user_text: str, content: str) -> str:
     return f"{last_user_text}\n\n{''.join(content.split())}"
 
 
-def build_turn(request: ChatRequest, signer: StateSigner) -> ChatTurn:
+def build_turn(request: AnswerRequest, signer: StateSigner) -> ChatTurn:
     """Rebuild the conversation of a request. The same request gives the same turn.
 
     Raises:
         RequestError: a result belongs to no call, a message repeats the id of a call, or an image cannot be read.
     """
     builder = _TurnBuilder(signer)
-    for index, message in enumerate(request.messages):
-        builder.add(message, f"messages[{index}]")
+    for place, message in request.messages:
+        builder.add(message, place)
+    if request.must_call:
+        builder.instructions.append(_MUST_CALL.format(", ".join(function.name for function in request.functions)))
     instructions = "\n\n".join(builder.instructions)
     tools = {function.name: _build_tool(function) for function in request.functions}
     parts = builder.opening or [Text(text=NO_NEW_MESSAGE)]
-    token_limits = filter(None, (request.max_tokens, request.max_completion_tokens))
     return ChatTurn(
         history=builder.history,
         message=Message(role="user", parts=tuple(parts)),
         images=tuple(builder.images),
         client=ClientPart(instructions, tools),
-        max_tokens=min(token_limits, default=None),
+        max_tokens=request.max_tokens,
         temperature=request.temperature,
+        answer_schema=request.answer_schema,
         last_user_text=builder.last_user_text,
     )
 

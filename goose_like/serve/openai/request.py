@@ -1,30 +1,23 @@
-"""The body of a chat completion, checked and converted to a `ChatRequest`. Unknown fields are ignored."""
+"""The parts that the bodies of both APIs share, and the `AnswerRequest` to which each body is converted."""
 
 import json
 from collections import Counter
-from collections.abc import Collection
-from typing import Annotated, Any, Literal
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
-from goose_like.core.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.providers.json_answer import AnswerSchema
 from goose_like.serve.body import describe_wrong_field, parse_object
 
-_TAGS = ("system", "developer", "user", "assistant", "tool", "text", "image_url", "refusal")
+_TAGS = (
+    *("system", "developer", "user", "assistant", "tool"),
+    *("text", "input_text", "output_text", "image_url", "input_image", "refusal"),
+    *("reasoning", "function_call", "function_call_output"),
+)
 """Values that choose a type in a union. pydantic puts them into the path of an error."""
-
-_UNSUPPORTED: dict[str, tuple[JsonValue, ...]] = {
-    "n": (1,),
-    "stop": ("", []),
-    "logprobs": (False,),
-    "tool_choice": ("auto", "none"),
-    "response_format": ({"type": "text"},),
-    "modalities": (["text"],),
-    "audio": (),
-    "functions": ([],),
-    "function_call": ("auto", "none"),
-}
-"""Fields that change the form of an answer in a way that a profile cannot keep, with the values that change nothing."""
 
 
 class RequestError(GooseLikeError):
@@ -37,36 +30,42 @@ class RequestError(GooseLikeError):
         self.status = status
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a body. Unknown fields are ignored."""
+
     # Strict, so that a wrong type is an error and not a guess.
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, defer_build=True)
 
 
-class TextPart(_Part):
+class TextPart(Part):
     """A text in the content of a message."""
 
-    type: Literal["text"]
+    type: Literal["text", "input_text", "output_text"]
     text: str
 
 
-class RefusalPart(_Part):
+class RefusalPart(Part):
     """The text in which a model refused to answer."""
 
     type: Literal["refusal"]
     text: str = Field(alias="refusal")
 
 
-class ImageUrl(_Part):
+class ImageUrl(Part):
     """The address of an image."""
 
     url: str
 
 
-class ImagePart(_Part):
+def _wrap_url(value: Any) -> Any:
+    return {"url": value} if isinstance(value, str) else value
+
+
+class ImagePart(Part):
     """An image in the content of a message."""
 
-    type: Literal["image_url"]
-    image_url: ImageUrl
+    type: Literal["image_url", "input_image"]
+    image_url: Annotated[ImageUrl, BeforeValidator(_wrap_url)]
 
 
 def _wrap_content(value: Any) -> Any:
@@ -79,35 +78,35 @@ ContentPart = Annotated[TextPart | RefusalPart | ImagePart, Field(discriminator=
 Content = Annotated[list[ContentPart], BeforeValidator(_wrap_content)]
 
 
-class SystemMessage(_Part):
+class SystemMessage(Part):
     """Instructions of the client."""
 
     role: Literal["system", "developer"]
     content: Content
 
 
-class UserMessage(_Part):
+class UserMessage(Part):
     """A message of the person."""
 
     role: Literal["user"]
     content: Content = []
 
 
-class CalledFunction(_Part):
+class CalledFunction(Part):
     """The function of a call, with its arguments as JSON text."""
 
     name: str
     arguments: str = ""
 
 
-class ClientCall(_Part):
+class ClientCall(Part):
     """A call that the client was asked to run."""
 
     id: str = Field(min_length=1)
     function: CalledFunction
 
 
-class AssistantMessage(_Part):
+class AssistantMessage(Part):
     """An answer, with the calls that the client was asked to run. `reasoning_details` may hold our signed state."""
 
     role: Literal["assistant"]
@@ -116,7 +115,7 @@ class AssistantMessage(_Part):
     reasoning_details: JsonValue = None
 
 
-class ToolMessage(_Part):
+class ToolMessage(Part):
     """The result of a call."""
 
     role: Literal["tool"]
@@ -127,7 +126,7 @@ class ToolMessage(_Part):
 ChatMessage = Annotated[SystemMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
 
 
-class FunctionTool(_Part):
+class FunctionTool(Part):
     """The description of a function that the client runs."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")
@@ -135,43 +134,33 @@ class FunctionTool(_Part):
     parameters: dict[str, Any] | None = None
 
 
-class ClientTool(_Part):
-    """A tool of the client."""
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """A checked request of either API. `model` is the name of a profile.
 
-    type: Literal["function"]
-    function: FunctionTool
-
-
-class StreamOptions(_Part):
-    """Options of a stream."""
-
-    include_usage: bool | None = None
-
-
-class ChatRequest(_Part):
-    """A checked request. `model` is the name of a profile."""
+    `messages` come with their places in the body. The answer is a call of one of the `functions` if it `must_call`. It
+    ends before the first text of `stop`, and is JSON that fits the `answer_schema`.
+    """
 
     model: str
-    messages: list[ChatMessage] = Field(min_length=1)
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    tools: list[ClientTool] | None = None
-    tool_choice: JsonValue = None
-    parallel_tool_calls: bool | None = None
-    max_tokens: int | None = Field(default=None, ge=1)
-    max_completion_tokens: int | None = Field(default=None, ge=1)
-    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
-
-    @property
-    def functions(self) -> list[FunctionTool]:
-        """The functions that the model may call."""
-        if self.tool_choice == "none":
-            return []
-        return [tool.function for tool in self.tools or ()]
+    messages: tuple[tuple[str, ChatMessage], ...]
+    is_stream: bool = False
+    functions: tuple[FunctionTool, ...] = ()
+    must_call: bool = False
+    has_parallel_calls: bool = True
+    max_tokens: int | None = None
+    temperature: float | None = None
+    stop: tuple[str, ...] = ()
+    answer_schema: AnswerSchema | None = None
 
 
-def parse_request(body: bytes, max_messages: int = 2_000) -> ChatRequest:
-    """Parse the body of a request.
+Body = TypeVar("Body", bound=Part)
+
+
+def parse_body(
+    body: bytes, kind: type[Body], list_name: str, unsupported: Mapping[str, tuple[JsonValue, ...]], max_messages: int
+) -> Body:
+    """Parse the body of a request. `unsupported` are fields with the values that change nothing.
 
     Raises:
         RequestError: the body is not JSON, a field is wrong, or it asks for something that a profile cannot do.
@@ -180,22 +169,75 @@ def parse_request(body: bytes, max_messages: int = 2_000) -> ChatRequest:
         data = parse_object(body)
     except ValueError as error:
         raise RequestError(str(error)) from None
-    messages = data.get("messages")
+    messages = data.get(list_name)
     if isinstance(messages, list) and len(messages) > max_messages:
-        raise RequestError(f"{len(messages)} messages are more than the maximum of {max_messages}", "messages")
-    for name, harmless in _UNSUPPORTED.items():
+        raise RequestError(f"{len(messages)} messages are more than the maximum of {max_messages}", list_name)
+    for name, harmless in unsupported.items():
         value = data.get(name)
         if value is not None and value not in harmless:
             text = f"this server does not support {name!r} with the value {json.dumps(value)[:80]}; leave it out"
             raise RequestError(text, name, "unsupported_value")
     try:
-        request = ChatRequest.model_validate(data)
+        return kind.model_validate(data)
     except ValidationError as error:
         raise _describe_error(error) from None
-    return request
 
 
-def check_tool_names(request: ChatRequest, reserved_names: Collection[str]) -> None:
+def choose_functions(
+    functions: tuple[FunctionTool, ...], choice: JsonValue, name: str | None
+) -> tuple[tuple[FunctionTool, ...], bool]:
+    """Return the functions that the model may call by `tool_choice`, and whether it must. `name` is a named function.
+
+    Raises:
+        RequestError: the choice is none that this server knows, or there is no such function.
+    """
+    if choice in (None, "auto"):
+        return functions, False
+    if choice == "none":
+        return (), False
+    if choice == "required":
+        chosen = functions
+    elif name is not None:
+        chosen = tuple(function for function in functions if function.name == name)
+    else:
+        text = f"this server does not support 'tool_choice' with the value {json.dumps(choice)[:80]}; leave it out"
+        raise RequestError(text, "tool_choice", "unsupported_value")
+    if not chosen:
+        raise RequestError("'tool_choice' asks for a call, but `tools` has no such function", "tool_choice")
+    return chosen, True
+
+
+class AnswerFormat(Part):
+    """The wanted form of an answer. Chat completions have the schema one level deeper."""
+
+    model_config = ConfigDict(extra="allow")  # a response repeats all of it
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: dict[str, Any] | None = None
+    answer_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+
+    def read_schema(self, place: str) -> AnswerSchema | None:
+        """Return the schema of the answer, or None for text.
+
+        Raises:
+            RequestError: it is no JSON schema.
+        """
+        match self.type:
+            case "text":
+                return None
+            case "json_object":
+                schema: Any = {"type": "object"}
+            case "json_schema" if self.json_schema is not None:
+                schema = self.json_schema.get("schema")
+            case _:
+                schema = self.answer_schema
+        try:
+            return AnswerSchema.read(schema)
+        except UsageError as error:
+            raise RequestError(f"{place}: {error}", place, "invalid_json_schema") from None
+
+
+def check_tool_names(request: AnswerRequest, reserved_names: Collection[str]) -> None:
     """Check that the names of the client's tools are unique and none of the profile's.
 
     Raises:

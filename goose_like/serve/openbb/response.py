@@ -81,6 +81,8 @@ class EventWriter:
     The dialect `copilot` has only text and function calls; anything else becomes text or is left out.
     """
 
+    has_enough = False
+
     def __init__(self, query: Query, conversation: Conversation, signer: StateSigner) -> None:
         self._query = query
         self._is_workspace = query.dialect == "workspace"
