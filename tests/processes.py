@@ -1,7 +1,12 @@
 """Look at processes that may end at any moment."""
 
+import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
+
+PATIENCE_S = 60.0
+"""The time that a loaded machine may take."""
 
 
 def is_alive(pid: int) -> bool:
@@ -26,3 +31,17 @@ def read_command(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text()
     return ""
+
+
+def wait_for_count(number: int, command: str) -> None:
+    """Wait until so many processes have this command line. A new process has none until its exec has ended."""
+    ends = time.monotonic() + PATIENCE_S
+    while (count := count_processes(command)) != number:
+        assert time.monotonic() < ends, f"{count} processes run `{command}`, not {number}"
+        time.sleep(0.02)
+
+
+def count_processes(command: str) -> int:
+    """Count the processes with this command line."""
+    listed = subprocess.run(["ps", "-eo", "args", "ww"], capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines().count(command)

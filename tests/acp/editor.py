@@ -83,7 +83,7 @@ class Editor:
 
     async def request(self, method: str, **params: Any) -> Any:
         """Send a request and return its result."""
-        return await asyncio.wait_for(self.connection.send_request(method, params), 30)
+        return await asyncio.wait_for(self.connection.send_request(method, params), 60)
 
     async def start(self, capabilities: Json = FULL) -> Json:
         """Introduce the editor."""
@@ -119,7 +119,7 @@ class Editor:
 
     async def wait_until(self, condition: Callable[[], object]) -> None:
         """Wait for messages until a condition holds."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not condition():
                 self.news.clear()
                 await self.news.wait()
@@ -141,7 +141,7 @@ async def open_editor(**options: Any) -> AsyncIterator[Editor]:
         yield editor
     finally:
         writer.close()
-        await asyncio.wait_for(serving, 30)
+        await asyncio.wait_for(serving, 60)
         with suppress(ConnectionError):
             await editor.connection.close()
 

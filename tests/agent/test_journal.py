@@ -46,7 +46,7 @@ def read_file(harness):
 
 async def wait_for_file(harness, text):
     """Wait until the session file has a text."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while text not in harness.session.file.read_text():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -468,7 +468,7 @@ async def test_late_events_of_an_answered_call_are_dropped(create_harness):
     @tool(time_limit_s=0.01)
     def slow():
         holder[0].journal.notify(ToolProgress(call_id=current_call.get(), text="in time"))
-        go_on.wait(20)
+        go_on.wait(60)
         holder[0].journal.log("late")
         ended.set()
 

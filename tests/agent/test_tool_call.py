@@ -190,7 +190,7 @@ async def test_time_limit():
 
     @tool(time_limit_s=0.01)
     def blocking():
-        release.wait(20)
+        release.wait(60)
 
     for function in (slow, blocking):
         outcome = await run(function)

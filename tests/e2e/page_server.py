@@ -115,4 +115,4 @@ def played(*answers: Sequence[Event] | Response, **how: Any) -> Iterator[Played]
         yield server
     finally:
         run.should_exit = True
-        thread.join(10)
+        thread.join(60)

@@ -109,7 +109,7 @@ def serving(place: Place, *options: str, env: dict[str, str] | None = None) -> I
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
         process.wait()

@@ -1,7 +1,6 @@
 """Cells in the real command: what a person sees of them, and nothing left when goose-like is gone."""
 
 import signal
-import subprocess
 import sys
 import time
 
@@ -10,6 +9,7 @@ import pytest
 from goose_like.workspace.sandbox import bubblewrap
 from tests.e2e.command import Place
 from tests.e2e.pages import find_blocks
+from tests.processes import wait_for_count
 
 
 @pytest.fixture
@@ -22,16 +22,6 @@ def analyst(place: Place) -> Place:
 
 def cell(code: str, **arguments):
     return {"tool": "run_python", "arguments": {"code": code, **arguments}}
-
-
-def becomes(number: int, *words: str) -> bool:
-    """Wait until so many processes have these words in their command lines."""
-    for _ in range(500):
-        listed = subprocess.run(["ps", "-eo", "args", "ww"], capture_output=True, text=True, check=True).stdout
-        if sum(all(word in line for word in words) for line in listed.splitlines()) == number:
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_screen_shows_cells(analyst):
@@ -86,10 +76,10 @@ def test_nothing_is_left_running(analyst, mode, end):
     model = analyst.script({"calls": [cell(code)]})
     process = analyst.start("run", "--profile", "analyst", "--model", model, "--sandbox", mode, "go")
     try:
-        assert becomes(1, child)
+        wait_for_count(1, child)
         process.send_signal(end)
-        process.communicate(timeout=30)
-        assert becomes(0, child)
+        process.communicate(timeout=60)
+        wait_for_count(0, child)
     finally:
         process.kill()
         process.wait()

@@ -308,7 +308,7 @@ def test_a_signal_ends_the_turn_and_its_command(place, number, code):
         if '"tool_progress"' in line:
             break
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == code, err
     kinds = [json.loads(line)["type"] for line in out.splitlines()]
     assert kinds[-2:] == ["turn_finished", "run_finished"]

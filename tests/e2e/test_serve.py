@@ -256,7 +256,7 @@ def test_a_client_that_goes_stops_the_model(place):
         with serving(place, "--model", "openai:m", env=env) as server:
             with server.stream(build_body("x")) as events:
                 wait_until(lambda: next(events)[0] == "copilotMessageChunk")
-            assert left.wait(30)
+            assert left.wait(60)
             wait_until(lambda: server.sum_metric(r'goose_like_requests_total\{.*ending="cancelled"'))
 
 
@@ -298,7 +298,7 @@ def test_sigterm_lets_answers_finish(place):
             late = server.post(build_body("y"))
             assert (late.status_code, "retry-after" in late.headers) == (503, True)
             assert join_text(list(events)) == SLOW["text"]
-        assert server.process.wait(30) == 0
+        assert server.process.wait(60) == 0
 
 
 def test_answers_that_outlast_shutdown_end_with_a_message(place):
@@ -306,7 +306,7 @@ def test_answers_that_outlast_shutdown_end_with_a_message(place):
         with server.stream(build_body("x")) as events:
             server.signal(signal.SIGTERM)
             assert "being stopped" in str(list(events))
-        assert server.process.wait(30) == 0
+        assert server.process.wait(60) == 0
 
 
 def test_a_second_ctrl_c_is_at_once(place):
@@ -317,7 +317,7 @@ def test_a_second_ctrl_c_is_at_once(place):
         server.signal(signal.SIGINT)
         wait_until(lambda: server.get("/healthz").status_code == 503)
         server.signal(signal.SIGINT)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(60) == 0
         assert "Traceback" not in server.log.read_text()
 
 
@@ -335,7 +335,7 @@ def test_workers_share_a_port_and_their_counts(place):
         wait_until(lambda: count_answers(server) == 20)
         assert [count_answers(server) for _ in range(8)] == [20] * 8  # whichever is asked
         server.signal(signal.SIGTERM)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(60) == 0
 
 
 def list_workers(server) -> set[int]:
@@ -343,12 +343,17 @@ def list_workers(server) -> set[int]:
     return {pid for pid in list_children(server.process.pid) if "spawn_main" in read_command(pid)}
 
 
+def wait_for_workers(server) -> set[int]:
+    """Wait for both workers: a new process has no command line until its exec has ended."""
+    wait_until(lambda: len(list_workers(server)) == 2)
+    return list_workers(server)
+
+
 def test_a_worker_that_is_killed_is_started_again(place):
     with serving(place, "--model", place.script(*["hi"] * 9), "--workers", "2") as server:
         assert join_text(read_events(server.post(build_body("x")))) == "hi"
         wait_until(lambda: count_answers(server) == 1)
-        first = list_workers(server)
-        assert len(first) == 2
+        first = wait_for_workers(server)
         os.kill(min(first), signal.SIGKILL)
         wait_until(lambda: len(list_workers(server) - first) == 1)
         wait_until(lambda: "ended (killed by SIGKILL); a new one starts" in server.log.read_text())
@@ -357,7 +362,7 @@ def test_a_worker_that_is_killed_is_started_again(place):
 
 def test_workers_end_with_their_parent(place):
     with serving(place, "--model", place.script("hi"), "--workers", "2") as server:
-        workers = list_workers(server)
+        workers = wait_for_workers(server)
         server.process.kill()
         wait_until(lambda: not any(map(is_alive, workers)))
 
@@ -369,7 +374,7 @@ def test_workers_finish_their_answers_or_are_stopped_at_once(place):
         wait_until(lambda: len(list_workers(server)) == 1)  # the one that had nothing to do
         workers = list_workers(server)
         server.signal(signal.SIGINT)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(60) == 0
         assert not any(map(is_alive, workers))
 
 

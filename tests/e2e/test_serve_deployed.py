@@ -76,7 +76,7 @@ def balanced(name: str, folder: Path, *ports: int) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 @pytest.mark.parametrize("name", ["nginx", "haproxy", "caddy"])

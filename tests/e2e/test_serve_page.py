@@ -33,7 +33,7 @@ def page(browser) -> Iterator[object]:
     """Open a page whose errors, blocked sources and foreign requests fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 860})
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     wrong = page.wrong = []
     asked: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -312,7 +312,7 @@ def test_stop_ends_the_stream_and_keeps_what_came(page):
         page.get_by_text("So far").wait_for()
         page.click("#stop")
         assert "You stopped it." in answered(page).inner_text()
-        assert server.left.wait(20)
+        assert server.left.wait(60)
         ask(page, "y")
         answered(page, 2)
     assert [said["content"] for said in server.bodies[1]["messages"]] == ["x", "So far", "y"]

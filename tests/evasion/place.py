@@ -105,7 +105,7 @@ class Place:
             **self.replace_all(more),
         }
 
-    def run_line(self, line: str, timeout_s: float = 30) -> "subprocess.CompletedProcess[str]":
+    def run_line(self, line: str, timeout_s: float = 120) -> "subprocess.CompletedProcess[str]":
         """Run a line of a case outside the sandbox, in the workspace."""
         env = self.variables | {"PATH": os.environ["PATH"], "PYTHONPATH": _PYTHONPATH, "PYTHON": sys.executable}
         env["AGAIN"] = f"{sys.executable} -m goose_like run --model scripted:{self.folder}/again.yaml again"
@@ -174,7 +174,7 @@ class _Listener:
 
     def _answer(self, client: socket.socket) -> None:
         with client, suppress(OSError):
-            client.settimeout(2)
+            client.settimeout(60)
             self._write(f"data {client.recv(4096)!r}")
             client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nhi\n")
 

@@ -106,7 +106,7 @@ async def test_steering_cuts_the_step_short(script, tmp_path):
         front.scheduler.send("first")
         await wait_for_call(front)
         assert front.scheduler.steer("leave that")
-        end = await asyncio.wait_for(front.scheduler.finish(), 20)
+        end = await asyncio.wait_for(front.scheduler.finish(), 60)
         assert end.reason == "stop"
         assert front.list_requests() == ["first", "leave that"]
 
@@ -119,7 +119,7 @@ async def test_a_stop_gives_the_waiting_messages_back(script, tmp_path):
         front.scheduler.send("second")
         assert front.scheduler.stop()
         assert not front.scheduler.stop()
-        end = await asyncio.wait_for(front.scheduler.finish(), 20)
+        end = await asyncio.wait_for(front.scheduler.finish(), 60)
         assert end.reason == "cancelled"
         assert front.returned == ["second"]
         assert front.scheduler.exchange.history.last_turn.reason == "cancelled"
@@ -353,7 +353,7 @@ async def test_a_turn_allows_only_stricter_modes(script, tmp_path):
         await scheduler.set_mode(approval="ask")
         assert scheduler.exchange.workspace.approval == "ask"
         scheduler.stop()
-        await asyncio.wait_for(scheduler.finish(), 20)
+        await asyncio.wait_for(scheduler.finish(), 60)
         assert scheduler.current.profile.approval == "ask"
 
 
@@ -430,7 +430,7 @@ async def test_several_callers_wait_for_the_same_turn(script, tmp_path):
         await scheduler.submit("hello")
         work = scheduler.work
         work.add_done_callback(lambda _: asyncio.ensure_future(scheduler.submit("again")))
-        ends = await asyncio.wait_for(asyncio.gather(scheduler.finish(), scheduler.finish()), 20)
+        ends = await asyncio.wait_for(asyncio.gather(scheduler.finish(), scheduler.finish()), 60)
         assert [end.reason for end in ends] == ["stop", "stop"]
         await scheduler.finish()
         assert front.list_requests() == ["hello", "again"]

@@ -361,7 +361,7 @@ async def test_closing_the_stream_hangs_up(vendor: Vendor) -> None:
     provider = vendor.provider(vendor.choice(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
     async with aclosing(provider.stream(REQUEST)) as deltas:
         assert await anext(aiter(deltas)) == TextDelta(text="x")
-    await asyncio.wait_for(gone.wait(), 5)
+    await asyncio.wait_for(gone.wait(), 60)
     await provider.close()
     server.close()
 
@@ -390,7 +390,7 @@ async def test_closing_the_stream_at_a_status_hangs_up(
         await asked.wait()
         await asyncio.sleep(0.1)  # the head arrives while nobody reads on
     assert not [task for task in asyncio.all_tasks() if "_post" in str(task.get_coro())]
-    await asyncio.wait_for(gone.wait(), 5)
+    await asyncio.wait_for(gone.wait(), 60)
     await provider.close()
     server.close()
 
@@ -405,7 +405,7 @@ async def test_cancelling_passes(vendor: Vendor) -> None:
                 begun.set()
 
         task = asyncio.create_task(read(provider.stream(REQUEST)))
-        await asyncio.wait_for(begun.wait(), 5)
+        await asyncio.wait_for(begun.wait(), 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

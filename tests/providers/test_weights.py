@@ -25,7 +25,7 @@ from goose_like.providers.weights import Weights, find_or_assemble
 
 def progress(what, done, total):
     print(what, flush=True)
-    for _ in range(3000):
+    for _ in range(6000):
         if not what.startswith("unpack") or Path({gate!r}).exists():
             break
         time.sleep(0.01)
@@ -251,7 +251,7 @@ def test_a_start_after_a_kill_begins_again(installation: Installation, tmp_path:
     assert process.stdout
     assert process.stdout.readline().startswith("unpacking")
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert list_leftovers(installation.weights) == ["fake.gguf.lock", "fake.gguf.part"]
     assert not is_ready(installation.weights)
     assert find_or_assemble(ProgressLog(), installation.weights).read_bytes() == installation.content

@@ -158,7 +158,7 @@ ONE_CALL = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("echo
 
 
 async def wait_until(is_so: Any) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -283,7 +283,7 @@ async def test_a_hook_about_permissions_may_use_the_workspace_but_asks_nobody(gi
     places: list[Place] = []
     async with open_place("first", answer=ONCE, approval="ask") as place:
         places.append(place)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await place.run(call("write", '{"path": "a"}'))
     assert outcomes[0] == "0"
     assert "nobody is there to allow it" in outcomes[1]

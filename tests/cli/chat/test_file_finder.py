@@ -72,7 +72,7 @@ async def test_what_git_ignores_is_left_out_and_new_files_come(tmp_path: Path):
         found = await asyncio.to_thread(files.find_paths, "")
         assert found == [".gitignore", ".hidden", "seen.py", "sub/"]
         (tmp_path / "new.py").touch()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while "new.py" not in await asyncio.to_thread(files.find_paths, ""):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 

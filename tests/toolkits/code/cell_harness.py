@@ -100,4 +100,4 @@ async def open_harness(
         try:
             yield harness
         finally:
-            await asyncio.wait_for(harness.toolkit.close(), 30)
+            await asyncio.wait_for(harness.toolkit.close(), 60)

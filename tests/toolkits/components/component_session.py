@@ -106,4 +106,4 @@ async def company(
         try:
             yield made
         finally:
-            await asyncio.wait_for(made.kit.close(), 30)
+            await asyncio.wait_for(made.kit.close(), 60)

@@ -144,7 +144,7 @@ async def test_a_resource_whose_call_was_stopped_is_opened_once(tmp_path):
     async with company(tmp_path, pool, "fetch") as made:
         log = made.root / "pool.log"
         running = asyncio.create_task(made.outcome("fetch_get", url="http://127.0.0.1:9"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not log.exists():  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         running.cancel()

@@ -85,7 +85,7 @@ def patch(before: str, after: str, **more: Any) -> dict[str, Any]:
 
 async def wait_until(is_so: Callable[[], object]) -> None:
     """Wait for an effect of another process."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

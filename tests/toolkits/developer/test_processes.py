@@ -49,8 +49,8 @@ async def all_end(made: DeveloperHarness) -> None:
 
 
 def is_free(path: Path) -> bool:
-    """Check that no living process holds the lock of `flock`, which children inherit."""
-    with path.open() as file:
+    """Check that no living process holds the lock of `flock`, which children inherit. Create a missing file."""
+    with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -135,14 +135,15 @@ async def test_all_end_with_the_session(tmp_path):
     async with open_developer(tmp_path, "full") as made:
         for number in range(3):
             await start(made, f"exec 9>held{number}; flock 9; sleep 100 & sleep 100")
-        assert not any(is_free(made.root / f"held{number}") for number in range(3))
-    assert all(is_free(made.root / f"held{number}") for number in range(3))
+        held = [made.root / f"held{number}" for number in range(3)]
+        await wait_until(lambda: not any(map(is_free, held)))
+    assert all(map(is_free, held))
 
 
 async def test_a_start_that_is_cancelled_leaves_nothing(here: DeveloperHarness):
     starting = asyncio.create_task(start(here, "exec 9>held; flock 9; sleep 100"))
     held = here.root / "held"
-    await wait_until(lambda: held.exists() and not is_free(held))
+    await wait_until(lambda: not is_free(held))
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting

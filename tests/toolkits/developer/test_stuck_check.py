@@ -138,7 +138,7 @@ async def test_an_answer_that_output_overtook_does_not_count(tmp_path):
 
     async def serve() -> str:
         try:
-            async with asyncio.timeout(20) as limit:
+            async with asyncio.timeout(60) as limit:
                 with watch.watch("serve", output, limit) as silence:
                     await fast.asked.wait()
                     output.write(b"listening\n")

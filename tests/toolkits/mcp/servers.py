@@ -38,7 +38,7 @@ def find_port() -> int:
 def start_at(transport: str, port: int) -> "subprocess.Popen[bytes]":
     """Start the demo server at a port."""
     server = subprocess.Popen(script("demo_server.py", transport, str(port)), stderr=subprocess.DEVNULL)
-    for _ in range(600):
+    for _ in range(1200):
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
@@ -63,8 +63,8 @@ def serve(transport: str) -> Iterator[str]:
 
 
 async def wait_until(is_so: Callable[[], object]) -> None:
-    """Wait at most 30 seconds."""
-    async with asyncio.timeout(30):
+    """Wait at most a minute."""
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
@@ -78,7 +78,7 @@ class Desk:
         self.connections: list[Connection] = []
         self.around = Surroundings(workspace, recorder, self.shown.append, root.parent / "outputs")
 
-    def connect(self, *command: str, era: str = "", probe_s: float = 20, url: str = "", **fields: Any) -> Connection:
+    def connect(self, *command: str, era: str = "", probe_s: float = 60, url: str = "", **fields: Any) -> Connection:
         """Create a connection. The slow machines of tests get a longer limit for the probe."""
         if url:
             fields.setdefault("transport", "http")

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -62,7 +61,7 @@ async def test_a_server_that_hangs_at_the_start(tmp_path):
         assert await fail(hanging) == "the MCP server demo does not start: it gave no answer in 0.5 s"
 
 
-@pytest.mark.parametrize(("fault", "probe_s"), [("exits at the probe", 20), ("silent at the probe", 1)])
+@pytest.mark.parametrize(("fault", "probe_s"), [("exits at the probe", 60), ("silent at the probe", 1)])
 async def test_a_server_that_does_not_survive_the_probe_starts_anew_in_the_old_era(tmp_path, fault, probe_s):
     async with desk(tmp_path) as session:
         old = session.connect(*faulty(fault), probe_s=probe_s)
@@ -243,7 +242,8 @@ async def test_nothing_survives_the_session(tmp_path, fault):
         server = session.connect(*faulty(fault), make_mark(tmp_path), era=OLD)
         assert await server.call_tool("echo", {}) == "echo"
         assert find_processes(make_mark(tmp_path))
-        assert bool(find_processes(f"child-{make_mark(tmp_path)}")) == (fault == "child")
+        if fault == "child":
+            await wait_until(lambda: find_processes(f"child-{make_mark(tmp_path)}"))
         await server.close()
         assert not find_processes(make_mark(tmp_path))
         assert not find_processes(f"child-{make_mark(tmp_path)}")
@@ -277,13 +277,12 @@ async def test_the_end_of_a_session_ends_a_start(tmp_path):
 
 async def test_a_call_that_is_cancelled_at_the_start(tmp_path):
     async with desk(tmp_path) as session:
-        hanging = session.connect(*faulty("hangs at the start"), make_mark(tmp_path), era=OLD)
+        hanging = session.connect(*faulty("hangs at the start"), make_mark(tmp_path), era=OLD, start_timeout_s=300)
         call = asyncio.create_task(hanging.call_tool("echo", {}))
         await wait_until((session.root / "starts").exists)
-        started = time.monotonic()
         call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        assert time.monotonic() - started < 20
+        async with asyncio.timeout(60):
+            with pytest.raises(asyncio.CancelledError):
+                await call
         assert not find_processes(make_mark(tmp_path))
         assert hanging.state == "not started"

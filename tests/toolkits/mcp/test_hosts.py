@@ -33,7 +33,7 @@ class LatePerson(Recorder):
 
     async def ask(self, question: Question) -> Answer:
         answer = await super().ask(question)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not (self.folder / "gave-up").exists():  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return answer

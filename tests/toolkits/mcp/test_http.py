@@ -148,7 +148,7 @@ async def test_faults(tmp_path, fault, reason):
     try:
         async with desk(tmp_path) as session:
             url = f"http://127.0.0.1:{server.server_port}/{fault}"
-            limit_s = 1 if fault == "silent" else 30
+            limit_s = 1 if fault == "silent" else 60
             faulty = session.connect(url=url, era="2025-11-25", start_timeout_s=limit_s)
             with pytest.raises(ToolError, match=re.escape(reason)):
                 await faulty.call_tool("echo", {})

@@ -160,7 +160,7 @@ def run_line(tmp_path_factory: pytest.TempPathFactory) -> RunLine:
         variables = {"PATH": str(folder), "HOME": str(work), "LOG": str(log)}
         silent: dict[str, int] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         try:
-            subprocess.run(["/bin/bash", "-c", line], cwd=work, env=variables, timeout=20, check=False, **silent)
+            subprocess.run(["/bin/bash", "-c", line], cwd=work, env=variables, timeout=60, check=False, **silent)
         finally:
             shutil.rmtree(work)
         return {" ".join(call.split()[:2]) for call in log.read_text().splitlines()}
