@@ -7,9 +7,11 @@ from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
+from goose_like.config.kept_values import compute_once
 from goose_like.config.profile import Limits, Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.dataclass import dataclass
+from goose_like.core.docstring import read_docstring
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import FileChanged, ToolProgress
 from goose_like.core.example import Example
@@ -188,7 +190,7 @@ class Toolkit:
                 hint = did_you_mean(name, names)
                 raise ProfileError(f"no tool {name!r} to pick; {hint}", place)
         methods = [getattr(self, name) for name in picked]
-        return tuple(map(make_tool, methods))
+        return tuple(map(make_kept_tool, methods))
 
     @classmethod
     def tool_names(cls) -> list[str]:
@@ -313,3 +315,13 @@ class Toolkit:
 def _is_tool(function: object) -> bool:
     options = getattr(function, "__tool__", None)
     return isinstance(options, ToolOptions)
+
+
+def make_kept_tool(method: Callable[..., Any]) -> Tool:
+    """Make the tool of a method. The texts of its docstring are kept, because a parser is slow to import."""
+    return make_tool(method, _read_kept_docstring)
+
+
+def _read_kept_docstring(text: str) -> dict[str, str]:
+    texts: dict[str, str] = compute_once("docstrings", text, read_docstring)
+    return texts

@@ -1,7 +1,11 @@
 """Values that take long to compute, kept between processes in a file of the cache folder. Commands cannot write it."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from goose_like import __version__
@@ -47,3 +51,26 @@ class KeptValues:
         text = json.dumps({"version": __version__, "entries": dict(newest)})
         with suppress(OSError):
             replace_private_file(self._file, text)
+
+
+def compute_once(name: str, text: str, compute: Callable[[str], Any]) -> Any:
+    """Return the value that `compute` makes of a text, by the kept values of a name. An equal text has an equal value.
+
+    A value that is not of JSON is returned and not kept.
+    """
+    kept = _open_kept(name, cache_folder())
+    key = sha256(text.encode(errors="surrogatepass")).hexdigest()
+    found = kept.get(key)
+    if found is not None:
+        return found
+    value = compute(text)
+    if json.loads(json.dumps(value)) == value:  # else it has keys that JSON lacks
+        kept.put(key, value)
+        kept.save()
+    return value
+
+
+@cache
+def _open_kept(name: str, folder: Path) -> KeptValues:
+    """Open the file of a name once for each cache folder."""
+    return KeptValues(name)

@@ -3,20 +3,19 @@
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import field, replace
 from functools import cache, lru_cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
-import docstring_parser
-from docstring_parser import Docstring, DocstringStyle
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PydanticUserError, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
 from goose_like.core.dataclass import dataclass
 
+from .docstring import read_docstring
 from .errors import GooseLikeError
 from .events import CallDisplay, ToolKind
 from .json_schema import simplify_schema
@@ -251,15 +250,10 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     return mark if function is None else mark(function)
 
 
-def parse_docstring(text: str) -> Docstring:
-    """Parse a docstring in any style. Trying all styles for each tool would cost 10 ms at each start."""
-    is_google = ":param" not in text and "---" not in text
-    style = DocstringStyle.GOOGLE if is_google else DocstringStyle.AUTO
-    return docstring_parser.parse(text, style)
-
-
-def make_tool(function: Callable[..., Any]) -> Tool:
+def make_tool(function: Callable[..., Any], read_texts: Callable[[str], dict[str, str]] = read_docstring) -> Tool:
     """Create the tool of a bound method or function. Without `@tool`, the default options apply.
+
+    `read_texts` returns what `read_docstring` returns.
 
     Raises:
         TypeError: a parameter has no JSON form (`*args`, or a type unknown to pydantic), a method has no `self`, or
@@ -269,7 +263,7 @@ def make_tool(function: Callable[..., Any]) -> Tool:
     is_method = inspect.ismethod(function)
     # All objects of a class share the function of a method.
     shared = getattr(function, "__func__", function)
-    spec, make_parameters = _describe(shared, text, is_method)
+    spec, make_parameters = _describe(shared, text, is_method, read_texts)
     options = getattr(function, "__tool__", ToolOptions())
     if options.has_long_arguments:
         spec = replace(spec, has_long_arguments=True)
@@ -292,15 +286,12 @@ def _describe(
     function: Callable[..., Any],
     text: str,
     is_method: bool,
+    read_texts: Callable[[str], dict[str, str]],
 ) -> tuple[ToolSpec, Callable[[], type[BaseModel]]]:
-    doc = parse_docstring(text)
+    texts = read_texts(text)
     parameters = list(inspect.signature(function).parameters.values())
     if is_method:
-        _check_self(function, parameters[:1], doc)
-    descriptions: dict[str, Any] = {}
-    for entry in doc.params:
-        if entry.description:
-            descriptions[entry.arg_name] = {"description": entry.description}
+        _check_self(function, parameters[:1], texts)
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
@@ -312,7 +303,9 @@ def _describe(
             raise TypeError(f"tool {function.__name__!r}: parameter {parameter} has no JSON form; name each argument")
         hint = hints.get(name, Any)
         default = ... if parameter.default is parameter.empty else parameter.default
-        description = descriptions.get(name, {})
+        description: dict[str, Any] = {}
+        if texts.get(name):  # else the hint may bring one
+            description["description"] = texts[name]
         # The prefix keeps names such as `schema` or `copy` from clashing with those of BaseModel.
         fields[f"arg_{name}"] = (hint, Field(default, alias=name, **description))
     name = f"{function.__name__}_arguments"
@@ -324,8 +317,7 @@ def _describe(
         except PydanticUserError as error:
             reason = _explain_bad_hint(hints) or error.message
             raise TypeError(f"tool {function.__name__!r}: {reason}") from error
-    paragraphs = filter(None, (doc.short_description, doc.long_description))
-    spec = ToolSpec(function.__name__, "\n\n".join(paragraphs), simplify_schema(schema))
+    spec = ToolSpec(function.__name__, texts[""], simplify_schema(schema))
     return spec, make_parameters
 
 
@@ -389,13 +381,12 @@ def _find_described_node(hint: Any, info: Any) -> dict[str, Any] | None:
 def _check_self(
     function: Callable[..., Any],
     parameters: Sequence[inspect.Parameter],
-    doc: Docstring,
+    described: Container[str],
 ) -> None:
     """Reject a method without `self`: its first parameter is meant for the model and would not reach it."""
     arguments = "self"
     if parameters:
         first = parameters[0]
-        described = {entry.arg_name for entry in doc.params}
         is_for_model = first.annotation is not first.empty or first.name in described
         if not is_for_model or first.name in ("self", "cls"):
             return

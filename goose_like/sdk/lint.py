@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from goose_like.agent.hook_runner import HOOK_POINTS, list_hook_points
 from goose_like.agent.slash_command import is_command
 from goose_like.agent.toolkit import Toolkit
+from goose_like.core.docstring import parse_docstring
 from goose_like.core.spelling import did_you_mean, find_nearest_name
-from goose_like.core.tool import Tool, parse_docstring
+from goose_like.core.tool import Tool
 
 _HOOK_STARTS = ("on_", "before_", "after_")
 

@@ -1,4 +1,4 @@
-"""Values that are kept between processes, and the values of shipped YAML files."""
+"""Values that are kept between processes, those of shipped YAML files, and the texts of docstrings."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from goose_like.config.kept_values import KeptValues
+from goose_like.agent.toolkit import make_kept_tool
+from goose_like.config.kept_values import KeptValues, _open_kept
 from goose_like.config.profile_loader import load_profile
-from goose_like.config.shipped_yaml import _open_kept, parse_shipped
+from goose_like.config.shipped_yaml import parse_shipped
 from goose_like.config.yaml_source import read_yaml
 from goose_like.core.errors import ProfileError
+from goose_like.core.tool import _describe
+from goose_like.toolkit import Toolkit, tool
 
 DAMAGED = [
     "",
@@ -69,7 +72,7 @@ def test_another_text_has_other_values(file: Path) -> None:
     assert parse_shipped("a: 2") == {"a": 2}
     assert parse_shipped("# nothing\n") == {}
     assert parse_shipped("1: a") == {1: "a"}
-    assert len(json.loads(file.read_text())["entries"]) == 2, "a number is no key in JSON"
+    assert len(json.loads(file.read_text())["entries"]) == 3, "a number is no key in JSON"
 
 
 def test_files_of_the_person_are_not_kept(file: Path, tmp_path: Path) -> None:
@@ -97,3 +100,29 @@ def test_an_error_in_a_shipped_file_has_its_line(file: Path, tmp_path: Path) -> 
     shipped.write_text("a: 1\nb: [\n")
     with pytest.raises(ProfileError, match=r"shipped\.yaml, line 2: this is not valid YAML"):
         read_yaml(shipped, is_shipped=True)
+
+
+class Counting(Toolkit):
+    @tool
+    def count_words(self, text: str, least: int = 1) -> int:
+        """Count the words of a text.
+
+        Args:
+            text: The text.
+            least: Minimum number of letters of a word.
+        """
+        return sum(len(word) >= least for word in text.split())
+
+
+def test_the_docstring_of_a_tool_is_parsed_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    described = []
+    for _ in range(2):
+        forget()
+        _describe.cache_clear()
+        method = Counting.count_words.__get__(object())
+        described.append(make_kept_tool(method).spec)
+        monkeypatch.delattr("goose_like.core.docstring.parse_docstring", raising=False)
+    assert described[0] == described[1]
+    assert described[0].description == "Count the words of a text."
+    assert described[0].schema["properties"]["least"]["description"] == "Minimum number of letters of a word."
+    assert "Count the words" in (home / "cache/docstrings.json").read_text()

@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -166,7 +165,7 @@ class DeveloperToolkit(Toolkit):
 
     def _read_guidance(self) -> str:
         """Read the lines of guidance whose tools this session has."""
-        text = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")
+        text = Path(__file__).with_name("prompt.md").read_text(encoding="utf-8")
         fitting: list[str] = []
         for line in text.splitlines():
             names = re.findall(r"`(\w+)`", line)

@@ -12,10 +12,11 @@ from pydantic import JsonValue
 from typing_extensions import override
 
 from goose_like.agent.slash_command import SlashCommand
+from goose_like.agent.toolkit import make_kept_tool
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.spelling import did_you_mean
-from goose_like.core.tool import InnerCall, Tool, ToolOptions, accept_any, make_tool
+from goose_like.core.tool import InnerCall, Tool, ToolOptions, accept_any
 from goose_like.toolkit import (
     ImageResult,
     Notifier,
@@ -260,10 +261,10 @@ class McpToolkit(Toolkit):
     def _build_tools(self) -> tuple[Tool, ...]:
         tools = [self._build_tool(listed) for listed in self._offer.sent]
         if self._offer.has_search:
-            tools += [make_tool(self.find_tools), make_tool(self.call_tool)]
+            tools += [make_kept_tool(self.find_tools), make_kept_tool(self.call_tool)]
         has_resources = any(state.first and state.first.resources for state in self._states.values())
         if has_resources:
-            tools.append(make_tool(self.read_mcp_resource))
+            tools.append(make_kept_tool(self.read_mcp_resource))
         return tuple(tools)
 
     def _build_tool(self, listed: ListedTool, *, is_searched: bool = False) -> Tool:
