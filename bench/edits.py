@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from goose_like_toolkits.developer.patching import Patch, apply_patches, number_lines
+from goose_like_toolkits.developer.v4a import read_v4a
 
 from goose_like.core.text_file import create_text
 
@@ -50,13 +51,17 @@ class Edit:
 
 @dataclass(frozen=True)
 class Sent:
-    """What a model sends for a hunk: the quoted lines and the new ones, and the place by its lines (from 1)."""
+    """What a model sends for a hunk: the quoted lines and the new ones, and the place by its lines (from 1).
+
+    `anchor` is the nearest line above the quotation that begins a block, such as a function; "" for none.
+    """
 
     first: int
     last: int
     before: str
     after: str
     new: str
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,15 @@ def quote(lines: Sequence[str], hunk: Hunk, context: int, *, is_unique: bool = T
     if is_unique and context < MAX_CONTEXT and join(lines).count(before) > 1:
         return quote(lines, hunk, context + 1)
     after = join([*lines[start : hunk.start], *hunk.new, *lines[hunk.end : end]])
-    return Sent(hunk.start + 1, hunk.end, before, after, join(hunk.new))
+    return Sent(hunk.start + 1, hunk.end, before, after, join(hunk.new), find_anchor(lines[:start]))
+
+
+def find_anchor(lines: Sequence[str]) -> str:
+    """Find the last line that begins a class, a function or a chapter."""
+    for line in reversed(lines):
+        if line.lstrip().startswith(("class ", "def ", "async def ", "#")):
+            return line
+    return ""
 
 
 # --- what happens to them
@@ -241,6 +254,37 @@ def patch_file(trial: Trial) -> tuple[object, Callable[[], str]]:
     return {"patches": [patch.model_dump(exclude_defaults=True) for patch in patches]}, change
 
 
+def patch_with_v4a(trial: Trial, *, has_anchors: bool) -> tuple[object, Callable[[], str]]:
+    """`patch_file` with V4A diffs, as OpenAI's models call it: lines that go or come have a mark."""
+    lines = []
+    for part in trial.sent:
+        lines.append(f"@@ {part.anchor}" if has_anchors and part.anchor else "@@")
+        for mark, text in mark_lines(part.before.splitlines(), part.after.splitlines()):
+            lines.append(mark + text)
+    diff = join(lines)
+
+    def change() -> str:
+        patches = read_v4a(f"*** Update File: f\n{diff}")
+        assert isinstance(patches, list)
+        done = apply_patches(create_text(trial.now, ""), patches, trial.read)
+        is_changed_in_vain = not trial.wanted and done.text.shown != trial.now
+        if done.failures and not is_changed_in_vain:
+            raise Refused("\n".join(done.failures.values()))
+        return done.text.shown
+
+    return {"type": "update_file", "diff": diff}, change
+
+
+def mark_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a hunk with their marks."""
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from ((" ", line) for line in before[start:end])
+            continue
+        yield from (("-", line) for line in before[start:end])
+        yield from (("+", line) for line in after[new_start:new_end])
+
+
 def replace_text(trial: Trial) -> tuple[object, Callable[[], str]]:
     """An exact text that occurs once, as tools named `str_replace` have it."""
 
@@ -282,6 +326,8 @@ def write_file(trial: Trial) -> tuple[object, Callable[[], str]]:
 
 FORMATS: dict[str, Callable[[Trial], tuple[object, Callable[[], str]]]] = {
     "`patch_file`": patch_file,
+    "V4A (`apply_patch`)": partial(patch_with_v4a, has_anchors=False),
+    "V4A with `@@` lines": partial(patch_with_v4a, has_anchors=True),
     "exact text once": replace_text,
     "line range": partial(replace_lines, is_guarded=False),
     "line range, refused if stale": partial(replace_lines, is_guarded=True),

@@ -42,6 +42,12 @@ def call(index: int, id_: str, call_id: str, name: str, *pieces: str, status: st
     return [_add(index, started), *deltas, _finish(index, {**item, "arguments": "".join(pieces)})]
 
 
+def call_patch(index: int, id_: str, call_id: str, **operation: str) -> list[Event]:
+    """Return the events of a call of `apply_patch`."""
+    item = {"type": "apply_patch_call", "id": id_, "call_id": call_id, "operation": operation, "status": "completed"}
+    return [_add(index, {**item, "status": "in_progress"}), _finish(index, item)]
+
+
 def build_usage(input_tokens: int = 10) -> Event:
     """Return the usage of an answer of five tokens."""
     return {

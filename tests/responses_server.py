@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.loopback import Asked, Loopback, Response, refusal
-from tests.responses_events import build_usage, call, encode, reason, speak, stream
+from tests.responses_events import build_usage, call, call_patch, encode, reason, speak, stream
 from tests.sdk_types import check_body
 
 Step = Mapping[str, Any]
-"""`{"say": TEXT}`, `{"call": (NAME, ARGUMENTS)}`, or both; `cut: True` breaks the answer off."""
+"""`{"say": TEXT}`, `{"call": (NAME, ARGUMENTS)}`, `{"patch": OPERATION}`; `cut: True` breaks the answer off."""
 
 
 class RefusedError(ValueError):
@@ -64,11 +64,13 @@ class ResponsesServer(Loopback):
         items = body["input"]
         _need(items[0].get("role") == "developer", "the first item is not the developer's message")
         _need(body.get("store") is False, "the request is not stateless")
-        waiting = set(_list_call_ids(items, "function_call"))
-        for item_id in _list_call_ids(items, "function_call_output"):
-            _need(item_id in waiting, f"No tool call found for function call output with call_id {item_id}.")
-            waiting.discard(item_id)
-        _need(not waiting, f"No tool output found for function call {', '.join(sorted(waiting))}.")
+        for kind in ("function_call", "apply_patch_call"):
+            name = kind.removesuffix("_call").replace("_", " ")
+            waiting = set(_list_call_ids(items, kind))
+            for item_id in _list_call_ids(items, f"{kind}_output"):
+                _need(item_id in waiting, f"No tool call found for {name} call output with call_id {item_id}.")
+                waiting.discard(item_id)
+            _need(not waiting, f"No tool output found for {name} call {', '.join(sorted(waiting))}.")
         for index, item in enumerate(items):
             if item.get("id"):
                 self._check_item(items, index, body.get("tools", []))
@@ -103,6 +105,8 @@ class ResponsesServer(Loopback):
         if "call" in step:
             name, arguments = step["call"]
             groups.append(call(len(groups), f"fc_{number}", f"call_{number}", name, json.dumps(arguments)))
+        if "patch" in step:
+            groups.append(call_patch(len(groups), f"apc_{number}", f"call_{number}", **step["patch"]))
         events = stream(*groups, usage=build_usage(len(json.dumps(body)) // 4))
         items = [event["item"] for event in events if event["type"] == "response.output_item.done"]
         self._remember(items, body)

@@ -3,6 +3,7 @@
 import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
 from functools import lru_cache
 from inspect import Signature
 from typing import Annotated, Any, Literal
@@ -69,19 +70,21 @@ class FrozenModel(BaseModel):
 class ToolSpec:
     """The description of a tool for the model. `schema` is the JSON schema (an object) of the arguments.
 
-    `has_long_arguments` is explained at `tool`.
+    `has_long_arguments` and `native` are explained at `tool`.
     """
 
     name: str
     description: str
     schema: dict[str, Any]
     has_long_arguments: bool = False
+    # Not compared: a model that knows the tool by its schema need not be told of a change.
+    native: Annotated[str, Field(exclude_if=operator.not_)] = field(default="", compare=False)
 
 
 def _clean_spec(spec: ToolSpec) -> ToolSpec:
     """Replace what a session file cannot hold: a server of tools may send anything."""
     name, description, schema = _clean_json([spec.name, spec.description, spec.schema])
-    return ToolSpec(name, description, schema, spec.has_long_arguments)
+    return replace(spec, name=name, description=description, schema=schema)
 
 
 SavedToolSpec = Annotated[ToolSpec, AfterValidator(_clean_spec)]

@@ -62,6 +62,7 @@ class ToolOptions:
     reads_only_with: Callable[[Mapping[str, Any]], bool] | None = None
     edits: bool = False
     has_long_arguments: bool = False
+    native: str = ""
     when_cut: str = ""
     rule_topic: Literal["", "command", "path"] = ""
     kind: ToolKind | Literal[""] = ""
@@ -198,6 +199,7 @@ def tool(
     reads_only_with: Callable[[Mapping[str, Any]], bool] | None = None,
     edits: bool = False,
     has_long_arguments: bool = False,
+    native: str = "",
     when_cut: str = "",
     rule_topic: Literal["", "command", "path"] = "",
     kind: ToolKind | Literal[""] = "",
@@ -228,6 +230,8 @@ def tool(function: Any = None, /, **options: Any) -> Any:
             `reads_only_with`: checks from the arguments of a call that this call changes nothing.
             `edits`: the call changes a file. If it fails, later calls of the message run only if they change nothing.
             `has_long_arguments`: an argument may be as long as a file, so the server sends it piece by piece.
+            `native`: the vendor's own tool that models with it get in place of the schema. A call of `apply_patch`
+            arrives as a `path`, and as `patches` a text: `*** Update File: PATH` (or `Add`, `Delete`), then a V4A diff.
             `when_cut`: what the model does in place of a call that is longer than its output limit.
             `rule_topic`: the pattern in rules of other agents about the tool: `Bash(git log:*)` names commands,
             `Edit(src/*)` names paths.
@@ -265,8 +269,8 @@ def make_tool(function: Callable[..., Any], read_texts: Callable[[str], dict[str
     shared = getattr(function, "__func__", function)
     spec, make_parameters = _describe(shared, text, is_method, read_texts)
     options = getattr(function, "__tool__", ToolOptions())
-    if options.has_long_arguments:
-        spec = replace(spec, has_long_arguments=True)
+    if options.has_long_arguments or options.native:
+        spec = replace(spec, has_long_arguments=options.has_long_arguments, native=options.native)
     for argument in (*options.paths, *_TITLE_FIELD.findall(options.title)):
         if argument not in spec.schema["properties"]:
             raise TypeError(f"tool {spec.name!r}: `title` or `paths` names {argument!r}, which is no argument")

@@ -20,7 +20,7 @@ class KnownModel(FrozenModel):
     `efforts` are the levels of reasoning that the models take, from the least, and `default_effort` the one that is
     sent if nobody chooses. With `thinking: adaptive` the models think as much as a task needs. `window` is the context
     window, and `max_output` the longest answer, in tokens. With `system_messages` the models take messages of the role
-    `system` after one of the user.
+    `system` after one of the user. `native` names the vendor's own tools that the models have; see `tool`.
     """
 
     name: str
@@ -30,6 +30,7 @@ class KnownModel(FrozenModel):
     window: int | None = None
     system_messages: bool = False
     max_output: int | None = None
+    native: tuple[str, ...] = ()
 
     @property
     def reasons(self) -> bool:

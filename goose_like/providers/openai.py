@@ -28,6 +28,7 @@ from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, parse_json
 from .known_models import find_known_model
+from .native_patch import PATCH_TOOL
 from .openai_wire import (
     HistoryRules,
     OpenAIEncoder,
@@ -319,7 +320,8 @@ class OpenAIProvider(HttpProvider, TellsFacts):
 
             return TextCallParser()
         if self._is_responses:
-            return ResponsesStreamParser(self._get_origin())
+            names = {tool.native: tool.name for tool in request.all_tools}
+            return ResponsesStreamParser(self._get_origin(), names.get(PATCH_TOOL, PATCH_TOOL))
         markup = "none" if self._is_openai() else self.preset.markup
         parser = OpenAIStreamParser(markup != "none", self._get_origin())
         tools = request.all_tools
@@ -347,8 +349,8 @@ class OpenAIProvider(HttpProvider, TellsFacts):
                 self._chat_encoder = self._create_chat_encoder(None)
             case "no_changes":
                 self._responses_encoder.refuse_changes()
-            case "leave_out" | "leave_out_blanks" | "no_system_messages":
-                pass  # see `_leave_out`; these wires send no blocks of white space and no later system messages
+            case "leave_out" | "leave_out_blanks" | "no_system_messages" | "no_native_tool":
+                pass  # `_leave_out` and `_find_native_tools` read these; the others are for Anthropic's wire
             case _:
                 assert_never(remedy.kind)
 
@@ -411,7 +413,19 @@ class OpenAIProvider(HttpProvider, TellsFacts):
                 options["ttl"] = "12h"
             extras["prompt_cache_options"] = options
         extras |= self.preset.build_body(request.model)
-        return self._responses_encoder.encode_request(request, self._leave_out(extras))
+        native = self._find_native_tools(request.model)
+        return self._responses_encoder.encode_request(request, self._leave_out(extras), native)
+
+    def _find_native_tools(self, model: str) -> frozenset[str]:
+        """Find the vendor's own tools that a model has, and that the server did not refuse.
+
+        A gateway at OpenAI's settings with `wire: responses` has those of the model that it names, for all we know.
+        """
+        if self.preset is not OPENAI_PRESET:
+            return frozenset()
+        known = find_known_model(self._choice.provider, model).native
+        refused = {remedy.key for remedy in self._remedies if remedy.kind == "no_native_tool"}
+        return frozenset(known) - refused
 
     def _choose_effort(self, model: str) -> str | None:
         return self._choice.effort or find_known_model(self._choice.provider, model).default_effort

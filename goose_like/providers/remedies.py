@@ -16,6 +16,7 @@ RemedyKind = Literal[
     "drop_thinking",
     "no_changes",
     "no_system_messages",
+    "no_native_tool",
 ]
 
 
@@ -27,8 +28,8 @@ class Remedy:
     `rename_limit` sends `max_completion_tokens` in place of `max_tokens`. `strict_roles` joins messages so that the
     roles alternate, `system_as_user` sends the system prompt with the first message, `constrained` describes the tools
     in the prompt, and `responses` changes the API. `drop_thinking` sends no earlier thinking, `no_changes` no items
-    that change tools or effort, and `no_system_messages` sends reminders as messages of the user. `text` says this to
-    the person.
+    that change tools or effort, `no_system_messages` sends reminders as messages of the user, and `no_native_tool`
+    describes a tool by its schema in place of the vendor's own tool `key`. `text` says this to the person.
     """
 
     kind: RemedyKind
@@ -83,6 +84,10 @@ _REMEDIES = (
     (
         re.compile("max_completion_tokens.*max_tokens|max_tokens.*max_completion_tokens", re.S),
         Remedy("rename_limit", "the server wants max_completion_tokens (`output_limit: max_completion_tokens`)"),
+    ),
+    (
+        re.compile("apply_patch"),
+        Remedy("no_native_tool", "the server has no `apply_patch` for this model; it gets our tool", "apply_patch"),
     ),
     (
         _TOOLS,

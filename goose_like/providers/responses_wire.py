@@ -4,7 +4,7 @@ Source: OpenAI's API reference (responses, "create" and "streaming") and the typ
 The same format is known as Open Responses on other servers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
 from operator import attrgetter
 from pathlib import Path
@@ -28,6 +28,15 @@ from goose_like.core.message import (
 )
 
 from .base import Delta, Request
+from .native_patch import (
+    PATCH_CALL,
+    PATCH_TOOL,
+    build_patch_call,
+    build_patch_result,
+    get_call_id,
+    is_patch,
+    parse_patch_call,
+)
 from .wire import (
     MessageEncoder,
     StartEncoder,
@@ -45,12 +54,12 @@ from .wire import (
     read_list,
     read_object,
     sanitize_arguments,
-    sanitize_call_id,
     sanitize_tool_name,
 )
 
 if TYPE_CHECKING:
     from openai.types.responses import (
+        ApplyPatchToolParam,
         EasyInputMessageParam,
         FunctionToolParam,
         ResponseFunctionToolCallParam,
@@ -59,9 +68,16 @@ if TYPE_CHECKING:
         ToolChoiceAllowedParam,
     )
     from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
-    from openai.types.responses.response_input_item_param import AdditionalTools, FunctionCallOutput
+    from openai.types.responses.response_input_item_param import (
+        AdditionalTools,
+        ApplyPatchCall,
+        ApplyPatchCallOutput,
+        FunctionCallOutput,
+    )
 
 WIRE = "responses"
+
+_CALL_TYPES = ("function_call", PATCH_CALL)
 
 # --- requests
 
@@ -76,6 +92,7 @@ class ResponsesEncoder:
     def __init__(self, origin: str) -> None:
         """Create an encoder for the server at the host `origin`. Answers of this server return unchanged."""
         self._origin = origin
+        self._native: Set[str] = frozenset()
         self._takes_changes = True
         self._sends_efforts = True
         self._start = StartEncoder()
@@ -90,11 +107,15 @@ class ResponsesEncoder:
         """Return whether items tell the changes of the effort. Then the body keeps the first one."""
         return self._takes_changes and request.first_effort is not None
 
-    def encode_request(self, request: Request, extras: Mapping[str, Any] = {}) -> bytes:
+    def encode_request(self, request: Request, extras: Mapping[str, Any] = {}, native: Set[str] = frozenset()) -> bytes:
         """Encode the JSON body of a request. `extras` are further keys of the body; None removes a key.
 
         Tools and efforts that changed within the conversation follow as items, so that earlier bytes stay the same.
+        `native` names the vendor's own tools that the model has; see `tool`.
         """
+        if native != self._native:
+            self._native = native
+            self._messages = MessageEncoder(self._encode_message)
         # The server keeps nothing: the client sends all items again, with the reasoning in encrypted form.
         head: ResponseCreateParamsStreaming = {
             "model": request.model,
@@ -104,11 +125,11 @@ class ResponsesEncoder:
         }
         tools = request.tools if self._takes_changes else request.all_tools
         if tools:
-            head["tools"] = list(map(_build_tool, tools))
+            head["tools"] = [_build_tool(tool, native) for tool in tools]
         body = merge_body(head, extras)
         start = self._start.encode(body | {"input": []})
         end = b"]}"
-        choice = _choose_tools(request)
+        choice = _choose_tools(request, native)
         if choice is not None and extras.get("tool_choice", "") is not None:
             # It stands after `input`, as it can change from turn to turn.
             end = b'],"tool_choice":%s}' % encode_json(choice)
@@ -129,13 +150,33 @@ class ResponsesEncoder:
 
     def _encode_message(self, message: Message, images: Path | None) -> bytes:
         if message.role == "system":
-            items = build_change_items(message, tools=self._takes_changes, efforts=self._sends_efforts)
+            items = self._build_changes(message)
         else:
-            items = build_items(message, images, self._origin)
+            items = build_items(message, images, self._origin, self._native)
         return b",".join(map(encode_json, items))
 
+    def _build_changes(self, message: Message) -> "list[Item]":
+        """Build the items of a message of goose_like, with the changes that the server is told."""
+        items: list[Item] = []
+        if message.new_tools and self._takes_changes:
+            added: AdditionalTools = {
+                "type": "additional_tools",
+                "role": "developer",
+                "tools": [_build_tool(tool, self._native) for tool in message.new_tools],
+            }
+            items.append(added)
+        if message.text:
+            developer: EasyInputMessageParam = {"role": "developer", "content": message.text}
+            items.append(developer)
+        for part in message.parts:
+            if isinstance(part, EffortChange) and self._sends_efforts:
+                items.append({"type": "configuration_update", "reasoning": {"effort": part.effort}})
+        return items
 
-def _build_tool(tool: ToolSpec) -> "FunctionToolParam":
+
+def _build_tool(tool: ToolSpec, native: Set[str]) -> "FunctionToolParam | ApplyPatchToolParam":
+    if tool.native in native:
+        return {"type": PATCH_TOOL}
     # Strict validation would refuse schemas with optional fields, and is tried if the key is missing.
     return {
         "type": "function",
@@ -146,53 +187,38 @@ def _build_tool(tool: ToolSpec) -> "FunctionToolParam":
     }
 
 
-def _choose_tools(request: Request) -> "ToolChoiceAllowedParam | Literal['none'] | None":
+def _choose_tools(request: Request, native: Set[str]) -> "ToolChoiceAllowedParam | Literal['none'] | None":
     """Choose the tools that the model may use now, or return None if it may use all."""
     tools = request.all_tools
     if request.allowed_tools is None:
         return None
-    names = [tool.name for tool in tools if tool.name in request.allowed_tools]
-    if len(names) == len(tools):
+    allowed = [tool for tool in tools if tool.name in request.allowed_tools]
+    if len(allowed) == len(tools):
         return None
-    if not names:
+    if not allowed:
         return "none"
-    return {
-        "type": "allowed_tools",
-        "mode": "auto",
-        "tools": [{"type": "function", "name": name} for name in names],
-    }
-
-
-def build_change_items(message: Message, *, tools: bool, efforts: bool) -> list[Mapping[str, Any]]:
-    """Build the items of a message of goose_like. `tools` and `efforts` say which changes the server is told."""
-    items: list[Mapping[str, Any]] = []
-    if message.new_tools and tools:
-        added: AdditionalTools = {
-            "type": "additional_tools",
-            "role": "developer",
-            "tools": list(map(_build_tool, message.new_tools)),
-        }
-        items.append(added)
-    if message.text:
-        developer: EasyInputMessageParam = {"role": "developer", "content": message.text}
-        items.append(developer)
-    for part in message.parts:
-        if isinstance(part, EffortChange) and efforts:
-            items.append({"type": "configuration_update", "reasoning": {"effort": part.effort}})
-    return items
+    named: list[dict[str, object]] = []
+    for tool in allowed:
+        entry: dict[str, object] = {"type": "function", "name": tool.name}
+        if tool.native in native:
+            entry = {"type": tool.native}
+        named.append(entry)
+    return {"type": "allowed_tools", "mode": "auto", "tools": named}
 
 
 Item = Mapping[str, Any]
 """An item of the body's `input`."""
 
 
-def build_items(message: Message, images: Path | None = None, origin: str = "") -> list[Item]:
+def build_items(
+    message: Message, images: Path | None = None, origin: str = "", native: Set[str] = frozenset()
+) -> list[Item]:
     """Build the items of a message in the body's `input`; an answer of the server at `origin` returns unchanged."""
     verbatim = message.verbatim
     if verbatim and verbatim.wire == WIRE and verbatim.origin == origin:
-        return list(_restore_items(verbatim, message.tool_calls))
+        return list(_restore_items(verbatim, message.tool_calls, native))
     if message.role == "tool":
-        return [_build_result(result, images) for result in message.tool_results]
+        return [_build_result(result, images, native) for result in message.tool_results]
     items: list[Item] = []
     if message.images:
         content = _build_contents(message.parts, images)
@@ -200,11 +226,12 @@ def build_items(message: Message, images: Path | None = None, origin: str = "") 
     elif message.text:
         text_item: EasyInputMessageParam = {"role": message.role, "content": message.text}
         items.append(text_item)
-    items += map(_build_call, message.tool_calls)
+    for call in message.tool_calls:
+        items.append(_build_call(call, native))
     return items
 
 
-def _restore_items(verbatim: Verbatim, calls: Iterable[ToolCall]) -> Iterable[Mapping[str, Any]]:
+def _restore_items(verbatim: Verbatim, calls: Iterable[ToolCall], native: Set[str]) -> Iterable[Mapping[str, Any]]:
     """Yield the items of an answer as they came. A call has the id under which its result is found."""
     waiting = iter(calls)
     has_lost_reasoning = False
@@ -219,10 +246,13 @@ def _restore_items(verbatim: Verbatim, calls: Iterable[ToolCall]) -> Iterable[Ma
             # The server refuses the id of an item whose reasoning is missing.
             restored.pop("id", None)
             has_lost_reasoning = False
-        if item.get("type") == "function_call":
+        if item.get("type") in _CALL_TYPES:
             call = next(waiting, None)
+            if call and item["type"] == PATCH_CALL and PATCH_TOOL not in native:
+                yield _build_call(call, native)  # the model has no such tool: a call of a function
+                continue
             if call:
-                restored["call_id"] = sanitize_call_id(call.id)
+                restored["call_id"] = get_call_id(call.id)
         yield restored
 
 
@@ -233,18 +263,24 @@ def _is_unreadable(item: Mapping[str, Any]) -> bool:
     return not item.get("encrypted_content") and not item.get("content")
 
 
-def _build_call(call: ToolCall) -> "ResponseFunctionToolCallParam":
+def _build_call(call: ToolCall, native: Set[str]) -> "ResponseFunctionToolCallParam | ApplyPatchCall":
+    if is_patch(call.id) and PATCH_TOOL in native:
+        return build_patch_call(call)
     return {
         "type": "function_call",
-        "call_id": sanitize_call_id(call.id),
+        "call_id": get_call_id(call.id),
         "name": sanitize_tool_name(call.name),
         "arguments": sanitize_arguments(call.arguments),
     }
 
 
-def _build_result(result: ToolResult, images: Path | None) -> "FunctionCallOutput":
+def _build_result(
+    result: ToolResult, images: Path | None, native: Set[str]
+) -> "FunctionCallOutput | ApplyPatchCallOutput":
+    if is_patch(result.call_id) and PATCH_TOOL in native:
+        return build_patch_result(result)
     text = mark_error(result)
-    call_id = sanitize_call_id(result.call_id)
+    call_id = get_call_id(result.call_id)
     if not result.images:
         return {"type": "function_call_output", "call_id": call_id, "output": text}
     parts: list[Part] = [Text(text=text), *result.images]
@@ -285,10 +321,12 @@ def _build_content(part: Part, images: Path | None) -> "list[ResponseInputTextPa
 class ResponsesStreamParser:
     """A parser of the events of one answer from the server at the host `origin`.
 
+    The tool named `patch_tool` gets the calls of `apply_patch`.
     It ignores unknown kinds of events and keeps unknown kinds of items, because the API may add some at any time.
     """
 
     origin: str = ""
+    patch_tool: str = PATCH_TOOL
     _items: list["_PlacedItem"] = field(default_factory=list)
     _usage: Usage = field(default_factory=Usage)
     _withheld: tuple[str, ...] = ()
@@ -352,7 +390,7 @@ class ResponsesStreamParser:
         if refusal:
             raise build_declined_error(refusal)
         is_cut = self._status == "incomplete"
-        parts = _list_parts(items)
+        parts = self._list_parts(items)
         if is_cut:
             # A server refuses unfinished items. Without its follower the reasoning is refused, too.
             return complete_answer(parts, self._usage, is_cut)
@@ -390,8 +428,18 @@ class ResponsesStreamParser:
         self._items += missing
 
     def _join_texts(self) -> str:
-        parts = _list_parts(self._list_items())
+        parts = self._list_parts(self._list_items())
         return "".join(part.text for part in parts if isinstance(part, Text))
+
+    def _list_parts(self, items: Iterable[Mapping[str, Any]]) -> list[Part]:
+        """List the parts of items that people and other vendors' models can read."""
+        parts: list[Part] = []
+        for item in items:
+            if item.get("type") == PATCH_CALL:
+                parts.append(parse_patch_call(item, self.patch_tool))
+            else:
+                parts += _build_parts(item)
+        return parts
 
     def _list_items(self) -> list[dict[str, Any]]:
         in_order = sorted(self._items, key=attrgetter("index"))
@@ -431,14 +479,6 @@ def _read_delta(event: Mapping[str, Any]) -> str:
     if event.get("delta") is None:
         raise BrokenStreamError(f"the stream has a {event['type']!r} without a delta")
     return expect(str, event["delta"], "delta")
-
-
-def _list_parts(items: Iterable[Mapping[str, Any]]) -> list[Part]:
-    """List the parts of items that people and other vendors' models can read."""
-    parts: list[Part] = []
-    for item in items:
-        parts += _build_parts(item)
-    return parts
 
 
 def _build_parts(item: Mapping[str, Any]) -> list[Part]:

@@ -182,3 +182,25 @@ def test_the_server_refuses_another_body(body, change):
     server, sent = body
     with pytest.raises(RefusedError):
         server.check(sent | change)
+
+
+def test_a_model_with_a_tool_for_patches_uses_it(place):
+    """The server knows only calls and results in its own form; a wrong diff comes back as `failed`."""
+    (place.work / "a.py").write_text("x = 1\n")
+    wrong = {"type": "update_file", "path": "a.py", "diff": "@@\n-x = 7\n+x = 2\n"}
+    steps = [
+        {"patch": wrong},
+        {"patch": {**wrong, "diff": "@@\n-x = 1\n+x = 2\n"}},
+        {"patch": {"type": "create_file", "path": "b.py", "diff": "+y = 1"}},
+        {"patch": {"type": "delete_file", "path": "b.py"}},
+        {"say": "done"},
+    ]
+    with threaded(ResponsesServer(steps)) as server:
+        done = run(place, server, "make x two")
+        assert (done.stdout, server.problems) == ("done\n", []), done.stderr
+        body = server.requests[-1].json
+    assert {"type": "apply_patch"} in body["tools"]
+    results = [item for item in body["input"] if item.get("type") == "apply_patch_call_output"]
+    assert [result["status"] for result in results] == ["failed", "completed", "completed", "completed"]
+    assert (place.work / "a.py").read_text() == "x = 2\n"
+    assert not (place.work / "b.py").exists()

@@ -8,10 +8,11 @@ import pytest
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import Retrying, TextDelta
-from goose_like.core.message import Message
+from goose_like.core.message import Message, ToolSpec
 from goose_like.providers.base import Request
 from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.remedies import find_remedy
+from tests import responses_events as responses
 from tests.loopback import Loopback, Response, refusal, said, sse
 from tests.providers.vendors import ANTHROPIC, REQUEST, RESPONSES, set_keys_only
 
@@ -104,6 +105,23 @@ async def test_a_model_without_tools_gets_a_schema(text: str) -> None:
     assert "response_format" in bodies[1]
     assert [delta.text for delta in deltas if isinstance(delta, Retrying)] == [
         "the model has no tool calls; it answers in JSON (`tools: constrained`)"
+    ]
+
+
+async def test_a_server_without_apply_patch_gets_the_schema() -> None:
+    """Once it refused the tool, each later request describes ours."""
+    tool = ToolSpec("patch_file", "Patch.", {"type": "object", "properties": {}}, native="apply_patch")
+    refused = refusal(400, "Tool 'apply_patch' is not supported with this model.")
+    answers = [refused, responses.respond(responses.speak(0, "msg_1", "fine"))]
+    async with Loopback([*answers, answers[1]]) as server:
+        provider = OpenAIProvider(ModelChoice(model="openai:gpt-6-sol", base_url=server.base_url, wire="responses"))
+        request = Request("gpt-6-sol", "s", [Message.user("x")], (tool,))
+        deltas = [delta for _ in range(2) async for delta in provider.stream(request)]
+        await provider.close()
+        kinds = [asked.json["tools"][0]["type"] for asked in server.requests]
+    assert kinds == ["apply_patch", "function", "function"]
+    assert [delta.text for delta in deltas if isinstance(delta, Retrying)] == [
+        "the server has no `apply_patch` for this model; it gets our tool"
     ]
 
 

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from goose_like.core.message import EffortChange, Message, NewTools, Text, ToolCall, ToolSpec, Verbatim
+from goose_like.core.message import EffortChange, Message, NewTools, Text, ToolCall, ToolResult, ToolSpec, Verbatim
 from goose_like.providers.base import Request
+from goose_like.providers.native_patch import parse_patch_call
 from goose_like.providers.responses_wire import ResponsesEncoder, ResponsesStreamParser, build_items
-from tests.responses_events import call, reason, speak, stream
-from tests.sdk_types import check_body
+from tests.responses_events import call, call_patch, reason, speak, stream
+from tests.sdk_types import check_body, check_event
 
 ORIGIN = "api.example.com"
 LOOK = ToolSpec("look", "Look.", {"type": "object", "properties": {}})
@@ -30,8 +31,9 @@ def answer(*items, origin=ORIGIN):
 
 def encode(encoder, messages, **keys):
     tools = keys.pop("tools", (LOOK,))
+    native = keys.pop("native", frozenset())
     request = Request("m", "be good", messages, tools, **keys)
-    body = json.loads(encoder.encode_request(request))
+    body = json.loads(encoder.encode_request(request, {}, native))
     check_body("/v1/responses", body)
     return body
 
@@ -144,3 +146,73 @@ def test_withheld_reasoning_is_named(told, reasons):
     for event in stream(speak(0, "msg_1", "hi"), input_transformations=told):
         parser.feed(event)
     assert parser.build_message().withheld == reasons
+
+
+# --- apply_patch
+
+PATCH_FILE = ToolSpec("patch_file", "Patch.", {"type": "object", "properties": {}}, native="apply_patch")
+PATCHED = {"type": "update_file", "path": "a.py", "diff": "@@\n-x\n+y\n"}
+NATIVE = frozenset({"apply_patch"})
+
+
+def patch_answer():
+    parser = ResponsesStreamParser(ORIGIN, "patch_file")
+    for event in stream(reason(0, "rs_1", "hm"), call_patch(1, "apc_1", "call_1", **PATCHED)):
+        check_event("/v1/responses", event)
+        parser.feed(event)
+    return parser.build_message().message
+
+
+def give_result(answer, **how):
+    result = ToolResult(call_id=answer.tool_calls[0].id, output="saved", **how)
+    return Message(role="tool", parts=(result,))
+
+
+def test_a_patch_is_a_call_of_the_tool_for_it():
+    (patch,) = patch_answer().tool_calls
+    assert patch.name == "patch_file"
+    assert json.loads(patch.arguments) == {"path": "a.py", "patches": "*** Update File: a.py\n@@\n-x\n+y\n"}
+
+
+@pytest.mark.parametrize("is_error", [False, True])
+def test_a_patch_and_its_result_return_in_the_form_of_the_vendor(is_error):
+    answer = patch_answer()
+    messages = [Message.user("do"), answer, give_result(answer, is_error=is_error)]
+    body = encode(ResponsesEncoder(ORIGIN), messages, tools=(LOOK, PATCH_FILE), native=NATIVE)
+    assert body["tools"][1] == {"type": "apply_patch"}
+    *_, sent, result = body["input"]
+    assert sent["operation"] == PATCHED
+    status = "failed" if is_error else "completed"
+    assert result == {"type": "apply_patch_call_output", "call_id": "call_1", "status": status, "output": "saved"}
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [PATCHED, {"type": "create_file", "path": "a", "diff": "+x"}, {"type": "delete_file", "path": "a"}],
+)
+def test_a_patch_is_built_anew_after_a_summary(operation):
+    item = {"type": "apply_patch_call", "call_id": "call_1", "operation": operation, "status": "completed"}
+    call_ = parse_patch_call(item, "patch_file")
+    answer = Message(role="assistant", parts=(call_,))
+    body = encode(ResponsesEncoder(ORIGIN), [answer, give_result(answer)], tools=(PATCH_FILE,), native=NATIVE)
+    assert body["input"][1] == item
+
+
+def test_a_model_without_the_tool_gets_calls_of_a_function():
+    """Also with the answer as it came, and from one request to the next with the same encoder."""
+    answer = patch_answer()
+    messages = [Message.user("do"), answer, give_result(answer)]
+    encoder = ResponsesEncoder(ORIGIN)
+    encode(encoder, messages, tools=(PATCH_FILE,), native=NATIVE)
+    body = encode(encoder, messages, tools=(PATCH_FILE,))
+    assert body["tools"][0]["type"] == "function"
+    *_, sent, result = body["input"]
+    assert (sent["type"], sent["call_id"]) == ("function_call", "call_1")
+    assert (result["type"], result["call_id"]) == ("function_call_output", "call_1")
+
+
+def test_the_choice_of_tools_names_the_vendors_own():
+    tools = (LOOK, WRITE, PATCH_FILE)
+    allowed = ("look", "patch_file")
+    body = encode(ResponsesEncoder(ORIGIN), [Message.user("x")], tools=tools, allowed_tools=allowed, native=NATIVE)
+    assert body["tool_choice"]["tools"] == [{"type": "function", "name": "look"}, {"type": "apply_patch"}]

@@ -3,6 +3,10 @@
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Literal
+
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.message import FrozenModel
@@ -22,12 +26,29 @@ _NUMBER = re.compile(r" *\d+\t")
 """The number that `read_file` puts before a line."""
 
 
+_Place = tuple[int, int]
+_Anchors = SkipJsonSchema[tuple[str, ...] | None]
+_Operation = SkipJsonSchema[Literal["update", "create", "delete"]]
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_update(operation: str) -> bool:
+    return operation == "update"
+
+
 class Patch(FrozenModel):
     """A replacement of `before`, an exact text that the file holds only once."""
 
     before: str
     after: str
     replace_all: bool = False
+    # No model reads of these: `v4a.py` fills them in. With `anchors`, lines before the place, `before` is whole lines.
+    # A patch that creates a file has its content in `after`.
+    anchors: _Anchors = Field(default=None, exclude_if=_is_none)
+    operation: _Operation = Field(default="update", exclude_if=_is_update)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +111,10 @@ def _apply_patch(text: TextFile, patch: Patch, known: str, *, is_current: bool) 
     _check_texts(before, after)
     shown = text.shown
     note = ""
-    places = _find_exact_places(shown, before, patch.replace_all)
+    places = _choose_places(shown, _find_exact_places(shown, before, patch.replace_all), patch.anchors)
     if not places and before.strip():
         places = _find_places(shown, _build_loose_pattern(before), patch.replace_all)
+        places = _choose_places(shown, places, patch.anchors)
         note = "whitespace at line ends differed"
     if not places and all(map(_NUMBER.match, before.split("\n"))):
         bare = {"before": drop_numbers(before), "after": drop_numbers(after)}
@@ -181,6 +203,36 @@ def _find_exact_places(shown: str, before: str, is_all: bool) -> list[tuple[int,
         places.append((start, end))
         start = shown.find(before, end if is_all else start + 1)
     return places
+
+
+def _choose_places(shown: str, places: list[_Place], anchors: Sequence[str] | None) -> list[_Place]:
+    """With anchors, choose the places that are whole lines, and of several ones the first after the anchors."""
+    if anchors is None:
+        return places
+    whole = []
+    for start, end in places:
+        begins = start == 0 or shown[start - 1] == "\n"
+        ends = end == len(shown) or "\n" in shown[end - 1 : end + 1]
+        if begins and ends:
+            whole.append((start, end))
+    if len(whole) < 2 or not anchors:
+        return whole
+    least = _find_anchors(shown, anchors)
+    following = [place for place in whole if place[0] >= least]
+    return following[:1] or whole
+
+
+def _find_anchors(shown: str, anchors: Sequence[str]) -> int:
+    """Return where the line of the last anchor begins, or the end of the text if an anchor is not there."""
+    wanted = [anchor.strip() for anchor in anchors]
+    start = 0
+    for line in shown.split("\n"):
+        if line.strip() == wanted[0]:
+            wanted.pop(0)
+        if not wanted:
+            return start
+        start += len(line) + 1
+    return start
 
 
 def _find_places(shown: str, pattern: str, is_all: bool) -> list[tuple[int, int]]:

@@ -3,11 +3,12 @@
 import asyncio
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from typing_extensions import override
 
 from goose_like.config.personal_files import list_personal_files
@@ -33,6 +34,7 @@ from .seen_files import SeenFiles
 from .shell import Shell
 from .state_changes import StateChanges
 from .stuck_check import StuckCheck, read_first_check_s
+from .v4a import read_v4a
 from .web import WebFetcher
 from .web_search import NEEDS, WebSearch
 
@@ -72,12 +74,13 @@ _WRITE_IN_PARTS = (
 _EDIT_IN_PARTS = "Send fewer or smaller patches in one call, then the rest in further calls"
 
 
-def _make_editing_tool(title: str, aliases: tuple[str, ...], when_cut: str) -> Callable[[F], F]:
+def _make_editing_tool(title: str, aliases: tuple[str, ...], when_cut: str, native: str = "") -> Callable[[F], F]:
     """Return the decorator for a method that changes the file `path`."""
     return tool(
         aliases=aliases,
         edits=True,
         has_long_arguments=True,
+        native=native,
         when_cut=when_cut,
         rule_topic="path",
         title=title,
@@ -86,7 +89,7 @@ def _make_editing_tool(title: str, aliases: tuple[str, ...], when_cut: str) -> C
 
 
 writing_tool = _make_editing_tool("Write {path}", _WRITERS, _WRITE_IN_PARTS)
-patching_tool = _make_editing_tool("Edit {path}", _EDITORS, _EDIT_IN_PARTS)
+patching_tool = _make_editing_tool("Edit {path}", _EDITORS, _EDIT_IN_PARTS, native="apply_patch")
 
 
 class DeveloperToolkit(Toolkit):
@@ -338,8 +341,16 @@ class DeveloperToolkit(Toolkit):
         return await self._files.write(path, content, encoding)
 
     @patching_tool
-    async def patch_file(self, path: str, patches: list[Patch], encoding: str = "") -> str:
+    async def patch_file(
+        self, path: str, patches: Annotated[list[Patch], BeforeValidator(read_v4a)], encoding: str = ""
+    ) -> str:
         """Replace parts of a file, one after the other. Those that match are kept if another fails."""
+        match patches:
+            case [Patch(operation="create", after=content)]:
+                return await self._files.write(path, content, encoding)
+            case [Patch(operation="delete")]:
+                real = self._files.resolve(path)
+                return await self.shell(f"rm -- {shlex.quote(str(real))}")
         return await self._files.patch(path, patches, encoding)
 
     @tool(time_limit_s=None, aliases=_QUESTIONS, read_only=True, kind="other", title="Ask: {question}", display="name")
