@@ -91,6 +91,8 @@ async def test_jobs_end_with_results_and_lost_workers_with_none(
     assert not pid_file.exists()
     await wait_for_end(command)
 
+    if isinstance(engine, RayEngine):
+        lose_board(engine)
     await engine.start(make_job(4, WRITE, attempt=2))
     job, result = await engine.wait()
     assert result is not None
@@ -100,6 +102,13 @@ async def test_jobs_end_with_results_and_lost_workers_with_none(
     _, command = await find_worker(tmp_path, "b-0005")
     await engine.close()
     await wait_for_end(command)
+
+
+def lose_board(engine: RayEngine) -> None:
+    """End the actor of the pauses, as if its machine were lost."""
+    import ray
+
+    ray.kill(engine._board, no_restart=False)
 
 
 async def find_worker(folder: Path, session: str) -> tuple[int, int]:

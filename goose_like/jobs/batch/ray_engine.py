@@ -105,13 +105,21 @@ class RayEngine(Engine):
             ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise UsageError(f"no Ray cluster at {address or 'this machine'}: {error}") from error
-        self._board = ray.remote(num_cpus=0)(PauseBoard).remote()
+        self._board = self._start_board()
         self._task = ray.remote(num_cpus=cpus, max_retries=0)(run_remotely)
         self._running: dict[asyncio.Future[str], tuple[Job, Any]] = {}
         self._check_worker(cpus)
 
+    def _start_board(self) -> Any:
+        """Start the board where the driver is, if its machine stays. On another one, it starts again empty."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=True)
+        options = self._ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)
+        return options(PauseBoard).remote()
+
     def _check_worker(self, cpus: float) -> None:
-        check = self._ray.remote(num_cpus=cpus, max_retries=0)(read_version)
+        check = self._ray.remote(num_cpus=cpus)(read_version)
         try:
             version = self._ray.get(check.remote(), timeout=_START_S)
         except (self._ray.exceptions.RayError, TimeoutError) as error:
