@@ -50,18 +50,21 @@ class Clock(EventNotifier):
 
 
 def create_repository(folder: Path, count: int) -> None:
-    """Create a repository with committed files, unless it is there already."""
-    if (folder / ".git/HEAD").exists():
+    """Create a repository with committed files, unless it is there already. A pack takes less time than `git add`."""
+    if (folder / ".git/index").exists():
         return
-    for number in range(count):
-        place = number // FILES_PER_FOLDER
-        file = folder / f"area_{place // FOLDERS_PER_FOLDER}/part_{place}/file_{number}.py"
-        if number % FILES_PER_FOLDER == 0:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"number = {number}\n")
-    git = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e", "-c", "gc.auto=0"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
-        subprocess.run([*git, *words], check=True)
+    subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
+    git = ["git", "-C", str(folder)]
+    with subprocess.Popen([*git, "fast-import", "--quiet"], stdin=subprocess.PIPE, text=True) as importer:
+        assert importer.stdin
+        importer.stdin.write("commit refs/heads/main\ncommitter n <e> 1700000000 +0000\ndata 3\nall\n")
+        for number in range(count):
+            place = number // FILES_PER_FOLDER
+            name = f"area_{place // FOLDERS_PER_FOLDER}/part_{place}/file_{number}.py"
+            text = f"number = {number}\n"
+            importer.stdin.write(f"M 100644 inline {name}\ndata {len(text)}\n{text}\n")
+        importer.stdin.write("done\n")
+    subprocess.run([*git, "checkout", "-q", "-f", "main"], check=True)
 
 
 def run_session(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """The assembly of an exchange from a profile and a notifier: journal, models, workspace, toolkits, prompt."""
 
+import asyncio
 import graphlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -39,6 +40,9 @@ from .toolkit import Requirements, Toolkit
 from .toolkit_hooks import ToolkitHooks, close_toolkit, toolkit_errors
 from .verification import Verification
 from .view import ExchangeView
+
+_LOOK_DELAY_S = 1.0
+"""Delay before undo looks at a large repository. By then the first model request is on its way."""
 
 _DEVELOPER = (
     "You are goose_like, a developer agent. You do what the user asks in the current folder. "
@@ -256,6 +260,9 @@ def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -
     workspace.ledger.may_have_changed = undo.watch.take_signs
     workspace.unsaved.keep = undo.keep_unsaved
     stack.push_async_callback(undo.close)
+    if workspace.mode != "read-only":
+        timer = asyncio.get_running_loop().call_later(_LOOK_DELAY_S, undo.prepare)
+        stack.callback(timer.cancel)
     return undo
 
 

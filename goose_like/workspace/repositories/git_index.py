@@ -225,10 +225,13 @@ class GitIndex:
         return parts
 
 
-def format_index(parts: Iterable[bytes], count: int) -> bytes:
-    """Format an index of version 2 from copied entries."""
-    data = b"".join((_HEADER.pack(b"DIRC", 2, count), *parts))
-    return data + sha1(data, usedforsecurity=False).digest()
+def format_index(entries: Iterable[bytes | bytearray], count: int) -> Iterator[bytes | bytearray]:
+    """Yield the parts of an index of version 2 with copied entries."""
+    digest = sha1(usedforsecurity=False)
+    for part in (_HEADER.pack(b"DIRC", 2, count), *entries):
+        digest.update(part)
+        yield part
+    yield digest.digest()
 
 
 def iterate_entries(index: bytes, *, is_sha256: bool = False) -> Iterator[tuple[str, IndexEntry]]:

@@ -9,7 +9,7 @@ import stat
 import struct
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -156,12 +156,14 @@ def _create_git_folder(folder: Path) -> Path:
     return git
 
 
-def write_index(file: Path, parts: list[bytes], count: int) -> None:
+def write_index(file: Path, parts: Sequence[bytes | bytearray], count: int) -> None:
     """Write an index of our own, whole or not at all. Raise OSError if the disk is full."""
     temporary = file.with_name(temporary_name(file.name))
     try:
         temporary.touch(0o600, exist_ok=False)
-        temporary.write_bytes(format_index(parts, count))
+        with temporary.open("wb") as output:
+            for part in format_index(parts, count):
+                output.write(part)
         os.utime(temporary, (_FUTURE_S, _FUTURE_S))
         temporary.replace(file)
     finally:
@@ -187,13 +189,14 @@ class CleanSearch:
 
     A command may have written the index: names that lead into a `.git` or out of the folder do not count.
 
-    `parts` are their index entries. `listings` hold the other names in the folders of tracked files. Files that are too
-    young are counted.
+    `entries` are their `count` index entries. `listings` hold the other names in the folders of tracked files. Files
+    that are too young are counted.
     """
 
     def __init__(self, root: str, repository: TrackedRepository, left_out: Collection[str] = ()) -> None:
         """Prepare a look without any work. Files in the folders of `left_out` do not count."""
-        self.parts: list[bytes] = []
+        self.entries = bytearray()
+        self.count = 0
         self.listings: dict[str, Listing] = {}
         self.young_count = 0
         self._root = root
@@ -267,5 +270,6 @@ class CleanSearch:
         if status.st_ctime_ns >= self._now_ns:
             self.young_count += 1
             return
-        self.parts.append(self._repository.index.copy_entry(place, status))
+        self.entries += self._repository.index.copy_entry(place, status)
+        self.count += 1
         folder.names.discard(last)

@@ -81,6 +81,24 @@ class Trees:
             tree = self._trees.setdefault(root, WatchedTree(root))
             tree.set_clean(CleanFiles(self._folder / name, top, self._folders))
 
+    def has_many_files(self) -> bool:
+        """Return whether git tracks so many files somewhere that a list of the clean ones is worth it."""
+        return any(self._track(root).count >= MIN_FILES for root in self._roots)
+
+    def prepare(self) -> None:
+        """Find the clean files before the first turn needs them. Git finds whatever changes until then."""
+        if self._trees:  # a turn has come first, or there was one in a session that was killed
+            return
+        for root in self._roots:
+            tree = WatchedTree(root)
+            if self._is_outdated(tree):
+                self._in_git[root] = -self._find_clean_files(tree, self._track(root))
+                tree.is_new = False
+            self._trees[root] = tree
+
+    def _track(self, root: str) -> TrackedFiles:
+        return TrackedFiles(Path(root), self._list_filtered)
+
     def look_before(self, wait_for_excluded: Callable[[], frozenset[str]], store: StoreBlob) -> Look:
         """Read the states before a turn, and find the clean files anew where that is worth it.
 
@@ -93,7 +111,7 @@ class Trees:
         for root in self._roots:
             tree = former.get(root) or WatchedTree(root)
             self._trees[root] = tree
-            tracked[root] = TrackedFiles(Path(root), self._list_filtered)
+            tracked[root] = self._track(root)
             if self._is_outdated(tree):
                 new[root] = self._find_clean_files(tree, tracked[root])
         look = self._look(tracked, wait_for_excluded(), store)
@@ -113,7 +131,7 @@ class Trees:
         tracked = {}
         for root in roots:
             self._trees.setdefault(root, WatchedTree(root))
-            tracked[root] = TrackedFiles(Path(root), self._list_filtered)
+            tracked[root] = self._track(root)
         return self._look(tracked, excluded, store)
 
     def _look(self, tracked: Mapping[str, TrackedFiles], excluded: frozenset[str], store: StoreBlob) -> Look:
@@ -137,6 +155,11 @@ class Trees:
                 if file.name not in used:
                     file.unlink()
 
+    def remove_all(self) -> None:
+        """Forget the trees, and remove their lists of clean files."""
+        self._trees = {}
+        self.remove_unused()
+
     def _is_outdated(self, tree: WatchedTree) -> bool:
         """Check for many files that may be clean, and are not among the clean files."""
         if tree.clean is None:
@@ -157,7 +180,7 @@ class Trees:
         search = CleanSearch(tree.root, repository, self._left_out)
         search.run()
         file = self._name_file()
-        write_index(file, search.parts, len(search.parts))
+        write_index(file, [search.entries], search.count)
         tree.set_clean(CleanFiles(file, repository.top, self._folders), search.listings)
         return search.young_count
 

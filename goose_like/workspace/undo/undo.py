@@ -26,7 +26,7 @@ from .log import OpenTurn, PathChange, UndoLog
 from .repository import find_git_folder, is_of_git, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import LIMIT_ENTRIES, StoreBlob, read_state
-from .state import ABSENT, FileState
+from .state import ABSENT, FileState, format_gaps
 from .trees import Trees
 
 if TYPE_CHECKING:  # the parser of commands is slow to import, and the first request can do without it
@@ -124,6 +124,10 @@ class Undo:
         problem = await self._queue(partial(self._back_up, number, line, folder, is_confined))
         if problem and self._ask_loss:
             await self._ask_loss(line, folder, problem)
+
+    def prepare(self) -> None:
+        """Look at the files of a large repository in the background, so that the first command need not wait for it."""
+        self._queue_unless_off(self._prepare)
 
     async def hash_tree(self) -> TreeState:
         """Return the hash of the files and of git's index, and what has changed; empty if not all files are covered.
@@ -243,6 +247,11 @@ class Undo:
         if before != ABSENT and self._is_same(name, before, now):
             log.record_unsaved(number, name, FileState(now.mode, log.store_blob(data)))
 
+    def _prepare(self) -> None:
+        if self._trees.has_many_files():
+            self._open_contents()
+            self._trees.prepare()
+
     def _take_snapshot(self, number: int) -> None:
         if self._snapshot_turn == number:
             return
@@ -323,15 +332,7 @@ class Undo:
         if reasons <= self._told:
             return
         self._told |= reasons
-        path, reason = next(iter(gaps.items()))
-        shown = path
-        if _is_below(path, str(self._root)):
-            shown = os.path.relpath(path, self._root)
-        text = f"undo does not cover what commands do to {shown} ({reason})"
-        more_count = len(gaps) - 1
-        if more_count:
-            text += f" and {more_count} more"
-        self._tell(text)
+        self._tell(f"undo does not cover what commands do to {format_gaps(gaps, self._root)}")
 
     def _is_around_worktrees(self, path: str) -> bool:
         """Check for a path in the folder of worktrees, or for a folder around it."""
@@ -589,6 +590,8 @@ class Undo:
         self.watch.close()
         self._worker.shutdown(wait=False)
         if self._contents is not None:
+            if self._contents.log.open_turn is None:
+                self._trees.remove_all()
             self._contents.log.close()
 
 

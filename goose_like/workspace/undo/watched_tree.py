@@ -29,7 +29,8 @@ class WatchedTree:
         self.listings: dict[str, Listing] = {}
         self.changed: dict[str, bool] = {}
         """The clean files that have changed since, as the last walk has found; with False for one that is gone."""
-        self._is_new = False
+        self.is_new = False
+        """True if the clean files were found just now: the next walk does not ask git for changes."""
 
     def set_clean(self, clean: CleanFiles, listings: dict[str, Listing] | None = None) -> None:
         """Take over clean files. With `listings` of their folders, they were found just now."""
@@ -38,7 +39,7 @@ class WatchedTree:
         self.dropped = set()
         self.listings = listings or {}
         self.changed = {}
-        self._is_new = listings is not None
+        self.is_new = listings is not None
 
     def walk(
         self,
@@ -57,9 +58,9 @@ class WatchedTree:
             OSError: git fails.
         """
         search = None
-        if self.clean and not self._is_new:
+        if self.clean and not self.is_new:
             search = self.clean.start_search()
-        self._is_new = False
+        self.is_new = False
         try:
             yield from self._walk(excluded, known, tracked, tracked if is_tracked_only else None)
             self.changed = search.read() if search else {}

@@ -66,6 +66,47 @@ async def test_each_change_of_clean_files_is_undone(tmp_path):
             assert harness.logged == [], script
 
 
+async def test_a_look_before_the_first_turn(tmp_path):
+    root = tmp_path / "work"
+    create_old_files(root, 30)
+    async with open_undo(tmp_path) as harness:
+        harness.undo.prepare()
+        assert await harness.undo.list_turn_changes() == {}, "this waits for the look"
+        assert is_clean(harness, "d0/file1.txt")
+        (root / "d0/file2.txt").write_text("a person's")
+        (root / "d0/file3.txt").unlink()
+        (root / "d0/new.txt").touch()
+        before = read_tree(root)
+        number = await harness.turn("sed -i s/one/two/ d0/*; rm -r d1 d0/new.txt; touch d0/file3.txt")
+        assert is_clean(harness, "d2/file21.txt")
+        assert not is_clean(harness, "d0/file2.txt")
+        assert await harness.back(number) == []
+        assert read_tree(root) == before
+    assert list((tmp_path / "session/undo").glob("clean-*")) == [], "nobody needs the list any more"
+
+
+async def test_a_look_before_the_first_turn_that_comes_too_late(tmp_path):
+    root = tmp_path / "work"
+    create_old_files(root, 30)
+    before = read_tree(root)
+    async with open_undo(tmp_path) as harness:
+        number = harness.begin()
+        await harness.command("rm -r d1; echo two > d0/file1.txt")
+        harness.undo.prepare()
+        await harness.command("echo three > d0/file2.txt")
+        harness.end()
+        assert await harness.back(number) == []
+        assert read_tree(root) == before
+
+
+async def test_a_small_repository_is_not_looked_at_before_a_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr(trees, "MIN_FILES", 100)
+    create_files(tmp_path / "work", 30)
+    async with open_undo(tmp_path) as harness:
+        harness.undo.prepare()
+    assert not (tmp_path / "session").exists()
+
+
 async def test_a_session_that_was_killed(tmp_path):
     create_old_files(tmp_path / "work", 30)
     async with open_undo(tmp_path) as harness:
@@ -85,7 +126,7 @@ async def test_a_session_that_was_killed(tmp_path):
         last = await resumed.turn("rm -r d1")
         assert await resumed.back(last) == []
         assert read_tree(resumed.root) == before
-    assert len(list((tmp_path / "session/undo").glob("clean-*"))) == 1
+        assert len(list((tmp_path / "session/undo").glob("clean-*"))) == 1
 
 
 async def test_a_list_that_is_lost_turns_undo_off(tmp_path):
@@ -244,7 +285,7 @@ def test_git_sees_nothing_of_the_repository_but_its_files(tmp_path, monkeypatch)
     search = CleanSearch(str(root), repository)
     search.run()
     (tmp_path / "state").mkdir()
-    write_index(tmp_path / "state/clean", search.parts, len(search.parts))
+    write_index(tmp_path / "state/clean", [search.entries], search.count)
     clean = CleanFiles(tmp_path / "state/clean", str(root), [root])
     for name in (*settings, "core.pager", "core.hooksPath"):
         run_git(root, "config", name, str(program))
@@ -284,7 +325,7 @@ def forge_index(root: Path, name: str, data: bytes) -> bytes:
     names = [entry for entry, _ in entries]
     parts = {entry: b"".join(entries.copy_without([other for other in names if other != entry])) for entry in names}
     parts[name.encode()] = forge_entry(root, name, data)
-    index.write_bytes(format_index([parts[entry] for entry in sorted(parts)], len(parts)))
+    index.write_bytes(b"".join(format_index([parts[entry] for entry in sorted(parts)], len(parts))))
     return truth
 
 
@@ -337,7 +378,7 @@ def test_names_of_an_index_lead_out_of_no_folder(tmp_path):
     search = CleanSearch(str(root), repository)
     search.run()
     names = [f"d0/file{number}.txt" for number in range(3)]
-    assert len(search.parts) == len([".gitignore", *names])
+    assert search.count == len([".gitignore", *names])
 
 
 def test_git_is_believed_no_name_of_a_repository_itself(tmp_path):
