@@ -19,7 +19,7 @@ from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, Usage
 from goose_like.core.notifier import Notifier, Recorder
 from goose_like.core.tool import Tool, make_tool
-from goose_like.providers.base import Delta, Model, ModelPair, ProviderInfo, Request
+from goose_like.providers.base import Delta, FileLimits, Model, ModelPair, ProviderInfo, Request
 from goose_like.providers.retry import RetryPolicy
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
@@ -115,6 +115,7 @@ class ExchangeHarness:
         label: str = "scripted:x",
         toolkits: Sequence[Toolkit] = (),
         takes_images: bool = False,
+        file_limits: FileLimits | None = None,
         workspace: Workspace | None = None,
     ) -> None:
         self.provider = FakeProvider(script)
@@ -123,7 +124,7 @@ class ExchangeHarness:
         self.session._open(is_new=True)
         self.journal = Journal(self.session, front or self.recorder)
         self.journal.emit(HEADER.model_copy(update={"models": {"processor": label, "accelerator": label}}))
-        model = Model(self.provider, "x", label, sees_images=takes_images)
+        model = Model(self.provider, "x", label, sees_images=takes_images, file_limits=file_limits)
         tools: dict[str, Tool] = {tool.name: tool for tool in map(make_tool, functions)}
         self.exchange = Exchange(
             models=ModelPair(model, model),

@@ -108,7 +108,7 @@ class UpdateMaker:
     def _make_user_message(self, message: Message) -> list[Json]:
         chunks = [_make_chunk("user_message_chunk", message.first_text)]
         for image in message.images:
-            chunks.append(_make_chunk("user_message_chunk", f"\n[image {image.source}]"))
+            chunks.append(_make_chunk("user_message_chunk", f"\n[{image.kind} {image.source}]"))
         return chunks
 
     def _complete_message(self, message: Message) -> list[Json]:

@@ -120,7 +120,8 @@ class Exchange:
     @property
     def tool_runner(self) -> ToolRunner:
         """The runner of the processor's tool calls."""
-        return ToolRunner(self.tools, self.journal, self.hooks.calls, self.budget.limits.output_bytes)
+        reader = None if self.models.processor.takes_documents else self.workspace
+        return ToolRunner(self.tools, self.journal, self.hooks.calls, self.budget.limits.output_bytes, reader)
 
     async def reply(self, message: Message | str, *, is_fresh: bool = False) -> events.TurnFinished:
         """Run one turn, from a user message to the model's final answer. Events go to the notifier.

@@ -11,12 +11,14 @@ from urllib.parse import unquote, urlsplit
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.images import detect_media_type, save_image
+from goose_like.core.images import detect_media_type, is_pdf, save_image
 from goose_like.core.message import Image, Message, Part, Text
 from goose_like.core.pattern import compile_later
 from goose_like.core.text_file import TextFile
 from goose_like.providers.base import Model
 from goose_like.workspace.workspace import Workspace
+
+from .attached_files import read_pdf_text
 
 MAX_IMAGES = 8
 """The largest number of images attached to one message."""
@@ -95,7 +97,7 @@ async def build_message(
     sources = [_Source(text, is_own=True)]
     if typed is not None:
         sources = [_Source(typed, is_own=True), _Source(text, is_own=False)]
-    attachments = _Attachments(workspace, outputs)
+    attachments = _Attachments(workspace, outputs, takes_documents=model.takes_documents)
     for path, is_own in islice(_iterate_images(sources), MAX_IMAGES):
         await attachments.add(path, is_own)
     unknown: dict[str, str] = {}  # with the lines around them
@@ -154,11 +156,12 @@ def _find_line(text: str, position: int) -> str:
 class _Attachments:
     """The attachments so far, by path, and notes about those that failed."""
 
-    def __init__(self, workspace: Workspace, outputs: Path) -> None:
+    def __init__(self, workspace: Workspace, outputs: Path, *, takes_documents: bool) -> None:
         self.parts: dict[str, Part] = {}
         self.notes: list[str] = []
         self._workspace = workspace
         self._outputs = outputs
+        self._takes_documents = takes_documents
         self._free_bytes = MAX_TOTAL_BYTES
 
     async def add(self, path: str, is_own: bool) -> bool:
@@ -234,7 +237,12 @@ class _Attachments:
         # A name such as `x.png` promises an image: a web page or an empty file under it is a mistake.
         if detect_media_type(data) is not None or _IMAGE_NAME.search(path):
             return save_image(data, path, self._outputs)
-        return self._read_text(path, data)
+        if not is_pdf(data):
+            return self._read_text(path, data)
+        if self._takes_documents:
+            return save_image(data, path, self._outputs)
+        text = await read_pdf_text(self._workspace, data, path)
+        return self._read_text(path, text.encode(), rest="its later pages with a tool")
 
     def _read_image_of_machine(self, place: Path) -> Part | None:
         """Read an image from the machine's own /tmp, where programs put screenshots. Commands do not see it."""
@@ -244,7 +252,8 @@ class _Attachments:
                 return save_image(data, str(place), self._outputs)
         return None
 
-    def _read_text(self, path: str, data: bytes) -> Text:
+    def _read_text(self, path: str, data: bytes, rest: str = "") -> Text:
+        """Return the text of a file. `rest` says how to read on, if not with `tail`."""
         limit = min(MAX_FILE_BYTES, self._free_bytes)
         if limit < min(len(data), _MIN_EXCERPT_BYTES):
             raise GooseLikeError(f"the files of one message may have {MAX_TOTAL_BYTES:,} bytes; let the model read it")
@@ -259,7 +268,7 @@ class _Attachments:
             text = data[len(decoded.bom) : limit].decode(decoded.encoding, errors="ignore")
             shown_bytes = len(decoded.bom) + len(text.encode(decoded.encoding))
             shown = f"the first {shown_bytes:,} of {len(data):,} bytes"
-            rest = f"tail -c +{shown_bytes + 1} {shlex.quote(path)}"
-            text += f"\n[{shown}; read on with `{rest}`]\n"
+            rest = rest or f"on with `tail -c +{shown_bytes + 1} {shlex.quote(path)}`"
+            text += f"\n[{shown}; read {rest}]\n"
             self.notes.append(f"the model sees {shown} of {path}")
         return Text(text=f"\n[{title}]\n{text}")

@@ -20,6 +20,7 @@ from goose_like.providers.foreign_code import name_faults
 from goose_like.providers.retry import RetryPolicy
 
 from .answer_stream import estimate_input_tokens, stream_answer
+from .attached_files import find_excess, list_documents
 from .budget import Budget
 from .journal import Journal
 from .prompt_changes import find_prompt_change
@@ -65,6 +66,7 @@ class ModelClient:
         await self._fetch_facts()
         await self.reminders.add_before_request()
         await self._apply_moderator()
+        self._leave_out_excess()
         try:
             return await self._send_request()
         except ProviderError as error:
@@ -175,11 +177,23 @@ class ModelClient:
     def _list_messages(self) -> Sequence[Message]:
         """List the messages for the model, without images that it does not take."""
         messages = self._history.context.messages
-        if self.model.takes_images:
-            return leave_out_images(messages, list_refused_images(self._history))
         if not self._history.has_images:
             return messages
-        return [replace_images(message) for message in messages]
+        if not self.model.takes_images:
+            return [replace_images(message) for message in messages]
+        if not self.model.takes_documents:
+            messages = leave_out_images(messages, list_documents(messages), "you can't read PDF files; ask for a tool")
+        return leave_out_images(messages, list_refused_images(self._history))
+
+    def _leave_out_excess(self) -> None:
+        """Leave out the oldest images and PDF files that the server would refuse."""
+        if self.model.file_limits is None or not self._history.has_images:
+            return
+        excess = find_excess(self._history, self.journal.session.outputs, self.model.file_limits)
+        if excess is not None:
+            event, note = excess
+            self.journal.log(note)
+            self.journal.emit(event)
 
     def _leave_out_refused(self, error: ProviderError) -> bool:
         """Leave out the content that a server refused. Return whether there is any."""

@@ -16,7 +16,7 @@ from goose_like.providers.wire import TOO_LARGE
 IMAGES_STATE_KEY = "refused_images"
 """The key in `History.state` of the names of refused images."""
 
-_ABOUT_IMAGES = compile_later(r"image|picture|photo|vision|multimodal", re.I)
+_ABOUT_IMAGES = compile_later(r"image|picture|photo|vision|multimodal|\bpdf\b|document|input_file", re.I)
 _ABOUT_ALL_IMAGES = compile_later(r"(not|n't|no) (support|accept|have)\w* (any )?(image|vision|multimodal)", re.I)
 _ABOUT_OLD_IMAGES = compile_later(rf"{TOO_LARGE}|too many images|many-image|at most \d+ images?", re.I)
 """The request holds too many images, or too many bytes."""
@@ -65,7 +65,7 @@ def _leave_out_images(refusal: str, history: History) -> tuple[StateSaved, str] 
     names: Sequence[str] = sorted(refused | {image.name for image in chosen})
     sources = ", ".join(dict.fromkeys(image.source for image in chosen))
     event = StateSaved(toolkit=IMAGES_STATE_KEY, value=list(names))
-    return event, f"the server refuses the image {sources}; it is left out"
+    return event, f"the server refuses the {chosen[-1].kind} {sources}; it is left out"
 
 
 def _has_thinking(message: Message) -> bool:

@@ -7,15 +7,18 @@ from dataclasses import replace
 from itertools import groupby
 
 from goose_like.core.dataclass import dataclass
+from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import ToolFinished
-from goose_like.core.images import save_image
+from goose_like.core.images import is_pdf, save_image
 from goose_like.core.masking import mask_text, mask_value
 from goose_like.core.message import Image, ToolCall, ToolResult
-from goose_like.core.tool import Tool, ToolOptions, current_call
+from goose_like.core.tool import ImageResult, Tool, ToolOptions, current_call
 from goose_like.providers.wire import is_json_object
 from goose_like.sessions.output_limit import limit_text
+from goose_like.workspace.workspace import Workspace
 
 from .arguments import describe_cut
+from .attached_files import read_pdf_text
 from .call_hooks import CallHooks
 from .call_start import start_call
 from .hook_values import ResultChange
@@ -27,12 +30,16 @@ WARN_EQUAL_FAILURES = 3
 
 @dataclass(frozen=True, slots=True)
 class ToolRunner:
-    """Runs tool calls and emits their results. Each result has at most `output_limit_bytes` of output."""
+    """Runs tool calls and emits their results. Each result has at most `output_limit_bytes` of output.
+
+    A `workspace` reads the text of PDF files, for a model that takes none.
+    """
 
     tools: Mapping[str, Tool]
     journal: Journal
     hooks: CallHooks
     output_limit_bytes: int
+    workspace: Workspace | None = None
 
     async def run(self, calls: Sequence[ToolCall], *, is_cut: bool = False) -> None:
         """Run the calls of one model message in order, adjacent parallel ones together.
@@ -142,6 +149,8 @@ class ToolRunner:
             self._emit_start(call)
         current_call.set(call.id)
         outcome = await call_tool(self.tools, call)
+        if self.workspace and outcome.image and is_pdf(outcome.image.data):
+            outcome = await _read_document(outcome, outcome.image, self.workspace)
         change = await self.hooks.finish(call, outcome.output, is_error=outcome.is_error, is_denied=outcome.is_denied)
         if is_remote:
             if not outcome.is_error:
@@ -193,3 +202,12 @@ class ToolRunner:
         if failures < WARN_EQUAL_FAILURES:
             return ""
         return f"\n[this very call has failed {failures} times; do something else, or say what you need]"
+
+
+async def _read_document(outcome: CallOutcome, file: ImageResult, workspace: Workspace) -> CallOutcome:
+    """Put the text of a PDF file in the place of the file, for a model that takes none."""
+    try:
+        text = await read_pdf_text(workspace, file.data, file.source)
+    except GooseLikeError as error:
+        return replace(outcome, output=str(error), image=None, is_error=True)
+    return replace(outcome, output=f"{outcome.output}\n{text}", image=None)

@@ -113,13 +113,26 @@ class RedactedThinking(FrozenModel):
     data: Utf8Text
 
 
+PDF = "application/pdf"
+
+
 class Image(FrozenModel):
-    """An image, stored as the file `name` in the outputs folder of the session. `source` is its origin."""
+    """An image or PDF file, stored as the file `name` in the outputs folder of the session. `source` is its origin."""
 
     type: Literal["image"] = "image"
     name: str = Field(pattern=r"^[\w-][\w.-]*$")  # an imported session must not name other files
-    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]
     source: Utf8Text
+
+    @property
+    def is_document(self) -> bool:
+        """True for a PDF file."""
+        return self.media_type == PDF
+
+    @property
+    def kind(self) -> str:
+        """The word for it in texts."""
+        return "document" if self.is_document else "image"
 
 
 class ToolCall(FrozenModel):
@@ -312,7 +325,9 @@ def replace_images(message: Message) -> Message:
     return _replace_images(message, None, "you can't see images")
 
 
-def leave_out_images(messages: Sequence[Message], names: frozenset[str]) -> list[Message]:
+def leave_out_images(
+    messages: Sequence[Message], names: frozenset[str], reason: str = "the server refused it"
+) -> list[Message]:
     """Replace the images with these names with text. Equal messages give the same objects."""
     if not names:
         return list(messages)
@@ -320,7 +335,7 @@ def leave_out_images(messages: Sequence[Message], names: frozenset[str]) -> list
     for message in messages:
         is_affected = any(image.name in names for image in message.images)
         if is_affected:
-            message = _replace_images(message, names, "the server refused it")
+            message = _replace_images(message, names, reason)
         replaced.append(message)
     return replaced
 
@@ -331,13 +346,13 @@ def _replace_images(message: Message, names: frozenset[str] | None, reason: str)
     parts: list[Part] = []
     for part in message.parts:
         if isinstance(part, Image) and (names is None or part.name in names):
-            part = Text(text=f"\n[image {part.source}: {reason}]")
+            part = Text(text=f"\n[{part.kind} {part.source}: {reason}]")
         elif isinstance(part, ToolResult):
             lines = [part.output]
             kept = []
             for image in part.images:
                 if names is None or image.name in names:
-                    lines.append(f"[image {image.source}: {reason}]")
+                    lines.append(f"[{image.kind} {image.source}: {reason}]")
                 else:
                     kept.append(image)
             part = part.model_copy(update={"output": "\n".join(lines), "images": tuple(kept)})

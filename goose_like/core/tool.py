@@ -172,7 +172,7 @@ class FinalResult:
 
 @dataclass(frozen=True, slots=True)
 class ImageResult:
-    """A tool result with an image: the bytes of a PNG, JPEG, GIF or WebP file, and an optional text.
+    """A tool result with an image: the bytes of a PNG, JPEG, GIF, WebP or PDF file, and an optional text.
 
     `source` tells the model and the user where the image came from. `replacement` is explained at `TransientResult`.
     """

@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
+from typing_extensions import override
+
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.gc_pause import pause_gc
@@ -22,7 +24,7 @@ from .anthropic_wire import (
     AnthropicStreamParser,
     get_error_status,
 )
-from .base import ProviderInfo, Request, SchemaDialect, SearchAnswer, StreamParser
+from .base import FileLimits, ProviderInfo, Request, SchemaDialect, SearchAnswer, StreamParser
 from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, extract_names
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 _BETA_HEADER = "anthropic-beta"
 _FALLBACK_BETA = "server-side-fallback-2026-07-01"
 _ASSUMED_WINDOW_TOKENS = 128_000
+_SMALL_WINDOW_TOKENS = 200_000
 
 
 class AnthropicProvider(HttpProvider):
@@ -46,6 +49,7 @@ class AnthropicProvider(HttpProvider):
     host = "api.anthropic.com"
     path = "/v1/messages"
     wire = "messages"
+    max_request_bytes = 32_000_000
     url_settings = "base_url or ANTHROPIC_BASE_URL"
     key_setting = "the credentials"
     info: ClassVar[ProviderInfo] = ProviderInfo(
@@ -84,6 +88,19 @@ class AnthropicProvider(HttpProvider):
         for name, facts in parse_model_facts(listed):
             record_facts(self._choice.provider, name, facts)
         return extract_names(listed)
+
+    def find_file_limits(self, window: int | None) -> FileLimits | None:
+        """Return the limits of Anthropic's own server. Other servers may know no PDF files."""
+        if not self._is_own_server():
+            return None
+        return self._build_file_limits(window)
+
+    def _build_file_limits(self, window: int | None) -> FileLimits:
+        # Source: Anthropic's guide on vision, "General limits".
+        max_images = 600
+        if window is not None and window <= _SMALL_WINDOW_TOKENS:
+            max_images = 100
+        return FileLimits(self.max_request_bytes, max_images, large_images=20, max_side_px=2_000)
 
     @property
     def can_search_web(self) -> bool:
@@ -188,6 +205,11 @@ class _CloudProvider(AnthropicProvider):
 
     probe = None  # type: ignore[assignment]  # a cloud has no free request
 
+    @override
+    def find_file_limits(self, window: int | None) -> FileLimits | None:
+        """Return the limits of the cloud, whose models are Anthropic's."""
+        return self._build_file_limits(window)
+
     def __init__(self, choice: ModelChoice) -> None:
         super().__init__(choice)
         self._cloud: Any = None
@@ -242,6 +264,7 @@ class BedrockProvider(_CloudProvider):
     extra = "bedrock"
     library = "boto3"
     region_variable = "AWS_REGION"
+    max_request_bytes = 20_000_000
     client_class = "AsyncAnthropicBedrockMantle"
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Amazon Bedrock (untested): bedrock:anthropic.MODEL, AWS_REGION, AWS credentials",
@@ -255,6 +278,7 @@ class VertexProvider(_CloudProvider):
     extra = "vertex"
     library = "google.auth"
     region_variable = "CLOUD_ML_REGION"
+    max_request_bytes = 30_000_000
     client_class = "AsyncAnthropicVertex"
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Google Vertex AI (untested): vertex:MODEL, CLOUD_ML_REGION, Google credentials",

@@ -36,6 +36,7 @@ from .wire import (
 if TYPE_CHECKING:
     from anthropic.types import (
         CacheControlEphemeralParam,
+        DocumentBlockParam,
         ImageBlockParam,
         TextBlockParam,
         ToolParam,
@@ -50,6 +51,9 @@ MAX_OUTPUT_TOKENS = 64_000
 # --- requests
 
 _END = b"}]}"
+_MAX_TITLE = 500
+"""The longest title of a document that the API takes."""
+
 _USER_START = b'{"role":"user","content":['
 
 
@@ -276,14 +280,22 @@ def _build_result(result: ToolResult, images: Path | None) -> "ToolResultBlockPa
     return entry
 
 
-def _build_image(image: Image, images: Path | None) -> "ImageBlockParam | TextBlockParam":
+def _build_image(image: Image, images: Path | None) -> "ImageBlockParam | DocumentBlockParam | TextBlockParam":
     data = encode_image(image, images)
     if data is None:
-        return {"type": "text", "text": f"[image {image.source}: its file is gone]"}
-    return {
+        return {"type": "text", "text": f"[{image.kind} {image.source}: its file is gone]"}
+    if image.media_type == "application/pdf":
+        document: DocumentBlockParam = {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": data},
+            "title": image.source[:_MAX_TITLE],
+        }
+        return document
+    block: ImageBlockParam = {
         "type": "image",
         "source": {"type": "base64", "media_type": image.media_type, "data": data},
     }
+    return block
 
 
 def _sanitize_id(call_id: str) -> str:

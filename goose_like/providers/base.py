@@ -276,6 +276,28 @@ class WebSearcher(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """The limits of a server that takes PDF files for the images and PDF files of one request.
+
+    With more than `large_images` images, no side of one may have more than `max_side_px` pixels.
+    """
+
+    max_bytes: int
+    max_images: int
+    large_images: int = 1_000_000
+    max_side_px: int = 1_000_000
+
+
+@runtime_checkable
+class TakesFiles(Protocol):
+    """A provider whose server may take PDF files."""
+
+    def find_file_limits(self, window: int | None) -> FileLimits | None:
+        """Return the limits for a model with this context window, or None if the server takes no PDF files."""
+        ...
+
+
 class TellsFacts(ABC):
     """A provider whose server tells facts of itself.
 
@@ -296,7 +318,7 @@ class Model:
     `known_window` and `sees_images` hold until the server tells its own facts.
     `max_tokens` and `temperature` are those of each request in a conversation; see `Request`. `effort` is empty for
     the default of the server. `fallback` finishes a turn in which this model cannot be reached or declines to answer.
-    `output_limit` is the longest answer in tokens, if it is known.
+    `output_limit` is the longest answer in tokens, if it is known. Without `file_limits` it takes no PDF files.
     """
 
     provider: Provider
@@ -309,6 +331,7 @@ class Model:
     effort: str = ""
     fallback: "Model | None" = None
     output_limit: int | None = None
+    file_limits: FileLimits | None = None
 
     @property
     def window(self) -> int | None:
@@ -320,6 +343,11 @@ class Model:
         """True if the model accepts images."""
         told = self._facts.takes_images
         return self.sees_images if told is None else told
+
+    @property
+    def takes_documents(self) -> bool:
+        """True if the model accepts PDF files."""
+        return self.takes_images and self.file_limits is not None
 
     @property
     def _facts(self) -> ServerFacts:

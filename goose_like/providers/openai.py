@@ -15,6 +15,7 @@ from goose_like.core.events import MessageCompleted, Retrying, Status
 from .base import (
     Delta,
     Embeddings,
+    FileLimits,
     ProbeResult,
     ProviderInfo,
     Request,
@@ -176,6 +177,12 @@ class OpenAIProvider(HttpProvider, TellsFacts):
     def can_search_web(self) -> bool:
         """True for OpenAI's own server."""
         return bool(self.host) and self._is_own_server()
+
+    def find_file_limits(self, window: int | None) -> FileLimits | None:
+        """Return the limits of OpenAI's own server. Other servers may know no PDF files."""
+        if not self.host or not self._is_own_server():
+            return None
+        return FileLimits(max_bytes=50_000_000, max_images=500)  # source: OpenAI's guides on images and files
 
     async def search_web(self, query: str, model: str) -> SearchAnswer:
         """Search with the Responses API, because chat completions search with few models only."""

@@ -262,8 +262,10 @@ def _build_content(part: Part, images: Path | None) -> "list[ChatCompletionConte
         return []
     data = encode_image(part, images)
     if data is None:
-        return [{"type": "text", "text": f"[image {part.source}: its file is gone]"}]
+        return [{"type": "text", "text": f"[{part.kind} {part.source}: its file is gone]"}]
     url = f"data:{part.media_type};base64,{data}"
+    if part.is_document:
+        return [{"type": "file", "file": {"filename": part.source, "file_data": url}}]
     return [
         {"type": "text", "text": f"[image {part.source}]"},
         {"type": "image_url", "image_url": {"url": url}},

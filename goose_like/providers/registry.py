@@ -15,7 +15,7 @@ from goose_like.config.yaml_source import YamlSource
 from goose_like.core.errors import CredentialError, GooseLikeError, ProfileError, prefix_error_path
 from goose_like.core.spelling import did_you_mean
 
-from .base import Model, ModelPair, Provider
+from .base import Model, ModelPair, Provider, TakesFiles
 from .foreign_code import find_class_problem, find_setup_error, name_faults
 from .known_models import find_effort_error, find_known_model
 from .model_names import find_model
@@ -229,6 +229,7 @@ def open_model(choice: ModelChoice) -> Model:
     with name_faults(factory, "__init__"):
         provider = factory(choice)
     label = format_model_label(choice)
+    file_limits = provider.find_file_limits(window) if isinstance(provider, TakesFiles) else None
     return Model(
         provider,
         name,
@@ -237,6 +238,7 @@ def open_model(choice: ModelChoice) -> Model:
         takes_images,
         effort=choice.effort or "",
         output_limit=choice.max_output_tokens or known.max_output,
+        file_limits=file_limits,
     )
 
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         EasyInputMessageParam,
         FunctionToolParam,
         ResponseFunctionToolCallParam,
+        ResponseInputFileParam,
         ResponseInputImageParam,
         ResponseInputTextParam,
         ToolChoiceAllowedParam,
@@ -74,6 +75,8 @@ if TYPE_CHECKING:
         ApplyPatchCallOutput,
         FunctionCallOutput,
     )
+
+    Content = ResponseInputTextParam | ResponseInputImageParam | ResponseInputFileParam
 
 WIRE = "responses"
 
@@ -288,17 +291,15 @@ def _build_result(
     return {"type": "function_call_output", "call_id": call_id, "output": content}
 
 
-def _build_contents(
-    parts: Iterable[Part], images: Path | None
-) -> "list[ResponseInputTextParam | ResponseInputImageParam]":
+def _build_contents(parts: Iterable[Part], images: Path | None) -> "list[Content]":
     """Build the entries of a content with images."""
-    entries: list[ResponseInputTextParam | ResponseInputImageParam] = []
+    entries: list[Content] = []
     for part in parts:
         entries += _build_content(part, images)
     return entries
 
 
-def _build_content(part: Part, images: Path | None) -> "list[ResponseInputTextParam | ResponseInputImageParam]":
+def _build_content(part: Part, images: Path | None) -> "list[Content]":
     """Build the entries of one part for a content with images."""
     if isinstance(part, Text):
         return [{"type": "input_text", "text": part.text}]
@@ -306,8 +307,10 @@ def _build_content(part: Part, images: Path | None) -> "list[ResponseInputTextPa
         return []
     data = encode_image(part, images)
     if data is None:
-        return [{"type": "input_text", "text": f"[image {part.source}: its file is gone]"}]
+        return [{"type": "input_text", "text": f"[{part.kind} {part.source}: its file is gone]"}]
     url = f"data:{part.media_type};base64,{data}"
+    if part.is_document:
+        return [{"type": "input_file", "filename": part.source, "file_data": url}]
     return [
         {"type": "input_text", "text": f"[image {part.source}]"},
         {"type": "input_image", "image_url": url, "detail": "auto"},

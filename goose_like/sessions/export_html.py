@@ -113,6 +113,8 @@ def render_diff(text: str) -> str:
 
 def _render_image(image: Image, outputs: Path) -> str:
     source = escape(image.source)
+    if image.is_document:
+        return f'<div class="note">[document {source}]</div>'
     file = outputs / Path(image.name).name
     try:
         content = file.read_bytes()

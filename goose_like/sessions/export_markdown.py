@@ -62,7 +62,7 @@ def render_entry(entry: Entry) -> Iterator[str]:
 def _quote(entry: Entry) -> str:
     text = entry.text
     for image in entry.images:
-        text += f"\n[image {image.source}]"
+        text += f"\n[{image.kind} {image.source}]"
     lines = [f"> {line}".rstrip() for line in text.split("\n")]
     return _disarm("\n".join(lines))
 

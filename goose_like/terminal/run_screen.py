@@ -117,7 +117,7 @@ class RunScreen(Screen):
         lines = self.renderer.lines
         for image in message.images:
             name = to_one_line(image.source, lines.get_room(20))
-            lines.write_line(f"image attached: {name}", "dim")
+            lines.write_line(f"{image.kind} attached: {name}", "dim")
         lines.spin("thinking")
 
     def _show_text(self, text: str) -> None:

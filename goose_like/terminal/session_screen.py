@@ -281,7 +281,7 @@ class SessionScreen(RichNotifier):
         lines.write_line(Text("> " + join_rows(rows, 2), "bold cyan"))
         for image in message.images:
             name = to_one_line(image.source, lines.get_room(20))
-            lines.write_line(f"  image attached: {name}", "cyan")
+            lines.write_line(f"  {image.kind} attached: {name}", "cyan")
 
     def _add_answer_text(self, text: str) -> None:
         if not self._has_answer_text:

@@ -21,9 +21,10 @@ from goose_like.agent.mentions import (
 from goose_like.core.images import MAX_IMAGE_BYTES, save_image
 from goose_like.core.message import Image, Message, Text
 from goose_like.core.notifier import Recorder
-from goose_like.providers.base import Model
+from goose_like.providers.base import FileLimits, Model
 from goose_like.workspace.workspace import Workspace
 from tests.fakes import FakeProvider
+from tests.serve.documents.sample_files import build_pdf
 from tests.workspace.workspace_harness import find_place
 
 PNG = b"\x89PNG\r\n\x1a\n1"
@@ -41,9 +42,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def build(root: Path, tmp_path: Path):
     """Build the message of a text in a sandboxed workspace, with the notes for the user."""
 
-    def build(text: str, typed: str | None = None) -> tuple[Message, list[str]]:
+    def build(text: str, typed: str | None = None, limits: FileLimits | None = None) -> tuple[Message, list[str]]:
         workspace = Workspace(root, mode="workspace", approval="auto", notifier=Recorder())
-        model = Model(FakeProvider(), "x", "scripted:x", sees_images=True)
+        model = Model(FakeProvider(), "x", "scripted:x", sees_images=True, file_limits=limits)
         return asyncio.run(build_message(text, workspace, tmp_path / "outputs", model, typed=typed))
 
     return build
@@ -51,6 +52,18 @@ def build(root: Path, tmp_path: Path):
 
 def texts(message: Message) -> list[str]:
     return [part.text for part in message.parts if isinstance(part, Text)]
+
+
+def test_a_pdf_is_a_document_or_its_text(root, build):
+    (root / "a.pdf").write_bytes(build_pdf(["Revenue rose"], ["Costs fell"]))
+    message, notes = build("read @a.pdf", limits=FileLimits(max_bytes=1_000_000, max_images=9))
+    assert [(image.media_type, image.source) for image in message.images] == [("application/pdf", "a.pdf")]
+    assert notes == []
+    message, notes = build("read @a.pdf")
+    assert texts(message)[1] == "\n[a.pdf]\n[page 1]\nRevenue rose\n[page 2]\nCosts fell"
+    (root / "a.pdf").write_bytes(b"%PDF-1.7 no more")
+    message, notes = build("read @a.pdf")
+    assert "the model does not see a.pdf: it is damaged" in notes[0]
 
 
 def test_a_file_follows_the_text(root, build):

@@ -49,6 +49,7 @@ EXTRAS = {
     "goose_like/providers/local.py": "local",
     "goose_like/serve/": "serve",
     "goose_like/terminal/picture.py": "analyst",
+    "goose_like/workspace/documents/": "documents",
     "goose_like/workspace/venv.py": "kernel",
     "toolkits/goose_like_toolkits/code/": "kernel",
     "toolkits/goose_like_toolkits/code/shipped_plugins/": "analyst",

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from .document import Line
+from goose_like.workspace.documents.document import Line
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|\n+")
 _WORD = re.compile(r"\w+(?:[.,]\d+)*")

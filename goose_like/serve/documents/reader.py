@@ -1,29 +1,18 @@
-"""Text of documents, read in a sandboxed process, because a malicious file may use any fault of a parser."""
+"""The documents that clients send along, each read once."""
 
 import asyncio
 import hashlib
-import json
-import sys
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from importlib.resources import files
-from tempfile import TemporaryFile
-from typing import Any
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.workspace.sandbox.scope import SandboxScope
+from goose_like.workspace.documents.document import Document
+from goose_like.workspace.documents.reader import read_document
 from goose_like.workspace.workspace import Workspace
 
-from .document import Document, Line
 from .fetch import fetch_file
 
-DOCUMENT_KINDS = ("pdf", "xlsx", "xls", "docx")
-"""The kinds of documents that can be read."""
-
-_TIMEOUT_S = 30.0
-_MAX_OUTPUT_BYTES = 20_000_000
 _MAX_CACHED = 32
-_PACKAGES = {"pdf": "pypdfium2", "xlsx": "python-calamine", "xls": "python-calamine", "docx": "mammoth"}
 
 
 @dataclass(slots=True)
@@ -52,7 +41,7 @@ class DocumentReader:
         if key not in self._documents:
             async with self._slots:
                 try:
-                    document = _build_document(await self._run_worker(data, kind))
+                    document = await read_document(self.workspace, data, kind)
                 except GooseLikeError as error:
                     return Document(problem=str(error))
             self._documents[key] = document
@@ -60,59 +49,3 @@ class DocumentReader:
                 self._documents.popitem(last=False)
         self._documents.move_to_end(key)
         return self._documents[key]
-
-    async def _run_worker(self, data: bytes, kind: str) -> dict[str, Any]:
-        source = files(__package__).joinpath("worker.py").read_text(encoding="utf-8")
-        with TemporaryFile() as file:
-            file.write(data)
-            file.seek(0)
-            process = await self.workspace.spawn(
-                [sys.executable, "-I", "-c", source, kind],
-                writes=False,
-                descriptors={0: file.fileno()},
-                subject="read a document",
-                scope=SandboxScope(is_read_only=True),
-            )
-        output = b""
-        try:
-            async with asyncio.timeout(_TIMEOUT_S):
-                while len(output) < _MAX_OUTPUT_BYTES and (chunk := await process.read()):
-                    output += chunk
-                status = 1
-                if len(output) < _MAX_OUTPUT_BYTES:
-                    status = await process.wait()
-        except TimeoutError:
-            raise GooseLikeError(f"it took longer than {_TIMEOUT_S:g} s to read") from None
-        finally:
-            await asyncio.shield(process.stop(0))
-        if status:
-            raise GooseLikeError(_describe_failure(output.decode(errors="replace"), kind))
-        parts: dict[str, Any] = json.loads(output)
-        return parts
-
-
-def _describe_failure(output: str, kind: str) -> str:
-    last_line = output.strip().rpartition("\n")[2]
-    if last_line.startswith("ModuleNotFoundError"):
-        return f"the server lacks the package {_PACKAGES[kind]}: pip install 'goose-like[serve]'"
-    if "password" in last_line.lower():
-        return "it is protected by a password"
-    return f"it is damaged, too large, or no {kind} file"
-
-
-def _build_document(output: dict[str, Any]) -> Document:
-    texts: list[str] = []
-    lines: list[Line] = []
-    for number, part in enumerate(output["parts"], 1):
-        if part["title"]:
-            texts.append(f"[{part['title']}]")
-        for text, *box in part["lines"]:
-            texts.append(text)
-            if box:
-                x0, top, x1, bottom = box
-                lines.append(Line(page=number, text=text, x0=x0, top=top, x1=x1, bottom=bottom))
-    if not any(part["lines"] for part in output["parts"]):
-        return Document(problem="it has no text; the pages of a scan can be sent as pictures")
-    if output["is_cut"]:
-        texts.append("[the rest is left out here]")
-    return Document(text="\n".join(texts), lines=tuple(lines))

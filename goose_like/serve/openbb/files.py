@@ -6,8 +6,9 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.serve.documents.document import Document
-from goose_like.serve.documents.reader import DOCUMENT_KINDS, DocumentReader
+from goose_like.serve.documents.reader import DocumentReader
+from goose_like.workspace.documents.document import Document
+from goose_like.workspace.documents.reader import DOCUMENT_KINDS
 
 from .query import AddedContext, DataItem, FunctionResult, Outcome, Query, QueryMessage
 

@@ -9,7 +9,7 @@ from pydantic import AliasPath, BeforeValidator, ConfigDict, Field, JsonValue, V
 from pydantic_core import PydanticCustomError, from_json
 
 from goose_like.core.message import FrozenModel, Utf8Text
-from goose_like.serve.documents.document import Document
+from goose_like.workspace.documents.document import Document
 
 Dialect = Literal["copilot", "workspace"]
 """`copilot`: the protocol of 2024 (`copilots.json`), which has only two events; `workspace`: the one of openbb-ai 2."""

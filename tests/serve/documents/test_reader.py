@@ -6,10 +6,10 @@ import pytest
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
-from goose_like.serve.documents.document import Line
 from goose_like.serve.documents.quotes import find_quotes
 from goose_like.serve.documents.reader import DocumentReader
 from goose_like.serve.service import EmptyWorkspace
+from goose_like.workspace.documents.document import Line
 from tests.loopback import Loopback, Response
 from tests.serve.documents.sample_files import build_docx, build_pdf, build_xlsx, build_zip
 

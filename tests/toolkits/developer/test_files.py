@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goose_like.core.events import FileChanged, PlanUpdated, Task
-from goose_like.core.images import MAX_IMAGE_BYTES
+from goose_like.core.images import MAX_DOCUMENT_BYTES, MAX_IMAGE_BYTES
 from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, patch
 
 
@@ -408,6 +408,18 @@ async def test_an_image_that_is_too_large_is_called_an_image(here: DeveloperHarn
         assert error.startswith(
             f"shot.png is an image of {size:,} bytes, and models take at most 3,750,000; make a smaller"
         )
+
+
+async def test_a_pdf_is_a_document(here: DeveloperHarness):
+    for size in (2_000, 6_000_000):
+        (here.root / "a.pdf").write_bytes(b"%PDF-" + bytes(size - 5))
+        outcome = await here.outcome("read_file", path="a.pdf")
+        assert outcome.output == f"[a.pdf: a PDF file, {size:,} bytes]"
+        assert outcome.image
+        assert len(outcome.image.data) == size
+    (here.root / "a.pdf").write_bytes(b"%PDF-" + bytes(MAX_DOCUMENT_BYTES))
+    error = await here.call_error("read_file", path="a.pdf")
+    assert error.startswith("a.pdf is a PDF file of more than 20,000,000 bytes, which models do not take")
 
 
 async def test_line_numbers_are_not_written_into_a_file(here: DeveloperHarness):

@@ -12,7 +12,7 @@ from pathlib import Path
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import FileChanged
-from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
+from goose_like.core.images import MAX_DOCUMENT_BYTES, MAX_IMAGE_BYTES, detect_media_type, is_pdf
 from goose_like.core.masking import mask_text
 from goose_like.core.text_file import TextFile, create_text, split_lines, take_fitting
 from goose_like.core.threads import run_in_thread
@@ -73,7 +73,7 @@ class FileTools:
         self.seen = seen
 
     async def read(self, path: str, start_line: int, end_line: int | None, encoding: str = "") -> str | ImageResult:
-        """Return a line of facts, then the wanted lines of a file with their numbers; or the image in it."""
+        """Return a line of facts, then the wanted lines of a file with their numbers; or the image or PDF in it."""
         real = self.resolve(path)
         if start_line < 1 or (end_line is not None and end_line < start_line):
             raise ToolError("lines count from 1, and end_line is not before start_line")
@@ -89,6 +89,8 @@ class FileTools:
         if detect_media_type(data):
             _check_image_size(path, len(data))
             return ImageResult(data, path, f"[{path}: an image, {len(data):,} bytes]")
+        if is_pdf(data):
+            return _show_pdf(path, data)
         text = self.decode(real, data, encoding)
         if text is None:
             raise ToolError(
@@ -122,6 +124,10 @@ class FileTools:
         with _tool_errors(path), self._workspace.open_file(real) as file:
             if detect_media_type(file.read(_MAGIC_BYTES)):
                 _check_image_size(path, os.fstat(file.fileno()).st_size)
+            file.seek(0)
+            if is_pdf(file.read(_MAGIC_BYTES)):
+                file.seek(0)
+                return _show_pdf(path, file.read(MAX_DOCUMENT_BYTES + 1))
             file.seek(0)
             known = encoding or self.seen.get_encoding(real)
             return read_part(file, path, start_line, end_line, self._max_bytes, known)
@@ -464,6 +470,15 @@ def _list_named_paths(command: str, cwd: str) -> Iterator[str]:
             matches = fnmatch.filter(os.listdir(folder), name)
             for match in sorted(matches):
                 yield os.path.join(folder, match)
+
+
+def _show_pdf(path: str, data: bytes) -> ImageResult:
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise ToolError(
+            f"{path} is a PDF file of more than {MAX_DOCUMENT_BYTES:,} bytes, which models do not take; take the pages "
+            "that you need into a smaller one in the shell, such as with qpdf or pypdf, and read that"
+        )
+    return ImageResult(data, path, f"[{path}: a PDF file, {len(data):,} bytes]")
 
 
 def _check_image_size(path: str, size_bytes: int) -> None:

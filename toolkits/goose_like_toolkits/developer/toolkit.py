@@ -332,7 +332,7 @@ class DeveloperToolkit(Toolkit):
     async def read_file(
         self, path: str, start_line: int = 1, end_line: int | None = None, encoding: str = ""
     ) -> str | ImageResult:
-        """Show a text file with line numbers, or an image. Paths start at the workspace root."""
+        """Show a text file with line numbers, or an image or PDF. Paths start at the workspace root."""
         return await self._files.read(path, start_line, end_line, encoding)
 
     @writing_tool

@@ -1,0 +1,1 @@
+"""Text of PDF, Excel and Word files, read in a sandboxed process."""
