@@ -114,7 +114,7 @@ class RayEngine(Engine):
         """Start the board where the driver is, if its machine stays. On another one, it starts again empty."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        here = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=True)
+        here: Any = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=True)
         options = self._ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)
         return options(PauseBoard).remote()
 
