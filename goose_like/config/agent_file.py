@@ -6,6 +6,7 @@ from pathlib import Path
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import FrozenModel
 
+from .bundles import list_bundles
 from .front_matter import split_front_matter
 from .paths import AGENTS, OTHER_AGENTS, config_folder, describe_read_error, read_user_file
 from .personal_files import list_personal_files
@@ -27,7 +28,7 @@ class AgentFile(FrozenModel):
 
 
 def load_agent_files(project: ProjectConfig | None) -> tuple[dict[str, AgentFile], list[str]]:
-    """Read the agent files of the person and of a trusted project.
+    """Read the agent files of the person, of bundles and of a trusted project.
 
     Return them by name, and a sentence for each file that cannot be used. The person's file wins over a project's.
     """
@@ -49,6 +50,8 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[Path, str | Non
     """Yield each file with its text. The text of a person's file is None."""
     for file in sorted((config_folder() / AGENTS).glob("*.md")):
         yield file, None
+    for bundle in list_bundles():
+        yield from bundle.read_texts(bundle.agents)
     if project:
         for _, file in list_personal_files(project.personal, "agents"):
             yield file, None

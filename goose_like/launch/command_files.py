@@ -35,7 +35,8 @@ _ARGUMENT = re.compile(r"\"([^\"]*)\"|'([^']*)'|(\S+)")
 _PLACEHOLDER = re.compile(
     r"\$(?:(?P<all>ARGUMENTS)\b|(?P<bare>[1-9])(?!\d)|\{(?P<number>[1-9])(?::-(?P<default>[^}]*))?\})"
 )
-_SHELL = re.compile(r"(?<![\w`])!`([^`]+)`")
+SHELL_PART = re.compile(r"(?<![\w`])!`([^`]+)`")
+"""A command in a text, whose output takes its place."""
 _MARK = "\x1a{}\x1a"
 
 
@@ -100,7 +101,7 @@ class _Prompt:
     def build(self, context: Any, words: str) -> str | Awaitable[TurnRequest]:
         """Return the message, or start the commands in it."""
         is_plain = not (self.model or self.effort or self.allowed_tools or self.is_project)
-        if is_plain and not _SHELL.search(self.body):
+        if is_plain and not SHELL_PART.search(self.body):
             return fill_arguments(self.body, words)
         return self._build_request(context, words)
 
@@ -115,7 +116,7 @@ class _Prompt:
             return _MARK.format(len(commands) - 1)
 
         has_placeholder = _PLACEHOLDER.search(self.body) is not None
-        body = _SHELL.sub(take, self.body)
+        body = SHELL_PART.sub(take, self.body)
         text = _fill(body, words) if has_placeholder else fill_arguments(body, words)
         # Files are attached before the output comes in: only the person and the file name files.
         typed = words if self.is_project else None

@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any, cast
 
 from goose_like.agent.slash_command import SlashCommand, make_command
+from goose_like.config.bundles import list_broken_bundles, list_bundles
 from goose_like.config.entry_points import (
     describe_unused_entry_point,
     list_names,
@@ -144,6 +145,7 @@ def collect_commands(
         if file.stem not in commands:
             shipped, _ = parse_command(file.stem, file, file.read_text(encoding="utf-8"))
             commands[file.stem] = replace(shipped, source="")
+    problems += map("skipped: {}".format, list_broken_bundles())
     problems += _add_yielding(yielding_commands, commands)
     return commands, problems
 
@@ -166,6 +168,7 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[PurePath, Path,
     for file in sorted(folder.rglob("*.md")):
         if file.is_file():
             yield file.relative_to(folder), file, None
+    yield from _list_bundle_files()
     if project is None:
         return
     for place, file in list_personal_files(project.personal, "commands"):
@@ -174,6 +177,16 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[PurePath, Path,
         for name, text in sorted(project.files.items()):
             if name.startswith(f"{brought}/"):
                 yield PurePath(name).relative_to(brought), project.get_path(name), text
+
+
+def _list_bundle_files() -> Iterator[tuple[PurePath, Path, str]]:
+    """Yield the commands of bundles, in a folder with the name of the bundle."""
+    for bundle in list_bundles():
+        prefix = bundle.name.replace(".", "-")
+        for name, path in bundle.commands.items():
+            below = f"{name.replace(':', '/')}.md"
+            for file, text in bundle.read_texts((path,)):
+                yield PurePath(prefix, below), file, text
 
 
 def _read_file(file: Path) -> str:

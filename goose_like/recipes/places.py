@@ -1,32 +1,19 @@
 """The places of recipes: a project, the person's folder, and git repositories. A recipe has a name there."""
 
-import hashlib
 import os
-import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from goose_like.config.paths import (
-    PROJECT_FOLDER,
-    cache_folder,
-    config_folder,
-    find_repository_root,
-    lock_folder,
-    shorten_home,
-)
-from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.config.paths import PROJECT_FOLDER, config_folder, find_repository_root, shorten_home
+from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
-from goose_like.workspace.programs import GIT_OPTIONS, build_git_environment, find_program
+from goose_like.workspace.repositories.remote import fetch_copy
 
 RECIPES = "recipes"
 """The folder of recipes in `.goose-like` and in the configuration folder."""
 
 _ENDINGS = (".yaml", ".yml", ".json")
 _MAX_FILES = 2_000
-_GITHUB = re.compile(r"[\w-]+/[\w.-]+")
-# No hook and no filter of the repository runs, and no other program brings it.
-_OPTIONS = (*GIT_OPTIONS, "-c", "protocol.ext.allow=never")
 
 
 def list_places(folder: Path) -> list[Path]:
@@ -114,36 +101,7 @@ def fetch_repository(address: str) -> list[Path]:
     """Fetch a git repository as it is now, and return its places of recipes. OWNER/NAME is one of GitHub.
 
     Raises:
-        GooseLikeError: git fails, and there is no earlier copy.
+        GooseLikeError: git fails.
     """
-    if _GITHUB.fullmatch(address) and not os.path.exists(address):
-        address = f"https://github.com/{address}"
-    digest = hashlib.sha256(address.encode()).hexdigest()[:16]
-    parent = cache_folder() / RECIPES
-    copy = parent / digest
-    parent.mkdir(parents=True, exist_ok=True)
-    with lock_folder(parent):
-        if not copy.exists():
-            _run_git("clone", "--quiet", "--depth=1", "--no-tags", "--", address, str(copy))
-        else:
-            _run_git("-C", str(copy), "fetch", "--quiet", "--depth=1", "origin", "HEAD")
-            _run_git("-C", str(copy), "reset", "--quiet", "--hard", "FETCH_HEAD")
+    copy = fetch_copy(address, RECIPES)
     return [copy / RECIPES, copy / PROJECT_FOLDER / RECIPES, copy]
-
-
-def _run_git(*words: str) -> None:
-    here = Path.cwd()  # a project's own `git` must not run
-    program = find_program("git", here)
-    if program is None:
-        raise UsageError("there is no git on the PATH outside this folder; install it, or name a file")
-    done = subprocess.run(
-        [program, *_OPTIONS, *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        env=build_git_environment(here),
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        reason = lines[-1] if lines else f"exit code {done.returncode}"
-        raise GooseLikeError(f"the recipes can't be fetched: {reason}")

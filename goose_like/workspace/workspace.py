@@ -323,9 +323,9 @@ class Workspace(ProtectedFiles):
             descriptors: those of the command by its numbers, which the caller closes; without 0 its input is empty.
             subject: the text shown in a question; the command line by default.
             is_own: the person typed the command, so no question is asked.
-            scope: the command sees no more than this, in a sandbox apart from other commands. Processes with an equal
-                scope and access share a sandbox, set up when the first of them starts. A command with more network
-                than the mode includes has a sandbox of its own, which ends with it.
+            scope: the command sees no more than this, or this too if it is wide, in a sandbox apart from other
+                commands. Processes with an equal scope and access share a sandbox, set up when the first of them
+                starts. A command with more network than the mode includes has a sandbox of its own, which ends with it.
             folder: the folder that the command enters first, for the question.
             is_apart: no other command sees its process, so that its variables stay secret. All that it started ends
                 with it. This holds in a sandbox only.
@@ -497,10 +497,11 @@ class Workspace(ProtectedFiles):
     async def _start_confined_spawner(self, rules: Rules, access: Access, scope: SandboxScope | None) -> SpawnerClient:
         limits = self.settings.resources
         network = access == "network" or self.has_network
+        is_narrow = scope is not None and not scope.is_wide
         has_mounts = self._mechanism.has_mounts
         is_read_only = self.mode == "read-only" or not has_mounts
         staging = None
-        if self._audit and scope is None and not is_read_only:
+        if self._audit and not is_narrow and not is_read_only:
             staging = self._audit.staging
         variables = environment.build_environment(
             is_confined=True, is_read_only=is_read_only, allowed=self.settings.variables.allow
@@ -521,7 +522,7 @@ class Workspace(ProtectedFiles):
             variables = bubblewrap.move_tmp(variables, self.tmp)
         if access == "network":
             variables["PATH"] = environment.drop_writable_folders(variables["PATH"], rules)
-        has_proxy = not network and scope is None and has_mounts
+        has_proxy = not network and not is_narrow and has_mounts
         if has_proxy:
             variables |= environment.PROXY_VARIABLES
         confinement = bubblewrap.build_confinement(limits, staging, is_isolated=has_mounts, network=network)

@@ -51,6 +51,9 @@ class SandboxScope:
     is_read_only: bool = False
     """Makes the workspace read-only, except for paths in `writable`."""
 
+    is_wide: bool = False
+    """Keeps all that commands of the session see and reach, so that the scope only adds its writable paths."""
+
 
 def narrow_rules(rules: Rules, root: Path, scope: SandboxScope) -> Rules:
     """Narrow the session's rules to a scope. Raise DeniedError if it names a path that is hidden from commands.
@@ -66,6 +69,10 @@ def narrow_rules(rules: Rules, root: Path, scope: SandboxScope) -> Rules:
         is_secret = bool(secret.intersection((path, *path.parents)))
         if (is_hidden or is_secret) and not _is_own_folder(path, rules):
             raise DeniedError(f"{path} is hidden from commands, as it may hold secrets; name another folder")
+    if scope.is_wide:
+        widened = Rules(dict(rules.table), rules.tmp, rules.outputs, rules.cleaned)
+        _open_writable(widened, rules, scope)
+        return widened
     hidden = set(islice(_find_dot_paths(root, scope.dot_folders), _MAX_HIDDEN))
     system = list(filter(Path.exists, map(Path, _SYSTEM)))
     visible = [*map(resolve_path, system), root, *named]
@@ -86,12 +93,17 @@ def narrow_rules(rules: Rules, root: Path, scope: SandboxScope) -> Rules:
     names = (*map(resolve_path, given), *map(Path.absolute, given))  # programs start by these, links or not
     narrowed.change_rule(names, "read", of=("hidden", "tmp"))
     narrowed.change_rule(secret, "hidden", of=("read", "write", "protected"))
+    _open_writable(narrowed, rules, scope)
+    return narrowed
+
+
+def _open_writable(narrowed: Rules, rules: Rules, scope: SandboxScope) -> None:
+    """Make the writable paths of a scope writable, where the rules of the session let it."""
     for path in scope.writable:
         real = resolve_path(path)
         if rules.get_rule(real) == "write" or _is_own_folder(real, rules):
-            table[real] = "write"
-            table[path.absolute()] = "write"
-    return narrowed
+            narrowed.table[real] = "write"
+            narrowed.table[path.absolute()] = "write"
 
 
 def _is_own_folder(path: Path, rules: Rules) -> bool:

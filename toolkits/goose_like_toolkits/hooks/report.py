@@ -27,6 +27,7 @@ from .sources import (
     HookSet,
     describe_hooks,
     list_own_files,
+    read_bundle_hooks,
     read_copied_hooks,
     read_own_file,
     read_profile_hooks,
@@ -46,7 +47,7 @@ def _find_hooks(name: str | None) -> tuple[Profile, HookSet, HookSet]:
     for choice in profile.toolkits:
         if choice.name == _NAME:
             found += read_profile_hooks(choice.config)
-    found += read_copied_hooks()
+    found += read_copied_hooks() + read_bundle_hooks()
     project = read_project_config(Path.cwd())
     hooks = read_project_hooks(project)
     if project and not _may_use(project):

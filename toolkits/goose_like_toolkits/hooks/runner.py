@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.paths import create_private_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.processes.process import Process, create_file
 from goose_like.workspace.programs import build_safe_path
+from goose_like.workspace.sandbox.scope import SandboxScope
 from goose_like.workspace.workspace import Workspace
 
 from .reply import RawReply
@@ -70,6 +72,11 @@ async def _run_command(handler: Handler, text: str, workspace: Workspace) -> Raw
     has_sandbox = is_confined(handler, workspace)
     if not has_sandbox:
         variables["PATH"] = build_safe_path(*workspace.folders)
+    variables |= handler.source.variables
+    scope = None
+    data = handler.source.data
+    if data:
+        scope = SandboxScope(writable=(create_private_folder(data),), is_wide=True)
     argv = ["bash", "-c", handler.command]
     if handler.arguments is not None:
         argv = [handler.command, *handler.arguments]
@@ -81,6 +88,7 @@ async def _run_command(handler: Handler, text: str, workspace: Workspace) -> Raw
             env=variables,
             access="workspace" if has_sandbox else "full",
             descriptors={0: stdin, 2: theirs},
+            scope=scope,
             subject=f"hook {handler.event}: {handler.label}",
             is_own=True,  # the person trusts these hooks, so each run needs no question
         )

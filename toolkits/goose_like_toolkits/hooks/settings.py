@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import Any, Literal
 
 from goose_like.core.dataclass import dataclass
@@ -58,11 +59,16 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place of hooks. `is_own`: the person wrote them or took them over, so they may have the person's rights."""
+    """A place of hooks. `is_own`: the person wrote them or took them over, so they may have the person's rights.
+
+    The hooks of a bundle have its variables, and may write in its folder of data.
+    """
 
     name: str
     format: Format
     is_own: bool
+    variables: tuple[tuple[str, str], ...] = ()
+    data: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +96,15 @@ class Handler:
         return f"the hook `{self.label}` of {self.source.name}"
 
     @property
-    def label(self) -> str:
-        """The command or the address in one line, for people."""
+    def line(self) -> str:
+        """The whole command or address in one line, for people."""
         words = [self.command or self.url, *(self.arguments or ())]
-        text = " ".join(" ".join(words).split())
+        return " ".join(" ".join(words).split())
+
+    @property
+    def label(self) -> str:
+        """The start of the command or address, for people."""
+        text = self.line
         return text if len(text) <= 80 else f"{text[:79]}…"
 
 

@@ -1,4 +1,4 @@
-"""Whose hooks run: those of the profile, of trusted files of the project, and of files that the person took over.
+"""Whose hooks run: those of the profile, of trusted files of the project, of bundles, and of files taken over.
 
 Files of other agents in the home folder run only after `goose-like hooks use FILE`, which copies their hooks to
 `hooks.json` in the configuration folder. No tool can write there, so a later change of the file has no effect.
@@ -7,9 +7,11 @@ Files of other agents in the home folder run only after `goose-like hooks use FI
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.bundles import Bundle, list_bundles
 from goose_like.config.paths import config_folder, describe_read_error, home_folder, read_user_file, shorten_home
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.dataclass import dataclass
@@ -73,6 +75,35 @@ def read_copied_hooks() -> HookSet:
             text = f"{source.name} has other hooks than you took over; to use them: goose-like hooks use {source.name}"
             found += HookSet(problems=(text,))
     return found
+
+
+def read_bundle_hooks() -> HookSet:
+    """Read the hooks of the bundles that the person added. They run in the sandbox."""
+    found = HookSet()
+    for bundle in list_bundles():
+        data = bundle.read_part("hooks")
+        if data:
+            found += describe_bundle_hooks(bundle, data)
+    return found
+
+
+def describe_bundle_hooks(bundle: Bundle, data: object) -> HookSet:
+    """Read the hooks of a bundle. Those of Agent Plugins do not exist."""
+    form: Format = "claude"
+    if bundle.layout == "codex":
+        form = "codex"
+    variables = tuple(bundle.variables.items())
+    source = Source(f"the bundle {bundle.name}", form, is_own=False, variables=variables, data=bundle.data)
+    found = _read_data(source, data)
+    handlers: list[Handler] = []
+    for handler in found.handlers:
+        # A line for bash finds the values in its variables; nothing else fills in the arguments of a program.
+        if handler.arguments is not None:
+            handler = replace(
+                handler, command=bundle.fill(handler.command), arguments=tuple(map(bundle.fill, handler.arguments))
+            )
+        handlers.append(handler)
+    return HookSet(tuple(handlers), found.problems)
 
 
 def _read_text(source: Source, text: str) -> HookSet:

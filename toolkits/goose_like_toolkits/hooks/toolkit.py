@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from goose_like.config.bundles import list_bundles
 from goose_like.config.trust import ProjectConfig
 from goose_like.terminal.escape import escape_invisible
 from goose_like.toolkit import (
@@ -32,7 +33,7 @@ from goose_like.toolkit import (
 )
 
 from .settings import Handler
-from .sources import read_copied_hooks, read_profile_hooks, read_project_hooks
+from .sources import read_bundle_hooks, read_copied_hooks, read_profile_hooks, read_project_hooks
 
 if TYPE_CHECKING:
     from .engine import HookEngine, Result, Run
@@ -48,7 +49,7 @@ _NOTIFICATIONS = {"question": "permission_prompt", "turn_finished": "idle_prompt
 
 
 class HooksToolkit(Toolkit):
-    """Runs the hooks of the profile, of trusted project files, and of files that the person took over.
+    """Runs the hooks of the profile, of trusted project files, of bundles, and of files that the person took over.
 
     A start imports what runs hooks only if one of its events has any.
     """
@@ -56,14 +57,14 @@ class HooksToolkit(Toolkit):
     @classmethod
     @override
     def is_present(cls, folder: Path, project: ProjectConfig | None) -> bool:
-        found = read_project_hooks(project) + read_copied_hooks()
+        found = read_project_hooks(project) + read_copied_hooks() + read_bundle_hooks()
         return bool(found.handlers or found.problems)
 
     @classmethod
     @override
     def describe_files(cls, project: ProjectConfig) -> Sequence[str]:
         handlers = read_project_hooks(project).handlers
-        lines = [_describe(handler) for handler in handlers[:_MAX_DESCRIBED]]
+        lines = [describe_hook(handler) for handler in handlers[:_MAX_DESCRIBED]]
         more_count = len(handlers) - len(lines)
         if more_count:
             lines.append(f"{more_count:,} more hooks")
@@ -71,7 +72,9 @@ class HooksToolkit(Toolkit):
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
-        found = read_profile_hooks(self.config) + read_copied_hooks() + read_project_hooks(self.project)
+        found = read_profile_hooks(self.config) + read_copied_hooks() + read_bundle_hooks()
+        found += read_project_hooks(self.project)
+        self.workspace.open_folders(bundle.root for bundle in list_bundles())
         self._problems = found.problems
         self._handlers = found.handlers
         self._events = frozenset(handler.event for handler in found.handlers)
@@ -318,12 +321,12 @@ class HooksToolkit(Toolkit):
         self._log_reasons(results)
 
 
-def _describe(handler: Handler) -> str:
-    """Describe a hook of a project for the person who decides about trust."""
+def describe_hook(handler: Handler) -> str:
+    """Describe a hook of a project or a bundle for the person who decides about it."""
     event = handler.event
     if handler.matcher:
         event = f"{event} ({handler.matcher})"
-    return escape_invisible(f"hook {event}: {handler.label}")
+    return escape_invisible(f"hook {event}: {handler.line}")
 
 
 def _find_deciding(results: "Sequence[Result]", decision: str) -> "list[Result]":

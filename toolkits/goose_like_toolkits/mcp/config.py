@@ -1,4 +1,4 @@
-"""The servers that a profile, a person and a project configure, and the values of the variables in them."""
+"""The servers that a profile, a person, bundles and a project configure, and the values of the variables in them."""
 
 import json
 import os
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.bundles import Bundle, list_bundles
 from goose_like.config.paths import config_folder, describe_read_error, read_user_file, shorten_home
 from goose_like.config.secrets import find_key, is_secret_variable
 from goose_like.config.trust import ProjectConfig
@@ -39,12 +40,13 @@ _VARIABLE = compile_later(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
 def load_servers(config: Mapping[str, Any], project: ProjectConfig | None) -> tuple[list[ServerConfig], list[str]]:
     """Load the servers of a session in a stable order, and the problems as sentences.
 
-    The profile comes first, then the person's file, then the project's. The first server of a name is used: a project
-    never replaces a server of the person. `config` is that of the toolkit, and `project` holds trusted files.
+    The profile comes first, then the person's file, then bundles, then the project's file. The first server of a name
+    is used: a project never replaces a server of the person. `config` is that of the toolkit, and `project` holds
+    trusted files.
     """
     servers: dict[str, ServerConfig] = {}
     loaded, problems = _load_profile(config)
-    for load in (_load_personal(), load_project_servers(project)):
+    for load in (_load_personal(), _load_bundles(), load_project_servers(project)):
         loaded += load[0]
         problems += load[1]
     for server in loaded:
@@ -91,6 +93,8 @@ def read_servers_text(text: str, origin: str, *, root: str = "") -> tuple[list[S
 def list_variables(server: ServerConfig) -> dict[str, bool]:
     """List the variables that a server's configuration names, and whether each has a text that replaces it."""
     found: dict[str, bool] = {}
+    if server.is_literal:
+        return found
     for text in _list_texts(server):
         for name, default in _VARIABLE.findall(text):
             has_default = default != "" or f"${{{name}:-" in text
@@ -107,6 +111,8 @@ def expand_server(server: ServerConfig) -> ServerConfig:
     Raises:
         UsageError: a variable has no value; the text names it.
     """
+    if server.is_literal:
+        return server
     expand = _Expansion(server)
     command = tuple(map(expand.text, server.command))
     if command:
@@ -204,6 +210,39 @@ def _load_personal() -> tuple[list[ServerConfig], list[str]]:
     except (OSError, ValueError) as error:
         return [], [f"{origin} can't be read: {describe_read_error(error)}"]
     return read_servers_text(text, origin)
+
+
+def _load_bundles() -> tuple[list[ServerConfig], list[str]]:
+    servers: list[ServerConfig] = []
+    problems: list[str] = []
+    for bundle in list_bundles():
+        entries = bundle.read_part("servers")
+        if not entries:
+            continue
+        found, more = parse_bundle_servers(bundle, entries)
+        servers += found
+        problems += more
+    return servers, problems
+
+
+def parse_bundle_servers(bundle: Bundle, entries: Mapping[str, Any]) -> tuple[list[ServerConfig], list[str]]:
+    """Parse the servers of a bundle, which get its variables. They get no stored keys, like those of a project."""
+    origin = f"the bundle {bundle.name}"
+    servers: list[ServerConfig] = []
+    problems: list[str] = []
+    for name, entry in entries.items():
+        try:
+            server = parse_entry(name, bundle.fill_all(entry), origin, is_projects=True)
+        except ValueError as error:
+            problems.append(f"{origin}: the server {name!r} is left out: {error}")
+            continue
+        if server is None:
+            continue
+        if server.transport == "stdio":
+            variables = {**server.variables, **bundle.variables}
+            server = replace(server, variables=variables, data_folder=str(bundle.data))
+        servers.append(replace(server, is_literal=bundle.layout == "agent-plugins"))
+    return servers, problems
 
 
 def load_project_servers(project: ProjectConfig | None) -> tuple[list[ServerConfig], list[str]]:

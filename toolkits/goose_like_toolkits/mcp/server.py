@@ -41,6 +41,8 @@ class ServerConfig:
     are environment variables of the program. `origin` names the file or profile for the person. With `is_projects`
     the project brought the server, so a person trusted its exact text.
 
+    `is_literal` means that the texts name no variables. A program may write in `data_folder`.
+
     `client_id` and `client_secret` are those of a client that the person registered there, for OAuth; a login leads to
     `callback_port` of this machine (0: any). `tools` are patterns of the tools that the model may use. Progress of the
     server starts the time of a call anew.
@@ -49,6 +51,8 @@ class ServerConfig:
     name: str
     origin: str
     is_projects: bool = False
+    is_literal: bool = False
+    data_folder: str = ""
     transport: Transport = "stdio"
     command: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)

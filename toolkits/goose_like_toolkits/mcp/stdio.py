@@ -4,11 +4,14 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from goose_like.config.paths import create_private_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.processes.process import Process, describe_exit
+from goose_like.workspace.sandbox.scope import SandboxScope
 
 from .server import ServerConfig
 from .surroundings import Surroundings
@@ -120,12 +123,17 @@ class StdioTransport:
         return f"{self.end}; it said last:\n{words}"
 
     async def _spawn(self, descriptors: dict[int, int]) -> Process:
+        scope = None
+        if self._server.data_folder:
+            data = create_private_folder(Path(self._server.data_folder))
+            scope = SandboxScope(writable=(data,), is_wide=True)
         return await self._around.workspace.spawn(
             self._server.command,
             cwd=self._server.folder or None,
             env=self._server.variables,
             descriptors=descriptors,
             subject=f"the MCP server {self._server.name}",
+            scope=scope,
             is_apart=True,  # other commands could read its variables in /proc
             is_own=True,  # the person added the server, or trusted the file that names it
         )

@@ -1,11 +1,12 @@
-"""The skills that a session can use: those of the project, the person and installed packages."""
+"""The skills that a session can use: those of the project, the person, bundles and installed packages."""
 
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
+from goose_like.config.bundles import list_bundles
 from goose_like.config.nested_files import NestedFile, find_nested_files
 from goose_like.config.paths import PROJECT_FOLDER, config_folder, home_folder
 from goose_like.config.trust import ProjectConfig
@@ -16,14 +17,17 @@ from .cache import Summary, SummaryCache
 from .packages import find_package_plugins
 from .skill_file import FILE_NAME, SkillFile, parse_skill_file, read_skill_text
 
-Owner = Literal["project", "person", "package"]
+Owner = Literal["project", "person", "bundle", "package"]
 _PROJECT_FOLDERS = ("skills/", ".agents/skills/", ".claude/skills/")
 """The folders of a project's skills, the first one first, as `ProjectConfig` names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill that can be used. `package` is the name of its package, `trusted_name` that among the project's files."""
+    """A skill that can be used. `trusted_name` is its name among the files of the project.
+
+    `package` is the name of its package or bundle.
+    """
 
     name: str
     description: str
@@ -45,7 +49,7 @@ class Skill:
 
 @dataclass(slots=True)
 class Catalog:
-    """The skills by name. Of several with one name, the project's wins, then the person's.
+    """The skills by name. Of several with one name, the nearest one wins: project, person, bundle, package.
 
     `hidden` are those that lost. `problems` has a sentence for each file that cannot be used. `opened` are the folders
     of skills outside of the project.
@@ -80,6 +84,7 @@ def find_skills(project: ProjectConfig | None) -> Catalog:
     if project:
         _add_project(catalog, project, cache)
     _add_person(catalog, cache)
+    _add_bundles(catalog, cache)
     _add_packages(catalog, cache)
     cache.save()
     return catalog
@@ -126,10 +131,22 @@ def _add_person(catalog: Catalog, cache: SummaryCache) -> None:
                 catalog.opened.append(Path(file.path).parent)
 
 
+def _add_bundles(catalog: Catalog, cache: SummaryCache) -> None:
+    """Add the skills of bundles, which were checked when the person added these."""
+    for bundle in list_bundles():
+        catalog.opened.append(bundle.root)
+        for path in bundle.skills:
+            file = str(bundle.root / path)
+            summary = cache.get_for_file(file)
+            _add(catalog, summary, Skill(summary.name, summary.description, file, "bundle", bundle.name))
+
+
 def _add_packages(catalog: Catalog, cache: SummaryCache) -> None:
     plugins, problems = find_package_plugins()
     catalog.problems += problems
     for plugin in plugins:
+        if not plugin.skill_files:
+            continue
         catalog.opened.append(plugin.root / "skills")
         for path in plugin.skill_files:
             file = str(path)
@@ -161,5 +178,5 @@ def read_skill(skill: Skill, project: ProjectConfig | None) -> SkillFile:
 
 def sort_by_owner(skills: Iterable[Skill]) -> list[Skill]:
     """Sort skills: the project's first, then the person's, each by name."""
-    order = ("project", "person", "package")
+    order = get_args(Owner)
     return sorted(skills, key=lambda skill: (order.index(skill.owner), skill.name))

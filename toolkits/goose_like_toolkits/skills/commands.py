@@ -54,8 +54,8 @@ def list_skills(folder: Path) -> None:
 
 
 def _describe_owner(skill: Skill) -> str:
-    if skill.owner == "package":
-        return f"package {skill.package}"
+    if skill.package:
+        return f"{skill.owner} {skill.package}"
     return f"{skill.owner}: {shorten_home(str(skill.path.parent))}"
 
 

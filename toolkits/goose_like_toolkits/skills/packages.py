@@ -1,4 +1,4 @@
-"""Skills in installed Python packages, by the convention of the PyPI package `agent-plugins`.
+"""Bundles in installed Python packages, by the convention of the PyPI package `agent-plugins`.
 
 A package names its plugin in `agent_plugins.json`, beside its metadata: the root folder, and the files in it. Nothing
 is imported. The files are read strictly: a package is a release, which somebody can correct.
@@ -32,18 +32,15 @@ class PackagePlugin:
 
 
 def find_package_plugins() -> tuple[list[PackagePlugin], list[str]]:
-    """Find the plugins of installed packages that have skills, and a sentence for each one that cannot be used."""
+    """Find the plugins of installed packages, and a sentence for each one that cannot be used."""
     plugins: list[PackagePlugin] = []
     problems: list[str] = []
     for marker in list_package_files(MARKER):
         package, _, _ = marker.parent.name.partition("-")
         try:
-            plugin = _read_plugin(package, marker)
+            plugins.append(_read_plugin(package, marker))
         except (OSError, ValueError, GooseLikeError) as error:
             problems.append(f"the plugin of the package {package!r} is not used: {error}; reinstall the package")
-            continue
-        if plugin.skill_files:
-            plugins.append(plugin)
     return plugins, problems
 
 

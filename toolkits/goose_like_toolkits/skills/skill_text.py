@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator
 
+from goose_like.config.bundles import read_bundle
+
 from .catalog import Skill
 from .loaded import write_header
 from .skill_file import FILE_NAME, SkillFile
@@ -19,6 +21,9 @@ def write_skill(skill: Skill, content: SkillFile) -> str:
     """Write the text of a skill for the model."""
     folder = str(skill.folder)
     body = content.body.replace(_FOLDER, folder)
+    bundle = read_bundle(skill.package) if skill.owner == "bundle" else None
+    if bundle:
+        body = bundle.fill(body)
     parts = [write_header(skill.name, folder), body]
     names = list(_list_files(folder))
     if names:

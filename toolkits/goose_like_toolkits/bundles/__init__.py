@@ -1,0 +1,1 @@
+"""Bundles: skills, commands, agents, hooks and MCP servers that are added, updated and removed together."""
