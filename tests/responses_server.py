@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.loopback import Asked, Loopback, Response, refusal
 from tests.responses_events import build_usage, call, call_patch, encode, reason, speak, stream
-from tests.sdk_types import check_body
+from tests.sdk_types import check_body, check_compact_body
 
 Step = Mapping[str, Any]
 """`{"say": TEXT}`, `{"call": (NAME, ARGUMENTS)}`, `{"patch": OPERATION}`; `cut: True` breaks the answer off."""
@@ -44,6 +44,8 @@ class ResponsesServer(Loopback):
 
     def _response(self, asked: Asked) -> Response:
         self.requests.append(asked)
+        if asked.path.endswith("/responses/compact"):
+            return self._compact(asked.json)
         try:
             self.check(asked.json)
         except RefusedError as error:
@@ -74,6 +76,16 @@ class ResponsesServer(Loopback):
         for index, item in enumerate(items):
             if item.get("id"):
                 self._check_item(items, index, body.get("tools", []))
+
+    def _compact(self, body: Mapping[str, Any]) -> Response:
+        """Give the messages of the user, and one item in place of the rest. Refuse calls without results."""
+        check_compact_body(body)
+        self._count += 1
+        said = [item for item in body["input"] if item.get("role") == "user"]
+        item = {"type": "compaction", "id": f"cmp_{self._count}", "encrypted_content": f"PACKED-{self._count}"}
+        self._given[item["id"]] = _Given(item, (), (), "")
+        answer = {"id": "resp_1", "object": "response.compaction", "created_at": 1, "output": [*said, item]}
+        return Response(200, {}, [json.dumps({**answer, "usage": build_usage()}).encode()])
 
     def _check_item(self, items: Sequence[Any], index: int, tools: Sequence[Any]) -> None:
         item = items[index]

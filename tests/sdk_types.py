@@ -39,6 +39,20 @@ def check_body(path: str, body: Mapping[str, Any], *, is_beta: bool = False) -> 
             raise ValueError(f"unknown keys: {sorted(unknown)}")
 
 
+def check_compact_body(body: Mapping[str, Any]) -> None:
+    """Check a body for `/responses/compact`.
+
+    Raises:
+        ValueError: The SDK knows no such body.
+    """
+    from openai.types.responses.response_compact_params import ResponseCompactParams
+
+    read_all(_adapt(ResponseCompactParams).validate_python(body), body)
+    unknown = body.keys() - ResponseCompactParams.__annotations__.keys()
+    if unknown:
+        raise ValueError(f"unknown keys: {sorted(unknown)}")
+
+
 def check_event(path: str, event: Mapping[str, Any], *, is_beta: bool = False) -> None:
     """Check an event of a server that follows the format, in answer to a body with `is_beta`.
 

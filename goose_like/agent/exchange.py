@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from goose_like.agent.compaction.moderators import Moderator
-from goose_like.agent.compaction.summary import saves_enough, summarize_history
+from goose_like.agent.compaction.summary import compact_history, saves_enough
 from goose_like.core import events
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import (
@@ -162,8 +162,8 @@ class Exchange:
             raise GooseLikeError("no turn was cut off here; say what to do next")
         return await self._finish_turn(self._run_rest_of_turn())
 
-    async def compact(self, focus: str = "") -> None:
-        """Replace the conversation with a summary by the fast model. The summary keeps `focus`.
+    async def compact(self, focus: str = "") -> events.Compacted:
+        """Replace the conversation with a summary, and return its event. The summary keeps `focus`.
 
         Raises:
             GooseLikeError: no summary was made, or it would save little; nothing changed.
@@ -172,11 +172,12 @@ class Exchange:
             raise GooseLikeError("calls wait for their results, which a summary would lose; send the results first")
         kept = await self.hooks.before_compaction(is_requested=True, focus=focus)
         focus = "\n".join(filter(None, (focus, kept)))
-        event = await summarize_history(self.history, self.view.accelerator, focus=focus)
+        event = await compact_history(self.history, self.view, focus=focus)
         if not saves_enough(self.history, event):
             raise GooseLikeError("a summary would save too little; continue without one")
         self.journal.emit(event)
         await self.hooks.after_compaction(event.summary)
+        return event
 
     def rewind(self, message_count: int) -> None:
         """Return to the first `message_count` messages. Files stay unchanged."""

@@ -21,7 +21,7 @@ _ABOUT_ALL_IMAGES = compile_later(r"(not|n't|no) (support|accept|have)\w* (any )
 _ABOUT_OLD_IMAGES = compile_later(rf"{TOO_LARGE}|too many images|many-image|at most \d+ images?", re.I)
 """The request holds too many images, or too many bytes."""
 _ABOUT_THINKING = compile_later(
-    r"thinking|reasoning|encrypted|thought_signature|bound to a different conversation", re.I
+    r"thinking|reasoning|encrypted|compaction|thought_signature|bound to a different conversation", re.I
 )
 
 

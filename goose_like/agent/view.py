@@ -12,7 +12,16 @@ from goose_like.core.events import MessageCompleted, UsageRecorded
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolSpec
-from goose_like.providers.base import Embedder, Model, ModelPair, Request, SearchAnswer, WebSearcher
+from goose_like.providers.base import (
+    Embedder,
+    Model,
+    ModelPair,
+    Request,
+    SearchAnswer,
+    ServerCompaction,
+    SupportsCompaction,
+    WebSearcher,
+)
 from goose_like.providers.foreign_code import name_faults
 from goose_like.providers.retry import RetryPolicy, complete_answer
 from goose_like.sessions.session import Session
@@ -94,6 +103,42 @@ class ModelView:
         messages = [Message.system(request.system), *request.messages]
         tokens = sum(map(estimate_tokens, messages))
         return self._budget.reserve(self.model, tokens, is_step=False)
+
+    async def compact(self, kept_count: int) -> ServerCompaction | None:
+        """Let the server of this model shorten the conversation without its newest messages. The tokens are counted.
+
+        Return None if the server does not offer that, or failed.
+
+        Raises:
+            BudgetError: the budget of the turn does not allow the request.
+        """
+        provider = self.model.provider
+        context = self._session.history.context
+        if not isinstance(provider, SupportsCompaction) or not provider.can_compact(self.model.name):
+            return None
+        prompt = context.prompt
+        older_count = len(context.messages) - kept_count
+        if prompt is None or older_count <= 0:
+            return None
+        request = Request(
+            model=self.model.name,
+            system=prompt.system,
+            messages=tuple(context.messages[:older_count]),
+            tools=prompt.tools,
+            images=self._session.outputs,
+            session=self._session.folder.name,
+            added_tools=context.added_tools,
+        )
+        async with self._reserve(request):
+            try:
+                with name_faults(type(provider), "compact"):
+                    found = await provider.compact(request)
+            except ProviderError as error:
+                self._notifier.log(f"the server did not shorten the conversation: {error}")
+                return None
+            usage = UsageRecorded(model=self.model.label, usage=found.usage, purpose="compaction")
+            self._notifier.notify(usage)
+            return found
 
     @property
     def embedding_model(self) -> str | None:

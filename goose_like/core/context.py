@@ -6,7 +6,7 @@ from dataclasses import field
 from goose_like.core.dataclass import dataclass
 
 from . import events
-from .message import Message, ToolSpec, Usage
+from .message import Message, Text, ToolSpec, Usage, Verbatim
 
 _IMAGE_TOKENS = 1_500
 
@@ -186,11 +186,13 @@ class Context:
         """Leave out the thinking so far that is bound to other text, and all of it if a server has refused it."""
         if is_refused:
             self._refused_end = len(self._history_messages)
+            if self.summary is not None:
+                self.summary = _write_message(self.summary.text)
         self._strip_thinking()
 
     def compact(self, event: events.Compacted) -> None:
         """Shorten the context."""
-        self.summary = _write_message(event.summary)
+        self.summary = _write_message(event.summary, event.verbatim)
         self.replacements = self._merge_replacements(event)
         self._due_replacements = {}
         if not event.is_routine:
@@ -262,8 +264,10 @@ class Context:
         return stripped
 
 
-def _write_message(text: str) -> Message | None:
-    return Message.user(text) if text else None
+def _write_message(text: str, verbatim: Verbatim | None = None) -> Message | None:
+    if not text:
+        return None
+    return Message(role="user", parts=(Text(text=text),), verbatim=verbatim)
 
 
 def _select_sent(messages: list[Message]) -> list[Message]:

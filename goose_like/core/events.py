@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from .format_version import SESSION_FORMAT
-from .message import FrozenModel, JsonData, Message, SavedToolSpec, ToolCall, ToolResult, Usage, Utf8Text
+from .message import FrozenModel, JsonData, Message, SavedToolSpec, ToolCall, ToolResult, Usage, Utf8Text, Verbatim
 
 PermissionKind = Literal[
     "command", "change", "deletion", "network", "domain", "outside", "repository", "sandbox", "install", "tool"
@@ -374,7 +374,8 @@ class Compacted(FrozenModel):
     """The context was shortened: the model now receives `summary`, the last `kept_count` messages, then `suffix`.
 
     `replacements` maps the ids of calls to short texts for their long results. `is_routine`: this happens at each
-    step, and the summary also carries the facts of earlier reminders.
+    step, and the summary also carries the facts of earlier reminders. The server that made `verbatim` reads this in
+    place of `summary`.
     """
 
     type: Literal["compacted"] = "compacted"
@@ -383,6 +384,7 @@ class Compacted(FrozenModel):
     suffix: Utf8Text = Field(default="", exclude_if=operator.not_)
     replacements: dict[str, Utf8Text] = Field(default={}, exclude_if=operator.not_)
     is_routine: bool = Field(default=False, exclude_if=operator.not_)
+    verbatim: Verbatim | None = Field(default=None, exclude_if=operator.not_)
 
 
 class Rewound(FrozenModel):

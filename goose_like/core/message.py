@@ -214,7 +214,7 @@ class Message(FrozenModel):
     A `user` message holds text and images. An `assistant` message holds text, thinking and tool calls. A `tool`
     message holds the results of all calls of one assistant message, in the order of the calls. A `system` message is
     written by goose_like: a reminder, or a change of what precedes the conversation. `verbatim` is the form in which
-    the server sent an assistant message, if it must return unchanged.
+    the server sent an assistant message, if it must return unchanged, or a summary in the form of the server.
     """
 
     role: Literal["user", "assistant", "tool", "system"]

@@ -15,6 +15,7 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.gc_pause import pause_gc
 
+from .anthropic_compaction import parse_compaction
 from .anthropic_facts import parse_model_facts
 from .anthropic_search import SearchParser, build_search
 from .anthropic_wire import (
@@ -23,22 +24,32 @@ from .anthropic_wire import (
     AnthropicEncoder,
     AnthropicStreamParser,
     get_error_status,
+    has_compaction,
 )
-from .base import FileLimits, ProviderInfo, Request, SchemaDialect, SearchAnswer, StreamParser
+from .base import (
+    FileLimits,
+    ProviderInfo,
+    Request,
+    SchemaDialect,
+    SearchAnswer,
+    ServerCompaction,
+    StreamParser,
+)
 from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
-from .http_provider import HttpProvider, extract_names
-from .known_models import find_known_model, record_facts
+from .http_provider import HttpProvider, extract_names, parse_json
+from .known_models import COMPACTION, find_known_model, record_facts
 from .wire import clip
 
 if TYPE_CHECKING:
     from anthropic.types import OutputConfigParam, ThinkingConfigAdaptiveParam
-    from anthropic.types.beta import BetaFallbacksParam
+    from anthropic.types.beta import BetaCompactionConfigParam, BetaFallbacksParam
 
     from .remedies import Remedy
 
 _BETA_HEADER = "anthropic-beta"
 _FALLBACK_BETA = "server-side-fallback-2026-07-01"
+_COMPACTION_BETA = "compact-2026-09-04"
 _ASSUMED_WINDOW_TOKENS = 128_000
 _SMALL_WINDOW_TOKENS = 200_000
 
@@ -64,6 +75,7 @@ class AnthropicProvider(HttpProvider):
         super().__init__(choice)
         self._encoder = self._create_encoder()
         self._takes_system_messages = True
+        self._betas = {_FALLBACK_BETA} if choice.server_fallback else set[str]()
 
     def _find_base_url(self) -> str:
         variables = map(os.environ.get, ("ANTHROPIC_BASE_URL", "ANTHROPIC_HOST"))
@@ -117,6 +129,19 @@ class AnthropicProvider(HttpProvider):
                     break
             return parser.build_answer()
 
+    def can_compact(self, model: str) -> bool:
+        """See `SupportsCompaction.can_compact`. True for models on Anthropic's own server."""
+        return self._is_own_server() and COMPACTION in find_known_model(self._choice.provider, model).native
+
+    async def compact(self, request: Request) -> ServerCompaction:
+        """See `SupportsCompaction.compact`."""
+        compaction: BetaCompactionConfigParam = {"type": "summarize"}
+        self._betas.add(_COMPACTION_BETA)
+        body = self._encode(request, {"compaction": compaction, "stream": None})
+        with self._add_location_to_errors():
+            content = await self._fetch(self.path, body, request.model)
+            return parse_compaction(parse_json(content), self._get_origin())
+
     def _find_choice_error(self) -> GooseLikeError | None:
         if self._choice.temperature is not None:
             return ProfileError("these models no longer accept `temperature`; remove it")
@@ -130,10 +155,10 @@ class AnthropicProvider(HttpProvider):
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         headers |= read_custom_headers("ANTHROPIC_CUSTOM_HEADERS")
-        if self._choice.server_fallback:
+        if self._betas:
             # The user's own header may have other letter case.
             name = next((name for name in headers if name.lower() == _BETA_HEADER), _BETA_HEADER)
-            betas = filter(None, [headers.get(name), _FALLBACK_BETA])
+            betas = filter(None, [headers.get(name), *sorted(self._betas)])
             headers[name] = ",".join(betas)
         return headers
 
@@ -167,6 +192,12 @@ class AnthropicProvider(HttpProvider):
         return replace(request, messages=(*request.messages, paused))
 
     def _encode_body(self, request: Request) -> bytes:
+        if has_compaction(request.messages, self._get_origin()):
+            self._betas.add(_COMPACTION_BETA)
+        return self._encode(request, {})
+
+    def _encode(self, request: Request, more: Mapping[str, Any]) -> bytes:
+        """Encode a request, with more keys than its own."""
         known = find_known_model(self._choice.provider, request.model)
         window = self._choice.window or known.window or _ASSUMED_WINDOW_TOKENS
         longest = min(MAX_OUTPUT_TOKENS, window // 8, known.max_output or MAX_OUTPUT_TOKENS)
@@ -191,7 +222,7 @@ class AnthropicProvider(HttpProvider):
             extras["temperature"] = min(request.temperature, 1)  # the limit of the API; other vendors allow 2
         has_system_messages = known.system_messages and self._takes_system_messages
         return self._encoder.encode_request(
-            request, self._leave_out(extras), limit, has_system_messages=has_system_messages
+            request, {**self._leave_out(extras), **more}, limit, has_system_messages=has_system_messages
         )
 
 

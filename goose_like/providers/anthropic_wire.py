@@ -183,6 +183,8 @@ def _place_system_messages(messages: Sequence[Message], entries: Sequence[bytes]
             if role_before in ("user", "tool") and is_before_answer:
                 placed[start:end] = _join_system_messages(entries[start:end])
         role_before = messages[start].role
+        if messages[start].verbatim:
+            role_before = "assistant"  # also a summary of the server
         start = end
     return placed
 
@@ -214,8 +216,17 @@ def encode_message(
         blocks = [encode_json({"type": "text", "text": "(nothing)"})]
     if not blocks:
         return b""
-    role = b"assistant" if message.role == "assistant" else b"user"
+    role = b"user"
+    if message.role == "assistant" or has_compaction([message], origin):
+        role = b"assistant"
     return b'{"role":"%s","content":[%s]}' % (role, b",".join(blocks))
+
+
+def has_compaction(messages: Sequence[Message], origin: str) -> bool:
+    """Return whether messages begin with a summary of the server `origin` in its own form."""
+    if not messages or messages[0].role != "user" or messages[0].verbatim is None:
+        return False
+    return messages[0].verbatim.wire == WIRE and messages[0].verbatim.origin == origin
 
 
 def _restore_blocks(verbatim: Verbatim, calls: Sequence[ToolCall], *, keeps_blanks: bool) -> Iterator[bytes]:

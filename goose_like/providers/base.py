@@ -13,7 +13,7 @@ from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import AnswerRefusedError, GooseLikeError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
 from goose_like.core.example import Example
-from goose_like.core.message import Message, Usage
+from goose_like.core.message import Message, Usage, Verbatim
 from goose_like.core.tool import ToolSpec
 
 STALL_S = 120.0
@@ -295,6 +295,32 @@ class TakesFiles(Protocol):
 
     def find_file_limits(self, window: int | None) -> FileLimits | None:
         """Return the limits for a model with this context window, or None if the server takes no PDF files."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCompaction:
+    """What stands for messages that a server has shortened: `verbatim` for this server, `summary` for others, or ""."""
+
+    verbatim: Verbatim
+    summary: str
+    usage: Usage
+
+
+@runtime_checkable
+class SupportsCompaction(Protocol):
+    """A provider whose server may shorten a conversation, and keeps what the model thought."""
+
+    def can_compact(self, model: str) -> bool:
+        """Return whether the server offers this for a model."""
+        ...
+
+    async def compact(self, request: Request) -> ServerCompaction:
+        """Let the server shorten the messages of a request. Check `can_compact` first.
+
+        Raises:
+            ProviderError: No answer came, or the server made no summary.
+        """
         ...
 
 

@@ -11,6 +11,9 @@ from goose_like.config.shipped_yaml import parse_shipped
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
 
+COMPACTION = "compaction"
+"""The name in `native` of models whose server shortens conversations."""
+
 _FILE = Path(__file__).with_name("known_models.yaml")
 
 
@@ -20,7 +23,8 @@ class KnownModel(FrozenModel):
     `efforts` are the levels of reasoning that the models take, from the least, and `default_effort` the one that is
     sent if nobody chooses. With `thinking: adaptive` the models think as much as a task needs. `window` is the context
     window, and `max_output` the longest answer, in tokens. With `system_messages` the models take messages of the role
-    `system` after one of the user. `native` names the vendor's own tools that the models have; see `tool`.
+    `system` after one of the user. `native` names what the vendor's server has for them: tools, see `tool`,
+    and `COMPACTION`.
     """
 
     name: str

@@ -21,6 +21,7 @@ from .base import (
     Request,
     SchemaDialect,
     SearchAnswer,
+    ServerCompaction,
     ServerFacts,
     StreamParser,
     TellsFacts,
@@ -28,7 +29,7 @@ from .base import (
 from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, parse_json
-from .known_models import find_known_model
+from .known_models import COMPACTION, find_known_model
 from .native_patch import PATCH_TOOL
 from .openai_wire import (
     HistoryRules,
@@ -39,7 +40,7 @@ from .openai_wire import (
     parse_embeddings,
 )
 from .presets import Preset, expand_variables
-from .responses_wire import ResponsesEncoder, ResponsesStreamParser, find_error
+from .responses_wire import ResponsesEncoder, ResponsesStreamParser, find_error, parse_compaction
 from .server_facts import ADVICE, FACTS_PATHS, parse_facts
 from .text_markup import TaggedCallParser
 from .wire import find_error_status
@@ -190,6 +191,19 @@ class OpenAIProvider(HttpProvider, TellsFacts):
 
         with self._add_location_to_errors():
             return parse_search(await self._fetch_json("/responses", build_search(query, model), model))
+
+    def can_compact(self, model: str) -> bool:
+        """See `SupportsCompaction.can_compact`."""
+        return self._is_responses and COMPACTION in self._find_native_tools(model)
+
+    async def compact(self, request: Request) -> ServerCompaction:
+        """See `SupportsCompaction.compact`."""
+        extras = {"prompt_cache_key": request.session or None}
+        native = self._find_native_tools(request.model)
+        with self._add_location_to_errors():
+            body = self._responses_encoder.encode_compaction(request, extras, native)
+            content = await self._fetch("/responses/compact", body, request.model)
+            return parse_compaction(parse_json(content), self._get_origin())
 
     async def fetch_facts(self, model: str) -> None:
         """Ask the server for its window; see `TellsFacts`.
@@ -424,7 +438,7 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         return self._responses_encoder.encode_request(request, self._leave_out(extras), native)
 
     def _find_native_tools(self, model: str) -> frozenset[str]:
-        """Find the vendor's own tools that a model has, and that the server did not refuse.
+        """Find what the vendor's server has for a model, and did not refuse.
 
         A gateway at OpenAI's settings with `wire: responses` has those of the model that it names, for all we know.
         """

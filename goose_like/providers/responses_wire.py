@@ -27,7 +27,7 @@ from goose_like.core.message import (
     Verbatim,
 )
 
-from .base import Delta, Request
+from .base import Delta, Request, ServerCompaction
 from .native_patch import (
     PATCH_CALL,
     PATCH_TOOL,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         ResponseInputTextParam,
         ToolChoiceAllowedParam,
     )
+    from openai.types.responses.response_compact_params import ResponseCompactParams
     from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
     from openai.types.responses.response_input_item_param import (
         AdditionalTools,
@@ -116,9 +117,7 @@ class ResponsesEncoder:
         Tools and efforts that changed within the conversation follow as items, so that earlier bytes stay the same.
         `native` names the vendor's own tools that the model has; see `tool`.
         """
-        if native != self._native:
-            self._native = native
-            self._messages = MessageEncoder(self._encode_message)
+        self._set_native(native)
         # The server keeps nothing: the client sends all items again, with the reasoning in encrypted form.
         head: ResponseCreateParamsStreaming = {
             "model": request.model,
@@ -138,6 +137,18 @@ class ResponsesEncoder:
             end = b'],"tool_choice":%s}' % encode_json(choice)
         entries = self._encode_input(request)
         return start + b",".join(filter(None, entries)) + end
+
+    def encode_compaction(self, request: Request, extras: Mapping[str, Any], native: Set[str]) -> bytes:
+        """Encode the JSON body of a request that lets the server shorten the messages; see `encode_request`."""
+        self._set_native(native)
+        head: ResponseCompactParams = {"model": request.model}
+        start = encode_json(merge_body(head, extras) | {"input": []}).removesuffix(b"]}")
+        return start + b",".join(filter(None, self._encode_input(request))) + b"]}"
+
+    def _set_native(self, native: Set[str]) -> None:
+        if native != self._native:
+            self._native = native
+            self._messages = MessageEncoder(self._encode_message)
 
     def _encode_input(self, request: Request) -> list[bytes]:
         sends_efforts = self.tells_efforts(request)
@@ -548,6 +559,20 @@ def _parse_usage(sent: object) -> Usage:
         cache_write_tokens=read_count(details.get("cache_write_tokens")),
         cache_write_long_tokens=read_count(writes.get("ttl_12h_tokens")),
     )
+
+
+def parse_compaction(answer: object, origin: str) -> ServerCompaction:
+    """Parse the answer to a request of `encode_compaction`. Only the server can read its items.
+
+    Raises:
+        BrokenStreamError: A value has a wrong type, or there is no compaction.
+    """
+    whole = expect(dict, answer, "the answer")
+    items = expect_objects(whole.get("output"), "output", "an item")
+    if not any(item.get("type") == "compaction" and item.get("encrypted_content") for item in items):
+        raise BrokenStreamError("the answer holds no compaction")
+    verbatim = Verbatim(wire=WIRE, origin=origin, items=tuple(items))
+    return ServerCompaction(verbatim, "", _parse_usage(whole.get("usage")))
 
 
 # --- errors

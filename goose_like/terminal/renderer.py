@@ -449,6 +449,8 @@ def _describe_compaction(event: events.Compacted) -> str:
         count = format_count(len(event.replacements), "long result")
         return f"{count} left out"
     text = "the model now sees a summary"
+    if event.verbatim:
+        text += " by its server"
     if event.kept_count:
         text += f" and the newest {event.kept_count} messages"
     return text

@@ -272,7 +272,7 @@ def test_ctrl_c_stops_a_command(session, place):
     terminal.see("a long answer")
     terminal.idle()
     terminal.type("/compact\r")
-    terminal.see("writes a summary")
+    terminal.see("shortening the conversation")
     terminal.type("\x03")
     terminal.type("next\r")
     terminal.see("> next")

@@ -204,3 +204,21 @@ def test_a_model_with_a_tool_for_patches_uses_it(place):
     assert [result["status"] for result in results] == ["failed", "completed", "completed", "completed"]
     assert (place.work / "a.py").read_text() == "x = 2\n"
     assert not (place.work / "b.py").exists()
+
+
+def test_a_long_conversation_is_shortened_by_the_server(place):
+    """Its item stands for the messages, and the fast model writes the summary for other servers."""
+    long_step = {"call": ("shell", {"command": "seq 3000"})}
+    steps = [long_step, long_step, {"say": "NOTES"}, {"say": "done"}]
+    moderator = {"name": "summarize", "config": {"limit_tokens": 6_000, "newest": 0.1}}
+    with threaded(ResponsesServer(steps)) as server:
+        model = {"model": "openai:gpt-6.2-sol", "base_url": server.base_url, "wire": "responses"}
+        done = run(place, server, "count", moderator=moderator, processor=model, accelerator=model)
+        assert (done.stdout, server.problems) == ("done\n", []), done.stderr
+        *_, compacted, _, last = server.requests
+    assert compacted.path.endswith("/responses/compact")
+    assert len(compacted.json["input"]) > 5
+    kinds = [item.get("type", item.get("role")) for item in last.json["input"]]
+    assert kinds[:4] == ["developer", "user", "compaction", "user"]
+    assert "function_call" not in kinds
+    assert "NOTES" not in json.dumps(last.json["input"])

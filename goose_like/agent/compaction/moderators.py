@@ -18,13 +18,13 @@ from goose_like.providers.prices import find_context_window
 from .summary import (
     MIN_GAIN,
     SaveResult,
+    compact_history,
     count_newest,
     format_plan,
     measure,
     quote_first_request,
     quote_later_requests,
     saves_enough,
-    summarize_history,
     truncate_history,
 )
 
@@ -174,9 +174,9 @@ class Summarize(ThresholdModerator):
     @override
     async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
         newest_tokens = int(limit_tokens * self.config["newest"])
-        return await summarize_history(
+        return await compact_history(
             history,
-            models.accelerator,
+            models,
             focus=self.focus,
             kept_count=count_newest(history.context.kept_messages, newest_tokens),
             verbatim_tokens=int(self.config["verbatim_tokens"]),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from goose_like.agent.view import ModelView
+from goose_like.agent.view import ExchangeView, ModelView
 from goose_like.core.context import estimate_tokens
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Compacted
@@ -49,6 +49,8 @@ _COVERS_OLDER_PART = (
 _OPEN_THEN = (
     "Open then: what was not done yet at the end of this part. Name no next step: newer steps may have done it."
 )
+
+_GO_ON = "[The conversation was shortened. Go on with what was asked last, unless it is done.]"
 
 SaveResult = Callable[[ToolResult], str]
 """Saves the complete output of a result in a file and returns the path."""
@@ -130,13 +132,39 @@ def _shorten_result(result: ToolResult, save_result: SaveResult) -> str:
     return f"{first}\n[{len(lines):,} lines, left out here since; all of it is in {path}]"
 
 
+async def compact_history(
+    history: History, view: ExchangeView, *, focus: str = "", kept_count: int = 0, verbatim_tokens: int = 2_000
+) -> Compacted:
+    """Create the event of `summarize_history`. The server of the main model shortens the conversation if it can.
+
+    It keeps what the model thought, but knows no `focus`. The fast model writes the summary for all other servers.
+    """
+    found = None
+    if not focus:
+        found = await view.processor.compact(kept_count)
+    notes = found.summary if found else ""
+    event = await summarize_history(
+        history, view.accelerator, focus=focus, kept_count=kept_count, verbatim_tokens=verbatim_tokens, notes=notes
+    )
+    if found is None:
+        return event
+    suffix = "" if kept_count else _GO_ON  # a server answers a message, not its own summary
+    return event.model_copy(update={"verbatim": found.verbatim, "suffix": suffix})
+
+
 async def summarize_history(
-    history: History, model: ModelView, *, focus: str = "", kept_count: int = 0, verbatim_tokens: int = 2_000
+    history: History,
+    model: ModelView,
+    *,
+    focus: str = "",
+    kept_count: int = 0,
+    verbatim_tokens: int = 2_000,
+    notes: str = "",
 ) -> Compacted:
     """Create the event that replaces all but the last `kept_count` messages with a summary, which may save little.
 
-    The kept messages must begin with a call. The summary keeps `focus`, and quotes the first request and up to
-    `verbatim_tokens` of the newest user messages.
+    Without `notes` the model writes them. The kept messages must begin with a call. The summary keeps `focus`, and
+    quotes the first request and up to `verbatim_tokens` of the newest user messages.
 
     Raises:
         GooseLikeError: there is no conversation yet, or no message before the kept ones.
@@ -165,7 +193,8 @@ async def summarize_history(
     else:
         system = _SYSTEM.format(coverage=_COVERS_ALL, ending=_NEXT_STEP)
         heading = f"{_HEADING}]"
-    notes = await model.ask(question, system=system, purpose="summary")
+    if not notes:
+        notes = await model.ask(question, system=system, purpose="summary")
     summarized_count = len(history.messages) - kept_count
     opening = quote_first_request(history)
     summary = _write_summary(history, summarized_count, verbatim_tokens, f"{heading}\n{notes}", opening)

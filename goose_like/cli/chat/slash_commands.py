@@ -255,9 +255,13 @@ async def compact(context: SlashContext, words: str) -> None:
     """Replace the conversation by a summary; FOCUS names what the summary must keep."""
     exchange = context.exchange
     before = exchange.history.context.tokens
-    context.show(f"{exchange.models.accelerator.label} writes a summary")
-    await exchange.compact(words)
-    context.show(f"about {before:,} tokens before, {exchange.history.context.tokens:,} now; `/rewind` still goes back")
+    context.show("shortening the conversation")
+    event = await exchange.compact(words)
+    by = f"{exchange.models.accelerator.label} wrote a summary"
+    if event.verbatim:
+        by = f"the server of {exchange.models.processor.label} shortened it"
+    after = exchange.history.context.tokens
+    context.show(f"{by}: about {before:,} tokens before, {after:,} now; `/rewind` still goes back")
 
 
 @command(usage="[NAME]")
