@@ -131,6 +131,11 @@ class TreeHash:
                 return self._hash_state(path, state)
         return 0
 
+    def prepare(self) -> None:
+        """Hash what will hardly change before the first snapshot: the clean files and the indexes."""
+        self._sum_clean_files()
+        self._read_indexes()
+
     def load(self, snapshot: Snapshot, ignored: frozenset[str], own_folders: frozenset[str]) -> None:
         """Take over a new snapshot of the folders, which has looked at each file already."""
         self._own_folders = own_folders

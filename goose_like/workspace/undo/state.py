@@ -3,8 +3,7 @@
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NamedTuple
 
 CLOCK_TICK_NS = 50_000_000
@@ -76,16 +75,3 @@ class Listing(NamedTuple):
 
     marks: Marks
     names: list[str]
-
-
-def format_gaps(gaps: Mapping[str, str], root: Path) -> str:
-    """Name the first path with the reason why it is not stored, and count the others."""
-    path, reason = next(iter(gaps.items()))
-    shown = path
-    if Path(path).is_relative_to(root):
-        shown = os.path.relpath(path, root)
-    text = f"{shown} ({reason})"
-    more_count = len(gaps) - 1
-    if more_count:
-        text += f" and {more_count} more"
-    return text

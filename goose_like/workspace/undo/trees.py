@@ -1,7 +1,7 @@
 """The folders that undo covers: the states of their files at the last look, and which of these are clean."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
@@ -31,6 +31,19 @@ class Look:
     states: dict[str, FileState] = field(default_factory=dict)
     large: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+
+
+class _Excluded:
+    """The paths to leave out. Git lists them while it searches for changed files."""
+
+    def __init__(self, wait: Callable[[], frozenset[str]]) -> None:
+        self._wait = wait
+        self._paths: frozenset[str] | None = None
+
+    def __contains__(self, path: object) -> bool:
+        if self._paths is None:
+            self._paths = self._wait()
+        return path in self._paths
 
 
 class Trees:
@@ -85,16 +98,20 @@ class Trees:
         """Return whether git tracks so many files somewhere that a list of the clean ones is worth it."""
         return any(self._track(root).count >= MIN_FILES for root in self._roots)
 
-    def prepare(self) -> None:
-        """Find the clean files before the first turn needs them. Git finds whatever changes until then."""
-        if self._trees:  # a turn has come first, or there was one in a session that was killed
-            return
+    def prepare(self) -> bool:
+        """Find the clean files before the first turn needs them. Return False if there was a turn.
+
+        Git finds whatever changes until the first turn.
+        """
+        if self._trees:
+            return False
         for root in self._roots:
             tree = WatchedTree(root)
             if self._is_outdated(tree):
                 self._in_git[root] = -self._find_clean_files(tree, self._track(root))
                 tree.is_new = False
             self._trees[root] = tree
+        return True
 
     def _track(self, root: str) -> TrackedFiles:
         return TrackedFiles(Path(root), self._list_filtered)
@@ -114,7 +131,7 @@ class Trees:
             tracked[root] = self._track(root)
             if self._is_outdated(tree):
                 new[root] = self._find_clean_files(tree, tracked[root])
-        look = self._look(tracked, wait_for_excluded(), store)
+        look = self._look(tracked, _Excluded(wait_for_excluded), store)
         for root, young_count in new.items():
             self._in_git[root] = self._count_in_git(root) - young_count
         for tree in self._trees.values():
@@ -134,7 +151,7 @@ class Trees:
             tracked[root] = self._track(root)
         return self._look(tracked, excluded, store)
 
-    def _look(self, tracked: Mapping[str, TrackedFiles], excluded: frozenset[str], store: StoreBlob) -> Look:
+    def _look(self, tracked: Mapping[str, TrackedFiles], excluded: Container[str], store: StoreBlob) -> Look:
         known: Snapshot = {}
         look = Look()
         for root, files in tracked.items():

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from goose_like.config.paths import CACHE_PATHS, WORKTREES_FOLDER, state_folder
+from goose_like.config.paths import WORKTREES_FOLDER, state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
@@ -22,11 +22,12 @@ from ..evidence.folder_watch import FolderWatch
 from ..evidence.tree_hash import TreeHash, TreeState
 from .backup import BackupChoice, StoredPaths, get_line, read_losses
 from .contents import Contents
+from .gaps import find_gaps, format_gaps
 from .log import OpenTurn, PathChange, UndoLog
 from .repository import find_git_folder, is_of_git, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import LIMIT_ENTRIES, StoreBlob, read_state
-from .state import ABSENT, FileState, format_gaps
+from .state import ABSENT, FileState
 from .trees import Trees
 
 if TYPE_CHECKING:  # the parser of commands is slow to import, and the first request can do without it
@@ -82,6 +83,7 @@ class Undo:
         self._restored: dict[str, tuple[FileState, FileState]] = {}  # by the last restore, until the next turn ends
         self.watch = FolderWatch()
         self._tree: TreeHash | None = None
+        self._prepared_tree: TreeHash | None = None
         self._is_off = False
         self._is_too_large = False
 
@@ -250,7 +252,10 @@ class Undo:
     def _prepare(self) -> None:
         if self._trees.has_many_files():
             self._open_contents()
-            self._trees.prepare()
+            self._find_git_folders()
+            if self._trees.prepare():
+                self._prepared_tree = self._create_tree()
+                self._prepared_tree.prepare()
 
     def _take_snapshot(self, number: int) -> None:
         if self._snapshot_turn == number:
@@ -317,30 +322,21 @@ class Undo:
             self._tree = None
             return
         if self._tree is None:
-            list_ignored = partial(self._list_ignored, tuple(map(str, self._roots)))
-            self._tree = TreeHash(self._roots, self._trees, tuple(self._gits), list_ignored, self.watch)
+            self._tree = self._prepared_tree or self._create_tree()
         self._tree.load(self._trees.known, ignored, self._list_own_folders())
+
+    def _create_tree(self) -> TreeHash:
+        list_ignored = partial(self._list_ignored, tuple(map(str, self._roots)))
+        return TreeHash(self._roots, self._trees, tuple(self._gits), list_ignored, self.watch)
 
     def _tell_gaps(self, ignored: frozenset[str]) -> None:
         """Tell the person which files are not covered, once for each reason."""
-        gaps = {path: cached.gap for path, cached in self._trees.known.items() if cached.gap}
-        for path in sorted(ignored):
-            is_cache = CACHE_PATHS.fullmatch(path.rstrip("/"))
-            if not is_cache and not self._is_around_worktrees(path):
-                gaps[path] = "ignored by git"
+        gaps = find_gaps(self._trees.known, ignored, self._roots)
         reasons = set(gaps.values())
         if reasons <= self._told:
             return
         self._told |= reasons
         self._tell(f"undo does not cover what commands do to {format_gaps(gaps, self._root)}")
-
-    def _is_around_worktrees(self, path: str) -> bool:
-        """Check for a path in the folder of worktrees, or for a folder around it."""
-        for root in self._roots:
-            worktrees = str(root / WORKTREES_FOLDER)
-            if _is_below(path, worktrees) or _is_below(worktrees, path):
-                return True
-        return False
 
     def _tell_once(self, fact: str, reason: str) -> None:
         if fact not in self._told:
@@ -593,7 +589,3 @@ class Undo:
             if self._contents.log.open_turn is None:
                 self._trees.remove_all()
             self._contents.log.close()
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return Path(path).is_relative_to(folder)
