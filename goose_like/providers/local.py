@@ -10,7 +10,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -28,6 +28,7 @@ from .base import Delta, ProviderInfo, Request, SchemaDialect
 from .json_tool_calls import TextCallParser, convert_request, keep_required_arguments
 from .openai_wire import OpenAIStreamParser
 from .prompt_state import name_state, restore_or_save, states_folder
+from .repeated_steps import drop_repeated_steps
 from .weights import INSTALL_COMMAND, find_or_assemble, find_parts, is_ready
 from .xml_tool_calls import (
     XmlCallFormat,
@@ -52,8 +53,8 @@ _NO_LOOPS = {
     "dry_sequence_breakers": ["\0"],
 }
 
-_FRESH_TEMPERATURE = 0.7
-"""The temperature after a repeated call: at 0, the model would make the same call again and again."""
+_FRESH_TEMPERATURES = (0.7, 1.0, 1.3)
+"""The temperatures after one, two and more repeated calls: at 0, the model would make the same call again and again."""
 
 _Body = dict[str, Any]
 
@@ -106,9 +107,11 @@ class LocalProvider:
         def build_body(*messages: Message) -> dict[str, Any]:
             return self._build_body(convert_request(replace(request, tools=tools, messages=messages), call_format))
 
-        body = build_body(*examples, *repeat_task(request.messages, has_examples=bool(examples)))
-        if has_repeated_call(request.messages):
-            body["temperature"] = max(body["temperature"], _FRESH_TEMPERATURE)
+        messages, repetition_count = drop_repeated_steps(request.messages)
+        body = build_body(*examples, *repeat_task(messages, has_examples=bool(examples)))
+        if repetition_count:
+            wanted = _FRESH_TEMPERATURES[min(repetition_count, len(_FRESH_TEMPERATURES)) - 1]
+            body["temperature"] = max(body["temperature"], wanted)
         beginning: dict[str, Any] | None = None
         if request.answer_schema is not None:
             body["grammar"] = build_answer_grammar(request.answer_schema)
@@ -247,17 +250,6 @@ class LocalProvider:
                 restore_or_save(engine_socket, name, lambda: _evaluate(engine, beginning, report))
         atexit.register(self._unload)
         return engine
-
-
-def has_repeated_call(messages: Sequence[Message]) -> bool:
-    """Check whether the newest two messages of the model made the same calls in the same turn."""
-    newest: list[list[tuple[str, str]]] = []
-    for message in reversed(messages):
-        if message.role == "user" or len(newest) == 2:
-            break
-        if message.role == "assistant":
-            newest.append([(call.name, call.arguments) for call in message.tool_calls])
-    return len(newest) == 2 and newest[0] == newest[1] != []
 
 
 def _build_entry(role: str, text: str) -> dict[str, str]:

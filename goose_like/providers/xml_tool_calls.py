@@ -17,7 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from goose_like.core.example import Example
-from goose_like.core.message import Message, ToolCall, ToolResult
+from goose_like.core.message import Message, Text, ToolCall, ToolResult
 from goose_like.core.tool import ToolSpec
 
 from .json_tool_calls import FINISH, ParsedCall, build_argument_schema
@@ -64,18 +64,23 @@ def _build_conversation(example: Example) -> Iterator[Message]:
 
 
 def repeat_task(messages: Sequence[Message], *, has_examples: bool) -> list[Message]:
-    """Repeat the user's task at the end of the newest tool result, because the smallest models forget it.
+    """Repeat the user's task at the end of the newest tool result or reminder: the smallest models forget it.
 
-    Only the newest result has the line, so that the engine's cache covers all of the previous request but this line.
+    Only the newest text has the line, so that the engine's cache covers all of the previous request but this line.
     Without examples, which end with an answer, the model would obey a task that names a tool again and again.
     """
     tasks = [message.first_text for message in messages if message.role == "user"]
     *earlier, last = messages
-    if not tasks or not last.tool_results:
+    if not tasks:
+        return [*messages]
+    task = " ".join(tasks[-1].split())[:_TASK_CHARACTERS]
+    line = f"\n\n(The task: {task})"
+    if last.role == "system":
+        return [*earlier, Message(role="system", parts=(Text(text=last.text + line),))]
+    if not last.tool_results:
         return [*messages]
     *others, newest = last.tool_results
-    task = " ".join(tasks[-1].split())[:_TASK_CHARACTERS]
-    output = f"{newest.output}\n\n(The task: {task})"
+    output = newest.output + line
     if not has_examples:
         output += "\n(If this result has the answer, reply with finish.)"
     extended = newest.model_copy(update={"output": output})

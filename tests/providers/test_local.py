@@ -8,12 +8,12 @@ import pytest
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ModelUnavailableError
 from goose_like.core.events import MessageCompleted, Status, TextDelta
-from goose_like.core.message import Message, Text, ToolCall, ToolResult
+from goose_like.core.message import Message, Text
 from goose_like.core.tool import ToolSpec
 from goose_like.providers import local
 from goose_like.providers.base import Request
 from goose_like.providers.json_answer import answer_json
-from goose_like.providers.local import LocalProvider, has_repeated_call
+from goose_like.providers.local import LocalProvider
 
 engine = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
 SHELL = ToolSpec(
@@ -66,21 +66,6 @@ async def test_a_damaged_model(tmp_path, capfd):
     with pytest.raises(ModelUnavailableError, match="can't be loaded; is it a whole model"):
         await answer(LocalProvider(choice(f"local:{path}")), COUNT)
     assert capfd.readouterr() == ("", "")
-
-
-@engine
-@pytest.mark.local
-@pytest.mark.parametrize(
-    ("commands", "is_repeated"),
-    [([], False), (["a"], False), (["a", "b"], False), (["b", "a", "a"], True), (["a", "a", "b"], False)],
-)
-def test_a_repeated_call_is_found_within_its_turn(commands, is_repeated):
-    messages = [Message.user("go")]
-    for command in commands:
-        messages.append(Message.assistant("", (ToolCall(id="", name="shell", arguments=command),)))
-        messages.append(Message(role="tool", parts=(ToolResult(call_id="", output="no"),)))
-    assert has_repeated_call(messages) == is_repeated
-    assert not has_repeated_call([*messages, Message.user("again")])
 
 
 async def test_real_answers(capfd, monkeypatch, tmp_path, home, weights):

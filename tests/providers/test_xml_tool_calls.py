@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.example import Example, ExampleCall
-from goose_like.core.message import Message, ToolCall, ToolResult
+from goose_like.core.message import Message, Text, ToolCall, ToolResult
 from goose_like.core.tool import ToolSpec, make_tool
 from goose_like.providers.base import Request
 from goose_like.providers.json_tool_calls import TextCallParser, convert_request
@@ -152,6 +152,14 @@ def test_the_newest_result_repeats_the_task_and_without_examples_names_the_way_o
     lines = last.tool_results[0].output.splitlines()
     assert lines[:3] == ["noon", "", "(The task: What time is it?)"]
     assert lines[3:] == ([] if has_examples else ["(If this result has the answer, reply with finish.)"])
+
+
+def test_the_newest_reminder_repeats_the_task():
+    reminder = Message(role="system", parts=(Text(text="The files here: a.py"),))
+    *earlier, last = repeat_task([Message.user("Sort\nit."), reminder], has_examples=True)
+    assert earlier == [Message.user("Sort\nit.")]
+    assert last.text == "The files here: a.py\n\n(The task: Sort it.)"
+    assert repeat_task([reminder], has_examples=True) == [reminder]
 
 
 def test_examples_are_shown_only_with_their_tools():

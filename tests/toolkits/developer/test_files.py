@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from goose_like.core.events import FileChanged, PlanUpdated, Task
 from goose_like.core.images import MAX_DOCUMENT_BYTES, MAX_IMAGE_BYTES
+from goose_like.toolkit import FollowUp
 from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, patch
 
 
@@ -369,30 +370,33 @@ async def test_an_unknown_status_is_told(here: DeveloperHarness):
     assert "'planned', 'in-progress', 'complete' or 'failed'" in answer
 
 
+async def find_objection(made: DeveloperHarness) -> str:
+    objection = await made.toolkit.before_finish()
+    return objection.text if isinstance(objection, FollowUp) else ""
+
+
 async def test_what_was_changed_and_not_run_is_doubted(tmp_path):
     async with open_developer(tmp_path, "full", asks_back=True) as made:
-        assert await made.toolkit.before_finish() is None
+        assert await find_objection(made) == ""
         await made.call_ok("write_file", path="a.py", content="print(1)\n")
-        assert (
-            await made.toolkit.before_finish()
-            == "You changed a.py and ran nothing since. Check it with the shell; if it is right, finish."
-        )
-        assert await made.toolkit.before_finish() is None, "once for each change"
+        doubt = "You changed a.py and ran nothing since. Check it with the shell; if it is right, finish."
+        assert await find_objection(made) == doubt
+        assert await find_objection(made) == "", "once for each change"
         await made.call_ok("write_file", path="a.py", content="print(2)\n")
         await made.shell("python3 a.py")
-        assert await made.toolkit.before_finish() is None
+        assert await find_objection(made) == ""
         await made.call_ok("write_file", path="a.py", content="print(2)\n")
-        assert await made.toolkit.before_finish() is None, "nothing was changed"
+        assert await find_objection(made) == "", "nothing was changed"
         await made.shell("echo 'wrong: 3' && exit 3")
         failed = "This failed: echo 'wrong: 3' && exit 3\nwrong: 3\nRepair that, and run it again; then finish."
-        assert await made.toolkit.before_finish() == failed
+        assert await find_objection(made) == failed
         await made.call_ok("write_file", path="a.py", content="print(4)\n")
         await made.shell("cat a.py")
-        assert await made.toolkit.before_finish() == (
+        assert await find_objection(made) == (
             "You changed a.py. Now run this again: echo 'wrong: 3' && exit 3\nBefore, it failed:\nwrong: 3"
         )
         await made.shell("true")
-        assert await made.toolkit.before_finish() is None
+        assert await find_objection(made) == ""
     async with open_developer(tmp_path, "full") as made:
         await made.call_ok("write_file", path="b.py", content="print(1)\n")
         assert await made.toolkit.before_finish() is None

@@ -17,7 +17,7 @@ async def here(tmp_path):
 @pytest.mark.parametrize(
     ("source", "command", "advice"),
     [
-        ("def slug(x):\n    return x\n", "python3 t/test_a.py", "t/test_a.py has none; import what they check"),
+        ("def slug(x):\n    return x\n", "python3 t/test_a.py", "t/test_a.py has none; import what it shall check"),
         (FUNCTIONS, "python3 t/test_a.py", "`python3 -m pytest t/test_a.py`"),
         (FUNCTIONS, "cd t && python3 -B test_a.py && echo ok", "`python3 -m pytest test_a.py`"),
         (METHODS, "cat t/test_a.py; python3 t/test_a.py", "`python3 -m unittest t/test_a.py`"),
@@ -49,3 +49,14 @@ async def test_a_script_that_does_something_gets_no_note(here, source):
     assert "no test ran" not in await here.shell("python3 test_a.py; python3 -m pytest --version; python3 nothing.py")
     assert not here.workspace.ledger.last_command.ran_no_test
     assert "no test ran" not in await here.shell("cat test_a.py; true | python3 -")
+
+
+async def test_a_missing_module_is_explained(here):
+    (here.root / "shop").mkdir()
+    answer = await here.shell("python3 -c 'import sys; sys.path = []; import shop.cart'")
+    assert f"[shop is in {here.root}: run this there with `python -m`, tests with `python -m pytest`]" in answer
+    note = "nothing_here is not installed: write it without nothing_here, with what Python itself has"
+    (here.root / "a.py").write_text("import nothing_here\n")
+    assert f"[{note}]" in await here.shell("python3 a.py")
+    assert note in await here.call_ok("write_file", path="a.py", content="import nothing_here\n")
+    assert "not installed" not in await here.shell("echo \"No module named 'x'\"")

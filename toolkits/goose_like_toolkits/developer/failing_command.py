@@ -8,8 +8,10 @@ MAX_LINES = 6
 MAX_LINE_CHARS = 200
 MAX_COMMAND_CHARS = 100
 
-_KEY_LINES = compile_later(r"^E  |^(FAILED|ERROR|FAIL)\b|Error\b|\berror\b|assert|[Ee]xpected|\bgot\b|not ok")
-_NOTE = compile_later(r"\[.*\]")
+_KEY_LINES = compile_later(
+    r"is not installed|^E  |^(FAILED|ERROR|FAIL)\b|Error\b|\berror\b|assert|[Ee]xpected|\bgot\b|not ok"
+)
+_NOTE = compile_later(r"\[(?!.* is not installed).*\]")
 
 
 @dataclass(frozen=True, slots=True)

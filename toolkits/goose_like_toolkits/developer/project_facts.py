@@ -53,6 +53,15 @@ class ProjectFacts:
             self._facts = await run_in_thread(lambda: dict(self._iterate_facts()))
         return self._facts
 
+    async def find_test_command(self) -> str:
+        """Find the command of the project's tests; empty if it seems to have none."""
+        return await run_in_thread(self._guess_test_command)
+
+    def _guess_test_command(self) -> str:
+        names = self._list_names()
+        python, _ = self._find_python(names)
+        return self._find_test_command(names, python or "python3")
+
     def _iterate_facts(self) -> Iterator[tuple[str, str]]:
         names = self._list_names()
         yield "folder", f"{self._workspace.root} on {platform.system()} {platform.machine()}"

@@ -26,6 +26,7 @@ from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_envi
 
 from .command_changes import CommandChanges
 from .files import HIDDEN_TMP
+from .git_facts import is_cache
 from .seen_files import show_name
 from .stuck_check import StuckCheck
 from .unrun_tests import NO_TESTS_CODE, find_unrun_tests
@@ -59,6 +60,7 @@ _MISSING_IN_TMP = compile_later(
     r"(?<![^\s'\"(=])(/var)?/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/"
 )
 _MISSING = compile_later("No such file or directory|cannot access")
+_NO_MODULE = compile_later(r"\bNo module named '?(\w+)")
 _ASSIGNMENT = compile_later(r"\w+=")
 _COMPARING = ("grep", "egrep", "rg", "diff", "cmp")
 """Programs whose exit code 1 is a result and no failure."""
@@ -296,6 +298,7 @@ class Shell:
         notes += self._update_state(before, state, command)
         if may_have_failed:
             notes += self._remind_of_folder(text, before)
+            notes += self._explain_missing_module(text, Path(before.cwd))
         notes += filter(None, [unrun, await changes.describe(is_success=exit_code == 0)])
         notes += _find_emptied(full)
         notes += describe_private_files(new_private)
@@ -390,13 +393,40 @@ class Shell:
         if Path(before.cwd).is_relative_to(self._workspace.root):
             yield from self._list_names(Path(before.cwd))
 
+    def _explain_missing_module(self, text: str, folder: Path) -> Iterator[str]:
+        """Say what to do about a module that Python did not find: models try the same import again and again."""
+        found = _NO_MODULE.search(text)
+        if found is None:
+            return
+        name = found[1]
+        if any((folder / place).exists() for place in (name, f"{name}.py")):
+            yield f"{name} is in {folder}: run this there with `python -m`, tests with `python -m pytest`"
+            return
+        why = "is not installed"
+        if not self._workspace.has_network:
+            why += ", and pip has no network"
+        yield f"{name} {why}: write it without {name}, with what Python itself has"
+
     def _list_names(self, folder: Path) -> Iterator[str]:
-        """Name what is in the folder: models guess names of files before they look."""
+        """Name what is in the folder, and in those below while all fit: models guess names before they look."""
         with suppress(GooseLikeError, OSError):
-            names = [name for name in self._workspace.list_folder(folder) if not name.startswith(".")]
+            names = self._list_visible(folder)
+            place = 0
+            while place < len(names):
+                name = names[place]
+                below = self._list_visible(folder / name) if name.endswith("/") else []
+                if below and len(names) + len(below) <= MAX_NAMES:
+                    names[place : place + 1] = [name + entry for entry in below]
+                else:
+                    place += 1
             shown = ", ".join(map(show_name, names[:MAX_NAMES]))
             rest = ", ..." if len(names) > MAX_NAMES else ""
             yield f"the folder has: {shown or 'nothing'}{rest}"
+
+    def _list_visible(self, folder: Path) -> list[str]:
+        """List the names in a folder that are neither hidden nor a cache."""
+        names = self._workspace.list_folder(folder)
+        return [name for name in names if not name.startswith(".") and not is_cache(name)]
 
     def _explain_network(self, process: Process, command: str, shown: Sequence[str], access: Access) -> Iterator[str]:
         """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""

@@ -17,7 +17,17 @@ from goose_like.core.events import PlanUpdated, StateSaved, Task
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.tool import F, Tool, current_call
 from goose_like.sessions.output_limit import LimitedOutput
-from goose_like.toolkit import Example, ImageResult, Notifier, Requirements, RunningTask, Toolkit, tool
+from goose_like.toolkit import (
+    Example,
+    FollowUp,
+    ImageResult,
+    Notifier,
+    PromptSubmitted,
+    Requirements,
+    RunningTask,
+    Toolkit,
+    tool,
+)
 
 from .agents_md import HintFile, describe_hints, load_hints
 from .checkers import Checkers, split_checks
@@ -25,6 +35,8 @@ from .command_changes import only_looks
 from .examples import EXAMPLES
 from .failing_command import find_failing
 from .files import FileTools
+from .first_look import FirstLook
+from .found_tests import FoundTests
 from .linters import Linters, choose_linters
 from .patching import Patch
 from .processes import BackgroundProcesses
@@ -40,8 +52,22 @@ from .web_search import NEEDS, WebSearch
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
+MAX_OBJECTIONS = 6
+"""How often in a turn `asks_back` objects to its end."""
+MAX_EQUAL_OBJECTIONS = 3
 _CONFIG = frozenset(
-    {"tools", "hints", "guidance", "asks_back", "private_addresses", "news", "checks", "asks_when_silent"}
+    {
+        "tools",
+        "hints",
+        "guidance",
+        "asks_back",
+        "private_addresses",
+        "news",
+        "checks",
+        "asks_when_silent",
+        "first_look",
+        "runs_tests",
+    }
 )
 
 READ_ALIASES = ("read", "view", "view_file", "open_file", "cat")
@@ -133,8 +159,11 @@ class DeveloperToolkit(Toolkit):
             checkers=self._checkers,
             seen=seen,
         )
+        self._objections: list[str] = []
+        self._first_look = FirstLook(self.workspace)
         self._state_changes = StateChanges(self.workspace, seen)
         self._project_facts = ProjectFacts(self.workspace)
+        self._found_tests = FoundTests(self.workspace, self._shell, self._project_facts, self._open_output)
 
     def _find_saved_cwd(self) -> str | None:
         """Return the folder in which a resumed session left the shell. In another workspace it starts at the root."""
@@ -184,9 +213,15 @@ class DeveloperToolkit(Toolkit):
         return tuple(tool.without("access") for tool in offered)
 
     @override
+    async def on_prompt_submitted(self, prompt: PromptSubmitted) -> None:
+        if self.config.get("first_look", False) and not prompt.is_interjected:
+            await self._first_look.start_turn(prompt.text)
+
+    @override
     async def on_turn_start(self) -> None:
         self._files.edited.clear()
         self._files.failing = None
+        self._objections.clear()
 
     @override
     async def context_updates(self) -> Mapping[str, str]:
@@ -197,7 +232,22 @@ class DeveloperToolkit(Toolkit):
         return {**facts, **self._state_changes.collect(), **findings}
 
     @override
-    async def before_finish(self) -> str | None:
+    async def before_finish(self) -> str | FollowUp | None:
+        text = await self._find_objection()
+        if not text or not self.config.get("asks_back", False):
+            return text or None
+        self._objections.append(text)
+        is_new = self._objections.count(text) < MAX_EQUAL_OBJECTIONS
+        return FollowUp(text, is_repeated=is_new and len(self._objections) < MAX_OBJECTIONS)
+
+    async def _find_objection(self) -> str:
+        """Find reasons against the end of the turn; empty if there are none."""
+        if self.config.get("runs_tests", False):
+            failure = await self._found_tests.find_failure()
+            if failure:
+                return failure
+            if failure is not None:
+                self._files.unchecked_path = ""
         found = list(self._files.find_broken())
         news = await self._checkers.finish()
         if news:
@@ -208,7 +258,7 @@ class DeveloperToolkit(Toolkit):
         self._files.unchecked_path = ""
         if self.config.get("asks_back", False):
             found += self._ask_back(changed)
-        return "\n".join(found) or None
+        return "\n".join(found)
 
     def _ask_back(self, changed: str) -> Iterator[str]:
         """Ask what weak models forget: to run what they changed, and to repair what failed before they give up."""
@@ -338,6 +388,7 @@ class DeveloperToolkit(Toolkit):
     @writing_tool
     async def write_file(self, path: str, content: str, encoding: str = "") -> str:
         """Create a file, or replace all of one that you have read."""
+        self._files.require_read(path, self._first_look.list_named())
         return await self._files.write(path, content, encoding)
 
     @patching_tool

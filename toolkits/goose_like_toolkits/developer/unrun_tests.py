@@ -33,10 +33,10 @@ def find_unrun_tests(workspace: Workspace, command: str, text: str, folders: Seq
         module = "unittest" if "unittest" in source else "pytest"
         line = f"{python} -m {module} {path}"
         if kind == "only tests":
-            return f"no test ran: {path} only defines tests; run them with `{line}`"
+            return f"no test ran: {path} only defines tests; run them with `{line}`, or call them at its end"
         if kind == "no tests" and _TEST_FILE.search(path):
-            advice = "import what they check, write functions named test_... with assert"
-            return f"no test ran: {path} has none; {advice}, and run `{line}`"
+            advice = "import what it shall check, assert what is right, and run it again"
+            return f"no test ran: {path} has none; {advice}"
     if "test" in command and _FOUND_NONE.search(text):
         return "no test ran: none was found; name their file, and run tests that are plain functions with pytest"
     return ""
