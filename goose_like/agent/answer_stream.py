@@ -74,8 +74,9 @@ def _find_label(answer: MessageCompleted, model: Model, journal: Journal) -> str
         journal.log(f"{answer.model} answered, as {model.name} declined")
         return answer.model
     header = journal.history.header
-    is_processor = header is not None and header.models.get("processor") == model.label
-    return "" if is_processor else model.label
+    label = model.price_label
+    is_processor = header is not None and header.models.get("processor") == label
+    return "" if is_processor else label
 
 
 def _tell_withheld(reasons: Sequence[str], journal: Journal) -> None:
@@ -113,7 +114,7 @@ def _describe_cut_usage(
         input_tokens = estimate_input_tokens(request, history)
     output_tokens = max(told.output_tokens, written_tokens)
     usage = told.model_copy(update={"input_tokens": input_tokens, "output_tokens": output_tokens})
-    return UsageRecorded(model=model.label, usage=usage, purpose=purpose)
+    return UsageRecorded(model=model.price_label, usage=usage, purpose=purpose)
 
 
 def estimate_input_tokens(request: Request, history: History) -> int:

@@ -121,7 +121,7 @@ class Budget:
         """
         limits = [limit for limit in (model.max_tokens, model.output_limit) if limit is not None]
         output_tokens = min(limits, default=_ASSUMED_OUTPUT_TOKENS)
-        request = _Request(model.label, input_tokens, output_tokens, is_step)
+        request = _Request(model.price_label, input_tokens, output_tokens, is_step)
         await self._wait_for_room(request)
         for budget in self._list_all():
             budget._under_way.append(request)

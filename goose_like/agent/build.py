@@ -208,7 +208,7 @@ def _open_models(profile: Profile, stack: AsyncExitStack) -> ModelPair:
 
 def _check_prices(profile: Profile, budget: Budget, models: ModelPair) -> None:
     try:
-        budget.check_prices([model.label for model in models.models])
+        budget.check_prices([model.price_label for model in models.models])
     except ProfileError as error:
         if budget.limits.cost_usd == profile.limits.cost_usd:
             raise

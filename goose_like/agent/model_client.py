@@ -135,7 +135,7 @@ class ModelClient:
         self.journal.emit(events.Status(text="the model corrects its answer"))
 
         def record(usage: Usage) -> None:
-            recorded = events.UsageRecorded(model=self.model.label, usage=usage, purpose="corrected answer")
+            recorded = events.UsageRecorded(model=self.model.price_label, usage=usage, purpose="corrected answer")
             self.journal.emit(recorded)
 
         # Without tools: their calls would be taken for the answer.

@@ -68,7 +68,7 @@ class ModelView:
         from goose_like.providers.json_answer import answer_json  # few sessions need it
 
         def record(usage: Usage) -> None:
-            self._notifier.notify(UsageRecorded(model=self.model.label, usage=usage, purpose=purpose))
+            self._notifier.notify(UsageRecorded(model=self.model.price_label, usage=usage, purpose=purpose))
 
         request = Request(self.model.name, system, (Message.user(text),))
         async with self._reserve(request):
@@ -93,7 +93,7 @@ class ModelView:
         request = Request(self.model.name, system, tuple(messages), tuple(tools))
 
         def record(usage: Usage) -> None:
-            self._notifier.notify(UsageRecorded(model=self.model.label, usage=usage, purpose=purpose))
+            self._notifier.notify(UsageRecorded(model=self.model.price_label, usage=usage, purpose=purpose))
 
         async with self._reserve(request):
             return await complete_answer(self.model.provider, request, RetryPolicy(), record)
@@ -136,7 +136,7 @@ class ModelView:
             except ProviderError as error:
                 self._notifier.log(f"the server did not shorten the conversation: {error}")
                 return None
-            usage = UsageRecorded(model=self.model.label, usage=found.usage, purpose="compaction")
+            usage = UsageRecorded(model=self.model.price_label, usage=found.usage, purpose="compaction")
             self._notifier.notify(usage)
             return found
 
@@ -182,7 +182,7 @@ class ModelView:
         async with self._reserve(Request(self.model.name, "", (Message.user(query),))):
             with name_faults(type(provider), "search_web"):
                 answer = await provider.search_web(query, self.model.name)
-            self._notifier.notify(UsageRecorded(model=self.model.label, usage=answer.usage, purpose="web search"))
+            self._notifier.notify(UsageRecorded(model=self.model.price_label, usage=answer.usage, purpose="web search"))
             return answer
 
 

@@ -33,6 +33,12 @@ class ModelChoice(FrozenModel):
     cache: Literal["short", "long"] | None = Field(
         default=None, description="how long the server keeps the prompt: minutes, or hours at a higher price"
     )
+    service_tier: Literal["auto", "default", "fast", "flex", "priority"] | None = Field(
+        default=None, description="the processing tier of OpenAI's API and others like it, at a price of its own"
+    )
+    speed: Literal["fast"] | None = Field(
+        default=None, description="let Anthropic's server answer faster, at a higher price"
+    )
     server_fallback: bool = Field(
         default=False, description="let Anthropic's server answer with another model when this one declines"
     )
@@ -51,6 +57,13 @@ class ModelChoice(FrozenModel):
     def name(self) -> str:
         """The provider's name of the model; empty for the provider's default model."""
         return self.model.partition(":")[2]
+
+    @property
+    def price_tier(self) -> str:
+        """The name of the tier with a price of its own, or empty for the usual price."""
+        if self.service_tier in ("auto", "default"):
+            return ""
+        return self.speed or self.service_tier or ""
 
 
 class ModeratorChoice(FrozenModel):

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 _BETA_HEADER = "anthropic-beta"
 _FALLBACK_BETA = "server-side-fallback-2026-07-01"
+_SPEED_BETA = "fast-mode-2026-02-01"
 _COMPACTION_BETA = "compact-2026-09-04"
 _ASSUMED_WINDOW_TOKENS = 128_000
 _SMALL_WINDOW_TOKENS = 200_000
@@ -76,6 +77,8 @@ class AnthropicProvider(HttpProvider):
         self._encoder = self._create_encoder()
         self._takes_system_messages = True
         self._betas = {_FALLBACK_BETA} if choice.server_fallback else set[str]()
+        if choice.speed:
+            self._betas.add(_SPEED_BETA)
 
     def _find_base_url(self) -> str:
         variables = map(os.environ.get, ("ANTHROPIC_BASE_URL", "ANTHROPIC_HOST"))
@@ -145,6 +148,8 @@ class AnthropicProvider(HttpProvider):
     def _find_choice_error(self) -> GooseLikeError | None:
         if self._choice.temperature is not None:
             return ProfileError("these models no longer accept `temperature`; remove it")
+        if self._choice.service_tier:
+            return ProfileError("`service_tier` is for OpenAI's API; for faster answers write `speed: fast`")
         if self._choice.tools == "constrained":
             return ProfileError("these models call tools natively; remove `tools: constrained`")
         return super()._find_choice_error()
@@ -211,6 +216,8 @@ class AnthropicProvider(HttpProvider):
             output_config["format"] = {"type": "json_schema", "schema": request.answer_schema}
         if output_config:
             extras["output_config"] = output_config
+        if self._choice.speed:
+            extras["speed"] = self._choice.speed
         if self._choice.server_fallback:
             fallbacks: BetaFallbacksParam = "default"
             extras["fallbacks"] = fallbacks

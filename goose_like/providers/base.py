@@ -345,6 +345,7 @@ class Model:
     `max_tokens` and `temperature` are those of each request in a conversation; see `Request`. `effort` is empty for
     the default of the server. `fallback` finishes a turn in which this model cannot be reached or declines to answer.
     `output_limit` is the longest answer in tokens, if it is known. Without `file_limits` it takes no PDF files.
+    `price_tier` names the tier of the server that the profile chose.
     """
 
     provider: Provider
@@ -358,6 +359,12 @@ class Model:
     fallback: "Model | None" = None
     output_limit: int | None = None
     file_limits: FileLimits | None = None
+    price_tier: str = ""
+
+    @property
+    def price_label(self) -> str:
+        """The label under which tokens are counted: a tier has a price of its own."""
+        return f"{self.label} ({self.price_tier})" if self.price_tier else self.label
 
     @property
     def window(self) -> int | None:

@@ -378,6 +378,8 @@ class OpenAIProvider(HttpProvider, TellsFacts):
     def _find_choice_error(self) -> GooseLikeError | None:
         if self._choice.server_fallback:
             return ProfileError("`server_fallback` is for Anthropic's models; set `fallback` in the profile")
+        if self._choice.speed:
+            return ProfileError("`speed` is for Anthropic's models; write `service_tier: fast`")
         if self._choice.tools == "constrained" and self._is_openai():
             return ProfileError("these models call tools natively; remove `tools: constrained`")
         return super()._find_choice_error()
@@ -428,6 +430,8 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         if request.session:
             # Requests with one key go to the machine that cached their prefix (guide on prompt caching).
             extras["prompt_cache_key"] = request.session
+        if self._choice.service_tier:
+            extras["service_tier"] = self._choice.service_tier
         if self._choice.cache:
             options: PromptCacheOptions = {"ttl": "30m"}
             if self._choice.cache == "long":
@@ -473,6 +477,8 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         temperature = request.resolve_temperature(choice.temperature)
         if temperature is not None:
             extras["temperature"] = temperature
+        if choice.service_tier:
+            extras["service_tier"] = choice.service_tier
         extras |= self._build_effort(request.model)
         is_unknown_server = preset is OPENAI_PRESET and not is_openai
         if preset.session_key and request.session and not is_unknown_server:

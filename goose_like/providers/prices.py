@@ -15,7 +15,10 @@ from .presets import load_presets
 
 
 def compute_cost_usd(usage: Mapping[str, Usage]) -> float | None:
-    """Compute the cost of tokens by model (`provider:name`), or return None if any price is unknown."""
+    """Compute the cost of tokens by model, or return None if any price is unknown.
+
+    A model is `provider:name`, or `provider:name (tier)`; see `Model.price_label`.
+    """
     total = 0.0
     for label, used in usage.items():
         provider, _, name = label.partition(":")
@@ -100,13 +103,28 @@ def _ask_table(provider: str, name: str, used: Usage) -> float | None:
         cache_write_tokens=used.cache_write_tokens,
         cache_write_1h_tokens=used.cache_write_long_tokens,
     )
+    bare_name, tier = _split_tier(name)
+    # Vendors name the tier by one of two keys.
+    context = {"service_tier": tier, "speed": tier} if tier else None
     try:
-        price = genai_prices.calc_price(tokens, name, provider_id=provider)
+        price = genai_prices.calc_price(tokens, bare_name, provider_id=provider, price_context=context)
     except LookupError:
         keep_price(f"{provider}:{name}", None)
+        return None
+    variants = price.model.price_variants or ()
+    if tier and not any(tier in variant.when.values() for variant in variants):
+        keep_price(f"{provider}:{name}", None)  # the table has only the usual price
         return None
     total_usd = float(price.total_price)
     rates = find_plain_rates(price.model)
     if rates is not None and rates.compute_usd(used) == total_usd:
         keep_price(f"{provider}:{name}", rates)
     return total_usd
+
+
+def _split_tier(name: str) -> tuple[str, str]:
+    """Split the name of a model and that of its tier, which may be empty."""
+    found = re.fullmatch(r"(.*) \((\w+)\)", name)
+    if found is None:
+        return name, ""
+    return found[1], found[2]

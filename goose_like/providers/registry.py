@@ -238,6 +238,7 @@ def open_model(choice: ModelChoice) -> Model:
         takes_images,
         effort=choice.effort or "",
         output_limit=choice.max_output_tokens or known.max_output,
+        price_tier=choice.price_tier,
         file_limits=file_limits,
     )
 

@@ -40,7 +40,7 @@ class Remedy:
 _OPTIONAL_KEYS = (
     *("stream_options", "temperature", "prompt_cache_key", "reasoning_effort", "reasoning.summary", "reasoning.effort"),
     *("tool_choice", "reasoning", "include", "store", "response_format", "output_config", "thinking", "session_id"),
-    *("cache_control", "fallbacks", "prompt_cache_options"),
+    *("cache_control", "fallbacks", "prompt_cache_options", "service_tier", "speed"),
 )
 """Keys of a body that a request can do without, the inner ones first."""
 

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from goose_like.core.message import Usage
+from goose_like.providers.prices import compute_cost_usd
 from tests.e2e.serving import wait_until
 from tests.loopback import threaded
 from tests.responses_server import RefusedError, ResponsesServer
@@ -222,3 +224,14 @@ def test_a_long_conversation_is_shortened_by_the_server(place):
     assert kinds[:4] == ["developer", "user", "compaction", "user"]
     assert "function_call" not in kinds
     assert "NOTES" not in json.dumps(last.json["input"])
+
+
+def test_tokens_of_a_tier_have_its_price(place):
+    model = {"model": "openai:gpt-6-sol", "wire": "responses", "service_tier": "fast"}
+    with threaded(ResponsesServer([{"say": "done"}])) as server:
+        done = run(place, server, "--output-format", "json", "hi", processor={**model, "base_url": server.base_url})
+        assert server.requests[0].json["service_tier"] == "fast"
+    result = json.loads(done.stdout)
+    used = Usage(**result["usage"])
+    assert result["cost_usd"] == pytest.approx(compute_cost_usd({"openai:gpt-6-sol (fast)": used}))
+    assert result["cost_usd"] > compute_cost_usd({"openai:gpt-6-sol": used})

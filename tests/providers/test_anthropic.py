@@ -18,6 +18,7 @@ from goose_like.providers.known_models import find_known_model
 from tests.anthropic_server import AnthropicServer
 from tests.loopback import Loopback, Response, answer, block, ended, named, raw, refusal, started, thought, wish, words
 from tests.providers.vendors import ANTHROPIC, KEY, REQUEST, get_text, set_keys_only
+from tests.sdk_types import check_body
 
 MARK = b',"cache_control":{"type":"ephemeral"}'
 
@@ -136,6 +137,17 @@ async def test_an_answer_is_not_paused_for_ever() -> None:
         assert len(server.requests) == 11
     assert isinstance(done, MessageCompleted)
     assert (done.message.text, done.is_cut) == ("a" * 11, True)
+
+
+async def test_a_fast_answer_is_asked_for() -> None:
+    async with Loopback([answer(words(0, "x"))]) as server:
+        await ask(server, speed="fast")
+        asked = server.requests[0]
+    check_body("/v1/messages", asked.json)
+    assert asked.json["speed"] == "fast"
+    assert b"anthropic-beta: fast-mode-2026-02-01\r\n" in asked.head.lower()
+    wrong = AnthropicProvider.find_setup_error(ModelChoice(model="anthropic:m", service_tier="flex"))
+    assert "write `speed: fast`" in str(wrong)
 
 
 async def test_the_server_may_answer_with_another_model() -> None:

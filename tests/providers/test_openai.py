@@ -16,6 +16,7 @@ from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.responses_wire import ResponsesStreamParser
 from tests.loopback import CHUNK, Loopback, Response, called, chunk, events, raw, refusal, said, sse, usage
 from tests.providers.vendors import KEY, OPENAI, REQUEST, get_text, set_keys_only
+from tests.sdk_types import check_body
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +96,16 @@ def test_the_life_of_the_cache(cache: Any, options: Any) -> None:
     choice = ModelChoice(model="openai:gpt-6-sol", base_url="https://api.openai.com/v1", cache=cache)
     body = json.loads(OpenAIProvider(choice)._encode_body(Request("gpt-6-sol", "s", [Message.user("x")])))
     assert body.get("prompt_cache_options") == options
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_a_tier_is_sent(wire: Any) -> None:
+    choice = ModelChoice(model="openai:gpt-6-sol", wire=wire, service_tier="fast")
+    body = json.loads(OpenAIProvider(choice)._encode_body(Request("gpt-6-sol", "s", [Message.user("x")])))
+    check_body(f"/v1/{'responses' if wire == 'responses' else 'chat/completions'}", body)
+    assert body["service_tier"] == "fast"
+    wrong = OpenAIProvider.find_setup_error(ModelChoice(model="openai:gpt-6-sol", speed="fast"))
+    assert "write `service_tier: fast`" in str(wrong)
 
 
 def test_the_tokens_written_for_a_long_time() -> None:

@@ -2,8 +2,11 @@
 
 import pytest
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.message import Usage
+from goose_like.providers.base import Model
 from goose_like.providers.prices import compute_cost_usd, find_context_window
+from tests.fakes import FakeProvider
 
 SPENT = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 
@@ -63,3 +66,19 @@ def test_windows_that_only_other_providers_give():
     assert find_context_window("google:gemini-2.5-pro") == 1_048_576
     assert find_context_window("openrouter:anthropic/claude-3.5-sonnet") == 200_000
     assert find_context_window("ollama:gemini-2.5-pro") is None  # the server decides
+
+
+@pytest.mark.parametrize("label", ["anthropic:claude-opus-5-5", "openai:gpt-6-sol"])
+def test_a_tier_has_a_price_of_its_own(label):
+    used = Usage(input_tokens=1_000, output_tokens=1_000)
+    usual = compute_cost_usd({label: used})
+    assert compute_cost_usd({f"{label} (fast)": used}) > usual
+    assert compute_cost_usd({f"{label} (unknown)": used}) is None
+    assert compute_cost_usd({label: used}) == usual
+
+
+def test_tokens_of_a_tier_are_counted_apart():
+    model = Model(FakeProvider(), "claude-opus-5-5", "anthropic:claude-opus-5-5", price_tier="fast")
+    assert model.price_label == "anthropic:claude-opus-5-5 (fast)"
+    choice = ModelChoice(model="openai:gpt-6-sol", service_tier="auto")
+    assert choice.price_tier == ""
