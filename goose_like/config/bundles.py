@@ -49,8 +49,8 @@ class Bundle(FrozenModel):
 
     @property
     def root(self) -> Path:
-        """The folder of its files."""
-        return self.folder / FILES
+        """The folder of its files. It has the name of the bundle: some import themselves by it."""
+        return self.folder / FILES / self.name
 
     @property
     def data(self) -> Path:

@@ -74,8 +74,8 @@ CASES = [
     ),
     Case(
         "an installed bundle that the model changes",
-        f"echo 'touch \"$OUTSIDE/pwned\"' > {_INSTALLED}/files/run.sh; mv {_INSTALLED} {_INSTALLED}2; touch {_INSTALLED}/x",
-        f"test ! -e {_INSTALLED}/files/run.sh || grep -q pwned {_INSTALLED}/files/run.sh || test -e {_INSTALLED}/x",
+        f"echo 'touch \"$OUTSIDE/pwned\"' > {_INSTALLED}/files/kit/run.sh; mv {_INSTALLED} {_INSTALLED}2; touch {_INSTALLED}/x",
+        f"test ! -e {_INSTALLED}/files/kit/run.sh || grep -q pwned {_INSTALLED}/files/kit/run.sh || test -e {_INSTALLED}/x",
         EVERY_MODE,
         setup=f"{_bring('true')}; echo true > kit/run.sh; {_ADD}",
     ),

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import agent_plugins
 import pytest
 from goose_like_toolkits.bundles.contents import Contents, find_layout, read_contents
 from goose_like_toolkits.bundles.sources import Place
@@ -65,6 +66,8 @@ def test_a_wrong_portable_manifest_refuses_the_bundle(tmp_path: Path, manifest: 
     write_portable(tmp_path, **manifest)
     with pytest.raises(UsageError):
         read(tmp_path)
+    with pytest.raises(agent_plugins.ValidationError):
+        _ = agent_plugins.Plugin(tmp_path).manifest.name
 
 
 @pytest.mark.parametrize(
@@ -92,6 +95,9 @@ def test_a_wrong_portable_server_is_left_out_alone(tmp_path: Path, entry: dict[s
     write_servers(tmp_path, bad=entry, good={"type": "streamable-http", "url": "http://127.0.0.1:1/mcp"})
     contents = read(tmp_path)
     assert list(contents.servers) == ["good"]
+    theirs = agent_plugins.Plugin(tmp_path).mcp
+    assert theirs
+    assert list(theirs.servers) == ["good"]
     (text,) = contents.problems
     assert "'bad'" in text
     assert problem in text
@@ -106,6 +112,15 @@ def test_a_portable_program_and_folder_stay_in_the_bundle(tmp_path: Path) -> Non
     (server,) = read(tmp_path).servers.values()
     assert server["command"] == ["${PLUGIN_ROOT}/bin/run"]
     assert server["cwd"] == "${PLUGIN_DATA}/x"
+
+
+def test_an_agent_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    write_foreign(tmp_path)
+    write(tmp_path / "agents/plain.md", "You do it.")
+    contents = read(tmp_path)
+    assert contents.bundle.agents == ("agents/reader.md",)
+    (problem,) = contents.problems
+    assert problem.startswith("agent agents/plain.md: an agent file starts with ---")
 
 
 def test_skills_are_checked_strictly(tmp_path: Path) -> None:
@@ -168,10 +183,11 @@ def test_a_copy_holds_no_link_and_nothing_from_elsewhere(tmp_path: Path, home: P
     (root / "outside.md").symlink_to(secret)
     (root / "folder").symlink_to(tmp_path)
     write(root / ".git/config", "x")
-    with open_copy(Place(root)) as (folder, contents):
-        copied = {str(file.relative_to(folder / "files")) for file in folder.rglob("*") if file.is_file()}
+    with open_copy(Place(root)) as (copy, contents):
+        assert copy.name == "kit"
+        copied = {str(file.relative_to(copy)) for file in copy.rglob("*") if file.is_file()}
         assert "inside.md" in copied
-        assert not any(file.is_symlink() for file in folder.rglob("*"))
+        assert not any(file.is_symlink() for file in copy.rglob("*"))
         assert not any(name.startswith((".git/", "outside", "folder")) for name in copied)
     assert contents.problems == [
         f"'{name}' is left out: it is no file of the bundle" for name in ("folder", "outside.md")

@@ -10,7 +10,7 @@ from goose_like.core.errors import DeniedError, UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.terminal.escape import escape_invisible, to_one_line
 from goose_like.terminal.interaction import confirm, has_person
-from goose_like.terminal.report_table import print_table
+from goose_like.terminal.report_table import print_fitted, print_table
 
 from ..skills.packages import find_package_plugins
 from .contents import Contents
@@ -32,15 +32,15 @@ def add_bundle(source: str, member: str, *, is_sure: bool) -> None:
     if isinstance(place, Marketplace):
         _print_marketplace(place, source)
         return
-    with open_copy(place) as (folder, contents):
+    with open_copy(place) as (root, contents):
         name = contents.bundle.name
         if read_bundle(name):
             raise UsageError(f"there is a bundle {name!r}; goose-like bundle update {name}, or remove it first")
-        _print_lines(describe_bundle(folder / "files", contents))
+        _print_lines(describe_bundle(root, contents))
         _ask(f"Add {name}?", is_sure=is_sure)
         origin = {"source": normalize_source(source), "member": member}
         contents.bundle = contents.bundle.model_copy(update=origin)
-        install(folder, contents)
+        install(root, contents)
     print(f"added; new sessions use it. To see it again: goose-like bundle show {name}")
 
 
@@ -54,7 +54,7 @@ def _ask(question: str, *, is_sure: bool) -> None:
 
 
 def _print_lines(lines: list[str]) -> None:
-    print("\n".join(lines))
+    print_fitted("\n".join(lines))
 
 
 def _print_marketplace(market: Marketplace, source: str) -> None:
@@ -102,8 +102,8 @@ def show_bundle(name: str, member: str) -> None:
     if isinstance(place, Marketplace):
         _print_marketplace(place, name)
         return
-    with open_copy(place) as (folder, contents):
-        _print_lines(describe_bundle(folder / "files", contents))
+    with open_copy(place) as (root, contents):
+        _print_lines(describe_bundle(root, contents))
 
 
 def _read_installed(bundle: Bundle) -> Contents:
@@ -133,10 +133,9 @@ def _update(bundle: Bundle, *, is_sure: bool) -> None:
     place = find_place(open_source(bundle.source), bundle.member)
     if not isinstance(place, Place):
         raise UsageError(f"{bundle.source} is a list of bundles now; remove {bundle.name}, and add one of it")
-    with open_copy(place) as (folder, contents):
+    with open_copy(place) as (root, contents):
         if contents.bundle.name != bundle.name:
             raise UsageError(f"{bundle.source} has the bundle {contents.bundle.name!r} now, not {bundle.name!r}")
-        root = folder / "files"
         changes = format_changes(read_files(bundle.root), read_files(root))
         asks_before = list_permissions(bundle.root, _read_installed(bundle))
         asks_now = list_permissions(root, contents)
@@ -147,7 +146,7 @@ def _update(bundle: Bundle, *, is_sure: bool) -> None:
         _print_lines(["files:", *changes])
         _ask(f"Update {bundle.name}?", is_sure=is_sure)
         contents.bundle = contents.bundle.model_copy(update={"source": bundle.source, "member": bundle.member})
-        install(folder, contents)
+        install(root, contents)
     print(f"updated {bundle.name}; new sessions use it")
 
 

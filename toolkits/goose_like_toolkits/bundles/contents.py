@@ -8,6 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.agent_file import parse_agent_file
 from goose_like.config.bundles import Bundle, Layout
 from goose_like.config.paths import describe_read_error, read_user_file
 from goose_like.core.dataclass import dataclass
@@ -148,8 +149,7 @@ class _Reader:
     def read(self) -> None:
         """Read all parts."""
         skills = _check_skills(self._root, self._list_skills(), self._contents, is_portable=False)
-        agents = tuple(self._list_texts("agents").values())
-        parts = {"skills": skills, "agents": agents, "commands": self._list_texts("commands")}
+        parts = {"skills": skills, "agents": self._list_agents(), "commands": self._list_texts("commands")}
         self._contents.bundle = self._contents.bundle.model_copy(update=parts)
         for value in self._list_values("hooks", "hooks/hooks.json"):
             self._add_hooks(value)
@@ -213,6 +213,20 @@ class _Reader:
                     name = ":".join(below.with_suffix("").parts)
                     found[name] = str(file.relative_to(os.path.realpath(self._root)))
         return found
+
+    def _list_agents(self) -> tuple[str, ...]:
+        """List the paths of the agent files that can be used."""
+        found: list[str] = []
+        for path in self._list_texts("agents").values():
+            file = self._root / path
+            try:
+                parse_agent_file(file, read_user_file(file))
+            except (OSError, ValueError, GooseLikeError) as error:
+                reason = str(error).replace(str(file), path)
+                self._note(f"agent {reason}")
+            else:
+                found.append(path)
+        return tuple(found)
 
     def _list_values(self, key: str, usual: str) -> Iterator[Any]:
         """Yield the content of the usual file, and what the manifest has or names."""

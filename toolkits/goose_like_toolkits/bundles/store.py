@@ -23,7 +23,7 @@ _SKIPPED = (".git", "__pycache__")
 
 @contextmanager
 def open_copy(place: Place) -> Iterator[tuple[Path, Contents]]:
-    """Copy a bundle into a folder of ours, and give that with its contents. It is removed unless `install` takes it.
+    """Copy a bundle into a folder of ours, and give the copy with its contents. Remove it unless `install` takes it.
 
     What the person sees is read from this copy, and this copy is installed.
 
@@ -33,18 +33,21 @@ def open_copy(place: Place) -> Iterator[tuple[Path, Contents]]:
     parent = create_private_folder(config_folder() / BUNDLES)
     folder = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
     try:
-        root = folder / FILES
-        left_out = _copy(place.folder, root)
-        contents = read_contents(root, place.entry)
+        copy = folder / FILES / ".new"
+        left_out = _copy(place.folder, copy)
+        contents = read_contents(copy, place.entry)
         contents.problems += left_out
-        yield folder, contents
+        root = copy.with_name(contents.bundle.name)
+        copy.rename(root)
+        yield root, contents
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def install(folder: Path, contents: Contents) -> None:
+def install(root: Path, contents: Contents) -> None:
     """Put a copy in the place of the installed bundle with its name. The data of that bundle stay."""
     bundle = contents.bundle
+    folder = root.parents[1]
     parts = {"hooks": contents.hooks, "servers": contents.servers, "skills": bundle.skills}
     for name, part in parts.items():
         if part:
