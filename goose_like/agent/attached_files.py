@@ -7,8 +7,8 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import StateSaved
 from goose_like.core.history import History
 from goose_like.core.images import measure_image
-from goose_like.core.message import Image, Message
-from goose_like.providers.base import FileLimits
+from goose_like.core.message import Image, Message, leave_out_images, replace_images
+from goose_like.providers.base import FileLimits, Model
 from goose_like.workspace.workspace import Workspace
 
 from .refused_content import IMAGES_STATE_KEY, list_refused_images
@@ -29,6 +29,18 @@ async def read_pdf_text(workspace: Workspace, data: bytes, source: str) -> str:
     if document.problem:
         raise GooseLikeError(f"{source}: {document.problem}")
     return document.text
+
+
+def select_messages(history: History, model: Model) -> Sequence[Message]:
+    """Return the messages for a model, without images and PDF files that it does not take or its server refused."""
+    messages = history.context.messages
+    if not history.has_images:
+        return messages
+    if not model.takes_images:
+        return [replace_images(message) for message in messages]
+    if not model.takes_documents:
+        messages = leave_out_images(messages, list_documents(messages), "you can't read PDF files; ask for a tool")
+    return leave_out_images(messages, list_refused_images(history))
 
 
 def list_documents(messages: Sequence[Message]) -> frozenset[str]:

@@ -13,18 +13,18 @@ from goose_like.core.errors import ContextLengthError, ProviderError
 from goose_like.core.example import Example
 from goose_like.core.history import PROMPT_STATE_KEY, History
 from goose_like.core.masking import mask_value
-from goose_like.core.message import Message, Usage, leave_out_images, replace_images
+from goose_like.core.message import Message, Usage
 from goose_like.core.tool import Tool
 from goose_like.providers.base import Model, Request, TellsFacts
 from goose_like.providers.foreign_code import name_faults
 from goose_like.providers.retry import RetryPolicy
 
 from .answer_stream import estimate_input_tokens, stream_answer
-from .attached_files import find_excess, list_documents
+from .attached_files import find_excess, select_messages
 from .budget import Budget
 from .journal import Journal
 from .prompt_changes import find_prompt_change
-from .refused_content import find_refused_content, list_refused_images
+from .refused_content import find_refused_content
 from .reminders import Reminders
 from .toolkit_hooks import ToolkitHooks
 from .view import ExchangeView
@@ -162,7 +162,7 @@ class ModelClient:
         return Request(
             model=self.model.name,
             system=prompt.system,
-            messages=tuple(self._list_messages()),
+            messages=tuple(select_messages(self._history, self.model)),
             tools=prompt.tools,
             images=session.outputs,
             session=session.folder.name,
@@ -173,17 +173,6 @@ class ModelClient:
             examples=self.examples,
             first_effort=first_effort,
         )
-
-    def _list_messages(self) -> Sequence[Message]:
-        """List the messages for the model, without images that it does not take."""
-        messages = self._history.context.messages
-        if not self._history.has_images:
-            return messages
-        if not self.model.takes_images:
-            return [replace_images(message) for message in messages]
-        if not self.model.takes_documents:
-            messages = leave_out_images(messages, list_documents(messages), "you can't read PDF files; ask for a tool")
-        return leave_out_images(messages, list_refused_images(self._history))
 
     def _leave_out_excess(self) -> None:
         """Leave out the oldest images and PDF files that the server would refuse."""

@@ -26,6 +26,7 @@ from goose_like.providers.foreign_code import name_faults
 from goose_like.providers.retry import RetryPolicy, complete_answer
 from goose_like.sessions.session import Session
 
+from .attached_files import select_messages
 from .budget import Budget
 
 
@@ -117,13 +118,14 @@ class ModelView:
         if not isinstance(provider, SupportsCompaction) or not provider.can_compact(self.model.name):
             return None
         prompt = context.prompt
-        older_count = len(context.messages) - kept_count
+        messages = select_messages(self._session.history, self.model)
+        older_count = len(messages) - kept_count
         if prompt is None or older_count <= 0:
             return None
         request = Request(
             model=self.model.name,
             system=prompt.system,
-            messages=tuple(context.messages[:older_count]),
+            messages=tuple(messages[:older_count]),
             tools=prompt.tools,
             images=self._session.outputs,
             session=self._session.folder.name,
