@@ -41,7 +41,7 @@ from .toolkit_hooks import ToolkitHooks, close_toolkit, toolkit_errors
 from .verification import Verification
 from .view import ExchangeView
 
-_LOOK_DELAY_S = 1.0
+_LOOK_DELAY_S = 0.3
 """Delay before undo looks at a large repository. By then the first model request is on its way."""
 
 _DEVELOPER = (
