@@ -20,7 +20,7 @@ from typing import Any
 
 from goose_like_toolkits.mcp.config import load_servers
 from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore, ToolDefinition
-from server import print_medians, read_processor_s, record
+from server import print_medians, read_processor_s, record, shuffle
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
@@ -114,9 +114,7 @@ async def measure_starts(top: Path, rounds: int) -> None:
     work: dict[str, list[float]] = {subject: [] for subject in homes}
     words = [sys.executable, "-m", "goose_like", "run", "--model", "openai:bench", "--sandbox", "full", "go"]
     for number in range(rounds + 1):  # the first round fills the caches
-        order = list(homes.items())
-        first = number % len(order)
-        for subject, home in order[first:] + order[:first]:
+        for subject, home in shuffle(homes.items(), number):
             env = {**os.environ, "GOOSE_LIKE_HOME": str(home)}
             before_s = read_processor_s()
             recording, start_s = await record(words, env, 1, str(top))

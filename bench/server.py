@@ -5,11 +5,15 @@ The clock is CLOCK_MONOTONIC, which all processes of a machine share.
 
 import asyncio
 import json
+import random
 import resource
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -179,10 +183,22 @@ def read_processor_s() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
+def shuffle(subjects: Iterable[T], number: int) -> list[T]:
+    """Return the subjects in another order for each round. A fixed one adds what a run leaves behind to the next."""
+    ordered = list(subjects)
+    random.Random(number).shuffle(ordered)
+    return ordered
+
+
 def print_medians(title: str, figures: Mapping[str, Sequence[float]]) -> None:
-    """Print the median of each subject in milliseconds, and beside that of the first one."""
+    """Print the median of each subject in milliseconds, and of its differences from the first one in the same round.
+
+    Rounds differ more than subjects on a busy machine. A difference of medians would compare different rounds.
+    """
     print(f"\n{title}")
-    medians = {subject: statistics.median(values) for subject, values in figures.items()}
-    base = next(iter(medians.values()))
-    for subject, value in medians.items():
-        print(f"  {subject:28} {value:8.1f} ms {value / base:6.2f}x {value - base:+8.1f} ms")
+    first = next(iter(figures.values()))
+    base = statistics.median(first)
+    for subject, values in figures.items():
+        median = statistics.median(values)
+        added = statistics.median(value - other for value, other in zip(values, first, strict=True))
+        print(f"  {subject:28} {median:8.1f} ms {median / base:6.2f}x {added:+8.1f} ms, least {min(values):.1f} ms")

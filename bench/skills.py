@@ -17,7 +17,7 @@ from pathlib import Path
 from goose_like_toolkits.mcp.config import load_servers
 from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore, ToolDefinition
 from hooks import HOOKS, trust, write_settings
-from server import print_medians, read_processor_s, record
+from server import print_medians, read_processor_s, record, shuffle
 
 from toolkits import INSTALLED, install
 
@@ -106,8 +106,7 @@ async def main(rounds: int) -> None:
         work: dict[str, list[float]] = {subject.name: [] for subject in subjects}
         command = [sys.executable, "-m", "goose_like", "run", "--model", "openai:bench", "--sandbox", "full", "go"]
         for count in range(rounds + 1):  # the first round fills the caches
-            first = count % len(subjects)
-            for subject in subjects[first:] + subjects[:first]:
+            for subject in shuffle(subjects, count):
                 before_s = read_processor_s()
                 recording, start_s = await record(command, subject.env, 1, str(subject.project))
                 has_skills = b"search_skills" in recording.bodies[0]

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from server import print_medians, read_processor_s, record
+from server import print_medians, read_processor_s, record, shuffle
 
 INSTALLED, USED = 30, 3
 TARGET_MS = 20
@@ -64,8 +64,7 @@ async def main(rounds: int) -> None:
         starts: dict[str, list[float]] = {subject: [] for subject in subjects}
         work: dict[str, list[float]] = {subject: [] for subject in subjects}
         for count in range(rounds + 1):  # the first round warms the caches
-            order = [*subjects][count % len(subjects) :] + [*subjects][: count % len(subjects)]
-            for subject in order:
+            for subject in shuffle(subjects, count):
                 profile, site = subjects[subject]
                 env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home"), "PYTHONPATH": str(folder / site)}
                 words = ["run", "--model", "openai:bench", "--sandbox", "full", "--profile", profile, "go"]
