@@ -60,8 +60,8 @@ def _store_keys(server: ServerConfig) -> bool:
     lacking = [name for name, has_default in variables.items() if not has_default and not os.environ.get(name)]
     if lacking and server.is_projects:
         raise UsageError(
-            f"{server.name!r} is a server of this project, which gets variables of your environment, but no stored "
-            f"keys: export {lacking[0]}=..."
+            f"the server {server.name!r} of {server.origin} gets variables of your environment, but no stored keys: "
+            f"export {lacking[0]}=..."
         )
     has_new_keys = False
     for name in lacking:
