@@ -1,5 +1,6 @@
 """Every test has a home of its own, no API keys and no keyring, and the same environment on each machine."""
 
+import gc
 import os
 import shutil
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("sample", deadline=None, max_examples=40)
+settings.register_profile("sample", deadline=None, max_examples=20)
 settings.register_profile("quick", deadline=None, max_examples=10)  # for mutation tests
 settings.register_profile("long", deadline=None, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "sample"))
@@ -25,6 +26,7 @@ HOME = pytest.StashKey[Path]()
 
 def pytest_configure(config):
     """Set up the same environment on each machine, for this process and all that it starts."""
+    gc.disable()  # until all tests are collected: a million objects stay, and each worker would search them for garbage
     find_person_cache()
     for name in [name for name in os.environ if name not in KEPT and not name.startswith(KEPT_PREFIXES)]:
         del os.environ[name]
@@ -38,6 +40,11 @@ def pytest_configure(config):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure(config):
@@ -71,13 +78,13 @@ def weights(home):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--kills", type=int, default=3, help="moments at which tests/e2e/test_*kill.py kill a process")
+    parser.addoption("--kills", type=int, default=2, help="moments at which tests/e2e/test_*kill.py kill a process")
     parser.addoption("--kill-state", help="file that notes the moments that passed; the next run goes on after them")
     parser.addoption("--wire", type=int, default=61, help="tests/providers/test_wire.py breaks every n-th byte")
     parser.addoption("--npm", type=Path, help="folder for npm packages, which tests/toolkits/mcp/test_npm.py installs")
     parser.addoption("--harbor", help="the Python of an environment with harbor, for tests/acp/test_harbor.py")
     parser.addoption("--comply", help="the Python of an environment with llm-comply, for tests/serve/test_comply.py")
-    parser.addoption("--local-answers", action="store_true", help="run tests/e2e/test_local_answers.py")
+    parser.addoption("--local-answers", action="store_true", help="run the long tests of the embedded model")
     parser.addoption("--turns", type=int, default=36, help="turns of tests/e2e/test_soak.py")
     parser.addoption("--wrong", type=int, default=1, help="wrong solutions per task for tests/bench/test_tasks.py")
     parser.addoption("--batch-kills", type=int, default=2, help="kills of tests/jobs/test_chaos.py, each ten inputs")

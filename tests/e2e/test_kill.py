@@ -1,6 +1,6 @@
 """SIGKILL at any moment: shown text is in the file, the work goes on at the other vendor, and nothing stays in /tmp.
 
-`--kills N` is the number of moments for each kind of process (default 3, full count 100). `--kill-state FILE` notes
+`--kills N` is the number of moments for each kind of process (default 2, full count 100). `--kill-state FILE` notes
 each moment that passed, so that the next run of the suite goes on there.
 """
 

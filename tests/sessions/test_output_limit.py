@@ -75,16 +75,18 @@ def test_memory_stays_small(tmp_path):
     assert (tmp_path / "o").stat().st_size == 3_000_000
 
 
-def test_the_file_keeps_the_beginning_and_the_end_of_endless_output(tmp_path):
+def test_the_file_keeps_the_beginning_and_the_end_of_endless_output(tmp_path, monkeypatch):
+    monkeypatch.setattr("goose_like.sessions.output_limit.MAX_HEAD_BYTES", 5_000_000)
+    monkeypatch.setattr("goose_like.sessions.output_limit.MAX_TAIL_BYTES", 100_000)
     output = LimitedOutput(tmp_path / "o", 4_000)
     for number in range(1_000):
-        output.write(f"{number:099}\n".encode() * 1_000)
+        output.write(f"{number:099}\n".encode() * 100)
     output.close()
     assert "its beginning and end are in" in output.format_for_model()
     saved = (tmp_path / "o").read_bytes()
-    assert len(saved) < 51_001_000
-    beginning, _, end = saved.partition(b"\n\n[... 49,000,000 bytes left out here ...]\n")
-    assert (beginning[-1:], len(beginning), end[:100]) == (b"9", 49_999_999, b"0" * 96 + b"990\n")
+    assert len(saved) < 5_101_000
+    beginning, _, end = saved.partition(b"\n\n[... 4,900,000 bytes left out here ...]\n")
+    assert (beginning[-1:], len(beginning), end[:100]) == (b"9", 4_999_999, b"0" * 96 + b"990\n")
     assert end.endswith(b"999\n")
 
 

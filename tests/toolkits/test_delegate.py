@@ -1104,7 +1104,6 @@ async def test_an_answer_to_a_narrow_delegate_does_not_widen_its_parent(root):
 
 
 @needs_sandbox
-@settings(max_examples=25)
 @given(parent=rights, child=rights, answer=st.sampled_from([NO, ONCE]))
 def test_what_happens_is_never_more_than_the_parent_could_do(tmp_path_factory, parent, child, answer) -> None:
     """The same property with commands and tools in a real sandbox."""

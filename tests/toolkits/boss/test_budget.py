@@ -9,7 +9,7 @@ from goose_like_toolkits.boss.memory.budget import (
     shorten_log,
     shorten_plan,
 )
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 LIBRARY = "\n\n".join(f'def f{n}(x: int) -> int:\n    """Gives {n}."""\n    return {n}' for n in range(100))
@@ -110,7 +110,6 @@ def test_sections_keep_their_size_after_200_rounds():
     assert lengths[1] <= lengths[0] * 1.2
 
 
-@settings(max_examples=25)
 @given(st.lists(st.text(alphabet="abé", max_size=60), min_size=1), st.integers(700, 2_000), st.booleans())
 def test_log_is_summarized_only_when_it_does_not_fit(entries, limit_tokens, is_full):
     others = {"plan": "- step\n" * 500, "code_library": "x = 1\n" * 300, "notes": "x" * 4_000} if is_full else {}

@@ -152,7 +152,6 @@ def old_trees(tmp_path_factory):
     return make()
 
 
-@settings(deadline=None, max_examples=40)
 @given(changes=CHANGES)
 def test_the_hash_of_clean_files_is_that_of_all_files(old_trees, changes):
     with pytest.MonkeyPatch.context() as patch:

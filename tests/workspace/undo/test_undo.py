@@ -71,7 +71,7 @@ async def play_turns(place: UndoHarness, turns: list[list[tuple[bool, str, str, 
 
 
 @pytest.mark.parametrize("is_repository", [False, True])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=TURNS, data=st.data())
 def test_going_back_gives_the_very_tree(tmp_path_factory, is_repository, turns, data):
     async def run() -> None:
