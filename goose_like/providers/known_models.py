@@ -48,7 +48,7 @@ _UNKNOWN = KnownModel(name="")
 def find_known_model(provider: str, name: str) -> KnownModel:
     """Find what is known of a model; what the server told in this process wins.
 
-    Bedrock and Vertex have Anthropic's models under longer names.
+    Bedrock and Vertex have Anthropic's models under longer names, and Azure has OpenAI's.
     """
     known = _find_in_table(provider, name)
     told = _get_told_facts().get((provider, name))
@@ -73,6 +73,9 @@ def _find_in_table(provider: str, name: str) -> KnownModel:
     if provider in ("bedrock", "vertex"):
         provider = "anthropic"
         name = name[max(name.find("claude-"), 0) :]
+    # Many deployments have the name of their model. What a wrong guess sends, the server refuses, and it is left out.
+    if provider == "azure":
+        provider = "openai"
     for entry in _read_table().get(provider, ()):
         if re.match(entry["name"], name):
             return KnownModel.model_validate(entry)

@@ -8,10 +8,13 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, assert_never
 
+from typing_extensions import override
+
 from goose_like.config.profile import ModelChoice
-from goose_like.core.errors import GooseLikeError, ProfileError, ProviderError
+from goose_like.core.errors import CredentialError, GooseLikeError, ProfileError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying, Status
 
+from . import entra
 from .base import (
     Delta,
     Embeddings,
@@ -113,6 +116,9 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         self.facts = ServerFacts()
         self._asks_facts = self.preset.facts is not None
         self._has_warned = False
+        self._tokens = None
+        if self.preset.token_scope and not self._key:
+            self._tokens = entra.TokenSource(self.preset.token_scope)
         self._is_responses = False
         self._probing = asyncio.Lock()
         if self._choose_wire() == "responses":
@@ -384,10 +390,33 @@ class OpenAIProvider(HttpProvider, TellsFacts):
             return ProfileError("these models call tools natively; remove `tools: constrained`")
         return super()._find_choice_error()
 
+    @override
+    def _find_server_error(self) -> GooseLikeError | None:
+        error = super()._find_server_error()
+        if self._tokens is None or not isinstance(error, CredentialError):
+            return error
+        if entra.is_installed():
+            return None
+        return CredentialError(f"{error}; or run `pip install 'goose-like[azure]'` and `az login`")
+
+    @override
+    async def _send(self, client: Any, path: str, body: bytes, extensions: Mapping[str, Any]) -> Any:
+        await self._renew_token()
+        return await super()._send(client, path, body, extensions)
+
+    @override
+    async def _get(self, url: str, limit_s: float) -> Any:
+        await self._renew_token()
+        return await super()._get(url, limit_s)
+
+    async def _renew_token(self) -> None:
+        if self._tokens is not None:
+            self._key = await self._tokens.fetch()
+
     def _build_headers(self) -> dict[str, str]:
         preset = self.preset
         headers = {}
-        if self._key and preset.key_header:
+        if self._key and preset.key_header and self._tokens is None:
             headers[preset.key_header] = self._key
         elif self._key:
             headers["Authorization"] = f"Bearer {self._key}"

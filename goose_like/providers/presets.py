@@ -37,6 +37,9 @@ class Preset(FrozenModel):
     key_variable: str | None = Field(default=None, description="the environment variable of the API key")
     key_is_optional: bool = False
     key_header: str | None = Field(default=None, description="the header for the key, instead of Authorization")
+    token_scope: str | None = Field(
+        default=None, description="without a key: the scope of tokens of Microsoft Entra ID (extra `azure`)"
+    )
     query: dict[str, str] = Field(default={}, description="query parameters of every URL")
     processor: str | None = None
     accelerator: str | None = None

@@ -46,6 +46,7 @@ EXTRAS = {
     "goose_like/acp/": "acp",
     "goose_like/config/secrets.py": "keyring",
     "goose_like/jobs/batch/ray_engine.py": "ray",
+    "goose_like/providers/entra.py": "azure",
     "goose_like/providers/local.py": "local",
     "goose_like/serve/": "serve",
     "goose_like/terminal/picture.py": "analyst",

@@ -181,7 +181,7 @@ async def test_a_preset_works_like_openai(monkeypatch):
 
 async def test_azure_has_its_own_header_and_name_of_the_limit(monkeypatch):
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
-    head, body = await capture_request("azure", max_output_tokens=9)
+    head, body = await capture_request("azure", max_output_tokens=9, wire="chat")
     assert f"api-key: {KEY}".encode() in head
     assert b"authorization" not in head
     assert body["max_completion_tokens"] == 9
@@ -324,7 +324,9 @@ async def test_a_key_in_a_header_of_its_own_does_not_follow_a_redirect(monkeypat
     async with Loopback([sse(said("stolen"))]) as thief:
         away = Response(307, {"location": f"http://localhost:{thief.port}/v1/chat/completions", "content-length": "0"})
         async with Loopback([away]) as server:
-            provider = find_provider_class("azure")(ModelChoice(model="azure:m1", base_url=server.base_url))
+            provider = find_provider_class("azure")(
+                ModelChoice(model="azure:m1", base_url=server.base_url, wire="chat")
+            )
             with pytest.raises(ProviderError):
                 [delta async for delta in provider.stream(REQUEST)]
             await provider.close()

@@ -142,7 +142,7 @@ THOUGHTS = ["<think>hm</think>\n\nFive.", "<thinking>hm", "hm\n</think>\n\nFive.
 
 async def ask(name: str, text: str) -> tuple[str, MessageCompleted]:
     """Let the server of a provider answer with a text. Return what was shown, and the message."""
-    vendor = {"anthropic": ANTHROPIC, "xai": RESPONSES}.get(name, OPENAI)
+    vendor = {"anthropic": ANTHROPIC, "xai": RESPONSES, "azure": RESPONSES}.get(name, OPENAI)
     async with Loopback([raw(vendor.whole(*split_at(text, [5, 14])))]) as server:
         base_url = server.base_url.removesuffix("/v1") if vendor is ANTHROPIC else server.base_url
         provider = find_provider_class(name)(ModelChoice(model=f"{name}:m1", base_url=base_url))
