@@ -51,6 +51,42 @@ async def test_a_script_that_does_something_gets_no_note(here, source):
     assert "no test ran" not in await here.shell("cat test_a.py; true | python3 -")
 
 
+@pytest.mark.parametrize(
+    ("start", "is_its_own"),
+    [
+        ("def slug(x):\n    return x\n", True),
+        ("import json\nslug = json.loads\n", True),
+        ("from slug import slug\n", False),
+        ("import shop.cart\nslug = str\n", False),
+        ("import subprocess\nslug = str\n", False),
+    ],
+)
+async def test_a_test_of_its_own_copy_is_no_test(here, start, is_its_own):
+    (here.root / "slug.py").write_text("def slug(x):\n    return x\n")
+    (here.root / "shop").mkdir()
+    (here.root / "shop" / "cart.py").touch()
+    (here.root / "test_slug.py").write_text(f"{start}assert slug('1')\n")
+    answer = await here.shell("python3 test_slug.py")
+    note = (
+        "[no test ran: test_slug.py imports nothing of this project, so it checks only itself; import what it checks]"
+    )
+    assert (note in answer) == is_its_own
+    assert here.workspace.ledger.last_command.ran_no_test == is_its_own
+
+
+async def test_small_models_hear_of_it_until_a_test_runs(tmp_path):
+    async with open_developer(tmp_path, "full", asks_back=True) as made:
+        (made.root / "test_a.py").write_text("assert 1 == 1\n")
+        await made.shell("python3 test_a.py")
+        for _ in range(2):
+            objection = await made.toolkit.before_finish()
+            assert objection.is_repeated
+            assert objection.text.startswith("This failed: python3 test_a.py\n[no test ran: test_a.py imports nothing")
+        (made.root / "test_a.py").write_text("import sys\nsys.path.append('lib')\n\nassert 1 == 1\n")
+        await made.shell("python3 test_a.py")
+        assert await made.toolkit.before_finish() is None
+
+
 async def test_a_missing_module_is_explained(here):
     (here.root / "shop").mkdir()
     answer = await here.shell("python3 -c 'import sys; sys.path = []; import shop.cart'")

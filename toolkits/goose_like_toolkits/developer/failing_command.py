@@ -11,7 +11,7 @@ MAX_COMMAND_CHARS = 100
 _KEY_LINES = compile_later(
     r"is not installed|^E  |^(FAILED|ERROR|FAIL)\b|Error\b|\berror\b|assert|[Ee]xpected|\bgot\b|not ok"
 )
-_NOTE = compile_later(r"\[(?!.* is not installed).*\]")
+_NOTE = compile_later(r"\[(?!.* is not installed|no test ran: ).*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class FailingCommand:
 
 
 def find_failing(entry: CommandFinished | None, answer: str) -> FailingCommand | None:
-    """Find the failure in the last command and its answer. Return None if it succeeded."""
-    if entry is None or not any((entry.exit_code, *entry.pipe_codes)):
+    """Find the failure in the last command and its answer, also of a test that did not run. Return None for others."""
+    if entry is None or not any((entry.exit_code, *entry.pipe_codes, entry.ran_no_test)):
         return None
     lines = []
     for line in answer.splitlines():

@@ -3,7 +3,7 @@
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches, unified_diff
 from itertools import islice
@@ -350,34 +350,6 @@ class FileTools:
             f"not written, as {why}. Its content follows. If the task needs a change of it, write all of it with the "
             f"change; else leave it as it is:\n{content}"
         )
-
-    def require_read(self, path: str, names: Iterable[str]) -> None:
-        """Check that the model has read other files before it creates one.
-
-        Raises:
-            ToolError: it has not. The message has those that are short, and counts as a look at them.
-        """
-        if os.path.lexists(self.resolve(path)):
-            return
-        left_bytes = self._max_bytes
-        texts: list[str] = []
-        for name in names:
-            with suppress(GooseLikeError, OSError, ValueError):
-                real = self.resolve(name)
-                if self.seen.find(real):
-                    continue
-                data = self._workspace.read_bytes(real, left_bytes)
-                text = self.decode(real, data)
-                if text is None or len(data) > left_bytes:
-                    continue
-                left_bytes -= len(data)
-                self.seen.add(real, data)
-                texts.append(f"{name}:\n{mask_text(text.shown).rstrip()}")
-        if texts:
-            shown = "\n\n".join(texts)
-            raise ToolError(
-                f"not written, as you have not read what the task names. Write {path} to fit this:\n\n{shown}"
-            )
 
     async def _save(
         self, path: str, real: Path, old: TextFile | None, new: TextFile, notes: Sequence[str], encoding: str

@@ -22,7 +22,6 @@ from goose_like.toolkit import (
     FollowUp,
     ImageResult,
     Notifier,
-    PromptSubmitted,
     Requirements,
     RunningTask,
     Toolkit,
@@ -35,7 +34,6 @@ from .command_changes import only_looks
 from .examples import EXAMPLES
 from .failing_command import find_failing
 from .files import FileTools
-from .first_look import FirstLook
 from .found_tests import FoundTests
 from .linters import Linters, choose_linters
 from .patching import Patch
@@ -65,7 +63,6 @@ _CONFIG = frozenset(
         "news",
         "checks",
         "asks_when_silent",
-        "first_look",
         "runs_tests",
     }
 )
@@ -160,7 +157,6 @@ class DeveloperToolkit(Toolkit):
             seen=seen,
         )
         self._objections: list[str] = []
-        self._first_look = FirstLook(self.workspace)
         self._state_changes = StateChanges(self.workspace, seen)
         self._project_facts = ProjectFacts(self.workspace)
         self._found_tests = FoundTests(self.workspace, self._shell, self._project_facts, self._open_output)
@@ -211,11 +207,6 @@ class DeveloperToolkit(Toolkit):
         if self.workspace.can_ask_for_network:
             return tuple(offered)
         return tuple(tool.without("access") for tool in offered)
-
-    @override
-    async def on_prompt_submitted(self, prompt: PromptSubmitted) -> None:
-        if self.config.get("first_look", False) and not prompt.is_interjected:
-            await self._first_look.start_turn(prompt.text)
 
     @override
     async def on_turn_start(self) -> None:
@@ -388,7 +379,6 @@ class DeveloperToolkit(Toolkit):
     @writing_tool
     async def write_file(self, path: str, content: str, encoding: str = "") -> str:
         """Create a file, or replace all of one that you have read."""
-        self._files.require_read(path, self._first_look.list_named())
         return await self._files.write(path, content, encoding)
 
     @patching_tool

@@ -17,6 +17,9 @@ NO_TESTS_CODE = 5
 
 _SCRIPT = compile_later(r"(?:^|[\s;&|(])(\S*python[\d.]*)(?:\s+-[BEIOPSXsuv]+)*\s+([^\s;&|<>'\"-][^\s;&|<>'\"]*\.py)\b")
 _TEST_FILE = compile_later(r"(^|/)(test_\w*|\w+_test)\.py$")
+_REACHES_OUT = compile_later(
+    r"\b(subprocess|runpy|importlib|__import__|exec|open|Path|sys\.path|socket|urllib|requests)\b"
+)
 _FOUND_NONE = compile_later(r"^(Ran 0 tests in |NO TESTS RAN|=* ?(no tests ran|\d+ deselected) in )", re.MULTILINE)
 
 
@@ -37,9 +40,43 @@ def find_unrun_tests(workspace: Workspace, command: str, text: str, folders: Seq
         if kind == "no tests" and _TEST_FILE.search(path):
             advice = "import what it shall check, assert what is right, and run it again"
             return f"no test ran: {path} has none; {advice}"
+        if _TEST_FILE.search(path) and _checks_only_itself(source, folders):
+            return (
+                f"no test ran: {path} imports nothing of this project, so it checks only itself; import what it checks"
+            )
     if "test" in command and _FOUND_NONE.search(text):
         return "no test ran: none was found; name their file, and run tests that are plain functions with pytest"
     return ""
+
+
+def _checks_only_itself(source: str, folders: Sequence[str]) -> bool:
+    """Check for a script that neither imports a module of the project nor reaches one in another way."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    if not nodes[1:] or _REACHES_OUT.search(source):
+        return False
+    names: list[str] = []
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names.append(node.module or ".")
+    for name in names:
+        top = name.partition(".")[0]
+        if not top or _is_in_project(top, folders):
+            return False
+    return True
+
+
+def _is_in_project(module: str, folders: Sequence[str]) -> bool:
+    """Check for a module or package in one of the folders."""
+    for folder in folders:
+        place = Path(folder, module)
+        if place.is_dir() or place.with_suffix(".py").is_file():
+            return True
+    return False
 
 
 def _read(workspace: Workspace, path: str, folders: Iterable[str]) -> str:
