@@ -26,11 +26,9 @@ def _run(words: Sequence[str]) -> int:
 
     if words in (["--version"], ["-V"]):
         return run_guarded(lambda: print(f"goose-like {__version__}"))
-    from goose_like.launch.library_dataclasses import hasten_dataclasses
     from goose_like.launch.package_versions import spare_metadata
     from goose_like.launch.pydantic_plugins import skip_plugin_search
 
-    hasten_dataclasses()
     spare_metadata()
     skip_plugin_search()
     act = None

@@ -40,8 +40,8 @@ def _process_class(cls: type, *, frozen: bool, slots: bool) -> Any:
         methods["__hash__"] = _make_hash(fields)
         methods["__getstate__"] = _get_state
         methods["__setstate__"] = _set_state
-        made.__setattr__ = _make_guard(made, fields, "assign to", "__setattr__")
-        made.__delattr__ = _make_guard(made, fields, "delete", "__delattr__")
+        made.__setattr__ = _refuse_to_set
+        made.__delattr__ = _refuse_to_delete
     for name, method in methods.items():
         is_defined = name in vars(made)
         if name == "__hash__":
@@ -132,16 +132,12 @@ def _make_repr(fields: tuple[Field[Any], ...]) -> Any:
     return describe
 
 
-def _make_guard(cls: type, fields: tuple[Field[Any], ...], action: str, method: str) -> Any:
-    """Refuse changes. As with the library, a derived class that is no dataclass may have attributes of its own."""
-    names = frozenset([field.name for field in fields])
+def _refuse_to_set(self: Any, name: str, value: object) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
-    def guard(self: Any, name: str, *value: object) -> None:
-        if type(self) is cls or name in names:
-            raise FrozenInstanceError(f"cannot {action} field {name!r}")
-        getattr(super(cls, self), method)(name, *value)
 
-    return guard
+def _refuse_to_delete(self: Any, name: str) -> None:
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 def _get_state(self: Any) -> list[Any]:

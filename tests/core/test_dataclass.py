@@ -92,24 +92,6 @@ def test_a_frozen_value_refuses_changes_and_can_be_a_key(slots):
         Point()  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("decorate", [dataclass, library_dataclass])
-def test_a_derived_class_that_is_no_dataclass_has_attributes_of_its_own(decorate):
-    @decorate(frozen=True)
-    class Point:
-        x: int
-
-    class Named(Point):
-        pass
-
-    named = Named(1)
-    named.name = "start"
-    assert named.name == "start"
-    del named.name
-    for change in (lambda: setattr(named, "x", 2), lambda: delattr(named, "x")):
-        with pytest.raises(FrozenInstanceError):
-            change()
-
-
 def test_a_class_keeps_its_own_methods():
     @dataclass(frozen=True)
     class Name:
