@@ -46,6 +46,7 @@ _GROUPS = {
     "trust": "Manage permanent permissions: trusted projects and answers.",
     "permissions": "Show which rule decides about a command, and list all rules.",
     "batch": "Run a recipe on many inputs, on this machine or on a Ray cluster.",
+    "bundle": "Bundles of skills, commands, agents, hooks and servers: add, list, show, update and remove them.",
     "boss": "Work on a long goal: plan it, then act round by round, with memory in files.",
     "component": "ConCopilot components: list, show, check, write, install, run and deploy them.",
     "mcp": "MCP servers: add, list, show, test and remove them, and log in.",

@@ -9,7 +9,7 @@ from goose_like.config.paths import config_folder, sessions_folder
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import StoredApproval, load_folder_trust, store_approval
 from goose_like.core.errors import GooseLikeError, ProfileError, SessionError
-from goose_like.core.events import Asked, TurnFinished, TurnStarted
+from goose_like.core.events import Asked, PromptRecorded, TurnFinished, TurnStarted
 from goose_like.core.format_version import SESSION_FORMAT
 from goose_like.core.message import Message
 from goose_like.sessions.archive import export_archive, import_file
@@ -106,6 +106,20 @@ def test_a_session_of_format_5_keeps_what_a_killed_turn_has_spent(home):
     assert session.history.usage.turn_step_count == 2
     session.record(TurnFinished(reason="stop"))
     assert session.interrupted_turn_s == 0
+    session.close()
+
+
+def test_a_session_of_format_6_keeps_what_only_the_server_reads(home):
+    keep_session((FORMATS / "6" / "events.jsonl").read_text())
+    session = Session.resume("kept")
+    assert session.damage == []
+    (prompt,) = (event for event in session.read_events() if isinstance(event, PromptRecorded))
+    assert prompt.tools[0].native == "apply_patch"
+    (document,) = session.history.messages[0].images
+    assert document.is_document
+    (summary,) = session.history.context.messages
+    assert summary.verbatim is not None
+    assert summary.verbatim.items == ({"type": "compaction", "encrypted_content": "x"},)
     session.close()
 
 
