@@ -103,5 +103,7 @@ def fetch_repository(address: str) -> list[Path]:
     Raises:
         GooseLikeError: git fails.
     """
+    if os.path.exists(address):
+        address = os.path.abspath(address)
     copy = fetch_copy(address, RECIPES)
     return [copy / RECIPES, copy / PROJECT_FOLDER / RECIPES, copy]

@@ -12,6 +12,7 @@ from goose_like_toolkits.bundles.commands import (
     show_bundle,
     update_bundles,
 )
+from goose_like_toolkits.bundles.sources import normalize_source, open_source
 
 from goose_like.config.bundles import list_broken_bundles, list_bundles, read_bundle
 from goose_like.core.errors import DeniedError, GooseLikeError, UsageError
@@ -171,7 +172,7 @@ def test_a_package_brings_a_bundle(
     assert "the package kit brings a bundle" in capsys.readouterr().err
     add_bundle("kit", "", is_sure=True)
     (bundle,) = list_bundles()
-    assert (bundle.source, bundle.layout, bundle.skills) == ("kit", "agent-plugins", ("skills/one/SKILL.md",))
+    assert (bundle.source, bundle.layout, bundle.skills) == ("package:kit", "agent-plugins", ("skills/one/SKILL.md",))
     capsys.readouterr()
     print_bundles()
     shown = capsys.readouterr()
@@ -187,6 +188,50 @@ def test_a_source_that_is_none_is_one_sentence(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(GooseLikeError):
         add_bundle(source, "", is_sure=True)
     assert not (tmp_path / "pwned").exists()
+
+
+def test_an_update_takes_nothing_from_the_current_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "site", "kit", "one")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    add_bundle("kit", "", is_sure=True)
+    (package,) = list_bundles()
+    project = tmp_path / "project"
+    commit(write_portable(project / "kit", version="2"))
+    monkeypatch.chdir(project)
+    update_bundles("kit", is_sure=True)
+    assert list_bundles() == [package]
+    remove_bundle("kit")
+    add_bundle("./kit", "", is_sure=True)
+    (folder,) = list_bundles()
+    assert folder.source == str(project / "kit")
+    write(project / "kit/news.txt", "x")
+    capsys.readouterr()
+    update_bundles("kit", is_sure=True)
+    assert f"\nfrom {project}/kit\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("address", ["nobody/kit", "http://127.0.0.1:1/nobody/kit", "git@127.0.0.1:nobody/kit"])
+def test_an_address_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("GIT_SSH_COMMAND", "false")
+    monkeypatch.chdir(tmp_path)
+    stored = normalize_source(address)
+    for place in {address, stored}:
+        commit(write_portable(tmp_path / place))
+    with pytest.raises(GooseLikeError, match="can't be fetched"):
+        open_source(stored)
+
+
+def test_an_entry_from_github_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
+    monkeypatch.chdir(tmp_path)
+    commit(write_portable(tmp_path / "nobody/kit"))
+    entry = {"name": "kit", "source": {"source": "github", "repo": "nobody/kit"}}
+    write(tmp_path / "market/.claude-plugin/marketplace.json", {"plugins": [entry]})
+    with pytest.raises(GooseLikeError, match="can't be fetched"):
+        add_bundle("market", "kit", is_sure=True)
 
 
 def test_a_record_of_a_later_version_is_told(tmp_path: Path) -> None:

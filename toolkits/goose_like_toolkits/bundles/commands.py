@@ -15,7 +15,7 @@ from goose_like.terminal.report_table import print_fitted, print_table
 from ..skills.packages import find_package_plugins
 from .contents import Contents
 from .report import PERMISSIONS, describe_bundle, format_changes, list_permissions
-from .sources import Marketplace, Place, find_place, normalize_source, open_source
+from .sources import PACKAGE, Marketplace, Place, find_place, normalize_source, open_source
 from .store import install, open_copy, read_files, remove
 
 _SHOWN_CHARS = 90
@@ -28,7 +28,8 @@ def add_bundle(source: str, member: str, *, is_sure: bool) -> None:
         GooseLikeError: it is no bundle, or cannot be fetched.
         DeniedError: the person said no, or nobody is there to ask.
     """
-    place = find_place(open_source(source), member)
+    origin = normalize_source(source)
+    place = find_place(open_source(origin), member)
     if isinstance(place, Marketplace):
         _print_marketplace(place, source)
         return
@@ -38,8 +39,7 @@ def add_bundle(source: str, member: str, *, is_sure: bool) -> None:
             raise UsageError(f"there is a bundle {name!r}; goose-like bundle update {name}, or remove it first")
         _print_lines(describe_bundle(root, contents))
         _ask(f"Add {name}?", is_sure=is_sure)
-        origin = {"source": normalize_source(source), "member": member}
-        contents.bundle = contents.bundle.model_copy(update=origin)
+        contents.bundle = contents.bundle.model_copy(update={"source": origin, "member": member})
         install(root, contents)
     print(f"added; new sessions use it. To see it again: goose-like bundle show {name}")
 
@@ -78,7 +78,7 @@ def print_bundles() -> None:
     print_table(("name", "version", "layout", "from"), rows, "there are no bundles; see goose-like help bundles")
     plugins, problems = find_package_plugins()
     for plugin in plugins:
-        if not any(bundle.source == plugin.package for bundle in bundles):
+        if not any(bundle.source == f"{PACKAGE}{plugin.package}" for bundle in bundles):
             print(
                 f"the package {plugin.package} brings a bundle, of which sessions use the skills alone; "
                 f"for its servers: goose-like bundle add {plugin.package}",
@@ -98,7 +98,7 @@ def show_bundle(name: str, member: str) -> None:
     if bundle:
         _print_lines(describe_bundle(bundle.root, _read_installed(bundle)))
         return
-    place = find_place(open_source(name), member)
+    place = find_place(open_source(normalize_source(name)), member)
     if isinstance(place, Marketplace):
         _print_marketplace(place, name)
         return
@@ -156,7 +156,7 @@ def _describe_update(bundle: Bundle, contents: Contents, before: Sequence[str], 
     title = bundle.name
     if version != bundle.version:
         title = f"{bundle.name} {bundle.version} -> {version}"
-    lines = [title]
+    lines = [title, f"from {bundle.source}"]
     if before == now:
         lines.append("it runs and reaches the same as before")
     else:

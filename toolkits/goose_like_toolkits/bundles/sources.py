@@ -12,10 +12,13 @@ from goose_like.config.paths import describe_read_error, read_user_file
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
-from goose_like.workspace.repositories.remote import fetch_copy
+from goose_like.workspace.repositories.remote import expand_address, fetch_copy
 
 from ..skills.packages import find_package_plugins
 from .contents import find_layout
+
+PACKAGE = "package:"
+"""What a stored source begins with if it is the name of an installed package."""
 
 _MARKETPLACES = (".claude-plugin/marketplace.json", ".agents/plugins/marketplace.json")
 
@@ -37,31 +40,41 @@ class Marketplace:
 
 
 def open_source(source: str) -> Path:
-    """Return the folder of a source: a folder, a package, or the copy of a git repository, which is fetched.
+    """Return the folder of a source from `normalize_source`. A git repository is fetched.
 
     Raises:
         GooseLikeError: there is none, or git fails.
     """
-    folder = Path(source).expanduser()
-    if folder.is_dir():
-        return folder.resolve()
-    if folder.exists():
-        raise UsageError(f"{source} is no folder; name that of a bundle")
-    plugins, _ = find_package_plugins()
-    for plugin in plugins:
-        if plugin.package == source:
-            return plugin.root
-    if "/" not in source:
-        names = [plugin.package for plugin in plugins]
-        hint = did_you_mean(source, names) if names else "name a folder, a git repository, or an installed package"
-        raise UsageError(f"no bundle {source!r}; {hint}")
+    if os.path.isabs(source):
+        folder = Path(source)
+        if not folder.is_dir():
+            raise UsageError(f"{source} is no folder; name that of a bundle")
+        return folder
+    if source.startswith(PACKAGE):
+        return _find_package(source.removeprefix(PACKAGE))
     return fetch_copy(source, BUNDLES)
 
 
+def _find_package(name: str) -> Path:
+    plugins, _ = find_package_plugins()
+    for plugin in plugins:
+        if plugin.package == name:
+            return plugin.root
+    names = [plugin.package for plugin in plugins]
+    hint = did_you_mean(name, names) if names else "name a folder, a git repository, or an installed package"
+    raise UsageError(f"no bundle {name!r}; {hint}")
+
+
 def normalize_source(source: str) -> str:
-    """Return the source as an update can find it from any folder."""
+    """Return a source that means the same in every folder: an absolute path, `package:NAME`, or an address for git."""
     folder = Path(source).expanduser()
-    return str(folder.resolve()) if folder.is_dir() else source
+    if folder.exists():
+        return str(folder.resolve())
+    if os.path.isabs(source):
+        return source
+    if "/" not in source:
+        return PACKAGE + source.removeprefix(PACKAGE)
+    return expand_address(source)
 
 
 def read_marketplace(folder: Path) -> Marketplace | None:
