@@ -136,7 +136,8 @@ def quote(lines: Sequence[str], hunk: Hunk, context: int, *, is_unique: bool = T
     if is_unique and context < MAX_CONTEXT and join(lines).count(before) > 1:
         return quote(lines, hunk, context + 1)
     after = join([*lines[start : hunk.start], *hunk.new, *lines[hunk.end : end]])
-    return Sent(hunk.start + 1, hunk.end, before, after, join(hunk.new), find_anchor(lines[:start]))
+    anchor = find_anchor(lines[:start])
+    return Sent(hunk.start + 1, hunk.end, before, after, join(hunk.new), anchor)
 
 
 def find_anchor(lines: Sequence[str]) -> str:
@@ -255,7 +256,7 @@ def patch_file(trial: Trial) -> tuple[object, Callable[[], str]]:
 
 
 def patch_with_v4a(trial: Trial, *, has_anchors: bool) -> tuple[object, Callable[[], str]]:
-    """`patch_file` with V4A diffs, as OpenAI's models call it: lines that go or come have a mark."""
+    """Send V4A diffs to `patch_file`, as OpenAI's models do: lines that go or come have a mark."""
     lines = []
     for part in trial.sent:
         lines.append(f"@@ {part.anchor}" if has_anchors and part.anchor else "@@")
@@ -327,7 +328,7 @@ def write_file(trial: Trial) -> tuple[object, Callable[[], str]]:
 FORMATS: dict[str, Callable[[Trial], tuple[object, Callable[[], str]]]] = {
     "`patch_file`": patch_file,
     "V4A (`apply_patch`)": partial(patch_with_v4a, has_anchors=False),
-    "V4A with `@@` lines": partial(patch_with_v4a, has_anchors=True),
+    "V4A with a line after `@@`": partial(patch_with_v4a, has_anchors=True),
     "exact text once": replace_text,
     "line range": partial(replace_lines, is_guarded=False),
     "line range, refused if stale": partial(replace_lines, is_guarded=True),

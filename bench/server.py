@@ -201,4 +201,6 @@ def print_medians(title: str, figures: Mapping[str, Sequence[float]]) -> None:
     for subject, values in figures.items():
         median = statistics.median(values)
         added = statistics.median(value - other for value, other in zip(values, first, strict=True))
-        print(f"  {subject:28} {median:8.1f} ms {median / base:6.2f}x {added:+8.1f} ms, least {min(values):.1f} ms")
+        ratio = median / base
+        least = min(values)
+        print(f"  {subject:28} {median:8.1f} ms {ratio:6.2f}x {added:+8.1f} ms, least {least:.1f} ms")

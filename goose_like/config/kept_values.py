@@ -54,9 +54,9 @@ class KeptValues:
 
 
 def compute_once(name: str, text: str, compute: Callable[[str], Any]) -> Any:
-    """Return the value that `compute` makes of a text, by the kept values of a name. An equal text has an equal value.
+    """Return the value that `compute` makes of a text, or the one kept in the file `name`.
 
-    A value that is not of JSON is returned and not kept.
+    An equal text has an equal value. A value that is not of JSON is returned and not kept.
     """
     kept = _open_kept(name, cache_folder())
     key = sha256(text.encode(errors="surrogatepass")).hexdigest()

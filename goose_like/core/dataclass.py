@@ -52,7 +52,7 @@ def _process_class(cls: type, *, frozen: bool, slots: bool) -> Any:
 
 
 class _LaterInit:
-    """Stands for the `__init__` of a class, and is replaced by it when it is first looked at."""
+    """A placeholder for the `__init__` of a class, which replaces it at the first access."""
 
     def __init__(self, made: type, fields: tuple[Field[Any], ...], *, frozen: bool) -> None:
         self._made: Any = made

@@ -82,7 +82,7 @@ def save_image(data: bytes, source: str, folder: Path) -> Image:
             (folder / image.name).touch(0o600)
             (folder / image.name).write_bytes(data)
     except OSError as error:
-        raise GooseLikeError(f"the image {source} cannot be saved: {error}; free some space") from error
+        raise GooseLikeError(f"the {image.kind} {source} cannot be saved: {error}; free some space") from error
     return image
 
 

@@ -131,7 +131,7 @@ class Image(FrozenModel):
 
     @property
     def kind(self) -> str:
-        """The word for it in texts."""
+        """The word for such a file in texts."""
         return "document" if self.is_document else "image"
 
 

@@ -14,7 +14,7 @@ _NAME = "importlib.metadata"
 
 
 class _VersionsOnly(ModuleType):
-    """Stands for `importlib.metadata`, which is imported as soon as somebody needs another part of it."""
+    """A placeholder for `importlib.metadata`, which is imported as soon as somebody needs another part of it."""
 
     def version(self, name: str) -> str:
         """Return the version of a package."""
@@ -44,4 +44,4 @@ def spare_metadata() -> None:
     module = _VersionsOnly(_NAME)
     module.__path__ = [f"{path}/metadata" for path in importlib.__path__]
     sys.modules[_NAME] = module
-    setattr(importlib, "metadata", module)  # noqa: B010
+    importlib.metadata = module

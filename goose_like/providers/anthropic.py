@@ -76,7 +76,9 @@ class AnthropicProvider(HttpProvider):
         super().__init__(choice)
         self._encoder = self._create_encoder()
         self._takes_system_messages = True
-        self._betas = {_FALLBACK_BETA} if choice.server_fallback else set[str]()
+        self._betas: set[str] = set()
+        if choice.server_fallback:
+            self._betas.add(_FALLBACK_BETA)
         if choice.speed:
             self._betas.add(_SPEED_BETA)
 

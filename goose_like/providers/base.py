@@ -300,7 +300,10 @@ class TakesFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerCompaction:
-    """What stands for messages that a server has shortened: `verbatim` for this server, `summary` for others, or ""."""
+    """The replacement of messages that a server has shortened.
+
+    `verbatim` is for this server, and `summary` for others, or "".
+    """
 
     verbatim: Verbatim
     summary: str
@@ -364,7 +367,9 @@ class Model:
     @property
     def price_label(self) -> str:
         """The label under which tokens are counted: a tier has a price of its own."""
-        return f"{self.label} ({self.price_tier})" if self.price_tier else self.label
+        if not self.price_tier:
+            return self.label
+        return f"{self.label} ({self.price_tier})"
 
     @property
     def window(self) -> int | None:

@@ -54,7 +54,7 @@ _NO_LOOPS = {
 }
 
 _FRESH_TEMPERATURES = (0.7, 1.0, 1.3)
-"""The temperatures after one, two and more repeated calls: at 0, the model would make the same call again and again."""
+"""The temperatures after one, two and more repeated steps: at 0, the model would repeat the step again and again."""
 
 _Body = dict[str, Any]
 
@@ -110,8 +110,8 @@ class LocalProvider:
         messages, repetition_count = drop_repeated_steps(request.messages)
         body = build_body(*examples, *repeat_task(messages, has_examples=bool(examples)))
         if repetition_count:
-            wanted = _FRESH_TEMPERATURES[min(repetition_count, len(_FRESH_TEMPERATURES)) - 1]
-            body["temperature"] = max(body["temperature"], wanted)
+            place = min(repetition_count, len(_FRESH_TEMPERATURES)) - 1
+            body["temperature"] = max(body["temperature"], _FRESH_TEMPERATURES[place])
         beginning: dict[str, Any] | None = None
         if request.answer_schema is not None:
             body["grammar"] = build_answer_grammar(request.answer_schema)

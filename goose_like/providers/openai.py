@@ -183,11 +183,11 @@ class OpenAIProvider(HttpProvider, TellsFacts):
     @property
     def can_search_web(self) -> bool:
         """True for OpenAI's own server."""
-        return bool(self.host) and self._is_own_server()
+        return self._is_vendor()
 
     def find_file_limits(self, window: int | None) -> FileLimits | None:
         """Return the limits of OpenAI's own server. Other servers may know no PDF files."""
-        if not self.host or not self._is_own_server():
+        if not self._is_vendor():
             return None
         return FileLimits(max_bytes=50_000_000, max_images=500)  # source: OpenAI's guides on images and files
 
@@ -200,12 +200,12 @@ class OpenAIProvider(HttpProvider, TellsFacts):
 
     def can_compact(self, model: str) -> bool:
         """See `SupportsCompaction.can_compact`."""
-        return self._is_responses and COMPACTION in self._find_native_tools(model)
+        return self._is_responses and COMPACTION in self._find_native(model)
 
     async def compact(self, request: Request) -> ServerCompaction:
         """See `SupportsCompaction.compact`."""
         extras = {"prompt_cache_key": request.session or None}
-        native = self._find_native_tools(request.model)
+        native = self._find_native(request.model)
         with self._add_location_to_errors():
             body = self._responses_encoder.encode_compaction(request, extras, native)
             content = await self._fetch("/responses/compact", body, request.model)
@@ -356,6 +356,10 @@ class OpenAIProvider(HttpProvider, TellsFacts):
             return TaggedCallParser.create(parser, tools)
         return parser
 
+    def _is_vendor(self) -> bool:
+        """Check for the vendor's own server. A preset names none: its `host` is empty."""
+        return bool(self.host) and self._is_own_server()
+
     def _is_openai(self) -> bool:
         """Check for OpenAI's own servers, also those of a region such as `eu.api.openai.com`."""
         return f".{self._url.hostname}".endswith(f".{OPENAI_HOST}")
@@ -377,7 +381,7 @@ class OpenAIProvider(HttpProvider, TellsFacts):
             case "no_changes":
                 self._responses_encoder.refuse_changes()
             case "leave_out" | "leave_out_blanks" | "no_system_messages" | "no_native_tool":
-                pass  # `_leave_out` and `_find_native_tools` read these; the others are for Anthropic's wire
+                pass  # `_leave_out` and `_find_native` read these; the others are for Anthropic's wire
             case _:
                 assert_never(remedy.kind)
 
@@ -467,13 +471,13 @@ class OpenAIProvider(HttpProvider, TellsFacts):
                 options["ttl"] = "12h"
             extras["prompt_cache_options"] = options
         extras |= self.preset.build_body(request.model)
-        native = self._find_native_tools(request.model)
+        native = self._find_native(request.model)
         return self._responses_encoder.encode_request(request, self._leave_out(extras), native)
 
-    def _find_native_tools(self, model: str) -> frozenset[str]:
+    def _find_native(self, model: str) -> frozenset[str]:
         """Find what the vendor's server has for a model, and did not refuse.
 
-        A gateway at OpenAI's settings with `wire: responses` has those of the model that it names, for all we know.
+        A gateway at OpenAI's settings with `wire: responses` is taken to have what the vendor has for the named model.
         """
         if self.preset is not OPENAI_PRESET:
             return frozenset()

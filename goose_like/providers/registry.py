@@ -229,7 +229,9 @@ def open_model(choice: ModelChoice) -> Model:
     with name_faults(factory, "__init__"):
         provider = factory(choice)
     label = format_model_label(choice)
-    file_limits = provider.find_file_limits(window) if isinstance(provider, TakesFiles) else None
+    file_limits = None
+    if isinstance(provider, TakesFiles):
+        file_limits = provider.find_file_limits(window)
     return Model(
         provider,
         name,

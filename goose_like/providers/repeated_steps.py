@@ -22,9 +22,11 @@ def drop_repeated_steps(messages: Sequence[Message]) -> tuple[list[Message], int
     count = 0
     for step in _split_steps(messages[start:]):
         key = _build_key(step)
-        is_repeated = key in steps
-        count = count + 1 if is_repeated else 0
-        steps.pop(key, None)
+        if key in steps:
+            count += 1
+            del steps[key]  # the newest of equal steps stays, at its own place
+        else:
+            count = 0
         steps[key] = step
     kept = list(messages[:start])
     for step in steps.values():
@@ -57,7 +59,10 @@ def _build_key(step: Sequence[Message]) -> _Key:
     parts: list[object] = []
     for message in step:
         if message.role == "assistant":
-            parts += [(call.name, call.arguments) for call in message.tool_calls] or [message.text]
+            calls = [(call.name, call.arguments) for call in message.tool_calls]
+            parts += calls
+            if not calls:
+                parts.append(message.text)
         for result in message.tool_results:
             parts.append(_VARYING.sub("", result.output))
     return tuple(parts)

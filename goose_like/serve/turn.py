@@ -39,8 +39,8 @@ class Turn:
     """A turn to run: the conversation so far, and the message to reply to.
 
     `message` is the user's, or has the results of calls that the client ran: then it continues the last turn.
-    `images` are those of all messages; the session stores their bytes. The other fields are
-    the client's wishes.
+    `images` are those of all messages; the session stores their bytes.
+    The other fields are the client's wishes.
     """
 
     history: History

@@ -323,9 +323,10 @@ class Workspace(ProtectedFiles):
             descriptors: those of the command by its numbers, which the caller closes; without 0 its input is empty.
             subject: the text shown in a question; the command line by default.
             is_own: the person typed the command, so no question is asked.
-            scope: the command sees no more than this, or this too if it is wide, in a sandbox apart from other
-                commands. Processes with an equal scope and access share a sandbox, set up when the first of them
-                starts. A command with more network than the mode includes has a sandbox of its own, which ends with it.
+            scope: the command sees no more than this (with `is_wide`: all that other commands see, and this), in a
+                sandbox apart from other commands. Processes with an equal scope and access share a sandbox, set up when
+                the first of them starts. A command with more network than the mode includes has a sandbox of its own,
+                which ends with it.
             folder: the folder that the command enters first, for the question.
             is_apart: no other command sees its process, so that its variables stay secret. All that it started ends
                 with it. This holds in a sandbox only.

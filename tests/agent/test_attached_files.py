@@ -84,9 +84,9 @@ async def test_the_oldest_are_left_out(tmp_path, files, limits, sent):
     await harness.exchange.reply("more")
     assert list_sent(harness) == [sent, sent]
     notes = [event.text for event in harness.recorder.events if isinstance(event, Logged)]
-    assert [f"the oldest ({len(files) - len(sent)}) are left out" in note for note in notes] == (
-        [] if len(sent) == len(files) else [True]
-    )
+    left_out = len(files) - len(sent)
+    assert len(notes) == bool(left_out)
+    assert all(f"the oldest ({left_out}) are left out" in note for note in notes)
     assert History.replay(harness.session.read_events()).state == harness.exchange.history.state
 
 

@@ -6,7 +6,7 @@ from tests.toolkits.bundles.write_bundle import write
 
 
 def test_the_bundle_of_the_page(place: Place) -> None:
-    """In its order, as a person would. The first block is run against a copy of such a list."""
+    """Run the blocks of the page in their order, the first one against a copy of such a list."""
     listed, made, changed = find_blocks("docs/bundles.md", "sh")
     market = place.home / "market"
     write(market / "one/.claude-plugin/plugin.json", {"name": "commit-commands"})

@@ -1,3 +1,5 @@
+"""Steps that a small model repeats: which messages stay, and how many of the newest steps repeat earlier ones."""
+
 from itertools import chain
 
 import pytest

@@ -8,9 +8,9 @@ import pytest
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ProviderError
-from goose_like.core.events import Compacted
-from goose_like.core.history import History
-from goose_like.core.message import Message, ToolSpec
+from goose_like.core.events import Compacted, StateSaved
+from goose_like.core.history import PROMPT_STATE_KEY, History
+from goose_like.core.message import Message, ToolSpec, Verbatim
 from goose_like.providers.anthropic import AnthropicProvider
 from goose_like.providers.base import Request, ServerCompaction
 from goose_like.providers.openai import OpenAIProvider
@@ -136,11 +136,7 @@ async def test_servers_of_others_and_older_models_do_not_shorten() -> None:
 
 
 def test_a_refused_summary_of_a_server_is_left_out() -> None:
-    """As refused thinking: the session must not be blocked for good."""
-    from goose_like.core.events import StateSaved
-    from goose_like.core.history import PROMPT_STATE_KEY
-    from goose_like.core.message import Verbatim
-
+    """Leave out such a summary like refused thinking: the session must not be blocked for good."""
     history = History()
     history.messages += SAID
     verbatim = Verbatim(wire="responses", origin="x", items=(PACKED,))

@@ -137,7 +137,8 @@ async def compact_history(
 ) -> Compacted:
     """Create the event of `summarize_history`. The server of the main model shortens the conversation if it can.
 
-    It keeps what the model thought, but knows no `focus`. The fast model writes the summary for all other servers.
+    The server keeps what the model thought, but takes no `focus`. The fast model writes the summary for all other
+    servers.
     """
     found = None
     if not focus:

@@ -111,7 +111,7 @@ class RayEngine(Engine):
         self._check_worker(cpus)
 
     def _start_board(self) -> Any:
-        """Start the board where the driver is, if its machine stays. On another one, it starts again empty."""
+        """Start the board on the driver's machine if Ray can. A board that is lost starts again elsewhere, empty."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here: Any = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=True)

@@ -74,7 +74,9 @@ class ChatBody(Part):
         listed = tuple([tool.function for tool in self.tools or ()])
         functions, must_call = choose_functions(listed, self.tool_choice, _find_name(self.tool_choice))
         token_limits = filter(None, (self.max_tokens, self.max_completion_tokens))
-        schema = self.response_format.read_schema("response_format") if self.response_format else None
+        schema = None
+        if self.response_format:
+            schema = self.response_format.read_schema("response_format")
         return AnswerRequest(
             model=self.model,
             messages=tuple(zip(places, self.messages, strict=True)),

@@ -245,7 +245,7 @@ class AnswerWriter:
         self._kept = len(self._content)
 
     def _restart_answer(self) -> None:
-        """Remove what came of a message that begins again; text that the client has got can only be called so."""
+        """Remove what came of a message that begins again, or tell the client that the text which it got is void."""
         self._stop.flush()
         if len(self._content) == self._kept:
             return

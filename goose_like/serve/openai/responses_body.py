@@ -149,7 +149,9 @@ class ResponsesBody(Part):
             RequestError: the choice of a tool or the schema of the answer is wrong.
         """
         functions, must_call = choose_functions(tuple(self.tools or ()), self.tool_choice, _find_name(self.tool_choice))
-        schema = self.format.read_schema("text.format") if self.format else None
+        schema = None
+        if self.format:
+            schema = self.format.read_schema("text.format")
         messages = _join_items(self.input)
         if self.instructions:
             part = TextPart(type="text", text=self.instructions)

@@ -170,7 +170,9 @@ def _describe_response(body: ResponsesBody) -> dict[str, Any]:
         # Clients want these two, also where the request has none.
         required = {"parameters": tool.parameters or {}, "strict": bool(tool.strict)}
         tools.append(tool.model_dump() | required)
-    reasoning = body.reasoning
+    effort = None
+    if body.reasoning:
+        effort = body.reasoning.effort
     return {
         "id": _create_id("resp"),
         "object": "response",
@@ -190,7 +192,7 @@ def _describe_response(body: ResponsesBody) -> dict[str, Any]:
         "max_output_tokens": body.max_output_tokens,
         "temperature": 1.0 if body.temperature is None else body.temperature,
         "text": {"format": _encode_format(body)},
-        "reasoning": {"effort": reasoning and reasoning.effort, "summary": body.summary},
+        "reasoning": {"effort": effort, "summary": body.summary},
         "store": False,
         "background": False,
         "previous_response_id": None,

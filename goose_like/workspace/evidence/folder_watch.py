@@ -13,13 +13,14 @@ _READ_BYTES = 1 << 16
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR)
 
 # From `linux/inotify.h`: writes, new attributes, ends of writes, moves from and to, new and removed names, and the end
-# or move of the folder itself. A folder must be one, and no link.
+# or move of the folder itself.
 _CHANGES = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
+# Paths that are no folder are refused, and links are not followed.
 _ONLY_FOLDERS = 0x01000000 | 0x02000000
 
 
 class FolderWatch:
-    """Watches folders, but not those in them, and tells in one call of the kernel if there is any sign of a change.
+    """A watch on folders, but not on those in them, which tells in one call of the kernel if anything may have changed.
 
     No sign is no proof. The kernel is silent about a hard link elsewhere, about memory that a running process shares
     with a file, and about other machines. Without inotify (Linux), or with many folders, there is always a sign.

@@ -108,7 +108,9 @@ class Trees:
         for root in self._roots:
             tree = WatchedTree(root)
             if self._is_outdated(tree):
-                self._in_git[root] = -self._find_clean_files(tree, self._track(root))
+                young_count = self._find_clean_files(tree, self._track(root))
+                # As in `look_before`; no state is known yet.
+                self._in_git[root] = self._count_in_git(root) - young_count
                 tree.is_new = False
             self._trees[root] = tree
         return True

@@ -1,5 +1,6 @@
 """Sandbox scopes: which paths a process with a scope can see and write."""
 
+import asyncio
 import os
 import socket
 import sys
@@ -256,8 +257,9 @@ async def test_commands_do_not_meet_it_and_it_ends_with_the_session(root: Path) 
         process = await workspace.spawn(["sleep", "1000"], scope=NOTHING)
         look = "cat /proc/*/cmdline | tr '\\0' ' '"
         # A process has no command line until its exec has ended.
-        while "sleep 1000" not in (await run_script(workspace, look, scope=NOTHING))[1]:
-            pass
+        async with asyncio.timeout(60):
+            while "sleep 1000" not in (await run_script(workspace, look, scope=NOTHING))[1]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         assert "sleep" not in (await run_script(workspace, look))[1]
         await run_script(workspace, "echo shared > /tmp/t")
         assert (await run_script(workspace, "cat /tmp/t", scope=NOTHING))[1] == "shared\n"

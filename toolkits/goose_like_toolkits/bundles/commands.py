@@ -137,12 +137,12 @@ def _update(bundle: Bundle, *, is_sure: bool) -> None:
         if contents.bundle.name != bundle.name:
             raise UsageError(f"{bundle.source} has the bundle {contents.bundle.name!r} now, not {bundle.name!r}")
         changes = format_changes(read_files(bundle.root), read_files(root))
-        asks_before = list_permissions(bundle.root, _read_installed(bundle))
-        asks_now = list_permissions(root, contents)
-        if not changes and asks_before == asks_now:
+        permissions_before = list_permissions(bundle.root, _read_installed(bundle))
+        permissions_now = list_permissions(root, contents)
+        if not changes and permissions_before == permissions_now:
             print(f"{bundle.name} is up to date")
             return
-        _print_lines(_describe_update(bundle, contents, asks_before, asks_now))
+        _print_lines(_describe_update(bundle, contents, permissions_before, permissions_now))
         _print_lines(["files:", *changes])
         _ask(f"Update {bundle.name}?", is_sure=is_sure)
         contents.bundle = contents.bundle.model_copy(update={"source": bundle.source, "member": bundle.member})

@@ -49,10 +49,12 @@ def find_layout(root: Path) -> Layout | None:
         file = root / name
         if not file.is_file():
             continue
-        # Other programs have files of this name, too.
-        schema = _read_object(file).get("$schema") if layout == "agent-plugins" else SCHEMA_START
-        if isinstance(schema, str) and schema.startswith(SCHEMA_START):
-            return layout
+        if layout == "agent-plugins":
+            # Other programs have files of this name, too.
+            schema = _read_object(file).get("$schema")
+            if not isinstance(schema, str) or not schema.startswith(SCHEMA_START):
+                continue
+        return layout
     return None
 
 
@@ -115,7 +117,10 @@ def _find_skills(folder: Path) -> Iterator[Path]:
 
 
 def _check_skills(root: Path, files: Sequence[Path], contents: Contents, *, is_portable: bool) -> tuple[str, ...]:
-    """Return the paths of the skills that follow the specification. In a portable bundle, it lists all keys."""
+    """Return the paths of the skills that follow the specification.
+
+    In a portable bundle, other keys are deviations too.
+    """
     accepted: list[str] = []
     for file in dict.fromkeys(files):
         path = str(file.relative_to(root))
@@ -136,7 +141,7 @@ def _check_skills(root: Path, files: Sequence[Path], contents: Contents, *, is_p
 
 
 class _Reader:
-    """Reads the layouts of Claude Code and Codex: usual places, and those that the manifest adds."""
+    """A reader of the layouts of Claude Code and Codex: usual places, and those that the manifest adds."""
 
     def __init__(self, root: Path, manifest: Mapping[str, Any], contents: Contents, *, is_listed: bool) -> None:
         """Read nothing yet. `is_listed`: the manifest is that of a marketplace, which lists each part whole."""
@@ -177,7 +182,9 @@ class _Reader:
     def _list_places(self, key: str) -> list[Path]:
         """List the usual folder of a part, and the places that the manifest names."""
         usual = Path(os.path.realpath(self._root / key))
-        places = [usual] if usual.is_dir() and self._has_usual(key) else []
+        places = []
+        if usual.is_dir() and self._has_usual(key):
+            places.append(usual)
         given = self._manifest.get(key) or []
         if isinstance(given, str):
             given = [given]

@@ -160,10 +160,12 @@ def _find_folder(value: object, root: Path) -> str:
     text = str(value)
     for start in (_ROOT, _DATA):
         if text == start or text.startswith(f"{start}/"):
-            inner = os.path.normpath(f"/./{text.removeprefix(start)}")
             if ".." in Path(text).parts:
                 raise ValueError("`cwd` leaves the bundle")
-            return text if start == _DATA else _find_place(f".{inner}", root, "cwd")
+            if start == _DATA:
+                return text
+            inner = os.path.normpath(f"/./{text.removeprefix(start)}")
+            return _find_place(f".{inner}", root, "cwd")
     return _find_place(text, root, "cwd")
 
 

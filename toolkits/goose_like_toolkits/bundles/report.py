@@ -61,7 +61,10 @@ def _list_parts(contents: Contents) -> Iterator[str]:
 
 
 def list_permissions(root: Path, contents: Contents) -> list[str]:
-    """List in lines what a bundle runs, reaches and gets. `root` is the folder of its files."""
+    """List in lines what a bundle runs, reaches and gets. `root` is the folder of its files.
+
+    Add the problems of its servers and hooks to `contents.problems`, which callers read afterwards.
+    """
     bundle = contents.bundle
     lines: list[str] = []
     servers, problems = parse_bundle_servers(bundle, contents.servers)
@@ -125,7 +128,7 @@ def format_changes(before: Mapping[str, bytes], now: Mapping[str, bytes]) -> lis
 
 
 def _split_text(data: bytes) -> list[str] | None:
-    """Split a text into lines; None for other data, and for texts that nobody reads."""
+    """Split a text into lines. None for other data, and for texts that are too long to read."""
     if len(data) > _MAX_TEXT_BYTES:
         return None
     try:

@@ -12,6 +12,8 @@ _KEY_LINES = compile_later(
     r"is not installed|^E  |^(FAILED|ERROR|FAIL)\b|Error\b|\berror\b|assert|[Ee]xpected|\bgot\b|not ok"
 )
 _NOTE = compile_later(r"\[(?!.* is not installed|no test ran: ).*\]")
+"""A note of ours, except two that say what is wrong: a missing module (shell.py), and a test that did not run
+(unrun_tests.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class FailingCommand:
 
 
 def find_failing(entry: CommandFinished | None, answer: str) -> FailingCommand | None:
-    """Find the failure in the last command and its answer, also of a test that did not run. Return None for others."""
+    """Find the failure in the last command and its answer, or None. A test that did not run is a failure too."""
     if entry is None or not any((entry.exit_code, *entry.pipe_codes, entry.ran_no_test)):
         return None
     lines = []

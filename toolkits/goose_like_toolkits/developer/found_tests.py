@@ -15,7 +15,7 @@ from .unrun_tests import NO_TESTS_CODE
 LIMIT_S = 60.0
 SHOWN_LINES = 30
 _FIRST_FAILURE = " -q -x"
-"""Options of pytest for a short output."""
+"""Options of pytest: stop at the first failure, and print little."""
 _DURATION = compile_later(r" in \d+\.\d+s\b")
 """The line of pytest that differs each time. Without it, the same failure is the same text."""
 

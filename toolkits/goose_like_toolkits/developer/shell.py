@@ -410,18 +410,26 @@ class Shell:
     def _list_names(self, folder: Path) -> Iterator[str]:
         """Name what is in the folder, and in those below while all fit: models guess names before they look."""
         with suppress(GooseLikeError, OSError):
-            names = self._list_visible(folder)
-            place = 0
-            while place < len(names):
-                name = names[place]
-                below = self._list_visible(folder / name) if name.endswith("/") else []
-                if below and len(names) + len(below) <= MAX_NAMES:
-                    names[place : place + 1] = [name + entry for entry in below]
-                else:
-                    place += 1
+            names = self._expand_folders(folder)
             shown = ", ".join(map(show_name, names[:MAX_NAMES]))
             rest = ", ..." if len(names) > MAX_NAMES else ""
             yield f"the folder has: {shown or 'nothing'}{rest}"
+
+    def _expand_folders(self, folder: Path) -> list[str]:
+        """List the names in a folder, and in place of each folder the names in it while all fit."""
+        expanded: list[str] = []
+        waiting = [*reversed(self._list_visible(folder))]
+        while waiting:
+            name = waiting.pop()
+            below: list[str] = []
+            if name.endswith("/"):
+                below = [name + entry for entry in self._list_visible(folder / name)]
+            count = len(expanded) + 1 + len(waiting) + len(below)
+            if below and count <= MAX_NAMES:
+                waiting += reversed(below)
+            else:
+                expanded.append(name)
+        return expanded
 
     def _list_visible(self, folder: Path) -> list[str]:
         """List the names in a folder that are neither hidden nor a cache."""

@@ -53,6 +53,7 @@ _NOTES_BYTES = 1_000
 MAX_OBJECTIONS = 6
 """How often in a turn `asks_back` objects to its end."""
 MAX_EQUAL_OBJECTIONS = 3
+"""How often it objects with the same text."""
 _CONFIG = frozenset(
     {
         "tools",
@@ -228,8 +229,8 @@ class DeveloperToolkit(Toolkit):
         if not text or not self.config.get("asks_back", False):
             return text or None
         self._objections.append(text)
-        is_new = self._objections.count(text) < MAX_EQUAL_OBJECTIONS
-        return FollowUp(text, is_repeated=is_new and len(self._objections) < MAX_OBJECTIONS)
+        is_below_limits = self._objections.count(text) < MAX_EQUAL_OBJECTIONS and len(self._objections) < MAX_OBJECTIONS
+        return FollowUp(text, is_repeated=is_below_limits)
 
     async def _find_objection(self) -> str:
         """Find reasons against the end of the turn; empty if there are none."""
@@ -237,7 +238,8 @@ class DeveloperToolkit(Toolkit):
             failure = await self._found_tests.find_failure()
             if failure:
                 return failure
-            if failure is not None:
+            has_passed = failure == ""
+            if has_passed:
                 self._files.unchecked_path = ""
         found = list(self._files.find_broken())
         news = await self._checkers.finish()

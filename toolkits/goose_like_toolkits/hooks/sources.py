@@ -88,7 +88,7 @@ def read_bundle_hooks() -> HookSet:
 
 
 def describe_bundle_hooks(bundle: Bundle, data: object) -> HookSet:
-    """Read the hooks of a bundle. Those of Agent Plugins do not exist."""
+    """Read the hooks of a bundle. Agent Plugins have none."""
     form: Format = "claude"
     if bundle.layout == "codex":
         form = "codex"

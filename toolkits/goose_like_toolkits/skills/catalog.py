@@ -132,7 +132,7 @@ def _add_person(catalog: Catalog, cache: SummaryCache) -> None:
 
 
 def _add_bundles(catalog: Catalog, cache: SummaryCache) -> None:
-    """Add the skills of bundles, which were checked when the person added these."""
+    """Add the skills of bundles without a check: `bundle add` has checked them."""
     for bundle in list_bundles():
         catalog.opened.append(bundle.root)
         for path in bundle.skills:
@@ -178,5 +178,5 @@ def read_skill(skill: Skill, project: ProjectConfig | None) -> SkillFile:
 
 def sort_by_owner(skills: Iterable[Skill]) -> list[Skill]:
     """Sort skills: the project's first, then the person's, each by name."""
-    order = get_args(Owner)
+    order = get_args(Owner)  # the order of the literal
     return sorted(skills, key=lambda skill: (order.index(skill.owner), skill.name))

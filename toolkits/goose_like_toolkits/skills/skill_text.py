@@ -21,7 +21,9 @@ def write_skill(skill: Skill, content: SkillFile) -> str:
     """Write the text of a skill for the model."""
     folder = str(skill.folder)
     body = content.body.replace(_FOLDER, folder)
-    bundle = read_bundle(skill.package) if skill.owner == "bundle" else None
+    bundle = None
+    if skill.owner == "bundle":
+        bundle = read_bundle(skill.package)
     if bundle:
         body = bundle.fill(body)
     parts = [write_header(skill.name, folder), body]
