@@ -9,6 +9,9 @@ from goose_like.core.threads import run_in_daemon_thread
 
 from .wire import clip
 
+_EXCLUDED = ("exclude_cli_credential", "exclude_developer_cli_credential", "exclude_powershell_credential")
+"""The credentials that start a program of the PATH (`az`, `azd`, `pwsh`), where the model may have written one."""
+
 
 def is_installed() -> bool:
     """Check for the library of the extra `azure`."""
@@ -34,8 +37,8 @@ class TokenSource:
             # The rest is one line for each kind of credentials.
             reason, _, _ = str(error).partition("\n")
             raise CredentialError(
-                f"no token of Entra ID ({clip(reason, 200)}); log in with `az login`, or set AZURE_TENANT_ID, "
-                "AZURE_CLIENT_ID and AZURE_CLIENT_SECRET"
+                f"no token of Entra ID ({clip(reason, 200)}); set AZURE_TENANT_ID, AZURE_CLIENT_ID and "
+                "AZURE_CLIENT_SECRET, or a key; goose-like starts no program such as `az` for a token"
             ) from error
 
     def _fetch(self) -> str:
@@ -44,5 +47,6 @@ class TokenSource:
 
             # Without a handler its warning, which repeats the error over many lines, appears on the person's screen.
             logging.getLogger("azure.identity").addHandler(logging.NullHandler())
-            self._get_token = get_bearer_token_provider(DefaultAzureCredential(), self._scope)
+            credential = DefaultAzureCredential(**dict.fromkeys(_EXCLUDED, True))
+            self._get_token = get_bearer_token_provider(credential, self._scope)
         return self._get_token()

@@ -401,7 +401,7 @@ class OpenAIProvider(HttpProvider, TellsFacts):
             return error
         if entra.is_installed():
             return None
-        return CredentialError(f"{error}; or run `pip install 'goose-like[azure]'` and `az login`")
+        return CredentialError(f"{error}; or run `pip install 'goose-like[azure]'` for tokens of Entra ID")
 
     @override
     async def _send(self, client: Any, path: str, body: bytes, extensions: Mapping[str, Any]) -> Any:

@@ -1,12 +1,14 @@
 """Tests of Azure without an API key: azure-identity fetches tokens over loopback, as in a container of Azure."""
 
 import json
+import os
 import time
 
 import pytest
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError
+from goose_like.providers.entra import TokenSource
 from goose_like.providers.known_models import find_known_model
 from goose_like.providers.registry import find_provider_class
 from tests.loopback import Asked, Loopback, Response, listed, refusal
@@ -85,12 +87,31 @@ async def test_a_refused_identity_is_one_clear_error(monkeypatch, capfd):
     async with Loopback([refusal(400, "no such identity")]) as identity, Loopback([RESPONSES.answer("hi")]) as server:
         use_identity(monkeypatch, identity)
         provider = find_provider_class("azure")(ModelChoice(model="azure:m", base_url=server.base_url))
-        with pytest.raises(CredentialError, match=r"azure at 127.*no token of Entra ID .*`az login`") as caught:
+        with pytest.raises(CredentialError, match=r"azure at 127.*no token of Entra ID .*AZURE_TENANT_ID") as caught:
             [_ async for _ in provider.stream(REQUEST)]
         await provider.close()
     assert "\n" not in str(caught.value)
     assert "DefaultAzureCredential" not in capfd.readouterr().err
     assert not server.requests
+
+
+@pytest.mark.parametrize("chosen", ["", "dev", "AzureCliCredential"])
+async def test_no_program_is_started_for_a_token(monkeypatch, tmp_path, chosen):
+    """The PATH may lead to programs that the model has written, such as those of the project's environment."""
+    mark = tmp_path / "started"
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("az", "azd", "pwsh"):
+        program = programs / name
+        program.write_text(f"#!/bin/sh\necho {name} >> {mark}\n")
+        program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", chosen)
+    async with Loopback([refusal(400, "no such identity")]) as identity:
+        use_identity(monkeypatch, identity)
+        with pytest.raises(CredentialError, match="starts no program such as `az`"):
+            await TokenSource("https://ai.azure.com/.default").fetch()
+    assert not mark.exists()
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch):
