@@ -32,6 +32,7 @@ def folder(tmp_path):
     ("line", "expected"),
     [
         ("rm -rf build", "build"),
+        ("command rm -- link", "link"),
         ("rm -rf build/ ./dist", "build dist"),
         ("rm -rf {build,dist}", "build dist"),
         ("rm *.txt", "a.txt b.txt"),

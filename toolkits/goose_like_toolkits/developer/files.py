@@ -256,6 +256,26 @@ class FileTools:
                 return self._find_shown_name(real)
             return real
 
+    def find_entry(self, path: str) -> Path:
+        """Find a file or link by its own path: only the links to its folder are followed.
+
+        Raises:
+            ToolError: there is none, or it is a folder.
+        """
+        given = Path(path)
+        folder = self.resolve(str(given.parent))
+        name = given.name
+        with _tool_errors(path):
+            names = self._workspace.list_folder(folder)
+        place = folder / name
+        if not name or name == ".." or f"{name}/" in names:
+            raise ToolError(f"{path!r} is a folder; delete it in the shell")
+        if name not in names:
+            raise ToolError(f"there is no file {path!r}{_suggest_names(place)}")
+        if self._workspace.is_ignored(place):
+            raise ToolError(f"{path} is hidden from you by .gooseignore or the profile; work without it")
+        return place
+
     def _find_shown_name(self, real: Path) -> Path:
         """Find the file whose name is not UTF-8, by the name that commands show."""
         found = Path(real.anchor)

@@ -24,6 +24,7 @@ from goose_like.toolkit import (
     Notifier,
     Requirements,
     RunningTask,
+    ToolError,
     Toolkit,
     tool,
 )
@@ -50,6 +51,7 @@ from .web_search import NEEDS, WebSearch
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
+_DELETE_S = 120
 MAX_OBJECTIONS = 6
 """How often in a turn `asks_back` objects to its end."""
 MAX_EQUAL_OBJECTIONS = 3
@@ -85,6 +87,11 @@ def _is_reading_command(arguments: Mapping[str, Any]) -> bool:
     from goose_like.workspace.permissions.prefixes import only_reads  # its patterns slow down a start
 
     return only_reads(str(arguments.get("command", "")), is_at_root=True)
+
+
+def _is_there(place: Path) -> bool:
+    """Check for a file or link, also one that leads nowhere."""
+    return os.path.lexists(place)
 
 
 def _is_process_view(arguments: Mapping[str, Any]) -> bool:
@@ -392,9 +399,22 @@ class DeveloperToolkit(Toolkit):
             case [Patch(operation="create", after=content)]:
                 return await self._files.write(path, content, encoding)
             case [Patch(operation="delete")]:
-                real = self._files.resolve(path)
-                return await self.shell(f"rm -- {shlex.quote(str(real))}")
+                return await self._delete(path)
         return await self._files.patch(path, patches, encoding)
+
+    async def _delete(self, path: str) -> str:
+        """Delete a file, or a link and not what it leads to, as a command: so that undo keeps it."""
+        place = self._files.find_entry(path)
+        name = str(place)
+        if self.workspace.is_private(place.parent):
+            name = self.workspace.path_in_sandbox(place)
+        command = f"command rm -- {shlex.quote(name)}"  # the session may have a function `rm`
+        with self._state_changes.follow_command():
+            answer = await self._shell.run(command, _DELETE_S, "workspace", self._open_output("delete"))
+        if _is_there(place):
+            raise ToolError(f"{path} was not deleted: {answer}")
+        self._files.unchecked_path = path
+        return f"deleted {path}"
 
     @tool(time_limit_s=None, aliases=_QUESTIONS, read_only=True, kind="other", title="Ask: {question}", display="name")
     async def ask_user(
