@@ -26,10 +26,8 @@ def _run(words: Sequence[str]) -> int:
 
     if words in (["--version"], ["-V"]):
         return run_guarded(lambda: print(f"goose-like {__version__}"))
-    from goose_like.launch.package_versions import spare_metadata
     from goose_like.launch.pydantic_plugins import skip_plugin_search
 
-    spare_metadata()
     skip_plugin_search()
     act = None
     if "_GOOSE_LIKE_COMPLETE" not in os.environ:

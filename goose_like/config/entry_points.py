@@ -324,16 +324,6 @@ def has_pydantic_plugins() -> bool:
     return bool(_scan_packages(tuple(sys.path))[_PYDANTIC_GROUP])
 
 
-def find_package_version(name: str) -> str:
-    """Find the version of an installed package, by its name in lower case. The text is empty if it is not found."""
-    for info in _list_package_folders(tuple(sys.path)):
-        package, _, rest = os.path.basename(info).partition("-")
-        version, _, kind = rest.rpartition(".")
-        if package == name and kind == "dist-info":
-            return version
-    return ""
-
-
 def list_overridden_entry_points(group: str) -> list[tuple[EntryPoint, EntryPoint]]:
     """List entry points that lose to one of the same name in another package, each with the winner."""
     winners = list_entry_points(group)
