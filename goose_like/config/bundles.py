@@ -21,6 +21,7 @@ BUNDLES = "bundles"
 
 RECORD = "bundle.json"
 FILES = "files"
+_PARTS = ("hooks.json", "servers.json")
 
 Layout = Literal["agent-plugins", "claude", "codex"]
 """The format of a bundle: Agent Plugins 1.0.0, or the plugins of Claude Code or Codex."""
@@ -85,12 +86,11 @@ class Bundle(FrozenModel):
         return value
 
     def read_part(self, name: str) -> dict[str, Any]:
-        """Read a part that has a file of its own: `hooks` by event or `servers` by name. It may be empty."""
-        file = self.folder / f"{name}.json"
-        if not file.exists():
-            return {}
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return content
+        """Read a part that has a file of its own: `hooks` by event or `servers` by name.
+
+        It is empty if the bundle has none, or if the file is damaged, see `list_broken_bundles`.
+        """
+        return _read_object(self.folder / f"{name}.json") or {}
 
     def read_texts(self, paths: tuple[str, ...]) -> Iterator[tuple[Path, str]]:
         """Yield files with their texts, filled in. One that is no text any more is left out."""
@@ -103,36 +103,63 @@ class Bundle(FrozenModel):
 
 
 def list_bundles() -> list[Bundle]:
-    """List the installed bundles by name. One whose record cannot be read is left out, see `list_broken_bundles`."""
+    """List the installed bundles by name. One that cannot be read is left out, see `list_broken_bundles`."""
     bundles = []
-    for name in _list_names():
+    for name in list_names():
         bundle = read_bundle(name)
         if bundle:
             bundles.append(bundle)
     return bundles
 
 
+def list_roots() -> list[Path]:
+    """List the folders of the files of installed bundles, which hooks and servers must be able to read."""
+    return [bundle.root for bundle in list_bundles()]
+
+
 def list_broken_bundles() -> list[str]:
-    """Return a sentence for each installed bundle whose record cannot be read, as one of a later version."""
+    """Return a sentence for each installed bundle with a file that cannot be read, as one of a later version."""
     problems = []
-    for name in _list_names():
+    for name in list_names():
+        folder = config_folder() / BUNDLES / name
         if read_bundle(name) is None:
-            folder = shorten_home(str(config_folder() / BUNDLES / name))
-            problems.append(f"the bundle {name!r} is not used: {folder}/{RECORD} can't be read; add it again")
+            file = shorten_home(str(folder / (_find_damaged_part(folder) or RECORD)))
+            problems.append(f"the bundle {name!r} is not used: {file} can't be read; add it again")
     return problems
 
 
 def read_bundle(name: str) -> Bundle | None:
-    """Return an installed bundle, or None if its record is missing or cannot be read."""
+    """Return an installed bundle, or None if its record is missing, or one of its files cannot be read."""
     file = config_folder() / BUNDLES / name / RECORD
     try:
         bundle = Bundle.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
         return None
-    return bundle if bundle.name == name else None
+    if bundle.name != name or _find_damaged_part(bundle.folder):
+        return None
+    return bundle
 
 
-def _list_names() -> list[str]:
+def _find_damaged_part(folder: Path) -> str | None:
+    for name in _PARTS:
+        if _read_object(folder / name) is None:
+            return name
+    return None
+
+
+def _read_object(file: Path) -> dict[str, Any] | None:
+    """Read the JSON object of a file. A missing one is empty; None if it is damaged."""
+    try:
+        content = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def list_names() -> list[str]:
+    """List the names of installed bundles, also of those that cannot be read."""
     try:
         names = os.listdir(config_folder() / BUNDLES)
     except OSError:  # there is none

@@ -13,6 +13,7 @@ from goose_like_toolkits.bundles.commands import (
     update_bundles,
 )
 from goose_like_toolkits.bundles.sources import normalize_source, open_source
+from goose_like_toolkits.hooks.sources import read_bundle_hooks
 
 from goose_like.config.bundles import list_broken_bundles, list_bundles, read_bundle
 from goose_like.core.errors import DeniedError, GooseLikeError, UsageError
@@ -243,3 +244,36 @@ def test_a_record_of_a_later_version_is_told(tmp_path: Path) -> None:
     (problem,) = list_broken_bundles()
     assert "add it again" in problem
     assert read_bundle("../bundles/kit") is None
+
+
+@pytest.mark.parametrize("damage", ["", '{"a": ', "[]", "\x00", "[" * 100_000, "\udcff"])
+@pytest.mark.parametrize("part", ["hooks.json", "servers.json", "bundle.json"])
+def test_a_damaged_bundle_is_left_out_alone(tmp_path: Path, part: str, damage: str) -> None:
+    for name in ("kit", "sound"):
+        add_bundle(str(write_foreign(tmp_path / name, name=name)), "", is_sure=True)
+    (bundle, sound) = list_bundles()
+    (bundle.folder / part).write_bytes(damage.encode(errors="surrogateescape"))
+    assert list_bundles() == [sound]
+    (handler,) = read_bundle_hooks().handlers
+    assert handler.source.name == "the bundle sound"
+    (problem,) = list_broken_bundles()
+    assert f"kit/{part} can't be read" in problem
+    print_bundles()
+    with pytest.raises(UsageError):
+        show_bundle("kit", "")
+    with pytest.raises(UsageError, match="add it again"):
+        update_bundles("kit", is_sure=True)
+    assert bundle.read_part("hooks") in ({}, sound.read_part("hooks"))
+    remove_bundle("kit")
+    assert list_broken_bundles() == []
+    assert not bundle.folder.exists()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../bundles/kit", "kit/files", "/", ".new-x"])
+def test_a_name_that_is_none_removes_nothing(tmp_path: Path, name: str) -> None:
+    add_bundle(str(write_foreign(tmp_path / "kit")), "", is_sure=True)
+    (bundle,) = list_bundles()
+    (bundle.folder.with_name(".new-x")).mkdir()
+    with pytest.raises(UsageError):
+        remove_bundle(name)
+    assert list_bundles() == [bundle]

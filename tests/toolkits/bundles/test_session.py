@@ -7,6 +7,7 @@ import pytest
 from goose_like_toolkits.bundles.commands import add_bundle, remove_bundle
 from goose_like_toolkits.delegate.kinds import load_kinds
 from goose_like_toolkits.hooks.sources import read_bundle_hooks
+from goose_like_toolkits.mcp.commands.trying import try_server
 from goose_like_toolkits.mcp.config import expand_server, load_servers
 from goose_like_toolkits.skills.catalog import find_skills, read_skill
 from goose_like_toolkits.skills.skill_text import write_skill as write_skill_text
@@ -113,6 +114,20 @@ async def test_a_server_keeps_data_in_its_sandbox(root: Path, tmp_path: Path, mo
         output = await place.call("mcp__notes__keep", text="two")
         assert output == f"onetwo in {bundle.root}"
     assert (bundle.data / "notes").read_text() == "onetwo"
+
+
+@needs_sandbox
+def test_a_server_can_be_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    kit = write_portable(tmp_path / "kit")
+    write(kit / "server.py", _SERVER)
+    write_servers(kit, notes={"type": "stdio", "command": Path(sys.executable).name, "args": ["server.py"]})
+    write(kit / "mcp.json", (kit / "mcp.json").read_text().replace("server.py", "${PLUGIN_ROOT}/server.py"))
+    add_bundle(str(kit), "", is_sure=True)
+    try_server("notes", None, is_accepted=False)
+    assert "keep" in capsys.readouterr().out
 
 
 @needs_sandbox

@@ -8,7 +8,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 def _list_names() -> list[str]:
-    from .commands import list_names
+    from goose_like.config.bundles import list_names
 
     return list_names()
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from goose_like.config.bundles import Bundle, list_broken_bundles, list_bundles, read_bundle
+from goose_like.config.bundles import Bundle, list_broken_bundles, list_bundles, list_names, read_bundle
 from goose_like.config.paths import shorten_home
 from goose_like.core.errors import DeniedError, UsageError
 from goose_like.core.spelling import did_you_mean
@@ -125,8 +125,14 @@ def update_bundles(name: str, *, is_sure: bool) -> None:
 def _find_bundle(name: str) -> Bundle:
     bundle = read_bundle(name)
     if bundle is None:
-        raise UsageError(f"no bundle {name!r}; {did_you_mean(name, list_names())}")
+        raise _make_unknown_error(name)
     return bundle
+
+
+def _make_unknown_error(name: str) -> UsageError:
+    if name in list_names():
+        return UsageError(f"the bundle {name!r} can't be read; add it again, or remove it")
+    return UsageError(f"no bundle {name!r}; {did_you_mean(name, list_names())}")
 
 
 def _update(bundle: Bundle, *, is_sure: bool) -> None:
@@ -168,16 +174,12 @@ def _describe_update(bundle: Bundle, contents: Contents, before: Sequence[str], 
 
 
 def remove_bundle(name: str) -> None:
-    """Remove a bundle with its data.
+    """Remove a bundle with its data, also one that cannot be read.
 
     Raises:
         UsageError: there is no such bundle.
     """
-    bundle = _find_bundle(name)
-    remove(bundle)
-    print(f"removed {bundle.name} and its data")
-
-
-def list_names() -> list[str]:
-    """Return the names of installed bundles, for shell completion."""
-    return [bundle.name for bundle in list_bundles()]
+    if name not in list_names():
+        raise _make_unknown_error(name)
+    remove(name)
+    print(f"removed {name} and its data")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from goose_like.config.bundles import BUNDLES, FILES, RECORD, Bundle
-from goose_like.config.paths import config_folder, create_private_folder, lock_folder
+from goose_like.config.bundles import BUNDLES, FILES, RECORD
+from goose_like.config.paths import config_folder, create_private_folder, lock_folder, state_folder
 from goose_like.core.errors import GooseLikeError, UsageError
 
 from .contents import Contents, read_contents
@@ -51,8 +51,8 @@ def install(root: Path, contents: Contents) -> None:
     parts = {"hooks": contents.hooks, "servers": contents.servers, "skills": bundle.skills}
     for name, part in parts.items():
         if part:
-            (folder / f"{name}.json").write_text(json.dumps(part), encoding="utf-8")
-    (folder / RECORD).write_text(bundle.model_dump_json(), encoding="utf-8")
+            _write_durably(folder / f"{name}.json", json.dumps(part))
+    _write_durably(folder / RECORD, bundle.model_dump_json())
     with lock_folder(folder.parent):
         old = folder.with_name(folder.name.replace(".new-", ".old-"))
         if bundle.folder.exists():
@@ -61,11 +61,20 @@ def install(root: Path, contents: Contents) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def remove(bundle: Bundle) -> None:
+def _write_durably(file: Path, text: str) -> None:
+    """Write a file that is whole after a loss of power, too: the folder is renamed next."""
+    with file.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def remove(name: str) -> None:
     """Remove an installed bundle and its data."""
-    with lock_folder(bundle.folder.parent):
-        shutil.rmtree(bundle.folder)
-        shutil.rmtree(bundle.data, ignore_errors=True)
+    folder = config_folder() / BUNDLES / name
+    with lock_folder(folder.parent):
+        shutil.rmtree(folder)
+        shutil.rmtree(state_folder() / BUNDLES / name, ignore_errors=True)
 
 
 def read_files(root: Path) -> dict[str, bytes]:

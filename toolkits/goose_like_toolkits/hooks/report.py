@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from goose_like.config.bundles import list_bundles
+from goose_like.config.bundles import list_roots
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import ProjectConfig, is_trusted, read_project_config
@@ -125,7 +125,7 @@ async def print_trial(event: str, tool: str, arguments: str, name: str | None) -
         async with Workspace(
             Path.cwd(), mode=profile.sandbox, approval=profile.approval, notifier=notifier, settings=profile
         ) as workspace:
-            workspace.open_folders(bundle.root for bundle in list_bundles())
+            workspace.open_folders(list_roots())
             engine = HookEngine(used.handlers, workspace, notifier)
             runs = _make_runs(HookInput(engine, workspace, session, profile), event, tool, fields)
             if not runs:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from goose_like.config.bundles import list_bundles
+from goose_like.config.bundles import list_roots
 from goose_like.config.trust import ProjectConfig
 from goose_like.terminal.escape import escape_invisible
 from goose_like.toolkit import (
@@ -74,7 +74,7 @@ class HooksToolkit(Toolkit):
         super().__init__(notifier, requires, **kwargs)
         found = read_profile_hooks(self.config) + read_copied_hooks() + read_bundle_hooks()
         found += read_project_hooks(self.project)
-        self.workspace.open_folders(bundle.root for bundle in list_bundles())
+        self.workspace.open_folders(list_roots())
         self._problems = found.problems
         self._handlers = found.handlers
         self._events = frozenset(handler.event for handler in found.handlers)

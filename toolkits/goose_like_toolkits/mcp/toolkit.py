@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.toolkit import make_kept_tool
-from goose_like.config.bundles import list_bundles
+from goose_like.config.bundles import list_roots
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.spelling import did_you_mean
@@ -68,7 +68,7 @@ class McpToolkit(Toolkit):
             servers = []
         for problem in problems:
             self.notifier.log(f"MCP: {problem}")
-        self.workspace.open_folders(bundle.root for bundle in list_bundles())
+        self.workspace.open_folders(list_roots())
         store = DefinitionStore()
         self._states: dict[str, ServerState] = {}
         for server in servers:

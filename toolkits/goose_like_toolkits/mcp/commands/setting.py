@@ -9,6 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from goose_like.agent.profile_choice import choose_profile
+from goose_like.config.bundles import list_roots
 from goose_like.config.profile import Profile
 from goose_like.config.trust import is_trusted, load_trusted_project, read_project_config
 from goose_like.core.dataclass import dataclass
@@ -119,6 +120,7 @@ async def ask_connection(
             settings=setting.profile,
         )
         async with workspace:
+            workspace.open_folders(list_roots())
             around = Surroundings(workspace, notifier, notifier.log, session.outputs, expand_server, find_auth)
             connection = Connection(server, around)
             try:
