@@ -20,7 +20,7 @@ PINNED = [
     (
         e.SessionStarted(version="1", name="n", cwd="/w", profile="p", models={"processor": "local"}, tools=("a", "b")),
         '{"type":"session_started","version":"1","name":"n","cwd":"/w","profile":"p","models":{"processor":"local"},'
-        '"tools":["a","b"],"format":5}',
+        '"tools":["a","b"],"format":6}',
     ),
     (
         e.ModeRestricted(sandbox="read-only", approval="ask"),
