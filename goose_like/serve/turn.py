@@ -133,15 +133,17 @@ async def stream_turn(
                     yield data
                 if writer.has_enough:
                     break
+        if writer.has_enough:
+            await _cancel(work)  # which counts the tokens of its last request
+            finished = TurnFinished(reason="stop")
+            yield writer.finish(finished)
     except Exception as error:
         failure = _describe_failure(error, service)
         if not finished:  # else the response is complete, and closing failed
             finished = failure
             yield writer.finish(finished)
     finally:
-        work.cancel()
-        with anyio.CancelScope(shield=True):  # the response's cancel scope would cancel this wait again and again
-            await asyncio.wait([work])
+        await _cancel(work)
         record.ending = finished.reason if finished else "cancelled"
         record.usage = turn.history.usage.turn_total
         if service.settings.log_content:
@@ -151,17 +153,24 @@ async def stream_turn(
             record.content = {"asked": question, "answered": answer}
 
 
+async def _cancel(work: asyncio.Task[None]) -> None:
+    """Cancel a turn, and wait until it has ended."""
+    work.cancel()
+    with anyio.CancelScope(shield=True):  # the response's cancel scope would cancel this wait again and again
+        await asyncio.wait([work])
+
+
 def _encode(events: Sequence[Event], writer: ResponseWriter) -> tuple[bytes, TurnFinished | None]:
-    """Encode events. Return the end of the turn too, if it is one of them or the writer has enough."""
+    """Encode events. Return the end of the turn too, if it is one of them and the writer wants it."""
     if not events:
         return writer.keep_alive(), None
     data = writer.write(events)
+    if writer.has_enough:
+        return data, None
     finished = None
     for event in events:
         if isinstance(event, TurnFinished) and event.reason != "cancelled":  # an error follows that one
             finished = event
-    if writer.has_enough:
-        finished = TurnFinished(reason="stop")
     if finished:
         data += writer.finish(finished)
     return data, finished

@@ -212,6 +212,22 @@ async def test_an_answer_ends_before_a_stop(monkeypatch, tmp_path, is_stream):
         assert len(server.model.requests) == 2
 
 
+@pytest.mark.parametrize("text", ['{"a": 2} END', '```json\n{"a": 2}\n```\nEND'])
+async def test_a_structured_answer_ends_before_a_stop(monkeypatch, tmp_path, text):
+    """The answer is what came before the sequence, never one of an earlier turn."""
+    form = {"type": "json_object"}
+    wire = [sse(said(text)), sse(said('{"a": EN'))]
+    async with serving_openai(monkeypatch, tmp_path, wire) as server:
+        earlier = [{"role": "user", "content": "x"}, {"role": "assistant", "content": '{"a": 1}'}]
+        asked = {"model": "openbb", "messages": [*earlier, {"role": "user", "content": "y"}], "response_format": form}
+        answer = await server.client.chat.completions.create(**asked, stop=["END"])
+        assert answer.choices[0].message.content == '{"a": 2}'
+        assert answer.usage.total_tokens
+        with pytest.raises(openai.APIStatusError, match="does not fit the schema") as caught:
+            await server.client.chat.completions.create(**asked, stop=["EN"])
+        assert caught.value.status_code == 502
+
+
 async def test_a_required_call(monkeypatch, tmp_path):
     wire = [sse(called(("a", "get_weather", '{"city": "Rome"}'))), sse(said("No."))]
     other = {**WEATHER, "name": "get_time"}

@@ -137,7 +137,12 @@ class AnswerWriter:
             case "stop":
                 reason = "stop"
                 if self._request.answer_schema:
-                    value, _ = self._request.answer_schema.read_last_answer(self._turn.history.messages)
+                    messages = self._turn.history.messages
+                    if self.has_enough:  # the history lacks the cut answer
+                        messages = [Message.assistant("".join(self._content[self._kept :]).strip())]
+                    value, problems = self._request.answer_schema.read_last_answer(messages)
+                    if problems:
+                        return self._fail(f"the answer does not fit the schema: {' '.join(problems)}", 502)
                     self._content = [json.dumps(value, ensure_ascii=False)]
             case "handed_off":
                 reason = "tool_calls"
