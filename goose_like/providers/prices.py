@@ -5,6 +5,7 @@ The price of an unknown model is unknown, not 0. Models on the user's own machin
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 
 from goose_like.config.entry_points import list_names
@@ -106,13 +107,19 @@ def _ask_table(provider: str, name: str, used: Usage) -> float | None:
     bare_name, tier = _split_tier(name)
     # Vendors name the tier by one of two keys.
     context = {"service_tier": tier, "speed": tier} if tier else None
+    now = datetime.now(UTC)
     try:
-        price = genai_prices.calc_price(tokens, bare_name, provider_id=provider, price_context=context)
+        price = genai_prices.calc_price(
+            tokens, bare_name, provider_id=provider, genai_request_timestamp=now, price_context=context
+        )
     except LookupError:
         keep_price(f"{provider}:{name}", None)
         return None
     variants = price.model.price_variants or ()
-    if tier and not any(tier in variant.when.values() for variant in variants):
+    has_tier = any(tier in variant.when.values() for variant in variants)
+    # For a model that refers to another provider's, as those of Azure do, the library ignores the tier.
+    is_of_tier = price.model_price == price.model.get_prices(now, context)
+    if tier and not (has_tier and is_of_tier):
         keep_price(f"{provider}:{name}", None)  # the table has only the usual price
         return None
     total_usd = float(price.total_price)

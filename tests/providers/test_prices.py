@@ -77,6 +77,14 @@ def test_a_tier_has_a_price_of_its_own(label):
     assert compute_cost_usd({label: used}) == usual
 
 
+def test_a_tier_of_a_model_that_refers_to_another_is_unknown():
+    used = Usage(input_tokens=1_000, output_tokens=1_000)
+    assert compute_cost_usd({"openai:gpt-5 (priority)": used})
+    assert compute_cost_usd({"azure:gpt-5": used})
+    for _ in range(2):  # from the table, then as kept
+        assert compute_cost_usd({"azure:gpt-5 (priority)": used}) is None
+
+
 def test_tokens_of_a_tier_are_counted_apart():
     model = Model(FakeProvider(), "claude-opus-5-5", "anthropic:claude-opus-5-5", price_tier="fast")
     assert model.price_label == "anthropic:claude-opus-5-5 (fast)"
