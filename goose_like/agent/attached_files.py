@@ -61,15 +61,16 @@ def find_excess(history: History, folder: Path, limits: FileLimits) -> tuple[Sta
     images: list[Image] = []
     for message in history.context.messages:
         images += [image for image in message.images if image.name not in refused]
-    kept = images
-    while kept and not _fits(kept, folder, limits):
+    # A file counts as new as its newest place, and goes from all its places at once.
+    newest_first = dict.fromkeys(image.name for image in reversed(images))
+    names = list(reversed(newest_first))
+    kept = names
+    while kept and not _fits([image for image in images if image.name in kept], folder, limits):
         kept = kept[(len(kept) + 1) // 2 :]
-    if len(kept) == len(images):
+    count = len(names) - len(kept)
+    if not count:
         return None
-    names = refused | {image.name for image in images}
-    names -= {image.name for image in kept}
-    event = StateSaved(toolkit=IMAGES_STATE_KEY, value=sorted(names))
-    count = len(images) - len(kept)
+    event = StateSaved(toolkit=IMAGES_STATE_KEY, value=sorted(refused.union(names[:count])))
     return event, f"the server takes no more images and documents: the oldest ({count}) are left out"
 
 

@@ -61,6 +61,21 @@ async def test_a_model_that_takes_no_documents_is_told_of_earlier_ones(tmp_path)
     assert "[document a.pdf: you can't read PDF files; ask for a tool]" in harness.provider.requests[0].messages[0].text
 
 
+async def test_a_file_twice_is_left_out_once(tmp_path):
+    """Each place counts. A file that was said again is as new as that, and the note comes once."""
+    old = ("old.png", build_png(10, "old"))
+    new = ("new.png", build_png(10, "new"))
+    limits = FileLimits(1_000_000, max_images=2)
+    harness = ExchangeHarness(["fine"] * 4, folder=tmp_path, takes_images=True, file_limits=limits)
+    for files in ([old, new], [old], []):
+        await harness.exchange.reply(attach(harness, *files))
+    assert list_sent(harness) == [["old.png", "new.png"], ["old.png", "old.png"], ["old.png", "old.png"]]
+    await harness.exchange.reply(attach(harness, old))
+    assert list_sent(harness)[-1] == []
+    notes = [event.text for event in harness.recorder.events if isinstance(event, Logged)]
+    assert [note.rpartition("documents: ")[2] for note in notes] == ["the oldest (1) are left out"] * 2
+
+
 NAMES = [f"{number}.png" for number in range(8)]
 SMALL = [(name, build_png(10, name)) for name in NAMES]
 LARGE = [("old.png", build_png(3_000, "old")), *SMALL]
