@@ -119,8 +119,8 @@ class ModelView:
             return None
         prompt = context.prompt
         messages = select_messages(self._session.history, self.model)
-        older_count = len(messages) - kept_count
-        if prompt is None or older_count <= 0:
+        older_count = context.count_older(kept_count)
+        if prompt is None or not older_count:
             return None
         request = Request(
             model=self.model.name,

@@ -136,6 +136,11 @@ class Context:
             messages.append(Message.user(event.suffix))
         return _select_sent(messages)
 
+    def count_older(self, kept_count: int) -> int:
+        """Count the messages for a model that a summary replaces, if it keeps the history's last `kept_count`."""
+        kept = self.preview(events.Compacted(summary="", kept_count=kept_count))
+        return max(0, len(self.messages) - len(kept))
+
     def start_turn(self, *, is_fresh: bool) -> None:
         """Begin a turn. Its messages follow."""
         # They wait for the next summary: a change of what was sent costs the vendor's cache and the model's thinking.

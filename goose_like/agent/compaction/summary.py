@@ -174,8 +174,7 @@ async def summarize_history(
     messages = history.context.messages
     if not messages:
         raise GooseLikeError("nothing was said yet")
-    kept = history.context.preview(Compacted(summary="", kept_count=kept_count))
-    older_count = max(0, len(messages) - len(kept))
+    older_count = history.context.count_older(kept_count)
     if not older_count:
         raise GooseLikeError("it has no messages older than the newest steps")
     text = _describe_messages(history, messages[:older_count])

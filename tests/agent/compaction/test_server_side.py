@@ -10,7 +10,15 @@ from goose_like.agent.compaction.summary import compact_history
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ModelUnavailableError
-from goose_like.core.events import Logged, MessageCompleted, PromptRecorded, TurnStarted, UsageRecorded
+from goose_like.core.events import (
+    Compacted,
+    Logged,
+    MessageCompleted,
+    PromptChanged,
+    PromptRecorded,
+    TurnStarted,
+    UsageRecorded,
+)
 from goose_like.core.message import Image, Message, Text, Usage, Verbatim
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Model, ModelPair, Request, ServerCompaction
@@ -91,3 +99,17 @@ async def test_a_focus_is_for_the_fast_model(session):
     event = await compact_history(scene.history, scene.view, focus="the ports")
     assert scene.server.asked is None
     assert event.verbatim is None
+
+
+async def test_the_server_gets_what_the_summary_replaces(session):
+    """A change of the prompt that no longer holds is no message for the model, and counts for neither."""
+    scene = Scene(session)
+    scene.history.apply(TurnStarted(message=Message.user("new")))
+    scene.history.apply(PromptChanged(system="be brief", text="be brief"))
+    scene.history.apply(PromptRecorded(system="be exact", tools=(), model="a:m"))
+    scene.history.apply(MessageCompleted(message=Message.assistant("done")))
+    kept_count = len(scene.history.messages) - 2
+    await compact_history(scene.history, scene.view, kept_count=kept_count)
+    kept = scene.history.context.preview(Compacted(summary="", kept_count=kept_count))
+    sent = scene.server.asked.messages
+    assert len(sent) + len(kept) == len(scene.history.context.messages)
