@@ -74,6 +74,44 @@ async def test_a_test_of_its_own_copy_is_no_test(here, start, is_its_own):
     assert here.workspace.ledger.last_command.ran_no_test == is_its_own
 
 
+IMPORTS_UNITTEST = "import unittest\nfrom {name} import f\n\nclass A(unittest.TestCase):\n    def test_a(self):\n"
+CALLS_MAIN = "        self.assertEqual(f(), 1)\n\nunittest.main()\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [
+        ("src/mypkg/__init__.py", "PYTHONPATH=src python3 tests/test_a.py"),
+        ("src/mypkg.py", "export PYTHONPATH=src; python3 tests/test_a.py"),
+        ("tests/mypkg.py", "python3 tests/test_a.py"),
+        ("lib/mypkg.py", "cd tests && PYTHONPATH=../lib python3 test_a.py"),
+        ("code/mypkg/__init__.py", "PYTHONPATH=nothing:code python3 tests/test_a.py"),
+        ("code/colorsys.py", "PYTHONPATH=code python3 tests/test_a.py"),
+        ("tests/colorsys.py", "python3 tests/test_a.py"),
+    ],
+)
+async def test_a_module_of_the_project_counts_wherever_it_is(here, module, command):
+    file = here.root / module
+    (here.root / "tests").mkdir()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("def f():\n    return 1\n")
+    name = "colorsys" if "colorsys" in module else "mypkg"
+    (here.root / "tests/test_a.py").write_text(IMPORTS_UNITTEST.format(name=name) + CALLS_MAIN)
+    answer = await here.shell(command)
+    assert "Ran 1 test" in answer
+    assert "no test ran" not in answer
+    assert not here.workspace.ledger.last_command.ran_no_test
+
+
+@pytest.mark.parametrize(
+    "source", [FUNCTIONS, METHODS, "def slug(x):\n    return x\n", "import pytest\nassert pytest\n"]
+)
+async def test_tests_that_ran_are_not_denied(here, source):
+    (here.root / "test_a.py").write_text(source.replace("False", "True"))
+    answer = await here.shell("python3 test_a.py; echo; echo 'Ran 3 tests in 0.1s'; echo 'Ran 0 tests in 0.1s'")
+    assert "no test ran" not in answer
+
+
 async def test_small_models_hear_of_it_until_a_test_runs(tmp_path):
     async with open_developer(tmp_path, "full", asks_back=True) as made:
         (made.root / "test_a.py").write_text("assert 1 == 1\n")

@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -18,8 +19,12 @@ NO_TESTS_CODE = 5
 _SCRIPT = compile_later(r"(?:^|[\s;&|(])(\S*python[\d.]*)(?:\s+-[BEIOPSXsuv]+)*\s+([^\s;&|<>'\"-][^\s;&|<>'\"]*\.py)\b")
 _TEST_FILE = compile_later(r"(^|/)(test_\w*|\w+_test)\.py$")
 _REACHES_OUT = compile_later(
-    r"\b(subprocess|runpy|importlib|__import__|exec|open|Path|sys\.path|socket|urllib|requests)\b"
+    r"\b(subprocess|create_subprocess_\w+|os\.(system|\w*popen|\w*spawn\w*|exec\w+)|runpy|pkgutil|importlib|__import__)\b"
+    r"|\b(exec|open|Path|sys\.path|socket|urllib|http|ctypes|testfile|discover|loadTests\w+)\b"
 )
+_PYTHONPATH = compile_later(r"\bPYTHONPATH=([^\s;&|]+)")
+_SOURCES = ("", "src", "lib")
+_RAN_TESTS = compile_later(r"^Ran [1-9]\d* tests? in |\b[1-9]\d* (passed|failed)\b", re.MULTILINE)
 _FOUND_NONE = compile_later(r"^(Ran 0 tests in |NO TESTS RAN|=* ?(no tests ran|\d+ deselected) in )", re.MULTILINE)
 
 
@@ -28,29 +33,44 @@ def find_unrun_tests(workspace: Workspace, command: str, text: str, folders: Seq
 
     `text` is its output, and `folders` are those in which it may have run.
     """
+    has_run_tests = _RAN_TESTS.search(text) is not None
     for found in _SCRIPT.finditer(command):
         python = found[1]
         path = found[2]
         source = _read(workspace, path, folders)
         kind = _classify(source)
+        if kind and has_run_tests:
+            continue  # those are of another file
         module = "unittest" if "unittest" in source else "pytest"
         line = f"{python} -m {module} {path}"
         if kind == "only tests":
             return f"no test ran: {path} only defines tests; run them with `{line}`, or call them at its end"
-        if kind == "no tests" and _TEST_FILE.search(path):
+        is_test_file = _TEST_FILE.search(path) is not None
+        if kind == "no tests" and is_test_file:
             advice = "import what it shall check, assert what is right, and run it again"
             return f"no test ran: {path} has none; {advice}"
-        if _TEST_FILE.search(path) and _checks_only_itself(source, folders):
+        if is_test_file and _checks_only_itself(source, list(_list_import_folders(command, path, folders))):
             return (
                 f"no test ran: {path} imports nothing of this project, so it checks only itself; import what it checks"
             )
-    if "test" in command and _FOUND_NONE.search(text):
+    if "test" in command and not has_run_tests and _FOUND_NONE.search(text):
         return "no test ran: none was found; name their file, and run tests that are plain functions with pytest"
     return ""
 
 
-def _checks_only_itself(source: str, folders: Sequence[str]) -> bool:
-    """Check for a script that neither imports a module of the project nor reaches one in another way."""
+def _list_import_folders(command: str, script: str, folders: Sequence[str]) -> Iterator[Path]:
+    """List the folders in which Python may look for modules of the project."""
+    named = ":".join(_PYTHONPATH.findall(command)).split(":")
+    for folder in folders:
+        for place in (*_SOURCES, *named, str(Path(script).parent)):
+            yield Path(folder, place)
+
+
+def _checks_only_itself(source: str, folders: Sequence[Path]) -> bool:
+    """Check for a script that certainly imports no module of the project, and reaches none in another way.
+
+    A module that is not Python's own may be the project's: where it is installed from is unknown here.
+    """
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -65,15 +85,15 @@ def _checks_only_itself(source: str, folders: Sequence[str]) -> bool:
             names.append(node.module or ".")
     for name in names:
         top = name.partition(".")[0]
-        if not top or _is_in_project(top, folders):
+        if top not in sys.stdlib_module_names or _is_in_project(top, folders):
             return False
     return True
 
 
-def _is_in_project(module: str, folders: Sequence[str]) -> bool:
+def _is_in_project(module: str, folders: Sequence[Path]) -> bool:
     """Check for a module or package in one of the folders."""
     for folder in folders:
-        place = Path(folder, module)
+        place = folder / module
         if place.is_dir() or place.with_suffix(".py").is_file():
             return True
     return False
