@@ -54,6 +54,11 @@ class Bundle(FrozenModel):
         return self.folder / FILES / self.name
 
     @property
+    def prefix(self) -> str:
+        """What the names of its commands have before `:`."""
+        return self.name.replace(".", "-")
+
+    @property
     def data(self) -> Path:
         """The folder in which its hooks and servers keep data. It survives updates."""
         return state_folder() / BUNDLES / self.name

@@ -182,11 +182,10 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[PurePath, Path,
 def _list_bundle_files() -> Iterator[tuple[PurePath, Path, str]]:
     """Yield the commands of bundles, in a folder with the name of the bundle."""
     for bundle in list_bundles():
-        prefix = bundle.name.replace(".", "-")
         for name, path in bundle.commands.items():
             below = f"{name.replace(':', '/')}.md"
             for file, text in bundle.read_texts((path,)):
-                yield PurePath(prefix, below), file, text
+                yield PurePath(bundle.prefix, below), file, text
 
 
 def _read_file(file: Path) -> str:

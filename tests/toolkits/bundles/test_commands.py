@@ -3,6 +3,7 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from goose_like_toolkits.bundles.commands import (
@@ -12,11 +13,13 @@ from goose_like_toolkits.bundles.commands import (
     show_bundle,
     update_bundles,
 )
-from goose_like_toolkits.bundles.sources import normalize_source, open_source
+from goose_like_toolkits.bundles.sources import Place, normalize_source, open_source
+from goose_like_toolkits.bundles.store import open_copy
 from goose_like_toolkits.hooks.sources import read_bundle_hooks
 
 from goose_like.config.bundles import list_broken_bundles, list_bundles, read_bundle
 from goose_like.core.errors import DeniedError, GooseLikeError, UsageError
+from goose_like.launch.slash_registry import collect_commands
 from tests.toolkits.bundles.write_bundle import write, write_foreign, write_portable
 from tests.toolkits.skills.test_catalog import install
 
@@ -267,6 +270,65 @@ def test_a_damaged_bundle_is_left_out_alone(tmp_path: Path, part: str, damage: s
     remove_bundle("kit")
     assert list_broken_bundles() == []
     assert not bundle.folder.exists()
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_no_path_is_one_sentence(tmp_path: Path, text: str) -> None:
+    commit(write_portable(tmp_path / "other"))
+    sources: list[Any] = [
+        text,
+        {"source": "local", "path": text},
+        {"source": "url", "url": f"file:///{text}"},
+        {"source": "github", "repo": text},
+        {"source": "url", "url": f"file://{tmp_path}/other", "ref": text},
+    ]
+    for source in sources:
+        write(tmp_path / ".claude-plugin/marketplace.json", {"plugins": [{"name": "kit", "source": source}]})
+        with pytest.raises(UsageError, match="the bundle 'kit'"):
+            add_bundle(str(tmp_path), "kit", is_sure=True)
+    root = write_foreign(tmp_path / "kit", commands=[text], hooks=text, mcpServers=text)
+    with open_copy(Place(root)) as (_, contents):
+        assert contents.problems == [f"{text!r} is not in the bundle"] * 3
+
+
+def test_an_entry_may_have_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    write(tmp_path / ".claude-plugin/marketplace.json", {"plugins": [{"name": "kit", "source": "./empty"}]})
+    add_bundle(str(tmp_path), "kit", is_sure=True)
+    (bundle,) = list_bundles()
+    assert list(bundle.root.iterdir()) == []
+
+
+def test_passwords_in_addresses_are_neither_shown_nor_copied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = write_foreign(tmp_path / "kit")
+    write(root / ".git/config", "url = https://me:TOKEN@host/x")
+    (root / "config").symlink_to(".git/config")
+    (root / "inner").symlink_to(".git")
+    entries = [{"name": "kit", "source": "./.git"}, {"name": "other", "source": "./inner"}]
+    write(root / ".claude-plugin/marketplace.json", {"plugins": entries})
+    for entry in entries:
+        with pytest.raises(UsageError, match="is not at"):
+            add_bundle(str(root), entry["name"], is_sure=True)
+    (root / ".claude-plugin/marketplace.json").unlink()
+    add_bundle(str(root), "", is_sure=True)
+    (bundle,) = list_bundles()
+    assert not (bundle.root / "config").exists()
+    assert "'config' is left out" in capsys.readouterr().out
+    record = bundle.model_copy(update={"source": "https://me:p@TOKEN@127.0.0.1/a@b/kit"})
+    (bundle.folder / "bundle.json").write_text(record.model_dump_json())
+    print_bundles()
+    shown = capsys.readouterr().out
+    assert "https://127.0.0.1/a@b/kit" in shown
+    assert "TOKEN" not in shown
+
+
+def test_a_command_is_shown_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add_bundle(str(write_foreign(tmp_path / "kit", name="a.b")), "", is_sure=True)
+    assert "/a-b:git:log" in capsys.readouterr().out
+    commands, _ = collect_commands({}, None)
+    assert "a-b:git:log" in commands
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../bundles/kit", "kit/files", "/", ".new-x"])

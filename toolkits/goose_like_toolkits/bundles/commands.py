@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from difflib import unified_diff
 
 from goose_like.config.bundles import Bundle, list_broken_bundles, list_bundles, list_names, read_bundle
-from goose_like.config.paths import shorten_home
 from goose_like.core.errors import DeniedError, UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.terminal.escape import escape_invisible, to_one_line
@@ -15,7 +14,7 @@ from goose_like.terminal.report_table import print_fitted, print_table
 from ..skills.packages import find_package_plugins
 from .contents import Contents
 from .report import PERMISSIONS, describe_bundle, format_changes, list_permissions
-from .sources import PACKAGE, Marketplace, Place, find_place, normalize_source, open_source
+from .sources import PACKAGE, Marketplace, Place, find_place, normalize_source, open_source, shorten_source
 from .store import install, open_copy, read_files, remove
 
 _SHOWN_CHARS = 90
@@ -72,7 +71,7 @@ def print_bundles() -> None:
     rows = []
     bundles = list_bundles()
     for bundle in bundles:
-        source = f"{shorten_home(bundle.source)} {bundle.member}".strip()
+        source = f"{shorten_source(bundle.source)} {bundle.member}".strip()
         cells = (bundle.name, bundle.version, bundle.layout, source)
         rows.append(tuple(map(escape_invisible, cells)))
     print_table(("name", "version", "layout", "from"), rows, "there are no bundles; see goose-like help bundles")
@@ -136,12 +135,13 @@ def _make_unknown_error(name: str) -> UsageError:
 
 
 def _update(bundle: Bundle, *, is_sure: bool) -> None:
+    source = shorten_source(bundle.source)
     place = find_place(open_source(bundle.source), bundle.member)
     if not isinstance(place, Place):
-        raise UsageError(f"{bundle.source} is a list of bundles now; remove {bundle.name}, and add one of it")
+        raise UsageError(f"{source} is a list of bundles now; remove {bundle.name}, and add one of it")
     with open_copy(place) as (root, contents):
         if contents.bundle.name != bundle.name:
-            raise UsageError(f"{bundle.source} has the bundle {contents.bundle.name!r} now, not {bundle.name!r}")
+            raise UsageError(f"{source} has the bundle {contents.bundle.name!r} now, not {bundle.name!r}")
         changes = format_changes(read_files(bundle.root), read_files(root))
         permissions_before = list_permissions(bundle.root, _read_installed(bundle))
         permissions_now = list_permissions(root, contents)
@@ -162,7 +162,7 @@ def _describe_update(bundle: Bundle, contents: Contents, before: Sequence[str], 
     title = bundle.name
     if version != bundle.version:
         title = f"{bundle.name} {bundle.version} -> {version}"
-    lines = [title, f"from {bundle.source}"]
+    lines = [title, f"from {shorten_source(bundle.source)}"]
     if before == now:
         lines.append("it runs and reaches the same as before")
     else:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -170,9 +171,10 @@ class _Reader:
     def _find(self, value: object) -> Path | None:
         """Return the place that a manifest names, or None if it is not in the bundle."""
         if isinstance(value, str):
-            place = Path(os.path.realpath(self._root / value))
-            if place.exists() and place.is_relative_to(os.path.realpath(self._root)):
-                return place
+            with suppress(ValueError):  # no path, as one with a NUL byte
+                place = Path(os.path.realpath(self._root / value))
+                if place.exists() and place.is_relative_to(os.path.realpath(self._root)):
+                    return place
         self._note(f"{str(value)[:80]!r} is not in the bundle")
         return None
 

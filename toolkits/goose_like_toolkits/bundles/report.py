@@ -49,7 +49,7 @@ def describe_bundle(root: Path, contents: Contents) -> list[str]:
 def _list_parts(contents: Contents) -> Iterator[str]:
     bundle = contents.bundle
     skills = [Path(path).parent.name for path in bundle.skills]
-    commands = [f"/{bundle.name}:{name}" for name in bundle.commands]
+    commands = [f"/{bundle.prefix}:{name}" for name in bundle.commands]
     agents = [Path(path).stem for path in bundle.agents]
     hooks = list(contents.hooks)
     parts = {"skill": skills, "command": commands, "agent": agents, "hook": hooks, "server": list(contents.servers)}

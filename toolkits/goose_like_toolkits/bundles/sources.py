@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from goose_like.config.bundles import BUNDLES
-from goose_like.config.paths import describe_read_error, read_user_file
+from goose_like.config.paths import describe_read_error, read_user_file, shorten_home
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
@@ -77,6 +78,17 @@ def normalize_source(source: str) -> str:
     return expand_address(source)
 
 
+def is_content(path: Path, top: Path) -> bool:
+    """Check that a real path lies in a folder, and not in the `.git` there: its configuration may hold passwords."""
+    real_top = os.path.realpath(top)
+    return path.is_relative_to(real_top) and ".git" not in path.relative_to(real_top).parts
+
+
+def shorten_source(source: str) -> str:
+    """Return a source to be shown: without name and password."""
+    return re.sub(r"://[^/]*@", "://", shorten_home(source))
+
+
 def read_marketplace(folder: Path) -> Marketplace | None:
     """Read the list of bundles in a folder, if it has one.
 
@@ -119,7 +131,18 @@ def find_place(folder: Path, member: str) -> Place | Marketplace:
 
 
 def _open_entry(market: Marketplace, entry: Mapping[str, Any]) -> Place:
-    """Return the place of an entry, from another repository if it names one."""
+    """Return the place of an entry, from another repository if it names one.
+
+    Raises:
+        GooseLikeError: there is none, or git fails.
+    """
+    try:
+        return _find_entry(market, entry)
+    except ValueError as error:  # no path or address, as one with a NUL byte
+        raise UsageError(f"the bundle {entry['name']!r} has no `source` that can be read: {error}") from error
+
+
+def _find_entry(market: Marketplace, entry: Mapping[str, Any]) -> Place:
     source = entry.get("source", "./")
     if isinstance(source, str):
         source = {"source": "local", "path": source}
@@ -139,6 +162,6 @@ def _open_entry(market: Marketplace, entry: Mapping[str, Any]) -> Place:
                 f"the bundle {entry['name']!r} comes from {kind!r}, which is not supported; add its folder"
             )
     folder = Path(os.path.realpath(top / path))
-    if not folder.is_dir() or not folder.is_relative_to(os.path.realpath(top)):
+    if not folder.is_dir() or not is_content(folder, top):
         raise UsageError(f"the bundle {entry['name']!r} is not at {path!r}")
     return Place(folder, entry)

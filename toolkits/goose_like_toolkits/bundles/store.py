@@ -14,7 +14,7 @@ from goose_like.config.paths import config_folder, create_private_folder, lock_f
 from goose_like.core.errors import GooseLikeError, UsageError
 
 from .contents import Contents, read_contents
-from .sources import Place
+from .sources import Place, is_content
 
 _MAX_FILES = 5_000
 _MAX_BYTES = 100_000_000
@@ -34,6 +34,7 @@ def open_copy(place: Place) -> Iterator[tuple[Path, Contents]]:
     folder = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
     try:
         copy = folder / FILES / ".new"
+        copy.mkdir(parents=True)
         left_out = _copy(place.folder, copy)
         contents = read_contents(copy, place.entry)
         contents.problems += left_out
@@ -99,8 +100,8 @@ def _copy(source: Path, target: Path) -> list[str]:
         for name in sorted([*names, *links]):
             path = os.path.relpath(f"{folder}/{name}", top)
             real = os.path.realpath(f"{folder}/{name}")
-            is_inside = real.startswith(f"{top}/") and os.path.isfile(real)
-            if not is_inside or not path.isprintable():
+            is_file = os.path.isfile(real) and is_content(Path(real), Path(top))
+            if not is_file or not path.isprintable():
                 left_out.append(f"{path!r} is left out: it is no file of the bundle")
                 continue
             data, mode = _read_file(real)
