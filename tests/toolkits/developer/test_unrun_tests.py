@@ -129,8 +129,38 @@ async def test_a_missing_module_is_explained(here):
     (here.root / "shop").mkdir()
     answer = await here.shell("python3 -c 'import sys; sys.path = []; import shop.cart'")
     assert f"[shop is in {here.root}: run this there with `python -m`, tests with `python -m pytest`]" in answer
-    note = "nothing_here is not installed: write it without nothing_here, with what Python itself has"
     (here.root / "a.py").write_text("import nothing_here\n")
-    assert f"[{note}]" in await here.shell("python3 a.py")
-    assert note in await here.call_ok("write_file", path="a.py", content="import nothing_here\n")
+    assert "[nothing_here is not installed]" in await here.shell("python3 a.py")
     assert "not installed" not in await here.shell("echo \"No module named 'x'\"")
+    assert "not installed" not in await here.shell("python3 -c 'import json.nothing'")
+
+
+async def test_small_models_are_told_to_do_without_a_missing_module(tmp_path):
+    async with open_developer(tmp_path, "full", asks_back=True) as made:
+        note = "nothing_here is not installed: write it without nothing_here, with what Python itself has"
+        (made.root / "a.py").write_text("import nothing_here\n")
+        assert f"[{note}]" in await made.shell("python3 a.py")
+        assert note in await made.call_ok("write_file", path="a.py", content="import nothing_here\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "command", "advice"),
+    [
+        ("src/pkg/__init__.py", "python3 -c 'import pkg.a'", "{root}/src: run this with PYTHONPATH={root}/src"),
+        ("src/pkg.py", "cd tests; python3 test_a.py", "{root}/src: run this with PYTHONPATH={root}/src"),
+        ("lib/pkg.py", "python3 tests/test_a.py", "{root}/lib: run this with PYTHONPATH={root}/lib"),
+        ("tests/pkg.py", "cat tests/test_a.py | python3", "{root}/tests: run this with PYTHONPATH={root}/tests"),
+        (
+            ".venv/lib/python3.13/site-packages/pkg.py",
+            "python3 tests/test_a.py",
+            "the project's .venv: run this with {root}/.venv/bin/python",
+        ),
+    ],
+)
+async def test_a_module_of_the_project_is_found(tmp_path, module, command, advice):
+    async with open_developer(tmp_path, "full", asks_back=True) as made:
+        for name in (module, "tests/test_a.py", ".venv/bin/python"):
+            (made.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (made.root / name).write_text("import pkg\n" if "test_a" in name else "")
+        wanted = f"[pkg is in {advice.format(root=made.root)}]"
+        assert wanted in await made.shell(command)

@@ -18,7 +18,7 @@ from .git_facts import collect_git_facts, is_cache, join_names
 
 _MAX_NAMES = 30
 _MAX_FILE_BYTES = 200_000
-_VENVS = (".venv", "venv", "env")
+VENVS = (".venv", "venv", "env")
 _VENV_VERSION = r"^version(?:_info)? *= *([\d.]+)"
 _SHOWN_CACHES = (".venv/", "venv/", "node_modules/")
 _NPM = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
@@ -89,7 +89,7 @@ class ProjectFacts:
 
     def _find_python(self, names: list[str]) -> tuple[str, str]:
         """Return the path and version of the project's interpreter, else of the one on the PATH of commands."""
-        for name in _VENVS:
+        for name in VENVS:
             if f"{name}/" not in names:
                 continue
             settings = self._read(f"{name}/pyvenv.cfg")

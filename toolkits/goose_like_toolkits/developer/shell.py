@@ -27,6 +27,7 @@ from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_envi
 from .command_changes import CommandChanges
 from .files import HIDDEN_TMP
 from .git_facts import is_cache
+from .missing_modules import explain_missing_module
 from .seen_files import show_name
 from .stuck_check import StuckCheck
 from .unrun_tests import NO_TESTS_CODE, find_unrun_tests
@@ -60,7 +61,6 @@ _MISSING_IN_TMP = compile_later(
     r"(?<![^\s'\"(=])(/var)?/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/"
 )
 _MISSING = compile_later("No such file or directory|cannot access")
-_NO_MODULE = compile_later(r"\bNo module named '?(\w+)")
 _ASSIGNMENT = compile_later(r"\w+=")
 _COMPARING = ("grep", "egrep", "rg", "diff", "cmp")
 """Programs whose exit code 1 is a result and no failure."""
@@ -124,8 +124,25 @@ class _StateFile:
 class Shell:
     """Runs commands in the workspace."""
 
-    def __init__(self, workspace: Workspace, show: ShowOutput, stuck_check: StuckCheck, cwd: str | None = None) -> None:
-        """Create the shell. `show` displays a sample of the output while a command runs."""
+    def __init__(
+        self,
+        workspace: Workspace,
+        show: ShowOutput,
+        stuck_check: StuckCheck,
+        cwd: str | None = None,
+        *,
+        wants_other_way: bool = False,
+    ) -> None:
+        """Create the shell.
+
+        Args:
+            workspace: where commands run.
+            show: displays a sample of the output while a command runs.
+            stuck_check: the judge of silent commands.
+            cwd: the first folder; the root of the workspace by default.
+            wants_other_way: tell the model to do without a module that is not installed.
+        """
+        self._wants_other_way = wants_other_way
         self.state = ShellState(cwd or str(workspace.root))
         self._workspace = workspace
         self._show = show
@@ -298,7 +315,14 @@ class Shell:
         notes += self._update_state(before, state, command)
         if may_have_failed:
             notes += self._remind_of_folder(text, before)
-            notes += self._explain_missing_module(text, Path(before.cwd))
+            notes += explain_missing_module(
+                command,
+                text,
+                Path(before.cwd),
+                self._workspace.root,
+                has_network=self._workspace.has_network,
+                wants_other_way=self._wants_other_way,
+            )
         notes += filter(None, [unrun, await changes.describe(is_success=exit_code == 0)])
         notes += _find_emptied(full)
         notes += describe_private_files(new_private)
@@ -392,20 +416,6 @@ class Shell:
             yield f"this ran in {before.cwd}, where an earlier cd led"
         if Path(before.cwd).is_relative_to(self._workspace.root):
             yield from self._list_names(Path(before.cwd))
-
-    def _explain_missing_module(self, text: str, folder: Path) -> Iterator[str]:
-        """Say what to do about a module that Python did not find: models try the same import again and again."""
-        found = _NO_MODULE.search(text)
-        if found is None:
-            return
-        name = found[1]
-        if any((folder / place).exists() for place in (name, f"{name}.py")):
-            yield f"{name} is in {folder}: run this there with `python -m`, tests with `python -m pytest`"
-            return
-        why = "is not installed"
-        if not self._workspace.has_network:
-            why += ", and pip has no network"
-        yield f"{name} {why}: write it without {name}, with what Python itself has"
 
     def _list_names(self, folder: Path) -> Iterator[str]:
         """Name what is in the folder, and in those below while all fit: models guess names before they look."""

@@ -148,7 +148,13 @@ class DeveloperToolkit(Toolkit):
         self._hint_log: asyncio.Handle | None = None
         self._hints = ""
         stuck_check = StuckCheck(self.exchange_view, notifier, read_first_check_s(self.config))
-        self._shell = Shell(self.workspace, self.report_progress, stuck_check, self._find_saved_cwd())
+        self._shell = Shell(
+            self.workspace,
+            self.report_progress,
+            stuck_check,
+            self._find_saved_cwd(),
+            wants_other_way=bool(self.config.get("asks_back", False)),
+        )
         self._processes = BackgroundProcesses(self._shell, self.workspace, self.report_progress)
         self._web = WebFetcher(self.workspace, notifier, self.exchange_view, allows_private=allows_private)
         self._web_search = WebSearch(self.workspace, self.exchange_view)
