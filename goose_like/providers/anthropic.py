@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
@@ -273,6 +274,9 @@ class _CloudProvider(AnthropicProvider):
             return CredentialError(f"set {self.region_variable} to the region where the model is served")
         return None
 
+    def _build_client_options(self) -> dict[str, Any]:
+        return {}
+
     def _build_post_options(self, body: bytes) -> dict[str, Any]:
         return {"content": body}
 
@@ -284,7 +288,9 @@ class _CloudProvider(AnthropicProvider):
         try:
             if self._cloud is None:
                 client_class = getattr(anthropic, self.client_class)
-                self._cloud = client_class(base_url=self._choice.base_url, max_retries=0, http_client=client)
+                self._cloud = client_class(
+                    base_url=self._choice.base_url, max_retries=0, http_client=client, **self._build_client_options()
+                )
                 self._url = urlsplit(str(self._cloud.base_url))
             options = {"stream_cls": anthropic.AsyncStream[object], **self._build_post_options(body)}
             return (await self._cloud.post(path, cast_to=object, stream=True, **options)).response
@@ -324,6 +330,16 @@ class VertexProvider(_CloudProvider):
         summary="Anthropic's models on Google Vertex AI (untested): vertex:MODEL, CLOUD_ML_REGION, Google credentials",
         takes_images=True,
     )
+
+    def _build_client_options(self) -> dict[str, Any]:
+        """Load the person's login here, as the library starts the `gcloud` of the PATH, where the model may write."""
+        file = import_module(f"{self.library}._cloud_sdk").get_application_default_credentials_path()
+        chosen_file = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS") or file
+        if chosen_file != file or not os.path.isfile(file):
+            return {}  # then it starts no program
+        scopes = ["https://www.googleapis.com/auth/cloud-platform"]
+        credentials, _ = import_module(self.library).load_credentials_from_file(file, scopes=scopes)
+        return {"credentials": credentials}
 
     def _build_post_options(self, body: bytes) -> dict[str, Any]:
         return {"body": json.loads(body)}  # the client moves the model from the body into the URL

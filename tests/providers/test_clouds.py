@@ -1,6 +1,7 @@
 """Tests of Bedrock and Vertex over loopback: the vendors' libraries find credentials and sign, the test verifies it."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,29 @@ async def test_vertex_fetches_a_token_with_a_service_account(monkeypatch, tmp_pa
     assert "model" not in asked.json
     assert asked.json["anthropic_version"]  # from the SDK
     assert b"assertion=" in google.requests[0].body
+
+
+async def test_vertex_starts_no_program_for_a_login(monkeypatch, tmp_path):
+    """The PATH may lead to a `gcloud` that the model has written."""
+    pytest.importorskip("google.auth", reason=REASON.format("vertex"))
+    pytest.importorskip("cryptography", reason=REASON.format("vertex"))
+    mark = tmp_path / "started"
+    program = tmp_path / "gcloud"
+    program.write_text(f"#!/bin/sh\necho other\n: > {mark}\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("ANTHROPIC_VERTEX_PROJECT_ID", "mine")
+    monkeypatch.setenv("CLOUD_ML_REGION", "europe-west1")
+    body = b'{"access_token": "token-1", "expires_in": 3600, "token_type": "Bearer"}'
+    token = Response(200, {"content-type": "application/json", "content-length": str(len(body))}, [body])
+    async with Loopback([token]) as google, Loopback([answer(words(0, "hi"))]) as server:
+        file = write_service_account(tmp_path, f"http://127.0.0.1:{google.port}/token")
+        login = json.loads(file.read_text())
+        del login["project_id"]  # as in a login by `gcloud`
+        (tmp_path / "application_default_credentials.json").write_text(json.dumps(login))
+        choice = ModelChoice(model="vertex:claude-opus-5-5", base_url=f"http://127.0.0.1:{server.port}/v1")
+        assert await ask(VertexProvider(choice), "claude-opus-5-5") == "hi"
+    assert read_headers(server.requests[0])["authorization"] == "Bearer token-1"
+    assert not mark.exists()
