@@ -978,12 +978,17 @@ async def test_hooks_and_settings_stay_protected_from_a_copy(repository: Path) -
     assert (repository / "kept.txt").read_text() == "kept"
 
 
+def read_copies(repository: Path, name: str) -> list[str]:
+    """Read a file in the worktrees. A command may have written only a part of it so far."""
+    return [file.read_text() for file in (repository / ".goose-like/worktrees").glob(f"*/{name}")]
+
+
 @needs_sandbox
 async def test_a_stopped_delegate_keeps_what_it_did(repository: Path) -> None:
     scripts = {"go": BOTH, "a": [calls(shell("echo a > a.txt; sleep 600")), "Never."], "b": ["B."]}
     async with open_exchange(scripts, sandbox="workspace") as place:
         turn = asyncio.create_task(place.reply())
-        await wait_until(lambda: any((repository / ".goose-like/worktrees").glob("*/a.txt")))
+        await wait_until(lambda: "a\n" in read_copies(repository, "a.txt"))
         helper, *_ = place.exchange.hooks.list_running_tasks()
         await helper.stop()
         await turn
@@ -997,7 +1002,7 @@ async def test_a_stopped_turn_keeps_what_its_delegates_did(repository: Path) -> 
     scripts = {"go": BOTH, "a": [calls(shell("echo a > a.txt; sleep 600")), "Never."], "b": ["B."]}
     async with open_exchange(scripts, sandbox="workspace") as place:
         turn = asyncio.create_task(place.reply())
-        await wait_until(lambda: any((repository / ".goose-like/worktrees").glob("*/a.txt")))
+        await wait_until(lambda: "a\n" in read_copies(repository, "a.txt"))
         turn.cancel()
         await asyncio.wait({turn})
         assert list_worktrees(repository) == []
