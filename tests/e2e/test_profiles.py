@@ -53,7 +53,10 @@ def test_from_nothing_to_a_profile_that_is_used(place):
     assert "has `use: mine`" in listed
 
 
-PROCESSOR_KEYS = ("tools", "base_url", "wire", "effort", "cache", "max_output_tokens", "images", "server_fallback")
+PROCESSOR_KEYS = (
+    *("tools", "base_url", "wire", "effort", "service_tier", "speed"),
+    *("cache", "max_output_tokens", "images", "server_fallback"),
+)
 
 
 def test_a_check_names_where_each_value_comes_from(place, file):
