@@ -55,7 +55,7 @@ class Bundle(FrozenModel):
 
     @property
     def prefix(self) -> str:
-        """What the names of its commands have before `:`."""
+        """The part of the names of its commands before `:`."""
         return self.name.replace(".", "-")
 
     @property
