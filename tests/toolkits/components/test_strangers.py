@@ -145,7 +145,7 @@ async def test_a_resource_whose_call_was_stopped_is_opened_once(tmp_path):
         log = made.root / "pool.log"
         running = asyncio.create_task(made.outcome("fetch_get", url="http://127.0.0.1:9"))
         async with asyncio.timeout(60):
-            while not log.exists():  # noqa: ASYNC110
+            while not log.exists() or log.read_text() != "open http\n":  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
