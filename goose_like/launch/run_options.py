@@ -1,6 +1,5 @@
 """The options of a one-shot run, and its task."""
 
-import json
 import os
 import re
 import sys
@@ -8,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
@@ -72,7 +72,7 @@ def read_schema(text: str) -> "AnswerSchema":
     if not text.lstrip().startswith("{"):
         text = _read_schema_file(text)
     try:
-        return AnswerSchema.read(json.loads(text))
+        return AnswerSchema.read(parse_json(text))
     except ValueError as error:
         raise UsageError(f"--json-schema is no JSON: {error}; name a file with a JSON schema, or write one") from error
 

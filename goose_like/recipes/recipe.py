@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.paths import describe_read_error, home_folder, read_user_file, shorten_home
 from goose_like.config.yaml_reader import (
     ConfigLoader,
@@ -341,7 +342,7 @@ def _read_json(parameter: Parameter, text: str) -> Any:
     if parameter.input_type == "array":
         kind = list
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         value = None
     if not isinstance(value, kind):

@@ -55,6 +55,7 @@ def test_repositories(tmp_path: Path, reader: InputReader) -> None:
         ("a.csv", 'word\n"x\n', "a.csv, after line 1: unexpected end of data"),
         ("a.csv", "word\n", "a.csv has no inputs"),
         ("a.jsonl", '{"word": 1}\n{word}\n', "a.jsonl, line 2: no JSON"),
+        ("a.jsonl", "[" * 100_000, "a.jsonl, line 1: no JSON"),
         ("a.jsonl", "[1]\n", "a.jsonl, line 1: each line is an object"),
         ("a.jsonl", '{"folder": "nowhere"}\n', "the folder 'nowhere', which does not exist"),
         ("a.txt", "# nothing\n", "a.txt has no inputs"),

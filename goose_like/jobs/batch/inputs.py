@@ -2,11 +2,11 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.paths import describe_read_error, find_repository_root, read_user_file
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
@@ -87,7 +87,7 @@ def _read_jsonl(text: str, source: str) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except ValueError as error:
             raise UsageError(f"{source}, line {number}: no JSON: {error}") from error
         if not isinstance(row, dict):

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from goose_like_toolkits.bundles.commands import (
 )
 from goose_like_toolkits.bundles.sources import Place, normalize_source, open_source
 from goose_like_toolkits.bundles.store import open_copy
+from goose_like_toolkits.hooks.report import print_hooks
 from goose_like_toolkits.hooks.sources import read_bundle_hooks
+from goose_like_toolkits.mcp.commands.report import print_servers
+from goose_like_toolkits.skills.commands import list_skills
 
 from goose_like.config.bundles import list_broken_bundles, list_bundles, read_bundle
 from goose_like.core.errors import DeniedError, GooseLikeError, UsageError
@@ -251,7 +255,9 @@ def test_a_record_of_a_later_version_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["", '{"a": ', "[]", "\x00", "[" * 100_000, "\udcff"])
 @pytest.mark.parametrize("part", ["hooks.json", "servers.json", "bundle.json"])
-def test_a_damaged_bundle_is_left_out_alone(tmp_path: Path, part: str, damage: str) -> None:
+def test_a_damaged_bundle_is_left_out_alone(
+    tmp_path: Path, part: str, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("kit", "sound"):
         add_bundle(str(write_foreign(tmp_path / name, name=name)), "", is_sure=True)
     (bundle, sound) = list_bundles()
@@ -261,19 +267,26 @@ def test_a_damaged_bundle_is_left_out_alone(tmp_path: Path, part: str, damage: s
     assert handler.source.name == "the bundle sound"
     (problem,) = list_broken_bundles()
     assert f"kit/{part} can't be read" in problem
-    print_bundles()
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="add it again"):
         show_bundle("kit", "")
     with pytest.raises(UsageError, match="add it again"):
         update_bundles("kit", is_sure=True)
+    for print_list in (
+        print_bundles,
+        partial(list_skills, tmp_path),
+        partial(print_hooks, None),
+        partial(print_servers, None),
+    ):
+        print_list()
+        assert problem in capsys.readouterr().err
     assert bundle.read_part("hooks") in ({}, sound.read_part("hooks"))
     remove_bundle("kit")
     assert list_broken_bundles() == []
     assert not bundle.folder.exists()
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_no_path_is_one_sentence(tmp_path: Path, text: str) -> None:
+def test_no_path_is_one_sentence(tmp_path: Path) -> None:
+    text = "a\0b"
     commit(write_portable(tmp_path / "other"))
     sources: list[Any] = [
         text,

@@ -170,9 +170,10 @@ def test_an_entry_of_a_marketplace_stands_for_a_missing_manifest(tmp_path: Path)
 def test_other_files_of_that_name_are_no_manifest(tmp_path: Path) -> None:
     write(tmp_path / "plugin.json", {"name": "of another program"})
     assert find_layout(tmp_path) is None
-    write(tmp_path / "plugin.json", "{")
-    with pytest.raises(UsageError, match="can't be read"):
-        find_layout(tmp_path)
+    for text in ("{", "[" * 100_000):
+        write(tmp_path / "plugin.json", text)
+        with pytest.raises(UsageError, match="can't be read"):
+            find_layout(tmp_path)
 
 
 def test_a_copy_holds_no_link_and_nothing_from_elsewhere(tmp_path: Path, home: Path) -> None:

@@ -104,6 +104,7 @@ def test_the_files_of_a_project(root: Path) -> None:
     ("text", "problem"),
     [
         ("{hooks", "can't be read"),
+        ('{"hooks": ' + "[" * 100_000, "can't be read"),
         ('["hooks"]', "it is no mapping"),
         ('{"hooks": []}', ""),
         ('{"hooks": {}, "disableAllHooks": true}', ""),

@@ -85,7 +85,7 @@ def test_the_url_of_gemini_is_an_old_one(person, tmp_path):
     assert [server.transport for server in found.servers] == ["sse", "http"]
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", '{"mcpServers": 3}', '{"mcpServers": {"a": 3}}'])
+@pytest.mark.parametrize("text", ["{", "[1]", '{"mcpServers": 3}', '{"mcpServers": {"a": 3}}', "[" * 100_000])
 def test_a_broken_file_is_no_crash(text, person, tmp_path):
     write(person, ".cursor/mcp.json", text)
     (found,) = find_agent_servers(tmp_path, "cursor")

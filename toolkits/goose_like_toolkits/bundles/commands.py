@@ -97,6 +97,8 @@ def show_bundle(name: str, member: str) -> None:
     if bundle:
         _print_lines(describe_bundle(bundle.root, _read_installed(bundle)))
         return
+    if name in list_names():
+        raise _make_unknown_error(name)
     place = find_place(open_source(normalize_source(name)), member)
     if isinstance(place, Marketplace):
         _print_marketplace(place, name)

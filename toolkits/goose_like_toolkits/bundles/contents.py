@@ -11,6 +11,7 @@ from typing import Any
 
 from goose_like.config.agent_file import parse_agent_file
 from goose_like.config.bundles import Bundle, Layout
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.paths import describe_read_error, read_user_file
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, UsageError
@@ -96,7 +97,7 @@ def read_contents(root: Path, entry: Mapping[str, Any]) -> Contents:
 
 def _read_object(file: Path) -> dict[str, Any]:
     try:
-        value = json.loads(read_user_file(file).removeprefix("\ufeff"))
+        value = parse_json(read_user_file(file))
     except (OSError, ValueError) as error:
         raise UsageError(f"{file.name} of the bundle can't be read: {describe_read_error(error)}") from error
     if not isinstance(value, dict):
@@ -252,7 +253,7 @@ class _Reader:
             if file is None:
                 continue
             try:
-                yield json.loads(read_user_file(file).removeprefix("\ufeff"))
+                yield parse_json(read_user_file(file))
             except (OSError, ValueError) as error:
                 self._note(f"{file.name} can't be read: {describe_read_error(error)}")
 

@@ -4,7 +4,6 @@ Source: https://agent-plugins.org, sections 5, 7.2 and 9 of the specification.
 """
 
 import ipaddress
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.paths import describe_read_error, read_user_file
 from goose_like.core.errors import UsageError
 
@@ -79,7 +79,7 @@ def read_portable_servers(root: Path) -> tuple[dict[str, Any], list[str]]:
     if not os.path.lexists(file):
         return {}, []
     try:
-        content = json.loads(read_user_file(file))
+        content = parse_json(read_user_file(file))
     except (OSError, ValueError) as error:
         return {}, [f"{MCP_FILE} can't be read: {describe_read_error(error)}"]
     is_valid = isinstance(content, dict) and content.keys() == {"$schema", "mcpServers"}

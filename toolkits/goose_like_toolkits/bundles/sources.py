@@ -1,6 +1,5 @@
 """Where bundles come from: folders, git repositories, marketplaces in them, and installed packages."""
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.config.bundles import BUNDLES
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.paths import describe_read_error, read_user_file, shorten_home
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
@@ -102,7 +102,7 @@ def read_marketplace(folder: Path) -> Marketplace | None:
         if os.path.realpath(file) != os.path.join(os.path.realpath(folder), name):
             raise UsageError(f"{name} is a link; it is not read")
         try:
-            content = json.loads(read_user_file(file).removeprefix("\ufeff"))
+            content = parse_json(read_user_file(file))
             entries = {str(entry["name"]): entry for entry in content["plugins"]}
         except (OSError, ValueError) as error:
             raise UsageError(f"{name} can't be read: {describe_read_error(error)}") from error

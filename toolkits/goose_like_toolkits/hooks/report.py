@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from goose_like.config.bundles import list_roots
+from goose_like.config.bundles import list_broken_bundles, list_roots
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import ProjectConfig, is_trusted, read_project_config
@@ -65,7 +66,7 @@ def print_hooks(name: str | None) -> None:
     _, used, untrusted = _find_hooks(name)
     rows = [_make_row(handler, _describe_rights(handler)) for handler in used.handlers]
     rows += [_make_row(handler, "no: goose-like trust add") for handler in untrusted.handlers]
-    problems = [*used.problems, *untrusted.problems]
+    problems = [*used.problems, *untrusted.problems, *list_broken_bundles()]
     for path, state in list_own_files():
         if state == "not used":
             hooks = describe_hooks(path, read_own_file(path))
@@ -140,7 +141,7 @@ async def print_trial(event: str, tool: str, arguments: str, name: str | None) -
 
 def _read_arguments(text: str) -> Mapping[str, Any]:
     try:
-        data = json.loads(text)
+        data = parse_json(text)
     except ValueError as error:
         raise UsageError(f"--input is no JSON: {error}") from error
     if not isinstance(data, Mapping):

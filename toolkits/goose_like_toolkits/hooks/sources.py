@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.config.bundles import Bundle, list_bundles
+from goose_like.config.foreign_text import parse_json, parse_toml
 from goose_like.config.paths import config_folder, describe_read_error, home_folder, read_user_file, shorten_home
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.dataclass import dataclass
@@ -128,11 +129,9 @@ def parse_hooks(name: str, text: str) -> Any:
         ValueError: the text is no JSON or TOML, or no mapping.
     """
     if name.endswith(".toml"):
-        import tomllib  # few projects need it
-
-        data: object = tomllib.loads(text)
+        data: object = parse_toml(text)
     else:
-        data = json.loads(text.removeprefix("\ufeff"))
+        data = parse_json(text)
     if not isinstance(data, Mapping):
         raise ValueError("it is no mapping")
     features = data.get("features")

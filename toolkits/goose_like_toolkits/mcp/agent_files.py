@@ -1,12 +1,11 @@
 """The person's files of other agents: the servers in them, for `mcp add --from`."""
 
-import json
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.foreign_text import parse_json, parse_toml
 from goose_like.config.paths import describe_read_error, home_folder, read_user_file, shorten_home
 from goose_like.config.yaml_reader import parse_document
 from goose_like.core.dataclass import dataclass
@@ -29,7 +28,7 @@ class AgentFile:
     agent: str
     path: str
     key: str = SERVERS_KEY
-    parse: Callable[[str], Any] = json.loads
+    parse: Callable[[str], Any] = parse_json
 
     @property
     def file(self) -> Path:
@@ -41,7 +40,7 @@ AGENT_FILES = (
     AgentFile("claude", ".claude.json"),
     AgentFile("claude-desktop", ".config/Claude/claude_desktop_config.json"),
     AgentFile("claude-desktop", "Library/Application Support/Claude/claude_desktop_config.json"),
-    AgentFile("codex", ".codex/config.toml", "mcp_servers", tomllib.loads),
+    AgentFile("codex", ".codex/config.toml", "mcp_servers", parse_toml),
     AgentFile("cursor", ".cursor/mcp.json"),
     AgentFile("gemini", ".gemini/settings.json"),
     AgentFile("goose", ".config/goose/config.yaml", "extensions", _parse_yaml),

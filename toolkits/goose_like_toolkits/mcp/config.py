@@ -1,6 +1,5 @@
 """The servers that a profile, a person, bundles and a project configure, and the values of the variables in them."""
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.config.bundles import Bundle, list_bundles
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.paths import config_folder, describe_read_error, read_user_file, shorten_home
 from goose_like.config.secrets import find_key, is_secret_variable
 from goose_like.config.trust import ProjectConfig
@@ -82,7 +82,7 @@ def parse_servers(entries: object, origin: str, *, root: str = "") -> tuple[list
 def read_servers_text(text: str, origin: str, *, root: str = "") -> tuple[list[ServerConfig], list[str]]:
     """Read the servers of a JSON file in the format of other agents: `{"mcpServers": {NAME: {...}}}`."""
     try:
-        content = json.loads(text.removeprefix("\ufeff"))
+        content = parse_json(text)
     except ValueError as error:
         return [], [f"{origin} is no JSON: {error}"]
     if not isinstance(content, Mapping):

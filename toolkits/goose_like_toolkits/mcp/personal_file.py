@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.paths import (
     config_folder,
     describe_file_error,
@@ -65,7 +66,7 @@ def _read(file: Path) -> dict[str, Any]:
     if not os.path.lexists(file):
         return {}
     try:
-        content = json.loads(read_user_file(file))
+        content = parse_json(read_user_file(file))
     except (OSError, ValueError) as error:
         raise UsageError(f"{_show_file()} can't be read: {describe_read_error(error)}; correct it") from error
     if not isinstance(content, dict):

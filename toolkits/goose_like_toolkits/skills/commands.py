@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+from goose_like.config.bundles import list_broken_bundles
 from goose_like.config.nested_files import find_nested_files
 from goose_like.config.paths import config_folder, find_repository_root, shorten_home
 from goose_like.config.project_files import list_folder_files
@@ -61,7 +62,7 @@ def _describe_owner(skill: Skill) -> str:
 
 def _print_problems(folder: Path, catalog: Catalog) -> None:
     """Print to standard error which skills are not used, and why."""
-    lines = list(catalog.problems)
+    lines = [*catalog.problems, *list_broken_bundles()]
     for skill in catalog.hidden:
         winner = catalog.skills[skill.name]
         lines.append(f"{skill.path} is not used: {winner.path} has the same name")

@@ -4,13 +4,13 @@ A package names its plugin in `agent_plugins.json`, beside its metadata: the roo
 is imported. The files are read strictly: a package is a release, which somebody can correct.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from goose_like.config.entry_points import list_package_files
+from goose_like.config.foreign_text import parse_json
 from goose_like.config.paths import read_user_file
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
@@ -45,7 +45,7 @@ def find_package_plugins() -> tuple[list[PackagePlugin], list[str]]:
 
 
 def _read_plugin(package: str, marker: Path) -> PackagePlugin:
-    value = json.loads(read_user_file(marker))
+    value = parse_json(read_user_file(marker))
     if not isinstance(value, dict) or not isinstance(value.get("root"), str):
         raise GooseLikeError(f"{marker} names no root")
     names = value.get("files")
@@ -63,7 +63,7 @@ def _read_plugin(package: str, marker: Path) -> PackagePlugin:
 
 
 def _check_manifest(file: Path) -> None:
-    manifest: Any = json.loads(read_user_file(file))
+    manifest: Any = parse_json(read_user_file(file))
     if not isinstance(manifest, dict) or manifest.get("$schema") != _SCHEMA:
         raise GooseLikeError(f'{file} has another "$schema" than {_SCHEMA}')
 

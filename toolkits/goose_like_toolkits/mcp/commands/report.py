@@ -2,6 +2,7 @@
 
 import sys
 
+from goose_like.config.bundles import list_broken_bundles
 from goose_like.core.spelling import format_count
 from goose_like.terminal.escape import escape_invisible, to_one_line
 from goose_like.terminal.report_table import print_table
@@ -55,7 +56,7 @@ def describe_offer(server: ServerConfig, definitions: Definitions) -> str:
 
 
 def _list_notes(setting: Setting) -> list[str]:
-    notes = list(setting.problems)
+    notes = [*setting.problems, *list_broken_bundles()]
     if setting.has_untrusted_file:
         notes.append(f"this project brings {PROJECT_FILE}, which nobody trusts yet: {TRUST_ADVICE}")
     own = {server.fingerprint for server in setting.servers}
