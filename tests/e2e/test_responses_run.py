@@ -13,6 +13,7 @@ from tests.loopback import threaded
 from tests.responses_server import RefusedError, ResponsesServer
 
 STEPS = 30
+KEY = {"OPENAI_API_KEY": "sk-0123456789abcdef"}
 
 
 def write_profile(place, server, **changes):
@@ -23,12 +24,12 @@ def write_profile(place, server, **changes):
 
 
 def start(place, *words):
-    return place.start("run", "--profile", "mine", *words, env={"OPENAI_API_KEY": "sk-0123456789abcdef"})
+    return place.start("run", "--profile", "mine", *words, env=KEY)
 
 
 def run(place, server, *words, **changes):
     write_profile(place, server, **changes)
-    return place.run("-p", "--profile", "mine", *words, env={"OPENAI_API_KEY": "sk-0123456789abcdef"})
+    return place.run("-p", "--profile", "mine", *words, env=KEY)
 
 
 def step(number):
@@ -187,25 +188,32 @@ def test_the_server_refuses_another_body(body, change):
 
 
 def test_a_model_with_a_tool_for_patches_uses_it(place):
-    """The server knows only calls and results in its own form; a wrong diff comes back as `failed`."""
+    """The server knows only calls and results in its own form; a wrong diff comes back as `failed`.
+
+    Undo brings back what the patches changed and deleted.
+    """
     (place.work / "a.py").write_text("x = 1\n")
+    (place.work / "old.py").write_text("z = 1\n")
     wrong = {"type": "update_file", "path": "a.py", "diff": "@@\n-x = 7\n+x = 2\n"}
     steps = [
         {"patch": wrong},
         {"patch": {**wrong, "diff": "@@\n-x = 1\n+x = 2\n"}},
         {"patch": {"type": "create_file", "path": "b.py", "diff": "+y = 1"}},
-        {"patch": {"type": "delete_file", "path": "b.py"}},
+        {"patch": {"type": "delete_file", "path": "old.py"}},
         {"say": "done"},
     ]
     with threaded(ResponsesServer(steps)) as server:
-        done = run(place, server, "make x two")
+        done = run(place, server, "--session", "s", "make x two")
         assert (done.stdout, server.problems) == ("done\n", []), done.stderr
         body = server.requests[-1].json
     assert {"type": "apply_patch"} in body["tools"]
     results = [item for item in body["input"] if item.get("type") == "apply_patch_call_output"]
     assert [result["status"] for result in results] == ["failed", "completed", "completed", "completed"]
     assert (place.work / "a.py").read_text() == "x = 2\n"
-    assert not (place.work / "b.py").exists()
+    assert (place.work / "b.py").read_text() == "y = 1\n"
+    assert not (place.work / "old.py").exists()
+    place.run("session", "resume", "s", input="/undo files\n", env=KEY)
+    assert {file.name: file.read_text() for file in place.work.iterdir()} == {"a.py": "x = 1\n", "old.py": "z = 1\n"}
 
 
 def test_a_long_conversation_is_shortened_by_the_server(place):
