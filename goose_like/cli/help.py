@@ -10,6 +10,8 @@ from typer.main import get_command
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
 
+from .reference import REFERENCE_PAGES
+
 _TABLES = {"Exit codes": "exit-codes", "Files": "files", "Environment": "environment"}
 """Sections on the page of every command, with the documentation pages of their tables."""
 _LINK = re.compile(r"(?P<image>!)?\[(?P<label>[^\]\n]+)\]\((?P<target>[^)\s]+)\)(?(image)\n*)")
@@ -27,7 +29,8 @@ def find_docs_folder() -> Path:
 
 def list_topics() -> list[str]:
     """Return the names of the documentation pages."""
-    return sorted(file.stem for file in find_docs_folder().glob("*.md"))
+    files = [file.stem for file in find_docs_folder().glob("*.md")]
+    return sorted([*files, *REFERENCE_PAGES])
 
 
 def list_topics_below(app: Typer, words: list[str]) -> list[str]:
@@ -50,7 +53,7 @@ def find_page(app: Typer, words: list[str]) -> str:
     for number, word in enumerate(words):
         commands = getattr(context.command, "commands", {})
         if word not in commands:
-            if len(words) == 1 and (text := _find_topic(word)):
+            if len(words) == 1 and (text := _find_topic(app, word)):
                 return text
             hint = did_you_mean(word, list_topics_below(app, words[:number]))
             raise UsageError(f"no help for {' '.join(words)!r}; {hint}")
@@ -93,8 +96,10 @@ def _write_link(link: re.Match[str]) -> str:
     return f"{label} ({place})"
 
 
-def _find_topic(word: str) -> str:
+def _find_topic(app: Typer, word: str) -> str:
     """Return the page of a topic, or all sections with the word in their headings; empty if there is none."""
+    if word in REFERENCE_PAGES:
+        return _LINK.sub(_write_link, REFERENCE_PAGES[word](app))
     topics = _read_topics()
     if word in topics:
         return topics[word]

@@ -208,7 +208,7 @@ def test_functions_stay_short():
 
 ROOT_ENTRIES = """
 .ci .gitignore AGENTS.md ARCHITECTURE.md CHANGELOG.md LICENSE README.md SECURITY.md
-bench docs goose_like profiles pyproject.toml tests toolkits
+bench docs goose_like mkdocs.yml profiles pyproject.toml tests toolkits
 """
 
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 from typer.main import get_command
@@ -11,8 +12,10 @@ from goose_like.cli import app as app_module
 from goose_like.cli.app import add_groups, app, run
 from goose_like.cli.help import find_page, list_topics, list_topics_below
 from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS
+from goose_like.config.profile import build_profiles_schema
 from goose_like.core import errors
 from goose_like.core.errors import UsageError
+from goose_like.core.events import Event
 from tests import ROOT
 
 add_groups()
@@ -39,6 +42,23 @@ def test_each_page_of_the_docs_is_a_topic(name):
     assert re.findall("^#.*", shown, re.MULTILINE) == re.findall("^#.*", file, re.MULTILINE)
     assert "](" not in shown
     assert set(re.findall(r"\]\(([\w-]+)[.]md", file)) <= set(re.findall(r"goose-like help ([\w-]+)", shown))
+
+
+def test_the_reference_names_each_command_key_and_event():
+    commands = find_page(app, ["all-commands"])
+    for words in COMMANDS:
+        assert f"\n## {' '.join(['goose-like', *words])}\n" in commands
+    keys = find_page(app, ["profile-keys"])
+    for name, definition in build_profiles_schema()["$defs"].items():
+        assert f"\n## {name}\n" in keys
+        for key in definition["properties"]:
+            assert f"\n| `{key}` |" in keys
+    events = find_page(app, ["events"])
+    for event in get_args(Event):
+        assert f"\n## {event.__name__}\n" in events
+        assert f"| `{event.model_fields['type'].default}` |" in events
+    for page in (keys, events):
+        assert "](" not in page
 
 
 @pytest.mark.parametrize("word", ["shells", "delegate", "trust-free"])
