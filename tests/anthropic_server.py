@@ -23,7 +23,9 @@ EVENT: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 BETA_KEYS = frozenset({"fallbacks"})
 
 Step = Mapping[str, Any]
-"""`{"say": TEXT}`, `{"call": (NAME, ARGUMENTS)}`, or both. `cut: True` breaks the answer off, `hang_s` waits then.
+"""`{"say": TEXT}`, `{"call": (NAME, ARGUMENTS)}`, or both; `search: [NAMES]` finds tools before.
+
+`cut: True` breaks the answer off, `hang_s` waits then.
 
 `{"status": NUMBER}` refuses the request.
 """
@@ -114,6 +116,8 @@ class AnthropicServer(Loopback):
             blocks[0]["thinking"] = ""  # newer models do not show all
         if "say" in step:
             blocks.append({"type": "text", "text": step["say"]})
+        if "search" in step:
+            blocks += _search(f"srvtoolu_{number}", step["search"])
         if "call" in step:
             name, arguments = step["call"]
             caller = {"type": "direct"}
@@ -128,6 +132,14 @@ class AnthropicServer(Loopback):
             if "signature" in entry or "data" in entry:
                 digest = _digest(body, len(body["messages"]), blocks[:place])
                 self._bindings[json.dumps(entry, sort_keys=True)] = digest
+
+
+def _search(id_: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the blocks of a search of tools."""
+    found = [{"type": "tool_reference", "tool_name": name} for name in names]
+    call = {"type": "server_tool_use", "id": id_, "name": "tool_search_tool_bm25", "input": {"query": "a thing"}}
+    content = {"type": "tool_search_tool_search_result", "tool_references": found}
+    return [call, {"type": "tool_search_tool_result", "tool_use_id": id_, "content": content}]
 
 
 def _digest(body: Mapping[str, Any], count: int, blocks: Sequence[Any]) -> str:
@@ -195,7 +207,7 @@ def _stream_block(index: int, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
             if entry["thinking"]:
                 deltas.insert(0, {"type": "thinking_delta", "thinking": entry["thinking"]})
             return block(index, {**entry, "thinking": "", "signature": ""}, *deltas)
-        case "tool_use":
+        case "tool_use" | "server_tool_use":
             arguments = json.dumps(entry["input"])
             delta = {"type": "input_json_delta", "partial_json": arguments}
             return block(index, {**entry, "input": {}}, delta)

@@ -57,7 +57,7 @@ async def stream_answer(model: Model, request: Request, policy: RetryPolicy, jou
 def _record_answer(answer: MessageCompleted, model: Model, request: Request, journal: Journal) -> MessageCompleted:
     """Record a complete answer, with repaired calls and the label of its model, and return it."""
     message = _make_ids_unique(answer.message, journal.history.call_ids)
-    names = {tool.name for tool in request.all_tools}
+    names = {tool.name for tool in (*request.all_tools, *request.all_deferred_tools)}
     message = _remove_name_prefixes(message, names)
     label = _find_label(answer, model, journal)
     _tell_withheld(answer.withheld, journal)

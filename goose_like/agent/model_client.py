@@ -139,7 +139,9 @@ class ModelClient:
             self.journal.emit(recorded)
 
         # Without tools: their calls would be taken for the answer.
-        request = replace(self._build_request(), tools=(), added_tools=(), allowed_tools=None, examples=())
+        request = replace(
+            self._build_request(), tools=(), deferred_tools=(), added_tools=(), allowed_tools=None, examples=()
+        )
         policy = self.retry_policy
         tokens = estimate_input_tokens(request, self._history)
         async with self.budget.reserve(self.model, tokens, is_step=False):
@@ -163,7 +165,8 @@ class ModelClient:
             model=self.model.name,
             system=prompt.system,
             messages=tuple(select_messages(self._history, self.model)),
-            tools=prompt.tools,
+            tools=[tool for tool in prompt.tools if not tool.deferred_group],
+            deferred_tools=[tool for tool in prompt.tools if tool.deferred_group],
             images=session.outputs,
             session=session.folder.name,
             max_tokens=self.model.max_tokens,

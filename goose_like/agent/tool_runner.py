@@ -140,7 +140,8 @@ class ToolRunner:
         For a remote tool, only check the arguments: a valid call stays open for the client.
         """
         if self._is_left_out(call):
-            names = ", ".join(self.tools) or "none"
+            listed = [name for name, tool in self.tools.items() if not tool.spec.deferred_group]
+            names = ", ".join(listed) or "none"
             text = f"not allowed: {call.name} cannot be used in this mode; the tools are: {names}"
             self._refuse(call, text)
             return False

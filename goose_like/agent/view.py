@@ -126,7 +126,8 @@ class ModelView:
             model=self.model.name,
             system=prompt.system,
             messages=tuple(messages[:older_count]),
-            tools=prompt.tools,
+            tools=[tool for tool in prompt.tools if not tool.deferred_group],
+            deferred_tools=[tool for tool in prompt.tools if tool.deferred_group],
             images=self._session.outputs,
             session=self._session.folder.name,
             added_tools=context.added_tools,
@@ -196,6 +197,17 @@ class ExchangeView:
         self.budget = budget or Budget(Limits(), session)
         self._notifier = notifier
         self.use_models(models)
+
+    @property
+    def defers_tools(self) -> bool:
+        """True if tools may be deferred (`ToolSpec.deferred_group`).
+
+        The prompt that the session has recorded decides, as it must not change, and else the main model.
+        """
+        prompt = self._session.history.context.prompt
+        if prompt is None:
+            return self.processor.model.can_search_tools
+        return any(tool.deferred_group for tool in prompt.tools)
 
     def use_models(self, models: ModelPair) -> None:
         """Ask these models from now on: the person has chosen others."""

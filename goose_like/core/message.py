@@ -70,7 +70,8 @@ class FrozenModel(BaseModel):
 class ToolSpec:
     """The description of a tool for the model. `schema` is the JSON schema (an object) of the arguments.
 
-    `has_long_arguments` and `native` are explained at `tool`.
+    `has_long_arguments` and `native` are explained at `tool`. A tool with a `deferred_group` is for servers that search
+    tools themselves: the model gets its definition when it looks for it, within that group. Other models do not get it.
     """
 
     name: str
@@ -79,6 +80,7 @@ class ToolSpec:
     has_long_arguments: bool = False
     # Not compared: a model that knows the tool by its schema need not be told of a change.
     native: Annotated[str, Field(exclude_if=operator.not_)] = field(default="", compare=False)
+    deferred_group: Annotated[str, Field(exclude_if=operator.not_)] = field(default="", compare=False)
 
 
 def _clean_spec(spec: ToolSpec) -> ToolSpec:

@@ -232,6 +232,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
             `has_long_arguments`: an argument may be as long as a file, so the server sends it piece by piece.
             `native`: the vendor's own tool that models with it get in place of the schema. A call of `apply_patch`
             arrives as a `path`, and as `patches` a text: `*** Update File: PATH` (or `Add`, `Delete`), then a V4A diff.
+            `tool_search` finds deferred tools (`ToolSpec.deferred_group`), and stands for this tool if there are any.
             `when_cut`: what the model does in place of a call that is longer than its output limit.
             `rule_topic`: the pattern in rules of other agents about the tool: `Bash(git log:*)` names commands,
             `Edit(src/*)` names paths.

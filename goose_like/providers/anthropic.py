@@ -39,7 +39,7 @@ from .base import (
 from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, extract_names, parse_json
-from .known_models import COMPACTION, find_known_model, record_facts
+from .known_models import COMPACTION, TOOL_SEARCH, find_known_model, record_facts
 from .wire import clip
 
 if TYPE_CHECKING:
@@ -137,7 +137,18 @@ class AnthropicProvider(HttpProvider):
 
     def can_compact(self, model: str) -> bool:
         """See `SupportsCompaction.can_compact`. True for models on Anthropic's own server."""
-        return self._is_own_server() and COMPACTION in find_known_model(self._choice.provider, model).native
+        return COMPACTION in self._find_native(model)
+
+    def can_search_tools(self, model: str) -> bool:
+        """See `SupportsToolSearch.can_search_tools`. True for models on Anthropic's own server."""
+        return TOOL_SEARCH in self._find_native(model)
+
+    def _find_native(self, model: str) -> frozenset[str]:
+        """Find what Anthropic's own server has for a model, and did not refuse."""
+        if not self._is_own_server():
+            return frozenset()
+        refused = {remedy.key for remedy in self._remedies if remedy.kind == "no_native_tool"}
+        return frozenset(find_known_model(self._choice.provider, model).native) - refused
 
     async def compact(self, request: Request) -> ServerCompaction:
         """See `SupportsCompaction.compact`."""
@@ -232,7 +243,11 @@ class AnthropicProvider(HttpProvider):
             extras["temperature"] = min(request.temperature, 1)  # the limit of the API; other vendors allow 2
         has_system_messages = known.system_messages and self._takes_system_messages
         return self._encoder.encode_request(
-            request, {**self._leave_out(extras), **more}, limit, has_system_messages=has_system_messages
+            request,
+            {**self._leave_out(extras), **more},
+            limit,
+            has_system_messages=has_system_messages,
+            searches_tools=self.can_search_tools(request.model),
         )
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from goose_like.core.errors import BrokenStreamError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Image, Message, Part, Text, ToolCall, ToolResult, Usage, Verbatim
-from goose_like.core.tool import ToolSpec
 
 from .anthropic_block import KNOWN_KINDS, SHOWN, Block, read_kind
+from .anthropic_places import END, find_cache_ends, place_system_messages
+from .anthropic_tools import build_tools, is_tool_search
 from .base import Delta, Request
 from .wire import (
     MessageEncoder,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
         DocumentBlockParam,
         ImageBlockParam,
         TextBlockParam,
-        ToolParam,
         ToolResultBlockParam,
     )
     from anthropic.types.message_create_params import MessageCreateParamsStreaming
@@ -50,11 +50,8 @@ MAX_OUTPUT_TOKENS = 64_000
 
 # --- requests
 
-_END = b"}]}"
 _MAX_TITLE = 500
 """The longest title of a document that the API takes."""
-
-_USER_START = b'{"role":"user","content":['
 
 
 class AnthropicEncoder:
@@ -88,11 +85,16 @@ class AnthropicEncoder:
             self._mark["ttl"] = "1h"
         self._mark_bytes = b',"cache_control":' + encode_json(self._mark)
 
-        def encode(message: Message, images: Path | None) -> bytes:
-            return encode_message(message, images, origin, keeps_blanks=keeps_blanks)
-
-        self._messages = MessageEncoder(encode)
+        self._origin = origin
+        self._keeps_blanks = keeps_blanks
+        self._searches_tools = False
+        self._messages = MessageEncoder(self._encode_message)
         self._start = StartEncoder()
+
+    def _encode_message(self, message: Message, images: Path | None) -> bytes:
+        return encode_message(
+            message, images, self._origin, keeps_blanks=self._keeps_blanks, keeps_searches=self._searches_tools
+        )
 
     def encode_request(
         self,
@@ -101,11 +103,17 @@ class AnthropicEncoder:
         max_tokens: int = MAX_OUTPUT_TOKENS,
         *,
         has_system_messages: bool = False,
+        searches_tools: bool = False,
     ) -> bytes:
         """Encode the JSON body of a request. `extras` are further keys of the body; None removes a key.
 
-        With `has_system_messages` the model takes messages of goose_like as such, and else as those of the user.
+        With `has_system_messages` the model takes messages of goose_like as such, and else as those of the user. With
+        `searches_tools` the server searches the deferred tools.
         """
+        searches_tools = searches_tools and bool(request.deferred_tools)
+        if searches_tools != self._searches_tools:
+            self._searches_tools = searches_tools
+            self._messages = MessageEncoder(self._encode_message)
         head: MessageCreateParamsStreaming = {
             "model": request.model,
             "stream": True,
@@ -113,102 +121,46 @@ class AnthropicEncoder:
             "messages": (),
         }
         has_system = bool(request.system.strip())
-        if request.all_tools:
-            tools = [self._build_tool(tool) for tool in request.all_tools]
-            if not has_system:
-                tools[-1]["cache_control"] = self._mark
+        tools, last_cached = build_tools(
+            request, searches_tools=searches_tools, streams_arguments=self._streams_arguments
+        )
+        if tools:
             head["tools"] = tools
+        if last_cached and not has_system:
+            last_cached["cache_control"] = self._mark
         if has_system:
             head["system"] = [{"type": "text", "text": request.system, "cache_control": self._mark}]
         entries = self._messages.encode(request.messages, request.images)
         if has_system_messages:
-            entries = _place_system_messages(request.messages, entries)
-        for at in _find_cache_ends(request.messages, entries):
-            entries[at] = entries[at].removesuffix(_END) + self._mark_bytes + _END
+            entries = place_system_messages(request.messages, entries)
+        for at in find_cache_ends(request.messages, entries):
+            entries[at] = entries[at].removesuffix(END) + self._mark_bytes + END
         body = merge_body(head, extras)
         del body["messages"]  # it comes last
         start = self._start.encode(body | {"messages": []})
         return start + b",".join(filter(None, entries)) + b"]}"
 
-    def _build_tool(self, tool: ToolSpec) -> "ToolParam":
-        entry: ToolParam = {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
-        if tool.has_long_arguments and self._streams_arguments:
-            entry["eager_input_streaming"] = True
-        return entry
-
-
-def _find_cache_ends(messages: Sequence[Message], entries: Sequence[bytes]) -> set[int]:
-    """Find the ends of this request and of the previous one: their last messages that are not the model's."""
-    ends: set[int] = set()
-    newest = _find_last_of_ours(messages, entries, len(entries))
-    if newest is not None:
-        ends.add(newest)
-    answer = _find_last_answer(messages, entries)
-    before_answer = _find_last_of_ours(messages, entries, answer)
-    if before_answer is not None:
-        ends.add(before_answer)
-    return ends
-
-
-def _find_last_answer(messages: Sequence[Message], entries: Sequence[bytes]) -> int:
-    """Find the index of the newest message of the model, or 0 if there is none."""
-    for at in reversed(range(len(entries))):
-        if entries[at] and messages[at].role == "assistant":
-            return at
-    return 0
-
-
-def _find_last_of_ours(messages: Sequence[Message], entries: Sequence[bytes], end: int) -> int | None:
-    """Find the index of the newest message before `end` that is not the model's."""
-    for at in reversed(range(end)):
-        if entries[at] and messages[at].role != "assistant":
-            return at
-    return None
-
-
-def _place_system_messages(messages: Sequence[Message], entries: Sequence[bytes]) -> list[bytes]:
-    """Give messages of goose_like the role `system` where the API takes it: after the user, and before an answer.
-
-    Neighbours become one entry.
-    """
-    placed = list(entries)
-    role_before = ""
-    start = 0
-    while start < len(messages):
-        end = start + 1
-        if messages[start].role == "system":
-            while end < len(messages) and messages[end].role == "system":
-                end += 1
-            is_before_answer = end == len(messages) or messages[end].role == "assistant"
-            if role_before in ("user", "tool") and is_before_answer:
-                placed[start:end] = _join_system_messages(entries[start:end])
-        role_before = messages[start].role
-        if messages[start].verbatim:
-            role_before = "assistant"  # also a summary of the server
-        start = end
-    return placed
-
-
-def _join_system_messages(entries: Sequence[bytes]) -> list[bytes]:
-    """Join entries of the role `user` to one of the role `system`. The others become empty."""
-    blocks = [entry.removeprefix(_USER_START).removesuffix(b"]}") for entry in entries if entry]
-    if not blocks:
-        return list(entries)
-    joined = b'{"role":"system","content":[%s]}' % b",".join(blocks)
-    return [joined, *[b""] * (len(entries) - 1)]
-
 
 def encode_message(
-    message: Message, images: Path | None = None, origin: str = "", *, keeps_blanks: bool = True
+    message: Message,
+    images: Path | None = None,
+    origin: str = "",
+    *,
+    keeps_blanks: bool = True,
+    keeps_searches: bool = True,
 ) -> bytes:
     """Encode a message as an entry of `messages`, or as nothing if the API accepts none of its parts.
 
-    An answer of the server `origin` returns as it came. Thinking of another server would be refused.
+    An answer of the server `origin` returns as it came, without `keeps_searches` less its searches of tools. Thinking
+    of another server would be refused.
     """
     verbatim = message.verbatim
     blocks: list[bytes] = []
     if verbatim and verbatim.wire == WIRE and verbatim.origin == origin:
-        blocks += _restore_blocks(verbatim, message.tool_calls, keeps_blanks=keeps_blanks)
+        items = verbatim.items
+        if not keeps_searches:
+            items = tuple(item for item in items if not (isinstance(item, dict) and is_tool_search(item)))
+        blocks += _restore_blocks(items, message.tool_calls, keeps_blanks=keeps_blanks)
     else:
         for part in message.parts:
             blocks += _encode_blocks(part, images)
@@ -229,10 +181,10 @@ def has_compaction(messages: Sequence[Message], origin: str) -> bool:
     return messages[0].verbatim.wire == WIRE and messages[0].verbatim.origin == origin
 
 
-def _restore_blocks(verbatim: Verbatim, calls: Sequence[ToolCall], *, keeps_blanks: bool) -> Iterator[bytes]:
+def _restore_blocks(items: Iterable[Any], calls: Sequence[ToolCall], *, keeps_blanks: bool) -> Iterator[bytes]:
     """Yield the blocks of an answer as they came. A call has the id under which its result is found."""
     waiting = iter(calls)
-    for item in verbatim.items:
+    for item in items:
         if not isinstance(item, dict):
             continue
         if item.get("type") == "tool_use":

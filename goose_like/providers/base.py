@@ -33,7 +33,8 @@ class Request:
     From step to step `messages` only grows at its end, so that the server's prompt cache works. `images` is the folder
     with the files of the messages' images. `session` is the same in all requests of a session, so that a vendor can
     send them to the machine with the cached prefix. Messages may bring further tools, see `all_tools`;
-    `added_tools` are these, or None for a caller that has not collected them. The model may use those in
+    `added_tools` are these, or None for a caller that has not collected them. `deferred_tools` are for a server that
+    searches tools (`SupportsToolSearch`); every other provider ignores them. The model may use those in
     `allowed_tools` now, or all if it is None. `first_effort` is the effort at the start of the conversation, if
     messages tell its changes; else the profile's effort holds.
 
@@ -58,20 +59,30 @@ class Request:
     first_effort: str | None = None
     examples: Sequence[Sequence[Example]] = ()
     told_usage: list[Usage] = field(default_factory=list, compare=False)
+    deferred_tools: Sequence[ToolSpec] = ()
 
     @cached_property
     def all_tools(self) -> Sequence[ToolSpec]:
         """All tools that the model knows. The first of those with the same name counts."""
+        return [*self.tools, *self._list_new(self.tools, is_deferred=False)]
+
+    @cached_property
+    def all_deferred_tools(self) -> Sequence[ToolSpec]:
+        """All tools that a server that searches tools gets for its search, also those of messages."""
+        return [*self.deferred_tools, *self._list_new(self.deferred_tools, is_deferred=True)]
+
+    def _list_new(self, tools: Sequence[ToolSpec], *, is_deferred: bool) -> list[ToolSpec]:
+        """List the tools of messages that are not among these."""
         added = self.added_tools
         if added is None:
             added = self._list_added_tools()
-        tools = list(self.tools)
         known = {tool.name for tool in tools}
+        new: list[ToolSpec] = []
         for tool in added:
-            if tool.name not in known:
+            if tool.name not in known and bool(tool.deferred_group) == is_deferred:
                 known.add(tool.name)
-                tools.append(tool)
-        return tools
+                new.append(tool)
+        return new
 
     def _list_added_tools(self) -> list[ToolSpec]:
         added: list[ToolSpec] = []
@@ -327,6 +338,15 @@ class SupportsCompaction(Protocol):
         ...
 
 
+@runtime_checkable
+class SupportsToolSearch(Protocol):
+    """A provider whose server may search `Request.deferred_tools`, and gives the model those that it finds."""
+
+    def can_search_tools(self, model: str) -> bool:
+        """Return whether the server offers this for a model."""
+        ...
+
+
 class TellsFacts(ABC):
     """A provider whose server tells facts of itself.
 
@@ -386,6 +406,11 @@ class Model:
     def takes_documents(self) -> bool:
         """True if the model accepts PDF files."""
         return self.takes_images and self.file_limits is not None
+
+    @property
+    def can_search_tools(self) -> bool:
+        """True if the model finds deferred tools with a search of its server."""
+        return isinstance(self.provider, SupportsToolSearch) and self.provider.can_search_tools(self.name)
 
     @property
     def _facts(self) -> ServerFacts:

@@ -14,6 +14,9 @@ from goose_like.core.message import FrozenModel
 COMPACTION = "compaction"
 """The name in `native` of models whose server shortens conversations."""
 
+TOOL_SEARCH = "tool_search"
+"""The name in `native` of models whose server searches deferred tools. Tools that search otherwise have it, too."""
+
 _FILE = Path(__file__).with_name("known_models.yaml")
 
 
@@ -24,7 +27,7 @@ class KnownModel(FrozenModel):
     sent if nobody chooses. With `thinking: adaptive` the models think as much as a task needs. `window` is the context
     window, and `max_output` the longest answer, in tokens. With `system_messages` the models take messages of the role
     `system` after one of the user. `native` names what the vendor's server has for them: tools, see `tool`,
-    and `COMPACTION`.
+    `COMPACTION` and `TOOL_SEARCH`.
     """
 
     name: str

@@ -29,7 +29,7 @@ class Remedy:
     roles alternate, `system_as_user` sends the system prompt with the first message, `constrained` describes the tools
     in the prompt, and `responses` changes the API. `drop_thinking` sends no earlier thinking, `no_changes` no items
     that change tools or effort, `no_system_messages` sends reminders as messages of the user, and `no_native_tool`
-    describes a tool by its schema in place of the vendor's own tool `key`. `text` says this to the person.
+    gives the model our tool by its schema in place of the vendor's own `key`. `text` says this to the person.
     """
 
     kind: RemedyKind
@@ -88,6 +88,10 @@ _REMEDIES = (
     (
         re.compile("apply_patch"),
         Remedy("no_native_tool", "the server has no `apply_patch` for this model; it gets our tool", "apply_patch"),
+    ),
+    (
+        re.compile("tool_search|defer_loading|tool_reference"),
+        Remedy("no_native_tool", "the server searches no tools for this model; it gets our search", "tool_search"),
     ),
     (
         _TOOLS,

@@ -139,3 +139,37 @@ def test_anthropic_refuses(change: Callable[[list[Any]], object], said: str) -> 
 def test_thinking_is_refused_where_none_is_asked_for() -> None:
     with pytest.raises(RefusedError, match="where none is asked for"):
         valid_for_anthropic({key: value for key, value in ANTHROPIC.items() if key != "thinking"})
+
+
+SEARCH = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+FOUND = {"type": "tool_search_tool_search_result", "tool_references": [{"type": "tool_reference", "tool_name": "far"}]}
+
+
+def build_search() -> dict[str, Any]:
+    """A body with a deferred tool that was found."""
+    body = copy.deepcopy(ANTHROPIC)
+    body["tools"] += [SEARCH, {"name": "far", "description": "", "input_schema": {}, "defer_loading": True}]
+    body["messages"][1]["content"][1:1] = [
+        {"type": "server_tool_use", "id": "s1", "name": "tool_search_tool_bm25", "input": {"query": "x"}},
+        {"type": "tool_search_tool_result", "tool_use_id": "s1", "content": FOUND},
+    ]
+    return body
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda body: body["tools"].__delitem__(slice(2)), "must not be deferred"),
+        (lambda body: body["tools"][2].update(cache_control={"type": "ephemeral"}), "both defer_loading"),
+        (lambda body: body["tools"].pop(1), "no tool 'tool_search_tool_bm25'"),
+        (lambda body: body["tools"].pop(2), "'far' not found"),
+        (lambda body: body["messages"][1]["content"].pop(1), "a result of no search"),
+        (lambda body: body["messages"][1]["content"].pop(2), "have no result"),
+    ],
+)
+def test_anthropic_refuses_a_search(change: Callable[[dict[str, Any]], object], said: str) -> None:
+    body = build_search()
+    assert valid_for_anthropic(body)
+    change(body)
+    with pytest.raises(RefusedError, match=said):
+        valid_for_anthropic(body)

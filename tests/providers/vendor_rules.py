@@ -92,6 +92,7 @@ def valid_for_anthropic(body: Mapping[str, Any]) -> bool:
         RefusedError: they don't.
     """
     _check_names(tool["name"] for tool in body.get("tools", ()))
+    _check_deferred(body)
     system, messages = body.get("system", []), body["messages"]
     blocks = [*body.get("tools", ()), *system, *(block for message in messages for block in message["content"])]
     _need(sum("cache_control" in block for block in blocks) <= MARKS, "the body", "too many marks for the cache")
@@ -123,6 +124,32 @@ def valid_for_anthropic(body: Mapping[str, Any]) -> bool:
     return True
 
 
+def _check_deferred(body: Mapping[str, Any]) -> None:
+    """Check tools that the server searches, and the results of its searches."""
+    tools = body.get("tools", ())
+    deferred = [tool for tool in tools if tool.get("defer_loading")]
+    _need(len(deferred) < len(tools) or not tools, "the tools", "at least one tool must not be deferred")
+    for tool in deferred:
+        place = f"tool {tool['name']}"
+        _need("cache_control" not in tool, place, "cannot have both defer_loading and cache_control")
+    searches = {tool["name"] for tool in tools if tool.get("type", "").startswith("tool_search_tool_")}
+    names = {tool["name"] for tool in tools}
+    for at, message in enumerate(body["messages"]):
+        place = f"message {at} ({message.get('role')})"
+        asked: list[str] = []
+        for block in message["content"]:
+            if block["type"] == "server_tool_use":
+                _need(block["name"] in searches, place, f"no tool {block['name']!r} in the request")
+                asked.append(block["id"])
+            if block["type"] == "tool_search_tool_result":
+                _need(block["tool_use_id"] in asked, place, "a result of no search")
+                asked.remove(block["tool_use_id"])
+                for reference in block["content"].get("tool_references", ()):
+                    name = reference["tool_name"]
+                    _need(name in names, place, f"Tool reference {name!r} not found in available tools")
+        _need(not asked, place, f"the searches {asked} have no result")
+
+
 def _check_block(block: Any, role: str, place: str, *, is_thinking: bool) -> None:
     bare = {key: value for key, value in block.items() if key != "cache_control"}
     match role, bare:
@@ -140,6 +167,10 @@ def _check_block(block: Any, role: str, place: str, *, is_thinking: bool) -> Non
             _need(re.fullmatch(_ID, id_) is not None, place, f"the id {id_!r}")
             _need(rest.keys() <= {"caller"}, place, f"keys {sorted(rest)}")
             _check_names([name])
+        case "assistant", {"type": "server_tool_use", "id": str(), "name": str(), "input": dict(), **rest}:
+            _need(rest.keys() <= {"caller"}, place, f"keys {sorted(rest)}")
+        case "assistant", {"type": "tool_search_tool_result", "tool_use_id": str(), "content": dict(), **rest}:
+            _need(not rest, place, f"keys {sorted(rest)}")
         case "assistant", {"type": "thinking", "thinking": str(), "signature": str(signature), **rest}:
             _need(bool(signature) and not rest, place, "thinking without its signature")
             _need(is_thinking and bare == block, place, "thinking where none is asked for, or with a mark")

@@ -73,6 +73,8 @@ def _estimate_context(exchange: Exchange) -> dict[str, int]:
         tools = list(sent.prompt.tools)
     tool_characters = 0
     for tool in tools:
+        if tool.deferred_group:  # the model gets it when it looks for it
+            continue
         tool_characters += len(f"{tool.schema}{tool.description}")
     counts = {
         "system prompt": _count_tokens(system),

@@ -22,6 +22,7 @@ from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
 from goose_like.core.history import History
 from goose_like.core.message import Usage, join_answers
+from goose_like.core.spelling import format_count
 from goose_like.launch.command_line import list_profile_names
 from goose_like.launch.modes import choose_model, confirm_mode, describe_mode
 from goose_like.launch.worktree import find_session_folder
@@ -123,9 +124,15 @@ def toolkits(context: SlashContext, words: str) -> None:
     """Show the toolkits and the tools of the model."""
     context.show(", ".join(choice.name for choice in context.profile.toolkits) or "no toolkits")
     rows = []
+    deferred_count = 0
     for tool in context.exchange.tools.values():
-        rows.append((tool.name, to_one_line(tool.spec.description, 200)))
+        if tool.spec.deferred_group:
+            deferred_count += 1
+        else:
+            rows.append((tool.name, to_one_line(tool.spec.description, 200)))
     show_rows(context, rows)
+    if deferred_count:
+        context.show(f"and {format_count(deferred_count, 'deferred tool')}, which the model's server searches")
     for name, needs in context.exchange.hooks.list_missing_tools().items():
         context.show(f"{name} is off: it needs {needs}")
 

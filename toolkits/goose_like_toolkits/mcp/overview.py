@@ -19,6 +19,8 @@ def describe_row(state: ServerState, tools: Sequence[ListedTool], offer: Offer) 
     if sent:
         tokens = sum(tool.tokens for tool in sent)
         way = f"sent, {tokens:,} tokens"
+    elif any(tool.server == state.name for tool in offer.deferred):
+        way = "deferred"
     else:
         way = "through find_tools"
     return (state.name, escape_controls(state.condition), count, way, state.server.origin)
@@ -35,7 +37,11 @@ def draw_table(rows: Sequence[Sequence[str]], offer: Offer) -> Any:
     table = Table(box=None, pad_edge=False, show_header=False)
     for row in rows:
         table.add_row(*(Text(cell, overflow="fold") for cell in row))
-    return Group(table, f"together {offer.tokens:,} tokens in each request; /mcp SERVER shows its tools")
+    lines = [f"together {offer.tokens:,} tokens in each request; /mcp SERVER shows its tools"]
+    if offer.deferred:
+        count = format_count(len(offer.deferred), "tool")
+        lines.append(f"{count} deferred: the model's server searches them, or find_tools with another model")
+    return Group(table, *lines)
 
 
 def describe_server(state: ServerState, tools: Sequence[ListedTool]) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -75,7 +75,7 @@ class McpToolkit(Toolkit):
             self._states[server.name] = ServerState(server, store, self.notifier, self._connect, self._show_start)
         self._listed: dict[str, tuple[Definitions, tuple[ListedTool, ...]]] = {}
         known = [self._describe(state) for state in self._states.values()]
-        self._offer: Offer = plan_offer(known, budget)
+        self._offer: Offer = plan_offer(known, budget, defers=self.exchange_view.defers_tools)
         self._tools: tuple[Tool, ...] = self._build_tools()
 
     @classmethod
@@ -154,7 +154,7 @@ class McpToolkit(Toolkit):
     async def close(self) -> None:
         await asyncio.gather(*(state.close() for state in self._states.values()))
 
-    @tool(read_only=True, kind="search", title="Find tools for {query}", time_limit_s=None)
+    @tool(native="tool_search", read_only=True, kind="search", title="Find tools for {query}", time_limit_s=None)
     async def find_tools(self, query: str) -> str:
         """Find tools of MCP servers, with their arguments. Call them with call_tool.
 
@@ -173,7 +173,7 @@ class McpToolkit(Toolkit):
             answer = f"no tool fits {query!r}; these are there:\n{listing}"
         return "\n".join([answer, *notes])
 
-    @tool(calls_another=True, title="{name}", time_limit_s=None)
+    @tool(native="tool_search", calls_another=True, title="{name}", time_limit_s=None)
     async def call_tool(self, name: str, arguments: dict[str, JsonValue] = {}) -> InnerCall:  # noqa: B006
         """Call a tool that find_tools found.
 
@@ -263,10 +263,14 @@ class McpToolkit(Toolkit):
     def _build_tools(self) -> tuple[Tool, ...]:
         tools = [self._build_tool(listed) for listed in self._offer.sent]
         if self._offer.has_search:
-            tools += [make_kept_tool(self.find_tools), make_kept_tool(self.call_tool)]
+            for method in (self.find_tools, self.call_tool):
+                tools.append(_make_search(method, self._offer))
         has_resources = any(state.first and state.first.resources for state in self._states.values())
         if has_resources:
             tools.append(make_kept_tool(self.read_mcp_resource))
+        for listed in self._offer.deferred:
+            deferred = self._build_tool(listed)
+            tools.append(replace(deferred, spec=replace(deferred.spec, deferred_group=listed.server)))
         return tuple(tools)
 
     def _build_tool(self, listed: ListedTool, *, is_searched: bool = False) -> Tool:
@@ -339,6 +343,14 @@ class McpToolkit(Toolkit):
             return f"[{mention.uri} of the MCP server {mention.server!r} could not be read: {error}]"
         text = found.text if isinstance(found, ImageResult) else found
         return format_resource(mention, text)
+
+
+def _make_search(method: Callable[..., Any], offer: Offer) -> Tool:
+    """Make a tool of the search. The server of a model stands for it if the search finds nothing else."""
+    search = make_kept_tool(method)
+    if offer.has_later:
+        return replace(search, spec=replace(search.spec, native=""))
+    return search
 
 
 def _find_auth(server: ServerConfig) -> Any:

@@ -120,7 +120,7 @@ async def open_boss(
         logs_prints=logs_prints,
         toolkit_profile=profile.model_copy(update={"toolkits": toolkits}),  # no delegate becomes a second controller
     ) as exchange:
-        tools.specs = tuple(tool.spec for tool in exchange.tools.values())
+        tools.specs = tuple(tool.spec for tool in exchange.tools.values() if not tool.spec.deferred_group)
         if flow is None:  # a flow sends the arguments of its commands, among which may be `done`
             exchange = replace(exchange, tools=tools.accept_done(exchange.tools))
         run = BossRun(boss.spec.name, exchange, active_runs)
