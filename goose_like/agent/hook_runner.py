@@ -26,6 +26,7 @@ HOOK_POINTS = (
     "after_compaction",
     "on_subagent_start",
     "on_subagent_stop",
+    "on_event",
     "before_finish",
     "on_session_end",
 )

@@ -144,6 +144,8 @@ class Journal(RichNotifier):
             self._front_end.notify(event)
         except Exception:
             self._drop_front_end()
+        if self.hooks:
+            self.hooks.tell_event(event)
         if isinstance(event, SessionStarted):
             waiting = self._early or []
             self._early = None

@@ -13,7 +13,7 @@ from goose_like.config.trust import ProjectConfig
 from goose_like.core.dataclass import dataclass
 from goose_like.core.docstring import read_docstring
 from goose_like.core.errors import ProfileError
-from goose_like.core.events import FileChanged, ToolProgress
+from goose_like.core.events import Event, FileChanged, ToolProgress
 from goose_like.core.example import Example
 from goose_like.core.notifier import Notifier
 from goose_like.core.spelling import did_you_mean
@@ -251,6 +251,12 @@ class Toolkit:
 
     async def on_session_end(self) -> None:
         """Finish work of the session. Called after the last turn, while all toolkits are still open."""
+
+    def on_event(self, event: Event) -> None:
+        """Learn of each event of the session, after it is saved. This is no `async def`, and must be quick.
+
+        Events of subagents arrive as `SubagentEvent`.
+        """
 
     async def on_prompt_submitted(self, prompt: PromptSubmitted) -> PromptVerdict | None:
         """Block a message of the person, or add context for the model."""

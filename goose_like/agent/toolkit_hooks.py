@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from goose_like.core.errors import GooseLikeError, PromptBlockedError, prefix_error_path
-from goose_like.core.events import Answer, Question
+from goose_like.core.events import Answer, Event, Question
 from goose_like.core.masking import mask_text
 from goose_like.core.message import ToolCall
 from goose_like.core.notifier import Notifier
@@ -116,6 +116,7 @@ class ToolkitHooks:
         self._session_ends = list_hooks(of_person, "on_session_end")
         self._prompts = list_hooks(of_person, "on_prompt_submitted")
         self._notified = list_hooks(of_person, "on_notification")
+        self._listeners = list_hooks(of_person, "on_event")
         judges = dict(toolkits)
         if parent:
             # The parent asks the same toolkit when it receives the question.
@@ -283,7 +284,13 @@ class ToolkitHooks:
                 facts |= given
         return facts
 
-    # --- permissions and notifications
+    # --- events, permissions and notifications
+
+    def tell_event(self, event: Event) -> None:
+        """Tell the toolkits an event of the journal."""
+        for hook in self._list_working(self._listeners):
+            with self._runner.guard(hook):
+                hook.function(event)
 
     async def judge_question(self, question: Question, call: ToolCall | None) -> Answer | None:
         """Return the denial of a toolkit, or None if the person decides about a permission."""

@@ -60,6 +60,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "jira": "goose_like_toolkits.jira:JiraToolkit",
         "mcp": "goose_like_toolkits.mcp.toolkit:McpToolkit",
         "openbb": "goose_like_toolkits.openbb:OpenBBToolkit",
+        "otel": "goose_like_toolkits.otel.toolkit:OtelToolkit",
         "reasoner": "goose_like_toolkits.reasoner:ReasonerToolkit",
         "repo_context": "goose_like_toolkits.repo_context:RepoContextToolkit",
         "screen": "goose_like_toolkits.screen:ScreenToolkit",

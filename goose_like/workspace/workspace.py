@@ -60,6 +60,8 @@ class Workspace(ProtectedFiles):
 
     The workspace of a subagent has a `parent`: each action needs the permission of both, whatever `mode` and `approval`
     say. They share /tmp, session grants, change listeners and the repository audit, but not their processes.
+
+    `variable_sources` give variables for each command that starts, in the context of the call that starts it.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Workspace(ProtectedFiles):
         )
         self.hosts = HostAccess(permissions, settings.network.allow)
         self._change_listeners: list[ChangeListener] = []
+        self.variable_sources: list[Callable[[], Mapping[str, str]]] = parent.variable_sources if parent else []
         self.ledger: Ledger = parent.ledger if parent else Ledger(root, notifier)
         if parent:
             self._change_listeners.append(parent.announce_change)
@@ -365,7 +368,15 @@ class Workspace(ProtectedFiles):
         async with self.unsaved.keep_from_editor():
             if mode != self.mode:
                 raise DeniedError(format_change(f"run: {subject}", self.mode))
-            return await spawner.spawn(argv, working_folder, env or {}, descriptors, subject)
+            variables = self._collect_variables(env or {})
+            return await spawner.spawn(argv, working_folder, variables, descriptors, subject)
+
+    def _collect_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Add these variables of a command to those that the sources have for it."""
+        collected: dict[str, str] = {}
+        for source in self.variable_sources:
+            collected |= source()
+        return collected | dict(variables)
 
     async def _require_access(self, access: Access, subject: str, line: str, way: str) -> bool:
         """Ask about more access than the mode includes. Return True if the person allowed exactly this command."""

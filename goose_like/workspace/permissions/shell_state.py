@@ -14,16 +14,17 @@ shell_state: ContextVar[Callable[[], str]] = ContextVar("shell_state", default=s
 _DECLARED = compile_later(r'^declare -x ([A-Za-z_]\w*)(?:="((?:[^"\\$`]|\\["\\$`])*)")?(?:\n|\Z)', re.M)
 """A declaration as bash prints it. It runs nothing."""
 
-_MARK = "GOOSE_LIKE_COMMAND"
-_MARK_LINE = compile_later(rf'^declare -x {_MARK}="[\w.]*"\n', re.M)
-_OWN = compile_later(r"GOOSE_LIKE_COMMAND|OLDPWD|PWD|SHLVL|_|PS1|VIRTUAL_ENV|VIRTUAL_ENV_PROMPT|_OLD_VIRTUAL_\w+")
+_MARKS = ("GOOSE_LIKE_COMMAND", "TRACEPARENT", "TRACESTATE")
+"""Variables that each command has of its own, whatever the one before has exported."""
+_MARK_LINE = compile_later(rf'^declare -x ({"|".join(_MARKS)})="[^"\n]*"\n', re.M)
+_OWN = compile_later(rf"{'|'.join(_MARKS)}|OLDPWD|PWD|SHLVL|_|PS1|VIRTUAL_ENV|VIRTUAL_ENV_PROMPT|_OLD_VIRTUAL_\w+")
 """Variables of goose_like, bash and virtual environments, which no program looks at to find another one."""
 
 
 def drop_known(exports: str, variables: Mapping[str, str]) -> str:
     """Drop the declarations at the start of exports, as bash prints them, that repeat these variables.
 
-    The mark of a command is dropped too: the next command has its own.
+    The marks of a command are dropped too: the next command has its own.
     """
     kept = []
     start = 0
@@ -50,7 +51,7 @@ class KnownExports:
 
     def drop(self, exports: str, variables: Mapping[str, str]) -> str:
         """Drop the declarations in exports that repeat these variables."""
-        unmarked = _MARK_LINE.sub("", exports, count=1)  # each command has another mark
+        unmarked = _MARK_LINE.sub("", exports, count=len(_MARKS))  # each command has other marks
         if unmarked != self._exports or variables != self._variables:
             self._kept = drop_known(exports, variables)
             self._exports = unmarked
@@ -61,7 +62,7 @@ class KnownExports:
 def _is_known(found: re.Match[str], variables: Mapping[str, str]) -> bool:
     name = found[1]
     value = _unescape(found[2] or "\0")  # no variable holds that one
-    return name == _MARK or variables.get(name) == value
+    return name in _MARKS or variables.get(name) == value
 
 
 def find_changes(exports: str, known: Mapping[str, Iterable[str]]) -> tuple[str, str | None]:

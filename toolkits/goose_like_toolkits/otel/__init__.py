@@ -1,0 +1,1 @@
+"""The toolkit `otel`: traces and metrics of OpenTelemetry."""
