@@ -8,7 +8,6 @@ if __name__ == "__main__" and sys.path[0] != os.path.dirname(os.path.dirname(os.
     # `python -m` puts the current folder first: a project's own `openai.py` would replace the SDK.
     del sys.path[0]
 
-from . import __version__
 from .core.gc_pause import delay_gc
 
 
@@ -25,7 +24,9 @@ def _run(words: Sequence[str]) -> int:
     from goose_like.launch.exit import run_guarded
 
     if words in (["--version"], ["-V"]):
-        return run_guarded(lambda: print(f"goose-like {__version__}"))
+        from goose_like.core.version import describe_version
+
+        return run_guarded(lambda: print(f"goose-like {describe_version()}"))
     from goose_like.launch.pydantic_plugins import skip_plugin_search
 
     skip_plugin_search()

@@ -10,7 +10,6 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from goose_like import __version__
 from goose_like.core.errors import GooseLikeError
 from goose_like.launch.command_line import (
     InputOptions,
@@ -157,12 +156,13 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(h
 
 @app.command(epilog="Example: goose-like version")
 def version() -> None:
-    """Print the version, also of the packages that extend goose-like."""
+    """Print the version with its commit, and the versions of packages that extend goose-like."""
     from importlib import metadata
 
     from goose_like.config.entry_points import list_other_packages
+    from goose_like.core.version import describe_version
 
-    print(f"goose-like {__version__}")
+    print(f"goose-like {describe_version()}")
     for name in list_other_packages():
         print(f"{name} {metadata.version(name)}")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rich.table import Table
 
-from goose_like import __version__
 from goose_like.agent.present_toolkits import find_present_toolkits
 from goose_like.config import secrets
 from goose_like.config.entry_points import (
@@ -24,6 +23,7 @@ from goose_like.config.profile_loader import describe_goose09_profiles, load_pro
 from goose_like.config.trust import load_trusted_project
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
+from goose_like.core.version import describe_version
 from goose_like.providers.base import SupportsProbe
 from goose_like.providers.foreign_code import find_setup_error, probe_server
 from goose_like.providers.registry import (
@@ -72,7 +72,7 @@ async def diagnose(profile_name: str | None, session_profile: Profile | None = N
 
 def _iterate_installation() -> Iterator[tuple[str, str]]:
     """Yield rows about goose-like itself, its folders and what it needs."""
-    yield "goose-like", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"
+    yield "goose-like", f"{describe_version()}, Python {platform.python_version()}, {platform.platform()}"
     yield "configuration", str(config_folder())
     yield "sessions", f"{sessions_folder()}{_find_folder_problem()}"
     yield "cache", str(cache_folder())

@@ -1,8 +1,7 @@
-"""The repository around a workspace: HEAD and index, read without git, which would delay each turn; changed files."""
+"""The repository around a workspace: its folder and index, found without git, which would delay each turn; changes."""
 
 import asyncio
 import os
-import stat
 import struct
 from contextlib import suppress
 from itertools import zip_longest
@@ -10,14 +9,12 @@ from pathlib import Path
 
 from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.pattern import compile_later
+from goose_like.core.git_head import HEAD, follow_git_file
 from goose_like.workspace.programs import GIT_OPTIONS
 from goose_like.workspace.repositories.git import RunCommand, find_commit_folders
 from goose_like.workspace.repositories.git_index import GitIndex
 
-_MAX_BYTES = 10 << 20
 _TIMEOUT_S = 5.0
-_HEAD = compile_later(r"(?:ref: (?P<branch>refs/heads/(?!.*\.\.)[^\s\0]+)\n)?(?P<commit>[0-9a-f]{40,64}|)\n")
 _GIT = ("git", *GIT_OPTIONS, "-C")
 _STATUS = ("status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignored", "-z")
 
@@ -26,71 +23,13 @@ def find_git_folder(root: Path) -> Path | None:
     """Find the folder with HEAD and the index of the repository or worktree around a folder, if it is trustworthy."""
     if not find_commit_folders(root):
         return None
-    git = find_repository_root(root) / ".git"
-    if git.is_dir():
-        return git.resolve()
-    pointer = _read_line(git)
-    if not pointer.startswith("gitdir: "):
-        return None
-    target = git.parent / pointer.removeprefix("gitdir: ")
-    return target.resolve()
-
-
-def read_head(git: Path) -> bytes | None:
-    """Read the branch and the commit of HEAD, one a line. Return None if they have an unusual form."""
-    head = _read_line(git / "HEAD")
-    text = f"{head}\n"
-    if head.startswith("ref: "):
-        # A name of another form could lead out of the repository.
-        if not _HEAD.fullmatch(f"{head}\n\n"):
-            return None
-        name = head.removeprefix("ref: ")
-        text += f"{_read_commit(git, name)}\n"
-    if not _HEAD.fullmatch(text):
-        return None
-    return text.encode()
+    git = follow_git_file(find_repository_root(root) / ".git")
+    return Path(git) if git else None
 
 
 def is_of_git(path: Path) -> bool:
     """Check whether a file is the HEAD or the index of a repository."""
     return ".git" in path.parts and path.name in ("HEAD", "index")
-
-
-def describe_commit(head: bytes) -> str:
-    """Return the short commit in a HEAD from `read_head`. Return an empty text for any other content."""
-    found = _HEAD.fullmatch(head.decode(errors="replace"))
-    if not found:
-        return ""
-    return found["commit"][:7] or "no commit"
-
-
-def _read_commit(git: Path, branch: str) -> str:
-    """Read the commit of a branch, which has a file of its own or a line in `packed-refs`; empty if it has none."""
-    pointer = _read_line(git / "commondir")
-    common = git / pointer if pointer else git
-    return _read_line(common / branch) or _find_packed(common, branch)
-
-
-def _find_packed(common: Path, name: str) -> str:
-    lines = _read(common / "packed-refs").decode(errors="replace").splitlines()
-    for line in lines:
-        if line.endswith(f" {name}"):
-            return line.split(" ")[0]
-    return ""
-
-
-def _read_line(path: Path) -> str:
-    return _read(path).decode(errors="replace").partition("\n")[0].strip()
-
-
-def _read(path: Path) -> bytes:
-    """Read a file of a repository, which may be gone, a link or a pipe. Return no bytes then."""
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return file.read(_MAX_BYTES)
-    return b""
 
 
 async def list_changed_paths(root: Path, run: RunCommand) -> dict[str, str] | None:
@@ -123,7 +62,7 @@ async def restore_head(root: Path, target: bytes, run: RunCommand) -> None:
     Raises:
         GooseLikeError: git refused it.
     """
-    found = _HEAD.fullmatch(target.decode(errors="replace"))
+    found = HEAD.fullmatch(target.decode(errors="replace"))
     if found is None:
         raise GooseLikeError("the stored HEAD is damaged")
     branch = found["branch"]

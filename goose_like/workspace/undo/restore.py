@@ -11,13 +11,14 @@ from typing import Literal
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.git_head import describe_commit
 from goose_like.workspace.descriptors import set_mode
 from goose_like.workspace.diff import format_diff
 from goose_like.workspace.files import open_folder, replace_file, temporary_name
 from goose_like.workspace.repositories.git_index import is_safe_name
 
 from .contents import Contents
-from .repository import describe_commit, is_of_git
+from .repository import is_of_git
 from .state import ABSENT, FileState
 
 

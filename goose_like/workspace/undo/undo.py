@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from goose_like.config.paths import WORKTREES_FOLDER, state_folder
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.git_head import read_head
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_executor
@@ -24,7 +25,7 @@ from .backup import BackupChoice, StoredPaths, get_line, read_losses
 from .contents import Contents
 from .gaps import find_gaps, format_gaps
 from .log import OpenTurn, PathChange, UndoLog
-from .repository import find_git_folder, is_of_git, is_same_index, list_changed_paths, read_head, restore_head
+from .repository import find_git_folder, is_of_git, is_same_index, list_changed_paths, restore_head
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import LIMIT_ENTRIES, StoreBlob, read_state
 from .state import ABSENT, FileState
