@@ -162,6 +162,18 @@ class Exchange:
             raise GooseLikeError("no turn was cut off here; say what to do next")
         return await self._finish_turn(self._run_rest_of_turn())
 
+    async def run_calls(self, message: str, calls: Sequence[ToolCall]) -> events.TurnFinished:
+        """Run calls that a client chose, as a turn without a model. `message` says who wants them.
+
+        Rules, hooks, undo and the journal see an ordinary turn, which ends as in `reply`.
+
+        Raises:
+            SessionError: the session file cannot be written.
+        """
+        await self.hooks.start_session()
+        self.journal.emit(events.TurnStarted(message=Message.user(message)))
+        return await self._finish_turn(self._run_calls(calls))
+
     async def compact(self, focus: str = "") -> events.Compacted:
         """Replace the conversation with a summary, and return its event. The summary keeps `focus`.
 
@@ -199,6 +211,13 @@ class Exchange:
         models = replace(self.models, processor=fallback)
         exchange = replace(self, models=models)
         return await exchange._run_steps()
+
+    async def _run_calls(self, calls: Sequence[ToolCall]) -> events.TurnFinished:
+        await self.hooks.start_turn()
+        self.journal.emit(events.MessageCompleted(message=Message.assistant("", calls)))
+        await self.tool_runner.run(calls)
+        unchecked = replace(self, verification=None)  # nobody answers here, so nothing is claimed
+        return await unchecked._stop("")
 
     async def _run_rest_of_turn(self) -> events.TurnFinished:
         """Answer the calls that were cut off, or run them again, and go on with the turn."""

@@ -106,10 +106,12 @@ def choose_profile(
 
 
 def _find_other_model(profile: Profile, header: SessionStarted) -> str | None:
-    """Return the model that a session had, if its profile names another one now."""
+    """Return the model that a session had, if its profile names another one now. A session without one has ""."""
     processor, _ = choose_models(profile)
     before = header.models.get("processor")
-    return None if before == format_model_label(processor) else before
+    if not before or before == format_model_label(processor):
+        return None
+    return before
 
 
 def check_mode(kind: str, mode: str | None, known: Sequence[str]) -> None:

@@ -1,10 +1,12 @@
 """The command `goose-like mcp`: servers by hand."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from goose_like.launch.options import ProfileOption
+from goose_like.core.errors import UsageError
+from goose_like.launch.command_line import ProfileOptions
+from goose_like.launch.options import ProfileOption, add_profile_options
 
 NameArgument = Annotated[str, typer.Argument(help="The server.", metavar="NAME")]
 
@@ -108,3 +110,40 @@ def mcp_logout(name: NameArgument, profile: ProfileOption = None) -> None:
     from .commands import logging_in
 
     logging_in.log_out(name, profile)
+
+
+@app.command("serve", epilog="Example: goose-like mcp serve --toolkit developer")
+@add_profile_options
+def mcp_serve(
+    options: ProfileOptions,
+    toolkit: Annotated[
+        list[str] | None,
+        typer.Option(help="Offer the tools of this toolkit; repeatable [default: all].", metavar="NAME"),
+    ] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Most model requests of all run_task calls together.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.0001, metavar="USD", help="Most US dollars of all run_task calls together.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Most tokens of all run_task calls together.")
+    ] = None,
+) -> None:
+    """Offer tools, and the tool run_task, to another agent that speaks MCP and starts this command."""
+    from goose_like.launch.exit import run_async
+
+    serving = _import_serving()
+    budget = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens}
+    wanted = serving.ServeOptions(options, toolkit or (), budget)
+    raise typer.Exit(run_async(serving.serve_stdio(wanted)))
+
+
+def _import_serving() -> Any:
+    try:
+        from .serving import start
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("goose_like"):
+            raise
+        raise UsageError(f"{error.name} is not installed; install it: pip install 'goose-like[mcp]'") from error
+    return start

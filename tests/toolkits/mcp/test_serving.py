@@ -1,0 +1,231 @@
+"""`goose-like mcp serve`: tools for other agents, in both eras of the protocol."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import mcp_types as types
+import pytest
+from goose_like_toolkits.mcp.serving.start import ServeOptions, open_server
+from mcp import Client, MCPError
+from mcp.client.stdio import StdioServerParameters
+
+from goose_like.api import Agent
+from goose_like.config.yaml_reader import format_document
+from goose_like.launch.command_line import ProfileOptions
+from goose_like.sessions.index import list_sessions
+from tests.processes import count_processes, wait_for_count
+from tests.toolkits.mcp.servers import wait_until
+
+ERAS = ("legacy", "2026-07-28")
+COMMAND = str(Path(sys.executable).parent / "goose-like")
+
+
+@pytest.fixture(params=ERAS)
+def era(request) -> str:
+    """The mode of the SDK's client."""
+    return request.param
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch, home):
+    """The current folder, and a profile without a model."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    write_profile(home)
+    return folder
+
+
+def write_profile(home: Path, **keys: object) -> None:
+    (home / "config").mkdir(parents=True, exist_ok=True)
+    profile = {"extends": "default", "processor": "anthropic:claude-sonnet-5", **keys}
+    (home / "config/profiles.yaml").write_text(format_document({"default": profile}))
+
+
+def write_script(home: Path, *steps: object) -> None:
+    """Let the default profile play a script."""
+    script = home.parent / "script.yaml"
+    script.write_text(format_document(list(steps)))
+    write_profile(home, processor=f"scripted:{script}", accelerator=f"scripted:{script}")
+
+
+class Person:
+    """A person in front of the client, who gives one answer to each question."""
+
+    def __init__(self, answer: str | None) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    async def elicit(self, _, params: types.ElicitRequestFormParams) -> types.ElicitResult:
+        self.asked.append(params.message)
+        if self.answer is None:
+            return types.ElicitResult(action="decline")
+        return types.ElicitResult(action="accept", content={"answer": self.answer})
+
+
+@asynccontextmanager
+async def connect(era: str, person: Person | None = None, *, budget=None, **options):
+    """Connect a client to a server in this process."""
+    wanted = ServeOptions(ProfileOptions(**options), ("developer",), budget or {})
+    callback = person.elicit if person else None
+    async with open_server(wanted) as server, Client(server, mode=era, elicitation_callback=callback) as client:
+        yield client
+
+
+async def call(client: Client, tool: str, **arguments: object) -> tuple[str, bool]:
+    """Call a tool, and return its text and whether it failed."""
+    result = await client.call_tool(tool, arguments)
+    return result.content[0].text, result.is_error
+
+
+async def test_tools_are_listed_and_called(era, work):
+    async with connect(era) as client:
+        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert listed["shell"].annotations.read_only_hint is False
+        assert listed["read_file"].annotations.read_only_hint is True
+        assert "command" in listed["shell"].input_schema["properties"]
+        assert "run_task" not in listed  # there is no key
+        assert await call(client, "shell", command="echo hi; exit 3") == ("hi\n[exit code 3]", False)
+        text, is_error = await call(client, "write_file", path="a.txt", contents="x")
+        assert is_error
+        assert "content" in text
+        with pytest.raises(MCPError, match=r"no tool 'shel'; did you mean 'shell'\?"):
+            await call(client, "shel")
+
+
+@pytest.mark.parametrize(("answer", "is_written"), [("allow once", True), ("deny", False), (None, False)])
+async def test_questions_become_forms(era, work, answer, is_written):
+    person = Person(answer)
+    async with connect(era, person, approval="ask") as client:
+        text, is_error = await call(client, "write_file", path="a.txt", content="x\n")
+    assert is_error != is_written, text
+    assert (work / "a.txt").exists() == is_written
+    (message,) = person.asked
+    assert "a.txt" in message
+
+
+async def test_a_path_outside_of_the_folder_is_denied(era, work):
+    person = Person("deny")
+    async with connect(era, person) as client:
+        text, is_error = await call(client, "write_file", path="/opt/of-goose-like", content="x\n")
+    assert is_error
+    assert "the person said no" in text
+    assert len(person.asked) == 1
+
+
+async def test_a_client_without_forms_is_told_why(era, work):
+    async with connect(era, approval="ask") as client:
+        text, is_error = await call(client, "write_file", path="a.txt", content="x\n")
+    assert is_error
+    assert "nobody is there to allow it: the client of this MCP server shows no questions" in text
+    assert not (work / "a.txt").exists()
+
+
+async def test_an_answer_that_never_comes_is_a_no(era, work, home):
+    write_profile(home, session={"answer_s": 0.2}, approval="ask")
+
+    async def wait_for_ever(*_):
+        await asyncio.Event().wait()
+
+    person = Person("allow once")
+    person.elicit = wait_for_ever
+    arguments = {"path": "a.txt", "content": "x\n"}
+    async with connect(era, person) as client:
+        if era == "legacy":
+            text, is_error = await call(client, "write_file", **arguments)
+            assert is_error
+            assert "nobody answered within 0.2 s" in text
+        else:
+            asked = await client.session.call_tool("write_file", arguments, allow_input_required=True)
+            # The next call waits until the question is denied.
+            assert (await call(client, "read_file", path="a.txt"))[1]
+            with pytest.raises(MCPError, match="belongs to no call that waits"):
+                await client.session.call_tool("write_file", arguments, request_state=asked.request_state)
+    assert not (work / "a.txt").exists()
+
+
+async def test_a_cancelled_call_ends_what_it_started(era, work):
+    async with connect(era) as client:
+        command = f"sleep {600 + os.getpid() / 1e6}"
+        running = asyncio.create_task(call(client, "shell", command=command))
+        await wait_until(lambda: count_processes(command))
+        running.cancel()
+        await asyncio.wait([running])
+        await wait_until(lambda: not count_processes(command))
+        assert await call(client, "shell", command="echo on") == ("on", False)
+
+
+async def test_calls_can_be_undone(era, work, home):
+    (work / "kept.txt").write_text("old\n")
+    async with connect(era) as client:
+        await call(client, "write_file", path="kept.txt", content="new\n")
+        await call(client, "shell", command="touch made")
+    (session,) = list_sessions()
+    write_script(home)
+    async with Agent(session=session.name, is_resumed=True, model=f"scripted:{work.parent / 'script.yaml'}") as agent:
+        await agent.undo()
+        assert not (work / "made").exists()
+        await agent.undo()
+    assert (work / "kept.txt").read_text() == "old\n"
+
+
+async def test_a_rule_holds_for_calls(era, work, home):
+    write_profile(home, permissions={"deny": ["touch"]})
+    async with connect(era) as client:
+        text, is_error = await call(client, "shell", command="touch made")
+    assert is_error
+    assert "a rule forbids it" in text
+    assert not (work / "made").exists()
+
+
+async def test_run_task_runs_a_turn_and_draws_from_the_budget(era, work, home):
+    write = {"tool": "write_file", "arguments": {"path": "made", "content": "x\n"}}
+    write_script(home, {"text": "Writing.", "calls": [write]}, "It is made.")
+    heard: list[str] = []
+
+    async def hear(progress, total, message):
+        heard.append(message)
+
+    async with connect(era, budget={"steps": 2}) as client:
+        result = await client.call_tool("run_task", {"task": "make it"}, progress_callback=hear)
+        assert (result.content[0].text, result.is_error) == ("It is made.", False)
+        assert (work / "made").read_text() == "x\n"
+        assert "▸ Write made" in heard
+        text, is_error = await call(client, "run_task", task="more")
+        assert is_error
+        assert text == "the tasks of this server have used up --max-steps 2; start it with a higher one"
+
+
+async def test_a_task_keeps_its_own_limit(era, work, home):
+    write = {"tool": "write_file", "arguments": {"path": "made", "content": "x\n"}}
+    write_script(home, {"text": "Writing.", "calls": [write]}, "It is made.", "Here is more.")
+    async with connect(era) as client:
+        text, is_error = await call(client, "run_task", task="make it", max_steps=1)
+        assert is_error
+        assert "the limit of 1 step" in text
+        assert await call(client, "run_task", task="go on") == ("It is made.", False)
+
+
+async def test_the_command_speaks_on_standard_output_and_ends_with_its_input(era, work):
+    settings = StdioServerParameters(
+        command=COMMAND, args=["mcp", "serve", "--toolkit", "developer"], env=dict(os.environ), cwd=work
+    )
+    command = f"sleep {700 + os.getpid() / 1e6}"
+    async with Client(settings, mode=era) as client:
+        assert await call(client, "shell", command="echo hi") == ("hi", False)
+        await call(client, "process", action="start", command=command)
+        assert count_processes(command)
+    wait_for_count(0, command)
+
+
+def test_an_unknown_toolkit_is_one_sentence(work):
+    done = subprocess.run(
+        [COMMAND, "mcp", "serve", "--toolkit", "develper"], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 2
+    assert "did you mean 'developer'?" in done.stderr
+    assert done.stdout == ""

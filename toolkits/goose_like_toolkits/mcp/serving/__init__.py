@@ -1,0 +1,1 @@
+"""The command `mcp serve`: tools of goose_like for other agents."""
