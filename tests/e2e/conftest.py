@@ -1,11 +1,20 @@
+import os
 import random
+import subprocess
+import sys
+import venv
 from collections.abc import Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.e2e.command import Place
 from tests.e2e.screen import ScreenTerminal
+
+NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 @pytest.fixture
@@ -13,6 +22,31 @@ def place(tmp_path):
     for name in ("home", "work"):
         (tmp_path / name).mkdir()
     return Place(tmp_path / "home", tmp_path / "work")
+
+
+@pytest.fixture
+def newcomer(place, tmp_path):
+    """Runs lines of a shell in an environment that is new and active, and knows what this one has installed."""
+    if not find_spec("pip") or int(version("setuptools").partition(".")[0]) < 77:
+        pytest.skip("pip and the setuptools of the extra `dev` install the package")
+    folder = tmp_path / "venv"
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    installed = [str(path) for path in map(Path, sys.path) if path.name in ("site-packages", "dist-packages")]
+    (site / "installed.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in installed))
+    for name, module in (("pip", "pip"), ("goose-like", "goose_like")):
+        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec python -m {module} "$@"\n')
+        (folder / "bin" / name).chmod(0o755)
+    path = {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+
+    def run(lines: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        command = ["bash", "-ec", lines]
+        return subprocess.run(
+            command, cwd=place.work, env=place.env(**path, **NO_INDEX, **env), capture_output=True, text=True,
+            timeout=300, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+
+    return run
 
 
 @pytest.fixture
