@@ -8,6 +8,7 @@ gen-ai-agent-spans.md, execute-tool.md), and two metrics of the version before (
 import asyncio
 import json
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -26,7 +27,7 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError, ProviderError
-from goose_like.core.events import Logged, MessageCompleted, TextDelta
+from goose_like.core.events import Logged, MessageCompleted, SubagentEvent, TextDelta, ToolFinished
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Model, ModelPair
@@ -314,8 +315,11 @@ async def test_an_interrupted_request_is_an_error(collector: Collector) -> None:
 async def test_a_subagent_is_an_agent_below_its_call(collector: Collector) -> None:
     delegate = call("delegate", json.dumps({"task": "look"}), "c1")
     script = [calls(delegate), calls(shell("echo $TRACEPARENT", "c1")), "Seen.", ANSWER]
-    async with open_exchange(script, "developer", "delegate") as exchange:
+    recorder = Recorder()
+    async with open_exchange(script, "developer", "delegate", recorder=recorder) as exchange:
         await exchange.reply("go")
+    nested = [event.event for event in recorder.events if isinstance(event, SubagentEvent)]
+    (output,) = [event.result.output for event in nested if isinstance(event, ToolFinished)]
     spans = collector.spans
     turn = spans["invoke_agent goose_like"]
     outer = spans["execute_tool delegate"]
@@ -324,9 +328,19 @@ async def test_a_subagent_is_an_agent_below_its_call(collector: Collector) -> No
     assert outer.parent_span_id == turn.span_id
     assert inner.parent_span_id == outer.span_id
     assert command.parent_span_id == inner.span_id
+    assert f"00-{turn.trace_id.hex()}-{command.span_id.hex()}-" in output
     assert read(inner)["gen_ai.conversation.id"] == "temporary"
     counted = collector.metrics_by_name["gen_ai.client.inference.usage.input_tokens"]
     assert sum(point.as_int for point in counted.sum.data_points) == 10 + 10 + 1200
+
+
+def test_a_start_without_the_toolkit_imports_nothing_of_it() -> None:
+    program = (
+        "import sys, goose_like.agent.build, goose_like_toolkits.otel.toolkit; "
+        "print([name for name in sys.modules if name.startswith('opentelemetry')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 # --- what people get wrong

@@ -341,6 +341,27 @@ async def test_a_hook_that_hangs_does_not_keep_the_process(give: Any, monkeypatc
     assert "hooks were stopped that had not ended 0.01 s after the session" in place.logged
 
 
+async def test_a_toolkit_follows_all_events_and_a_failing_one_hears_no_more(give: Any) -> None:
+    seen: list[Any] = []
+    failures: list[Any] = []
+
+    def fail(event: Any) -> None:
+        failures.append(event)
+        raise ValueError("no")
+
+    give(First, on_event=fail)
+    give(Second, on_event=seen.append)
+    async with open_place("first", "second") as place:
+        await place.run(say("a"))
+        assert len(failures) == 1
+        assert sorted(event.type for event in seen) == sorted(event.type for event in place.recorder.events)
+        kinds = [event.type for event in seen]
+        assert kinds[0] == "session_started"
+        assert kinds[-1] == "turn_finished"
+        (told,) = [text for text in place.logged if "on_event" in text]
+        assert told.startswith("toolkit 'first' failed in 'on_event', which is not called again: ")
+
+
 def test_each_hook_point_is_a_method_that_changes_nothing() -> None:
     for name in HOOK_POINTS:
         assert inspect.isfunction(getattr(Toolkit, name)), name

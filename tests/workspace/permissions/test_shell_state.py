@@ -38,6 +38,7 @@ def test_what_differs_is_shown_as_it_is(text: str) -> None:
 def test_an_unchanged_shell_shows_nothing() -> None:
     exports = (
         'declare -x LANG="a \\"b\\" \\$c"\ndeclare -x OLDPWD\ndeclare -x PATH="/usr/bin:/bin"\ndeclare -x SHLVL="2"\n'
+        'declare -x TRACEPARENT="00-1f-2e-01"\n'
     )
     assert find_changes(exports, KNOWN) == ("", "/usr/bin:/bin")
     assert find_changes("", KNOWN) == ("", None)
@@ -47,6 +48,7 @@ def test_only_what_differs_is_set_again() -> None:
     variables = {"LANG": 'a "b" $c', "PATH": "/usr/bin", "EMPTY": ""}
     own = 'declare -x A="1\ndeclare -x PATH=\\"/usr/bin\\""\ndeclare -rx FIXED="1"\ndeclare -x LINES=$\'1\\n2\'\n'
     known = 'declare -x GOOSE_LIKE_COMMAND="1.7"\ndeclare -x LANG="a \\"b\\" \\$c"\ndeclare -x PATH="/usr/bin"\n'
+    known += 'declare -x TRACEPARENT="00-1f-2e-01"\n'
     rest = 'declare -x OLDPWD\ndeclare -x PATH="/usr/bin:/bin"\n'
     function = 'f () \n{ \n    cat <<X\ndeclare -x PATH="/usr/bin"\nX\n}\ndeclare -fx f\n'
     assert drop_known(own + known + rest + function, variables) == own + rest + function
@@ -58,7 +60,10 @@ def test_only_what_differs_is_set_again() -> None:
 def test_exports_are_read_again_only_after_a_change() -> None:
     known = KnownExports()
     variables = {"LANG": "C"}
-    text = 'declare -x A="1"\ndeclare -x GOOSE_LIKE_COMMAND="1.{}"\ndeclare -x LANG="{}"\n'
+    text = (
+        'declare -x A="1"\ndeclare -x GOOSE_LIKE_COMMAND="1.{0}"\n'
+        'declare -x LANG="{1}"\ndeclare -x TRACEPARENT="00-{0}"\n'
+    )
     first = known.drop(text.format(1, "C"), variables)
     assert first == 'declare -x A="1"\n'
     assert known.drop(text.format(2, "C"), dict(variables)) is first
