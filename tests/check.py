@@ -6,6 +6,7 @@ python tests/check.py --quick    # lint, format, types, and only the tests close
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -16,10 +17,12 @@ SOURCES = [".ci", "bench", "goose_like", "profiles", "tests", "toolkits"]
 CHECKS = {
     "lint": ["ruff", "check", *SOURCES],
     "format": ["ruff", "format", "--check", *SOURCES],
-    "types": ["mypy"],
     # A thousand tests start commands; each would compile our modules anew where PYTHONDONTWRITEBYTECODE is set.
     "bytecode": ["compileall", "-q", "goose_like", "toolkits"],
 }
+
+# mypy uses one core for a minute, and the tests leave some time of both: they run at the same time.
+TYPES = ["mypy"]
 
 # Tests wait a lot, so there are two workers more than the two cores of CI. With "worksteal" a worker that is done takes
 # over tests of the others; the default hands out all of tests/e2e to one worker.
@@ -72,7 +75,10 @@ def run_check(name: str, command: list[str]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Run all checks, also after one that failed. Tests come last, so that pytest's summary line ends the output."""
+    """Run all checks, also after one that failed. Tests come last, so that pytest's summary line ends the output.
+
+    Only wrong types come after it.
+    """
     checks = dict(CHECKS)
     if "--quick" in arguments:
         arguments.remove("--quick")
@@ -82,7 +88,14 @@ def main(arguments: list[str]) -> int:
         checks["tests"] = ["pytest", "-x", *PARALLEL, *TIME_LIMIT, *files, *arguments]
     else:
         checks["tests"] = ["pytest", *PARALLEL, *TIME_LIMIT, *arguments]
-    failed = [name for name, command in checks.items() if not run_check(name, command)]
+    with tempfile.TemporaryFile("w+") as output:
+        print(f"== types, beside the others: {' '.join(TYPES)}", flush=True)
+        types = subprocess.Popen([sys.executable, "-m", *TYPES], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+        failed = [name for name, command in checks.items() if not run_check(name, command)]
+        if types.wait():
+            failed.append("types")
+            output.seek(0)
+            print(output.read(), flush=True)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -42,6 +42,11 @@ def pytest_configure(config):
         signal.signal(signal.SIGHUP, lambda *_: None)
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with the slow tests: one at the end would leave the other workers idle."""
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("slow", "local"))))
+
+
 def pytest_collection_finish():
     gc.freeze()
     gc.enable()
