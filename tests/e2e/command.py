@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.config.yaml_reader import format_document
+from tests.e2e.forked import ForkedProcess, get_server
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
@@ -24,10 +25,16 @@ class Place:
         kept = {name: value for name, value in os.environ.items() if name not in KEYS}
         return {**kept, "GOOSE_LIKE_HOME": str(self.home), **more}
 
-    def start(self, *words: str, env: dict[str, str] | None = None, **how: Any) -> "subprocess.Popen[str]":
+    def start(
+        self, *words: str, env: dict[str, str] | None = None, has_terminal: bool = False, **how: Any
+    ) -> "subprocess.Popen[str]":
+        """Start the command; with `has_terminal` its standard streams are a terminal, which becomes its own."""
         how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | how
-        command = [sys.executable, "-m", "goose_like", *words]
-        return subprocess.Popen(command, cwd=self.work, env=self.env(**(env or {})), **how)
+        how |= {"cwd": self.work, "env": self.env(**(env or {}))}
+        if get_server().can_start(words, how["env"]):
+            return ForkedProcess(words, has_terminal, **how)
+        opening = ["setsid", "--ctty", "--wait"] if has_terminal else []
+        return subprocess.Popen([*opening, sys.executable, "-m", "goose_like", *words], **how)
 
     def run(
         self, *words: str, env: dict[str, str] | None = None, input: str | None = None

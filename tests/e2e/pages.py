@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests import ROOT
 from tests.e2e.command import Place
+from tests.e2e.forked import get_server
 from tests.loopback import said, sse, threaded
 
 
@@ -30,10 +31,16 @@ def put_command_on_path(folder: Path) -> str:
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
+def put_forking_command_on_path(folder: Path) -> str:
+    """Write a `goose-like` that starts fast, for shells without a terminal, and return a PATH with its folder."""
+    get_server().write_command(folder / "goose-like")
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
 def run_line(place: Place, line: str, **env: str) -> "subprocess.CompletedProcess[str]":
     """Run a line of a page in a shell, with a server that answers `ok` in place of OpenAI's."""
     with threaded([sse(said("ok"))]) as server:
-        path = put_command_on_path(place.home)
+        path = put_forking_command_on_path(place.home)
         env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url, "PATH": path, "VISUAL": "true", **env}
         return subprocess.run(
             ["bash", "-c", line],

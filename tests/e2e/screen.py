@@ -28,7 +28,7 @@ class ScreenTerminal:
     """
 
     def __init__(
-        self, place: Place, *words: str, columns: int = 100, rows: int = 40, shell: str = 'exec "$@"', **env: str
+        self, place: Place, *words: str, columns: int = 100, rows: int = 40, shell: str = "", **env: str
     ) -> None:
         self._ours, theirs = pty.openpty()
         self._screen = pyte.HistoryScreen(columns, rows, history=5000, ratio=1)
@@ -36,14 +36,14 @@ class ScreenTerminal:
         self.raw = b""
         self._has_exited = False
         self.resize(columns, rows)
-        self.process = subprocess.Popen(
-            ["setsid", "--ctty", "--wait", "sh", "-c", shell, "sh", sys.executable, "-m", "goose_like", *words],
-            cwd=place.work,
-            env=place.env(**{"TERM": "xterm-256color", **env}),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-        )
+        env = {"TERM": "xterm-256color", **env}
+        streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+        if shell:
+            opening = ["setsid", "--ctty", "--wait", "sh", "-c", shell, "sh"]
+            line = [*opening, sys.executable, "-m", "goose_like", *words]
+            self.process = subprocess.Popen(line, cwd=place.work, env=place.env(**env), text=True, **streams)
+        else:
+            self.process = place.start(*words, env=env, has_terminal=True, **streams)
         os.close(theirs)
 
     def resize(self, columns: int, rows: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests import ROOT
 from tests.e2e.command import Place
-from tests.e2e.pages import find_blocks, put_command_on_path
+from tests.e2e.pages import find_blocks, put_forking_command_on_path
 from tests.loopback import said, sse, threaded
 
 PAGE = "docs/components.md"
@@ -32,7 +32,7 @@ def run_lines(place: Place, lines: str, typed: str = "") -> str:
         done = subprocess.run(
             ["bash", "-ec", lines], cwd=place.work, input=typed, capture_output=True, text=True, timeout=120,
             env=place.env(
-                HOME=str(place.home), PATH=put_command_on_path(place.home), OPENAI_API_KEY="k",
+                HOME=str(place.home), PATH=put_forking_command_on_path(place.home), OPENAI_API_KEY="k",
                 OPENAI_BASE_URL=server.base_url,
             ),
         )  # fmt: skip

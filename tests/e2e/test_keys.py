@@ -238,6 +238,7 @@ def test_esc_stops_a_turn(session, place, step):
     terminal.idle()
     terminal.type("\x15next\r")
     terminal.see("second answer")
+    assert terminal.leave() == 0
     assert place.list_turn_ends() == ["cancelled", "stop"]
     assert place.list_messages() == ["hi", "next"]
 

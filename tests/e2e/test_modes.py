@@ -163,7 +163,7 @@ def test_a_stricter_mode_during_a_turn_takes_waiting_messages_along(session, pla
 def test_plan_hides_no_wider_sandbox(session, open_screen, place, sandbox):
     terminal = session("a plan", words=("--approval", "plan"))
     terminal.type("go\r")
-    terminal.see("a plan")
+    terminal.see("[N] keep planning")
     for times, words in enumerate((sandbox, f"plan {sandbox}"), 1):
         terminal.type(f"/mode {words}\r")
         terminal.see(f"plan only reads; to leave it too: /mode auto {sandbox}", times)

@@ -18,6 +18,7 @@ import pytest
 from tests.e2e.command import Place, shell
 
 PATIENCE_S = 60.0
+COMMAND = [sys.executable, "-m", "goose_like"]
 NETWORK = shell("echo got through", access="network")
 
 
@@ -27,15 +28,13 @@ class Terminal:
     def __init__(self, place: Place, command: list[str], columns: int = 100, term: str = "xterm-256color") -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        env = place.env(TERM=term, PROMPT_TOOLKIT_NO_CPR="1")
-        self.process = subprocess.Popen(
-            ["setsid", "--ctty", "--wait", *command],
-            cwd=place.work,
-            env=env,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-        )
+        env = {"TERM": term, "PROMPT_TOOLKIT_NO_CPR": "1"}
+        streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+        if command[:3] == COMMAND:
+            self.process = place.start(*command[3:], env=env, has_terminal=True, **streams)
+        else:
+            line = ["setsid", "--ctty", "--wait", *command]
+            self.process = subprocess.Popen(line, cwd=place.work, env=place.env(**env), text=True, **streams)
         os.close(theirs)
         self.text = ""
         self._at = 0
@@ -84,7 +83,7 @@ def open_terminal(place) -> Iterator[object]:
     opened: list[Terminal] = []
 
     def start(*words: str, program: str | None = None, term: str = "xterm-256color") -> Terminal:
-        command = [sys.executable, "-c", program] if program else [sys.executable, "-m", "goose_like", *words]
+        command = [sys.executable, "-c", program] if program else [*COMMAND, *words]
         opened.append(Terminal(place, command, term=term))
         return opened[-1]
 
