@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import yaml
+from goose_like.jobs.eval.suite import load_suite
 
 SUITE = Path(__file__).resolve().parent
 
@@ -61,24 +61,13 @@ class Ended:
 
 def load_tasks() -> dict[str, Task]:
     """Read all tasks, the small ones first."""
-    tasks = [_load(path) for path in SUITE.glob("*/task.yaml")]
+    tasks = []
+    for each in load_suite(SUITE):
+        content = each.content
+        tasks.append(Task(each.folder, content.prompt.strip(), content.size, content.held_out, content.setup))
     sizes = list(LIMITS_S)
     tasks.sort(key=lambda task: (sizes.index(task.size), task.name))
     return {task.name: task for task in tasks}
-
-
-def _load(path: Path) -> Task:
-    values: dict[str, Any] = yaml.safe_load(path.read_text())
-    task = Task(
-        folder=path.parent,
-        prompt=values.pop("prompt").strip(),
-        size=values.pop("size"),
-        is_held_out=values.pop("held_out", False),
-        setup=values.pop("setup", ""),
-    )
-    if values:
-        raise ValueError(f"{path}: unknown keys: {', '.join(values)}")
-    return task
 
 
 def build_environment() -> dict[str, str]:

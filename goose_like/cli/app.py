@@ -53,6 +53,7 @@ _GROUPS = {
     "acp": "Work inside an editor: Zed, JetBrains, Neovim, Emacs.",
     "recipe": "Run saved tasks with parameters: recipes, also those of goose. List, show, check and write them.",
     "serve": "Make profiles available to OpenBB Workspace and to clients of OpenAI's API over HTTP.",
+    "eval": "Measure how many tasks of a suite profiles and models solve.",
     "hooks": "List hooks, try them with a sample, and say which files of yours may run.",
     "skill": "List, show, check and write skills.",
 }

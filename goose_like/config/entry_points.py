@@ -144,6 +144,7 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "boss": "goose_like_toolkits.boss.cli:app",
         "bundle": "goose_like_toolkits.bundles.cli:app",
         "component": "goose_like_toolkits.components.cli:app",
+        "eval": "goose_like.jobs.eval.command:app",
         "hooks": "goose_like_toolkits.hooks.cli:app",
         "mcp": "goose_like_toolkits.mcp.cli:app",
         "permissions": "goose_like.cli.commands.groups:permissions_app",

@@ -211,16 +211,26 @@ def open_models(profile: Profile) -> ModelPair:
     return ModelPair(processor, accelerator)
 
 
+def check_model(choice: ModelChoice) -> type[Provider]:
+    """Check that a model can be opened, without asking its server. Return the class of its provider.
+
+    Raises:
+        GooseLikeError: A key, library or setting is missing. The text names it.
+    """
+    factory = find_provider_class(choice.provider)
+    if error := find_setup_error(factory, choice):
+        raise type(error)(f"{choice.model}: {error}")
+    return factory
+
+
 def open_model(choice: ModelChoice) -> Model:
     """Open a model. The caller closes its provider.
 
     Raises:
         GooseLikeError: A key, library or setting is missing. The text names it.
     """
-    factory = find_provider_class(choice.provider)
+    factory = check_model(choice)
     name = choice.name or factory.info.processor or ""
-    if error := find_setup_error(factory, choice):
-        raise type(error)(f"{choice.model}: {error}")
     if error := find_effort_error(choice, name):
         raise error
     known = find_known_model(choice.provider, name)

@@ -35,6 +35,7 @@ from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import handle_signals
 from goose_like.terminal.progress_bar import ProgressBar
 
+from .comparison import format_comparison, has_error
 from .driver import BatchPlan, Driver, Progress
 from .engine import Engine
 from .inputs import InputReader, choose_place
@@ -47,6 +48,7 @@ _PLAN = "batch.json"
 _MAX_PLAN_BYTES = 1_000_000_000
 _SHOWN_PROBLEMS = 5
 _SHOWN_REASONS = 5
+_REPORT_COLUMNS = 120
 
 
 def start_batch(
@@ -76,7 +78,7 @@ def start_batch(
     asyncio.run(_settle_trust(filled, options))
     given = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
     plan = BatchPlan(
-        name=_make_name(output.stem),
+        name=make_batch_name(output.stem),
         recipe=os.path.abspath(recipe.file),
         texts=dict(recipe.texts),
         digest=digest_texts(filled[0]),
@@ -86,6 +88,17 @@ def start_batch(
         options={name: value for name, value in given.items() if value},
         **settings,
     )
+    return run_new_batch(plan, output)
+
+
+def run_new_batch(plan: BatchPlan, output: Path) -> int:
+    """Write the plan of a batch, and run it. Return the exit code.
+
+    Raises:
+        UsageError: files of somebody else would be replaced.
+    """
+    output = Path(os.path.abspath(output))
+    _check_output(output)
     record = _get_record(output)
     shutil.rmtree(record, ignore_errors=True)  # of a batch whose results somebody removed
     try:
@@ -115,7 +128,11 @@ def report_batch(results: Path) -> Path:
     file = (Path(os.path.abspath(results))).with_suffix(".html")
     lines = JsonlFile(Path(os.path.abspath(results)), ResultLine)
     lines.read()
-    write_report(plan.name, lines.records, file)
+    comparison = ""
+    if plan.is_comparison:
+        comparison = format_comparison(lines.records, _REPORT_COLUMNS)
+        print(escape_controls(comparison))
+    write_report(plan.name, lines.records, file, comparison)
     return file
 
 
@@ -130,7 +147,7 @@ def _check_output(output: Path) -> None:
             raise UsageError(f"{path} exists; name another file for the results, or remove it")
 
 
-def _make_name(stem: str) -> str:
+def make_batch_name(stem: str) -> str:
     """Make a name for sessions and branches from that of a file."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", stem)[:40].strip("-")
     return f"{plain or 'batch'}-{secrets.token_hex(2)}"
@@ -202,8 +219,7 @@ def _run(plan: BatchPlan, output: Path) -> int:
     for reason in _list_reasons(results.records):
         print(f"  {escape_controls(reason)}", file=sys.stderr)
     if code in (0, 1):
-        report = output.with_suffix(".html")
-        write_report(plan.name, results.records, report)
+        report = report_batch(output)
         print(f"goose-like: results in {output}, report in {report}", file=sys.stderr)
     return code
 
@@ -226,7 +242,12 @@ async def _drive(
         return 128 + signals[0]
     finally:
         await engine.close()
-    return int(any(line.status == "failed" for line in results.records))
+    is_failure = has_error if plan.is_comparison else _has_failed
+    return int(any(map(is_failure, results.records)))
+
+
+def _has_failed(line: ResultLine) -> bool:
+    return line.status == "failed"
 
 
 def _open_engine(plan: BatchPlan, folder: Path) -> Engine:
@@ -253,5 +274,5 @@ def _describe_progress(progress: Progress) -> str:
 
 def _list_reasons(lines: Sequence[ResultLine]) -> list[str]:
     """List the most frequent reasons of failures."""
-    reasons = Counter(line.reason for line in lines if line.status == "failed")
+    reasons = Counter(line.reason for line in filter(_has_failed, lines))
     return [f"{count:,}x {reason}" for reason, count in reasons.most_common(_SHOWN_REASONS)]

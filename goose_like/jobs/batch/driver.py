@@ -40,6 +40,8 @@ class BatchPlan(FrozenModel):
     address: str | None
     cpus: float
     options: dict[str, Any]
+    is_comparison: bool = False
+    """The inputs are trials of tasks, by profiles or models that the report compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class Driver:
             tokens=int(limits.get("tokens", 0)),
         )
         self._spending.record(reserved)
+        given = self._plan.inputs[number - 1]
         job = Job(
             batch=self._plan.name,
             number=number,
@@ -123,9 +126,9 @@ class Driver:
             texts=self._plan.texts,
             digest=self._plan.digest,
             folder=str(self._folder),
-            input=self._plan.inputs[number - 1],
-            limits=limits,
-            options=self._plan.options,
+            input=given,
+            limits={**given.limits, **limits},
+            options={**self._plan.options, **given.options},
         )
         self._started[number] = time.monotonic()
         await self._engine.start(job)

@@ -12,16 +12,32 @@ PlaceKind = Literal["worktree", "copy", "clone"]
 Status = Literal["done", "failed"]
 
 
+class Scripts(FrozenModel):
+    """Commands around the work on an input, which run in the sandbox: one makes the files ready, one checks the work.
+
+    Without a `setup` the files are ready. The check decides whether the input is done. Both can read `folder`.
+    """
+
+    folder: str
+    setup: tuple[str, ...] = ()
+    check: tuple[str, ...]
+    environment: dict[str, str] = {}
+
+
 class BatchInput(FrozenModel):
     """One input: the row as the person wrote it, the parameters of the recipe, and what to work on.
 
-    `source` is a folder, or the address of a repository.
+    `source` is a folder, or the address of a repository; a copy of nothing is empty. `options` and `limits` are those
+    of this input: its options win over those of the batch, and the limits of the batch win over its limits.
     """
 
     row: dict[str, Any]
     parameters: dict[str, Any] = {}
     place: PlaceKind
     source: str
+    options: dict[str, Any] = {}
+    limits: dict[str, float] = {}
+    scripts: Scripts | None = None
 
 
 class Job(FrozenModel):

@@ -17,7 +17,8 @@ from goose_like.launch.worktree import create_worktree, get_branch, run_git
 from goose_like.workspace.programs import GIT_OPTIONS
 from goose_like.workspace.workspace import Workspace
 
-from .job import Job
+from .job import Job, Scripts
+from .scripts import run_setup
 
 _AUTHOR = ("-c", "user.name=goose-like", "-c", "user.email=goose-like@localhost", "-c", "commit.gpgsign=false")
 _MAX_PATCH_BYTES = 100_000_000
@@ -77,7 +78,11 @@ async def open_place(job: Job) -> AsyncIterator[Place]:
     Raises:
         GooseLikeError: the source does not exist, or git refused it.
     """
-    place = await run_in_thread(_make_place, job)
+    scripts = job.input.scripts
+    if scripts and scripts.setup:
+        place = await _prepare_copy(job, scripts)
+    else:
+        place = await run_in_thread(_make_place, job)
     try:
         yield place
     finally:
@@ -85,20 +90,32 @@ async def open_place(job: Job) -> AsyncIterator[Place]:
             _remove_place(Path(job.input.source), place)
 
 
+async def _prepare_copy(job: Job, scripts: Scripts) -> Place:
+    """Copy the files of a job, and run its setup there. What the setup leaves is the start, also as a repository."""
+    folder = await run_in_thread(_make_copy, job)
+    await run_setup(scripts, folder, job.options)
+    return await run_in_thread(_start_repository, folder)
+
+
 def _make_place(job: Job) -> Place:
     source = job.input.source
     if job.input.place == "worktree":
         _remove_left_worktrees(job, Path(source))
         return _add_worktree(job, Path(source))
+    if job.input.place == "copy":
+        return _start_repository(_make_copy(job))
+    folder = _clear_folder(job)
+    # A clone of a folder would share files with it, which the sandbox lets commands write.
+    run_git(folder.parent, "clone", "--quiet", "--no-local", "--", source, str(folder))
+    return Place(folder, folder, run_git(folder, "rev-parse", "HEAD"))
+
+
+def _clear_folder(job: Job) -> Path:
+    """Return the path of the folder of a job, which does not exist yet."""
     folder = Path(job.folder) / "places" / f"{job.number:04d}"
     shutil.rmtree(folder, ignore_errors=True)  # a killed worker left it
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if job.input.place == "clone":
-        # A clone of a folder would share files with it, which the sandbox lets commands write.
-        run_git(folder.parent, "clone", "--quiet", "--no-local", "--", source, str(folder))
-    else:
-        _copy(Path(source), folder, Path(job.folder))
-    return Place(folder, folder, run_git(folder, "rev-parse", "HEAD"))
+    return folder
 
 
 def _remove_place(source: Path, place: Place) -> None:
@@ -128,8 +145,14 @@ def _remove_left_worktrees(job: Job, source: Path) -> None:
             run_git(source, "branch", "--quiet", "-D", get_branch(name))
 
 
-def _copy(source: Path, folder: Path, left_out: Path) -> None:
-    """Copy a folder without its repository, and commit the copy in a new one, so that changes can be found."""
+def _make_copy(job: Job) -> Path:
+    """Copy the folder of a job without its repository and without the folder of the batch."""
+    source = job.input.source
+    folder = _clear_folder(job)
+    left_out = Path(job.folder)
+    if not source:
+        folder.mkdir()
+        return folder
 
     def list_ignored(parent: str, names: list[str]) -> set[str]:
         return {name for name in names if name == ".git" or Path(parent, name) == left_out}
@@ -138,9 +161,16 @@ def _copy(source: Path, folder: Path, left_out: Path) -> None:
         shutil.copytree(source, folder, symlinks=True, ignore=list_ignored)
     except (OSError, shutil.Error) as error:
         raise GooseLikeError(f"{source} can't be copied: {error}") from error
-    run_git(folder, "init", "--quiet", "--template=")
-    run_git(folder, "add", "--all")
-    run_git(folder, *_AUTHOR, "commit", "--quiet", "--allow-empty", "--no-verify", "-m", "The files at the start")
+    return folder
+
+
+def _start_repository(folder: Path) -> Place:
+    """Commit a copy in a new repository, so that changes can be found. One that a setup has made stays as it is."""
+    if not (folder / ".git").exists():
+        run_git(folder, "init", "--quiet", "--template=")
+        run_git(folder, "add", "--all")
+        run_git(folder, *_AUTHOR, "commit", "--quiet", "--allow-empty", "--no-verify", "-m", "The files at the start")
+    return Place(folder, folder, run_git(folder, "rev-parse", "HEAD"))
 
 
 def _remove_worktree(source: Path, place: Place) -> None:

@@ -25,8 +25,8 @@ _MAX_DIFF_CHARACTERS = 100_000
 _MAX_SHOWN_CHARACTERS = 300
 
 
-def write_report(title: str, lines: Sequence[ResultLine], file: Path) -> None:
-    """Write the page to a file, and the transcripts into a folder beside it.
+def write_report(title: str, lines: Sequence[ResultLine], file: Path, comparison: str = "") -> None:
+    """Write the page to a file, and the transcripts into a folder beside it. A comparison stands at the top.
 
     Raises:
         GooseLikeError: a file cannot be written.
@@ -34,7 +34,7 @@ def write_report(title: str, lines: Sequence[ResultLine], file: Path) -> None:
     transcripts = file.with_suffix(".transcripts")
     try:
         rows = [_render_line(line, _write_transcript(line, transcripts)) for line in lines]
-        write_file(file, _render_page(title, lines, rows).encode())  # follows no link
+        write_file(file, _render_page(title, lines, rows, comparison).encode())  # follows no link
     except OSError as error:
         raise GooseLikeError(f"the report cannot be written to {file}: {error.strerror}") from error
 
@@ -50,11 +50,13 @@ def _write_transcript(line: ResultLine, folder: Path) -> str:
     return f"{folder.name}/{file.name}"
 
 
-def _render_page(title: str, lines: Sequence[ResultLine], rows: Sequence[str]) -> str:
+def _render_page(title: str, lines: Sequence[ResultLine], rows: Sequence[str], comparison: str) -> str:
     package = files(__package__)
     style = package.joinpath("report.css").read_text(encoding="utf-8")
     script = package.joinpath("report.js").read_text(encoding="utf-8")
     parts = [_TABLE_START, *rows, "</tbody>\n</table>"]
+    if comparison:
+        parts.insert(0, f"<pre>{escape(comparison)}</pre>")
     return render_page(title, [describe_lines(lines)], parts, own_style=style, script=script)
 
 

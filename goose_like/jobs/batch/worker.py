@@ -26,6 +26,7 @@ from goose_like.workspace.workspace import Workspace
 from .job import Job, JobResult, Outcome
 from .pauses import FilePauses
 from .place import Place, open_place
+from .scripts import check_work
 
 
 async def run_job(job: Job, pauses: SharedPauses) -> JobResult:
@@ -39,7 +40,12 @@ async def run_job(job: Job, pauses: SharedPauses) -> JobResult:
         async with open_place(job) as place:
             os.chdir(place.folder)  # code of other packages may use the current folder
             try:
-                return await _work(job, filled, place)
+                result = await _work(job, filled, place)
+                scripts = job.input.scripts
+                if scripts is None:
+                    return result
+                checked = await check_work(scripts, result.outcome, place.folder, job.options)
+                return result.model_copy(update={"outcome": checked})
             finally:
                 os.chdir(here)
     except GooseLikeError as error:

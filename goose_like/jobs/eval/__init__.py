@@ -1,0 +1,1 @@
+"""Evaluations: folders of tasks, tried by several profiles and models, as one batch."""

@@ -1,0 +1,87 @@
+"""Suites: the tasks of bench/tasks are one, and the first mistakes have a sentence."""
+
+import sys
+
+import pytest
+
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.jobs.eval.actions import TaskChoice, list_columns, start_eval
+from goose_like.jobs.eval.suite import choose_tasks, load_suite
+from tests import ROOT
+
+
+@pytest.fixture
+def suite(tmp_path):
+    folder = tmp_path / "suite"
+    for name in ("first", "second"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "task.yaml").write_text("prompt: Say hello.\n")
+        (folder / name / "check.py").write_text("")
+    return folder
+
+
+def start(suite, columns=({},), **names):
+    choice = TaskChoice(names.get("names", ()), (), is_held_out=False)
+    output = suite.parent / "r.jsonl"
+    return start_eval(suite, choice, columns, 1, output, limits={}, totals={}, options={}, workers=1)
+
+
+def test_the_tasks_of_the_repository_are_a_suite():
+    tasks = load_suite(ROOT / "bench/tasks")
+    assert len(tasks) == 36
+    small = choose_tasks(tasks, [], ["file"], is_held_out=False)
+    assert len(small) == 13
+    assert {task.content.size for task in small} == {"file"}
+    assert small[0].check == (sys.executable, "-P", str(small[0].folder / "check.py"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("task.yaml", "prompt: Go.\ntimout: 3\n", r"task.yaml, line 2: unknown key 'timout'; did you mean 'timeout'"),
+        ("task.yaml", "prompt: ' '\n", r"task.yaml, line 1: prompt: "),
+        ("task.yaml", "setup: ls\n", r"task.yaml, line 1: prompt: this key is missing"),
+        ("task.yaml", "prompt: Go.\ntimeout: 0\n", r"task.yaml, line 2: timeout: expected greater than 0"),
+        ("check.sh", "#!/bin/sh\n", r"check.sh is not executable; run: chmod \+x "),
+        ("other.txt", "", r"first has no check; write check.py, or an executable check.sh"),
+    ],
+)
+def test_a_mistake_in_a_task_is_told_before_anything_runs(suite, name, text, problem):
+    if name != "task.yaml":
+        (suite / "first/check.py").unlink()
+    (suite / "first" / name).write_text(text)
+    with pytest.raises(UsageError, match=problem):
+        start(suite)
+    assert not list(suite.parent.glob("r.*"))
+
+
+def test_a_folder_without_tasks(tmp_path):
+    with pytest.raises(UsageError, match=r"has no tasks; a task is a folder in it with task.yaml and check.py"):
+        load_suite(tmp_path)
+
+
+def test_unknown_names_and_models(suite, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(suite.parent / "home"))
+    with pytest.raises(UsageError, match="there is no task 'frist'; did you mean 'first'"):
+        start(suite, names=["frist"])
+    with pytest.raises(GooseLikeError, match=r"openai:gpt-6-sol: .*OPENAI_API_KEY"):
+        start(suite, [{"model": "openai:gpt-6-sol"}])
+    with pytest.raises(UsageError, match="wrong"):
+        start(suite, [{"profile": "wrong"}])
+    with pytest.raises(UsageError, match="a is there twice"):
+        list_columns(["a", "b", "a"], [])
+
+
+def test_only_tasks_that_are_held_out_run_on_request(suite):
+    (suite / "first/task.yaml").write_text("prompt: Go.\nheld_out: true\nsize: large\n")
+    tasks = load_suite(suite)
+    assert [task.name for task in choose_tasks(tasks, [], [], is_held_out=False)] == ["second"]
+    assert [task.name for task in choose_tasks(tasks, [], [], is_held_out=True)] == ["first"]
+    with pytest.raises(UsageError, match="held out run with --held-out"):
+        choose_tasks(tasks, ["first"], ["large"], is_held_out=False)
+
+
+def test_columns_are_each_profile_with_each_model():
+    assert list_columns([], []) == [{}]
+    assert list_columns(["a"], ["m", "n"]) == [{"profile": "a", "model": "m"}, {"profile": "a", "model": "n"}]
