@@ -1,7 +1,7 @@
 """Measure what the ledger adds to a command, and a second look at many files. `python bench/evidence.py [--rounds N]`.
 
-Turns with and without the ledger alternate in one session, with a command that changes no file, and with one that adds
-to a file. The model waits before each command, as models do: the hash after a command is computed meanwhile.
+Turns with and without the ledger alternate in one session, with commands that change no file, add to one, and make one.
+The model waits before each command, as models do: the hash after a command is computed meanwhile.
 """
 
 import argparse
@@ -26,7 +26,11 @@ FILES = 2_000
 MANY_FILES = 20_000
 FILES_PER_FOLDER = 50
 COMMANDS = 20
-LINES = {"changes no file": "true", "adds to a file": "echo >> part_0/file_0.py"}
+LINES = {
+    "changes no file": "true",
+    "adds to a file": "echo >> part_0/file_0.py",
+    "makes a file": "mktemp part_0/new_XXXXXX.py",
+}
 MODEL_S = 0.05
 ADDED_TARGET_MS = 2
 LOOK_TARGET_MS = 20

@@ -257,7 +257,8 @@ def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -
     undo = Undo(folder, workspace.folders, session.history, workspace.run_internal, journal, workspace.ask_loss)
     workspace.add_change_listener(undo.on_change)
     workspace.ledger.hash_tree = undo.hash_tree
-    workspace.ledger.may_have_changed = undo.watch.take_signs
+    workspace.ledger.take_signs = undo.watch.take_signs
+    workspace.ledger.name_changes = undo.name_changes
     workspace.unsaved.keep = undo.keep_unsaved
     stack.push_async_callback(undo.close)
     if workspace.mode != "read-only":

@@ -1,7 +1,7 @@
 """The ledger of a session: each command with its exit code, and the hashes of the tree before and after it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from contextlib import suppress
 from contextvars import Context
 from pathlib import Path
@@ -9,13 +9,17 @@ from pathlib import Path
 from goose_like.core.events import CommandFinished
 from goose_like.core.notifier import Notifier
 
+from .folder_watch import Signs
 from .tree_hash import TreeState, get_files_hash
 
 HashTree = Callable[[], Awaitable[TreeState]]
 """Computes the hash of the files as they are now; empty if it is unknown."""
 
-LookForSigns = Callable[[], bool]
-"""Returns False if there is no sign of a change of a file since the last call."""
+TakeSigns = Callable[[], Signs]
+"""Takes the signs of changes since the last call."""
+
+NameChanges = Callable[[Set[str]], Awaitable[tuple[str, ...] | None]]
+"""Names those of the files with a sign that differ from the last look; None if only a look at all files can tell."""
 
 _LIMIT_S = 0.5
 
@@ -29,7 +33,8 @@ class Ledger:
 
     def __init__(self, root: Path, notifier: Notifier) -> None:
         self.hash_tree: HashTree | None = None
-        self.may_have_changed: LookForSigns = lambda: True
+        self.take_signs: TakeSigns = lambda: None
+        self.name_changes: NameChanges | None = None
         self.written: set[Path] = set()
         """The files that tools have written in this turn."""
         self.commands: list[CommandFinished] = []
@@ -38,7 +43,8 @@ class Ledger:
         self._first_tree = ""
         self._has_unknown_change = False
         self._changes: tuple[str, ...] | None = None
-        self._has_signs = True
+        self._signs: Signs = None
+        self._named: Awaitable[tuple[str, ...] | None] | None = None
         self._root = root
         self._notifier = notifier
         self._tree: str | None = None
@@ -115,7 +121,11 @@ class Ledger:
         self.is_written_since_command = False
         self._tree = None
         self._has_unknown_change |= not before
-        self._has_signs = self.may_have_changed()
+        self._signs = self.take_signs()
+        self._named = None
+        has_looked = self._pending is None or self._pending.done()
+        if self._signs and before and has_looked and self.name_changes:
+            self._named = self.name_changes(self._signs)
         # A context of its own: the tool call will have ended.
         self._pending = asyncio.create_task(self._complete(event, self._pending), context=Context())
 
@@ -134,15 +144,24 @@ class Ledger:
     async def find_changes(self, *, is_certain: bool) -> tuple[str, ...] | None:
         """Find the names of the files that the last command changed; None if that is unknown, or takes too long.
 
-        Without a sign of a change, only an answer that must be certain waits for the look at the files.
+        The signs of changes tell them. The look at all files is waited for if the signs do not suffice, or if the
+        answer that no file changed must be certain.
         """
-        if not self._has_signs and not is_certain:
-            return ()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LIMIT_S):
+                names = await self._read_signs()
+                if names or (names is not None and not is_certain):
+                    return names
                 await self.settle()
                 return self._changes
         return None
+
+    async def _read_signs(self) -> tuple[str, ...] | None:
+        if self._signs is not None and not self._signs:
+            return ()
+        if self._named is None:
+            return None
+        return await self._named
 
     async def settle(self) -> None:
         """Wait until each command that has ended is in the session."""

@@ -21,6 +21,8 @@ from goose_like.workspace.undo.trees import Trees
 from .folder_watch import FolderWatch
 
 _LIMIT_INDEX_BYTES = 512 << 20
+_LIMIT_SIGN_BYTES = 1 << 20
+"""A larger file is not read twice: for its name in a result, and in the look after it."""
 _SHA1_DIGITS = 40
 
 _read_marks = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode")
@@ -121,6 +123,43 @@ class TreeHash:
         self._values = {}
         return tuple(sorted(names))
 
+    def name_signs(self, signs: Set[str]) -> tuple[str, ...] | None:
+        """Name those of the paths that differ from the last look, as the next look will; None if only it can tell.
+
+        Git knows which new files count, and what becomes of the others after a change of its own files.
+        """
+        changed = self._list_changed()
+        names = []
+        for path in signs:
+            if os.path.basename(path) == ".gitignore" or self._is_of_git(path):
+                return None
+            before = self._get_value(path, self._entries, changed)
+            after = self._read_value(path, is_known=before != 0)
+            if after is None:
+                return None
+            if after != before:
+                names.append(self._get_name(path))
+        return tuple(sorted(names))
+
+    def _is_of_git(self, path: str) -> bool:
+        return any(path.startswith(f"{os.path.dirname(index)}/") for index in self._indexes)
+
+    def _read_value(self, path: str, *, is_known: bool) -> int | None:
+        """Read the part of the hash that stands for a path now; 0 if no file there counts, None if that is unclear."""
+        try:
+            status = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+        except OSError:
+            return None
+        if not is_known:
+            is_left_out = path in self._ignored or self._is_cache(path)
+            return 0 if is_left_out else None
+        is_file = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
+        if not is_file or status.st_size > _LIMIT_SIGN_BYTES:
+            return None
+        return self._read(path, status).value
+
     def _get_value(self, path: str, entries: Mapping[str, _Entry], changed: Container[str]) -> int:
         """Return the part of the hash that stands for a path; 0 if there is no file that counts."""
         if path in entries:
@@ -186,7 +225,7 @@ class TreeHash:
         """Watch the folders that the last look has listed, and what decides which files git ignores."""
         if self._watch is None:
             return
-        folders: list[str] = []
+        folders = list(self._ignored_marks)  # a new file there may count
         for tree in self._trees.watched:
             folders += tree.listings
         for index in self._indexes:

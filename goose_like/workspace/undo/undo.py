@@ -3,7 +3,7 @@
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -142,6 +142,10 @@ class Undo:
         if number == self._ended_turn:
             return await self._queue(self._rescan)
         return await self._queue(partial(self._hash_tree, number))
+
+    def name_changes(self, signs: Set[str]) -> "asyncio.Future[tuple[str, ...] | None]":
+        """Name those of the paths that differ from the last look; None if only a look at all files can tell."""
+        return self._queue(partial(self._name_changes, signs))
 
     def is_hashed(self, path: Path) -> bool:
         """Return whether the hash of the files counts a path. Git may ignore it."""
@@ -311,6 +315,9 @@ class Undo:
         if self._tree is not None:
             self._run_unless_off(self._tree.rescan)
         return self._get_tree_state()
+
+    def _name_changes(self, signs: Set[str]) -> tuple[str, ...] | None:
+        return None if self._is_off or self._tree is None else self._tree.name_signs(signs)
 
     def _get_tree_state(self) -> TreeState:
         if self._is_off or self._tree is None:

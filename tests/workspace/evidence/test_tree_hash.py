@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from goose_like.workspace.evidence.folder_watch import FolderWatch
@@ -115,11 +115,14 @@ def check_watched_changes(tree: Tree, changes: list[tuple[str, str, str]], watch
     for number, change in enumerate(changes):
         before = get_files_hash(tree.hash.value)
         tree.change(*change)
-        has_signs = watch.take_signs()
+        signs = watch.take_signs()
+        named = None if signs is None else tree.hash.name_signs(signs)
         tree.hash.rescan()
         is_changed = get_files_hash(tree.hash.value) != before
-        assert has_signs or not is_changed, f"no change without a sign: {changes}"
-        assert bool(tree.hash.take_changes()) == is_changed, changes
+        assert signs != set() or not is_changed, f"no change without a sign: {changes}"
+        found = tree.hash.take_changes()
+        assert bool(found) == is_changed, changes
+        assert named in (None, found), f"signs tell what the look tells: {changes}"
         _, fresh = tree.load()
         assert tree.hash.value == fresh.value, f"as if it was read anew: {changes}"
         state = tree.read_state()
@@ -131,6 +134,8 @@ def check_watched_changes(tree: Tree, changes: list[tuple[str, str, str]], watch
 
 @settings(deadline=None)
 @given(CHANGES)
+@example([("ignore", "", "yes"), ("write", "sub/d.log", ""), ("write", "sub/c", "")])
+@example([("write", "sub/d.log", ""), ("ignore", "", "yes"), ("write", "sub/c", "")])
 def test_equal_hashes_mean_an_equal_diff(changes):
     with tempfile.TemporaryDirectory() as folder:
         check_changes(Tree(Path(folder)), changes)
@@ -178,6 +183,38 @@ def tree(tmp_path):
     tree.change("commit", "", "")
     tree.hash.rescan()
     return tree
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("echo two >> sub/c", ("sub/c",)),
+        ("sed -i s/one/two/ sub/c", ("sub/c",)),
+        ("chmod +x sub/c", ("sub/c",)),
+        ("rm sub/c", ("sub/c",)),
+        ("touch sub/c", ()),
+        ("echo two > sub/c; echo one > sub/c", ()),
+        ("echo x > build.log", ()),
+        ("mkdir -p sub/__pycache__; touch sub/__pycache__/c.pyc; echo two >> sub/c", ("sub/c",)),
+        ("echo x > new", None),
+        ("mkdir folder", None),
+        ("mv sub other", None),
+        ("rm sub/c; mkdir sub/c", None),
+        ("echo a > .gitignore", None),
+        ("git add -A", None),
+        ("truncate -s 2M sub/c", None),
+    ],
+)
+def test_signs_name_the_files_that_changed_where_they_suffice(tree, line, names):
+    tree.change("ignore", "", "yes")
+    (tree.root / "build.log").write_text("x")
+    with closing(FolderWatch()) as watch:
+        _, hashed = tree.load(watch)
+        subprocess.run(["bash", "-c", line], cwd=tree.root, check=True)
+        signs = watch.take_signs()
+        assert (None if signs is None else hashed.name_signs(signs)) == names
+        hashed.rescan()
+        assert names in (None, hashed.take_changes())
 
 
 def test_what_goes_back_has_the_hash_of_before(tree):
