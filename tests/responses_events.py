@@ -33,13 +33,27 @@ def speak(index: int, id_: str, *pieces: str, phase: str | None = None) -> list[
     return [_add(index, started), *deltas, _finish(index, item)]
 
 
-def call(index: int, id_: str, call_id: str, name: str, *pieces: str, status: str = "completed") -> list[Event]:
-    """Return the events of a function call whose arguments come in pieces."""
-    item = {"type": "function_call", "id": id_, "call_id": call_id, "name": name, "status": status}
+def call(
+    index: int, id_: str, call_id: str, name: str, *pieces: str, status: str = "completed", **more: str
+) -> list[Event]:
+    """Return the events of a function call whose arguments come in pieces. `more` are further keys of its item."""
+    item = {"type": "function_call", "id": id_, "call_id": call_id, "name": name, "status": status, **more}
     place = {"item_id": id_, "output_index": index}
     deltas = [{"type": "response.function_call_arguments.delta", "delta": piece, **place} for piece in pieces]
     started = {**item, "status": "in_progress", "arguments": ""}
     return [_add(index, started), *deltas, _finish(index, {**item, "arguments": "".join(pieces)})]
+
+
+def search(index: int, number: int, found: Sequence[Any]) -> list[list[Event]]:
+    """Return the events of a search of tools, and of the tools that it found."""
+    shared = {"call_id": None, "execution": "server", "status": "completed"}
+    paths = [tool["name"] for tool in found]
+    asked = {"type": "tool_search_call", "id": f"tsc_{number}", "arguments": {"paths": paths}, **shared}
+    given = {"type": "tool_search_output", "id": f"tso_{number}", "tools": list(found), **shared}
+    events = []
+    for place, item in enumerate((asked, given), index):
+        events.append([_add(place, {**item, "status": "in_progress"}), _finish(place, item)])
+    return events
 
 
 def call_patch(index: int, id_: str, call_id: str, **operation: str) -> list[Event]:

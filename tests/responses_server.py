@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.loopback import Asked, Loopback, Response, refusal
-from tests.responses_events import build_usage, call, call_patch, encode, reason, speak, stream
+from tests.responses_events import build_usage, call, call_patch, encode, reason, search, speak, stream
 from tests.sdk_types import check_body, check_compact_body
 
 Step = Mapping[str, Any]
-"""`{"say": TEXT}`, `{"call": (NAME, ARGUMENTS)}`, `{"patch": OPERATION}`; `cut: True` breaks the answer off."""
+"""`{"say": TEXT}`, `{"call": (NAME, ARGUMENTS)}`, `{"patch": OPERATION}`; `cut: True` breaks the answer off.
+
+`search: [NAMES]` finds tools before a call.
+"""
 
 
 class RefusedError(ValueError):
@@ -73,6 +76,7 @@ class ResponsesServer(Loopback):
                 _need(item_id in waiting, f"No tool call found for {name} call output with call_id {item_id}.")
                 waiting.discard(item_id)
             _need(not waiting, f"No tool output found for {name} call {', '.join(sorted(waiting))}.")
+        _check_search(body)
         for index, item in enumerate(items):
             if item.get("id"):
                 self._check_item(items, index, body.get("tools", []))
@@ -114,9 +118,13 @@ class ResponsesServer(Loopback):
         groups = [reason(0, f"rs_{number}", f"thought {number}", encrypted=f"SECRET-{number}")]
         if "say" in step:
             groups.append(speak(len(groups), f"msg_{number}", step["say"]))
+        namespaces = _map_namespaces(body)
+        if "search" in step:
+            groups += search(len(groups), number, _select_namespaces(body, step["search"]))
         if "call" in step:
             name, arguments = step["call"]
-            groups.append(call(len(groups), f"fc_{number}", f"call_{number}", name, json.dumps(arguments)))
+            more = {"namespace": namespaces[name]} if name in namespaces else {}
+            groups.append(call(len(groups), f"fc_{number}", f"call_{number}", name, json.dumps(arguments), **more))
         if "patch" in step:
             groups.append(call_patch(len(groups), f"apc_{number}", f"call_{number}", **step["patch"]))
         events = stream(*groups, usage=build_usage(len(json.dumps(body)) // 4))
@@ -133,6 +141,38 @@ class ResponsesServer(Loopback):
             follower_id = following.get("id", "") if item["type"] == "reasoning" else ""
             self._given[item["id"]] = _Given(item, list(before), body.get("tools", []), follower_id)
             before.append(item)
+
+
+def _map_namespaces(body: Mapping[str, Any]) -> dict[str, str]:
+    """Map the functions of namespaces to these."""
+    named = [tool for tool in body.get("tools", ()) if tool["type"] == "namespace"]
+    return {function["name"]: tool["name"] for tool in named for function in tool["tools"]}
+
+
+def _select_namespaces(body: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    """Select the functions with these names, in their namespaces."""
+    selected = []
+    for tool in body["tools"]:
+        functions = [function for function in tool.get("tools", ()) if function["name"] in names]
+        if functions:
+            selected.append({**tool, "tools": functions})
+    return selected
+
+
+def _check_search(body: Mapping[str, Any]) -> None:
+    """Check deferred tools, and what a search found."""
+    tools = body.get("tools", ())
+    namespaces = _map_namespaces(body)
+    searches = any(tool["type"] == "tool_search" for tool in tools)
+    _need(searches == bool(namespaces), "tool_search and deferred tools need each other")
+    plain = {tool["name"] for tool in tools if tool["type"] == "function"}
+    for item in body["input"]:
+        kind = item.get("type", "")
+        _need(searches or not kind.startswith("tool_search"), f"{kind} without tool_search in the tools")
+        if kind == "function_call" and item["name"] not in plain:
+            wanted = namespaces.get(item["name"])
+            given = item.get("namespace")
+            _need(given == wanted, f"Missing namespace for function_call '{item['name']}'.")
 
 
 def _list_call_ids(items: Sequence[Mapping[str, Any]], kind: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ from .base import (
 from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, parse_json
-from .known_models import COMPACTION, find_known_model
+from .known_models import COMPACTION, TOOL_SEARCH, find_known_model
 from .native_patch import PATCH_TOOL
 from .openai_wire import (
     HistoryRules,
@@ -473,6 +473,10 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         extras |= self.preset.build_body(request.model)
         native = self._find_native(request.model)
         return self._responses_encoder.encode_request(request, self._leave_out(extras), native)
+
+    def can_search_tools(self, model: str) -> bool:
+        """See `SupportsToolSearch.can_search_tools`. True for models with the Responses API."""
+        return self._is_responses and TOOL_SEARCH in self._find_native(model)
 
     def _find_native(self, model: str) -> frozenset[str]:
         """Find what the vendor's server has for a model, and did not refuse.

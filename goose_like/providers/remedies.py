@@ -90,7 +90,7 @@ _REMEDIES = (
         Remedy("no_native_tool", "the server has no `apply_patch` for this model; it gets our tool", "apply_patch"),
     ),
     (
-        re.compile("tool_search|defer_loading|tool_reference"),
+        re.compile("tool_search|defer_loading|tool_reference|Missing namespace"),
         Remedy("no_native_tool", "the server searches no tools for this model; it gets our search", "tool_search"),
     ),
     (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import BrokenStreamError
@@ -22,12 +22,12 @@ from goose_like.core.message import (
     Thinking,
     ToolCall,
     ToolResult,
-    ToolSpec,
     Usage,
     Verbatim,
 )
 
 from .base import Delta, Request, ServerCompaction
+from .known_models import TOOL_SEARCH
 from .native_patch import (
     PATCH_CALL,
     PATCH_TOOL,
@@ -37,6 +37,7 @@ from .native_patch import (
     is_patch,
     parse_patch_call,
 )
+from .responses_tools import belongs_to_search, build_namespaces, build_tools, choose_tools, map_namespaces
 from .wire import (
     MessageEncoder,
     StartEncoder,
@@ -59,14 +60,12 @@ from .wire import (
 
 if TYPE_CHECKING:
     from openai.types.responses import (
-        ApplyPatchToolParam,
         EasyInputMessageParam,
-        FunctionToolParam,
+        NamespaceToolParam,
         ResponseFunctionToolCallParam,
         ResponseInputFileParam,
         ResponseInputImageParam,
         ResponseInputTextParam,
-        ToolChoiceAllowedParam,
     )
     from openai.types.responses.response_compact_params import ResponseCompactParams
     from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
@@ -97,6 +96,7 @@ class ResponsesEncoder:
         """Create an encoder for the server at the host `origin`. Answers of this server return unchanged."""
         self._origin = origin
         self._native: Set[str] = frozenset()
+        self._namespaces: Mapping[str, str] = {}
         self._takes_changes = True
         self._sends_efforts = True
         self._start = StartEncoder()
@@ -117,7 +117,7 @@ class ResponsesEncoder:
         Tools and efforts that changed within the conversation follow as items, so that earlier bytes stay the same.
         `native` names the vendor's own tools that the model has; see `tool`.
         """
-        self._set_native(native)
+        namespaces = self._set_native(request, native)
         # The server keeps nothing: the client sends all items again, with the reasoning in encrypted form.
         head: ResponseCreateParamsStreaming = {
             "model": request.model,
@@ -126,12 +126,13 @@ class ResponsesEncoder:
             "include": ["reasoning.encrypted_content"],
         }
         tools = request.tools if self._takes_changes else request.all_tools
-        if tools:
-            head["tools"] = [_build_tool(tool, native) for tool in tools]
+        entries_of_tools = build_tools(tools, native, namespaces)
+        if entries_of_tools:
+            head["tools"] = entries_of_tools
         body = merge_body(head, extras)
         start = self._start.encode(body | {"input": []})
         end = b"]}"
-        choice = _choose_tools(request, native)
+        choice = choose_tools(request, native, searches_tools=bool(namespaces))
         if choice is not None and extras.get("tool_choice", "") is not None:
             # It stands after `input`, as it can change from turn to turn.
             end = b'],"tool_choice":%s}' % encode_json(choice)
@@ -140,15 +141,22 @@ class ResponsesEncoder:
 
     def encode_compaction(self, request: Request, extras: Mapping[str, Any], native: Set[str]) -> bytes:
         """Encode the JSON body of a request that lets the server shorten the messages; see `encode_request`."""
-        self._set_native(native)
+        self._set_native(request, native)
         head: ResponseCompactParams = {"model": request.model}
         start = encode_json(merge_body(head, extras) | {"input": []}).removesuffix(b"]}")
         return start + b",".join(filter(None, self._encode_input(request))) + b"]}"
 
-    def _set_native(self, native: Set[str]) -> None:
-        if native != self._native:
+    def _set_native(self, request: Request, native: Set[str]) -> "list[NamespaceToolParam]":
+        """Take over what the server has, and return the namespaces of the tools that it searches."""
+        namespaces: list[NamespaceToolParam] = []
+        if TOOL_SEARCH in native:
+            namespaces = build_namespaces(request.deferred_tools)
+        names = map_namespaces(namespaces)
+        if native != self._native or names != self._namespaces:
             self._native = native
+            self._namespaces = names
             self._messages = MessageEncoder(self._encode_message)
+        return namespaces
 
     def _encode_input(self, request: Request) -> list[bytes]:
         sends_efforts = self.tells_efforts(request)
@@ -166,18 +174,15 @@ class ResponsesEncoder:
         if message.role == "system":
             items = self._build_changes(message)
         else:
-            items = build_items(message, images, self._origin, self._native)
+            items = build_items(message, images, self._origin, self._native, self._namespaces)
         return b",".join(map(encode_json, items))
 
     def _build_changes(self, message: Message) -> "list[Item]":
         """Build the items of a message of goose_like, with the changes that the server is told."""
         items: list[Item] = []
-        if message.new_tools and self._takes_changes:
-            added: AdditionalTools = {
-                "type": "additional_tools",
-                "role": "developer",
-                "tools": [_build_tool(tool, self._native) for tool in message.new_tools],
-            }
+        new_tools = build_tools(message.new_tools, self._native, ())
+        if new_tools and self._takes_changes:
+            added: AdditionalTools = {"type": "additional_tools", "role": "developer", "tools": new_tools}
             items.append(added)
         if message.text:
             developer: EasyInputMessageParam = {"role": "developer", "content": message.text}
@@ -188,49 +193,25 @@ class ResponsesEncoder:
         return items
 
 
-def _build_tool(tool: ToolSpec, native: Set[str]) -> "FunctionToolParam | ApplyPatchToolParam":
-    if tool.native in native:
-        return {"type": PATCH_TOOL}
-    # Strict validation would refuse schemas with optional fields, and is tried if the key is missing.
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.schema),
-        "strict": False,
-    }
-
-
-def _choose_tools(request: Request, native: Set[str]) -> "ToolChoiceAllowedParam | Literal['none'] | None":
-    """Choose the tools that the model may use now, or return None if it may use all."""
-    tools = request.all_tools
-    if request.allowed_tools is None:
-        return None
-    allowed = [tool for tool in tools if tool.name in request.allowed_tools]
-    if len(allowed) == len(tools):
-        return None
-    if not allowed:
-        return "none"
-    named: list[dict[str, object]] = []
-    for tool in allowed:
-        entry: dict[str, object] = {"type": "function", "name": tool.name}
-        if tool.native in native:
-            entry = {"type": tool.native}
-        named.append(entry)
-    return {"type": "allowed_tools", "mode": "auto", "tools": named}
-
-
 Item = Mapping[str, Any]
 """An item of the body's `input`."""
 
 
 def build_items(
-    message: Message, images: Path | None = None, origin: str = "", native: Set[str] = frozenset()
+    message: Message,
+    images: Path | None = None,
+    origin: str = "",
+    native: Set[str] = frozenset(),
+    namespaces: Mapping[str, str] = {},
 ) -> list[Item]:
-    """Build the items of a message in the body's `input`; an answer of the server at `origin` returns unchanged."""
+    """Build the items of a message in the body's `input`; an answer of the server at `origin` returns unchanged.
+
+    `namespaces` are those of the tools that the server searches. Without any, it would refuse what it found before.
+    """
     verbatim = message.verbatim
     if verbatim and verbatim.wire == WIRE and verbatim.origin == origin:
-        return list(_restore_items(verbatim, message.tool_calls, native))
+        if namespaces or not belongs_to_search(verbatim.items):
+            return list(_restore_items(verbatim, message.tool_calls, native))
     if message.role == "tool":
         return [_build_result(result, images, native) for result in message.tool_results]
     items: list[Item] = []
@@ -241,7 +222,7 @@ def build_items(
         text_item: EasyInputMessageParam = {"role": message.role, "content": message.text}
         items.append(text_item)
     for call in message.tool_calls:
-        items.append(_build_call(call, native))
+        items.append(_build_call(call, native, namespaces))
     return items
 
 
@@ -277,15 +258,20 @@ def _is_unreadable(item: Mapping[str, Any]) -> bool:
     return not item.get("encrypted_content") and not item.get("content")
 
 
-def _build_call(call: ToolCall, native: Set[str]) -> "ResponseFunctionToolCallParam | ApplyPatchCall":
+def _build_call(
+    call: ToolCall, native: Set[str], namespaces: Mapping[str, str] = {}
+) -> "ResponseFunctionToolCallParam | ApplyPatchCall":
     if is_patch(call.id) and PATCH_TOOL in native:
         return build_patch_call(call)
-    return {
+    item: ResponseFunctionToolCallParam = {
         "type": "function_call",
         "call_id": get_call_id(call.id),
         "name": sanitize_tool_name(call.name),
         "arguments": sanitize_arguments(call.arguments),
     }
+    if call.name in namespaces:
+        item["namespace"] = namespaces[call.name]  # the server refuses a call without it
+    return item
 
 
 def _build_result(

@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 
 from goose_like.config.profile import ModelChoice
-from goose_like.core.message import Message, Text, ToolSpec, Verbatim
+from goose_like.core.message import Message, Text, ToolCall, ToolResult, ToolSpec, Verbatim
 from goose_like.providers.anthropic import AnthropicProvider
 from goose_like.providers.base import Provider, Request
 from goose_like.providers.openai import OpenAIProvider
+from goose_like.providers.responses_tools import build_namespaces
 from tests.loopback import Loopback, answer, refusal, words
 from tests.providers.test_server_compaction import OwnAnthropic
 from tests.providers.vendor_rules import valid_for_anthropic
 from tests.providers.vendors import set_keys_only
+from tests.responses_events import respond, speak
 
 SCHEMA = {"type": "object", "properties": {}}
 LOOK = ToolSpec("look", "Look.", SCHEMA)
@@ -103,3 +105,69 @@ def test_chat_completions_do_not_get_deferred_tools() -> None:
     provider = OpenAIProvider(ModelChoice(model="openai:gpt-6-sol", base_url="http://127.0.0.1:1", wire="chat"))
     body = json.loads(provider._encode_body(make_request("gpt-6-sol")))
     assert [tool["function"]["name"] for tool in body["tools"]] == ["look", "find_tools", "call_tool"]
+    assert not provider.can_search_tools("gpt-6-sol")
+
+
+# --- Responses
+
+
+def open_responses(base_url: str = "http://127.0.0.1:1") -> OpenAIProvider:
+    return OpenAIProvider(ModelChoice(model="openai:gpt-6-sol", base_url=base_url, wire="responses"))
+
+
+@pytest.mark.parametrize(
+    ("model", "can_search"), [("gpt-5.3", False), ("gpt-5.4", True), ("gpt-6-sol", True), ("gpt-6.2-sol", True)]
+)
+def test_models_of_openai(model: str, can_search: bool) -> None:
+    assert open_responses().can_search_tools(model) == can_search
+
+
+def test_deferred_functions_are_in_small_namespaces() -> None:
+    tools = [ToolSpec(f"tool_{number}", "A tool.", SCHEMA, deferred_group="a.b") for number in range(25)]
+    tools += [ToolSpec("other", "Another.", SCHEMA, deferred_group="c")]
+    namespaces = build_namespaces(tools)
+    assert [(space["name"], len(list(space["tools"]))) for space in namespaces] == [
+        ("a_b_1", 10),
+        ("a_b_2", 10),
+        ("a_b_3", 5),
+        ("c_1", 1),
+    ]
+    many = [ToolSpec(f"mcp__server__tool_{number}", "A tool.", SCHEMA, deferred_group="s") for number in range(2_000)]
+    namespaces = build_namespaces(many)
+    assert len(namespaces) == 16
+    assert max(len(space["description"]) for space in namespaces) < 200
+
+
+async def test_a_server_of_openai_that_refuses_the_search_gets_our_own() -> None:
+    call_of_far = {"type": "function_call", "call_id": "c1", "name": "far", "arguments": "{}", "namespace": "things_1"}
+    search: tuple[Any, ...] = (
+        {"type": "tool_search_call", "id": "t1", "arguments": {}, "execution": "server"},
+        call_of_far,
+    )
+    parts = (ToolCall(id="c1", name="far", arguments="{}"),)
+    verbatim = Verbatim(wire="responses", origin="127.0.0.1", items=search)
+    result = Message(role="tool", parts=(ToolResult(call_id="c1", output="far"),))
+    request = make_request("gpt-6-sol", Message(role="assistant", parts=parts, verbatim=verbatim), result)
+    refused = refusal(400, "Tool 'tool_search' is not supported with this model")
+    async with Loopback([refused, respond(speak(0, "msg_1", "done"))]) as server:
+        provider = open_responses(server.base_url)
+        await ask(provider, request)
+        await provider.close()
+        first, second = [asked.json for asked in server.requests]
+    assert [tool.get("name", tool["type"]) for tool in first["tools"]] == ["look", "tool_search", "things_1"]
+    assert first["input"][2:4] == list(search)
+    assert [tool["name"] for tool in second["tools"]] == ["look", "find_tools", "call_tool"]
+    assert second["input"][2] == {key: value for key, value in call_of_far.items() if key != "namespace"}
+
+
+def test_a_call_of_another_server_names_its_namespace() -> None:
+    said = Message.assistant(
+        "", [ToolCall(id="c1", name="far", arguments="{}"), ToolCall(id="c2", name="look", arguments="{}")]
+    )
+    body = json.loads(open_responses()._encode_body(make_request("gpt-6-sol", said)))
+    assert [item.get("namespace") for item in body["input"][2:]] == ["things_1", None]
+
+
+def test_what_the_model_may_not_use_does_not_hide_the_search() -> None:
+    body = json.loads(open_responses()._encode_body(make_request("gpt-6-sol", allowed_tools=("look", "far"))))
+    assert "tool_choice" not in body

@@ -1,6 +1,7 @@
 """Tools beyond the budget, which the model's own server searches, in whole sessions."""
 
 import io
+import itertools
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,10 +21,12 @@ from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.notifier import Recorder
 from goose_like.providers.anthropic import AnthropicProvider
 from goose_like.providers.base import Model, ModelPair
+from goose_like.providers.openai import OpenAIProvider
 from goose_like.sessions.session import Session
 from tests.anthropic_server import AnthropicServer, Step
 from tests.providers.test_server_compaction import OwnAnthropic
 from tests.providers.vendors import set_keys_only
+from tests.responses_server import ResponsesServer
 from tests.toolkits.mcp.sessions import Answers, listed, make_definitions, write_list
 from tests.toolkits.mcp.test_toolkit import store
 
@@ -199,3 +202,47 @@ async def test_servers_that_may_list_more_keep_find_tools(tmp_path: Path, server
         tools = [tool.spec for tool in exchange.tools.values()]
     assert [(tool.name, tool.native) for tool in tools[:2]] == [("find_tools", ""), ("call_tool", "")]
     assert {tool.deferred_group for tool in tools[2:]} == {"many"}
+
+
+# --- OpenAI
+
+
+def open_gpt(server: ResponsesServer) -> ModelPair:
+    name = "gpt-6-sol"
+    provider = OpenAIProvider(ModelChoice(model=f"openai:{name}", base_url=server.base_url, wire="responses"))
+    model = Model(provider, name, f"openai:{name}")
+    return ModelPair(model, model)
+
+
+async def test_the_server_of_openai_searches_and_the_found_tool_runs(tmp_path: Path, servers: dict[str, Any]) -> None:
+    again = {"call": ("mcp__many__tool_42", {"text": "b"})}
+    async with ResponsesServer([SEARCHED, {"say": "done"}, again, {"say": "more"}]) as server:
+        async with open_session(tmp_path, servers, open_gpt(server)) as exchange:
+            await exchange.reply("do the thing with 42")
+            await exchange.reply("and again")
+            results = list_results(exchange)
+        bodies = [asked.json for asked in server.requests]
+        assert server.problems == []
+    assert results == ['tool_42 {"text": "a"}', 'tool_42 {"text": "b"}']
+    assert [tool["type"] for tool in bodies[0]["tools"]] == ["tool_search"] + ["namespace"] * 15
+    for earlier, later in itertools.pairwise(server.requests):
+        assert later.body.startswith(earlier.body.removesuffix(b"]}"))
+
+
+async def test_a_session_goes_from_one_vendor_to_the_other(tmp_path: Path, servers: dict[str, Any]) -> None:
+    async with (
+        AnthropicServer([SEARCHED, {"say": "done"}, {"say": "hello"}]) as server,
+        ResponsesServer(
+            [{"say": "hello"}, {"search": ["mcp__many__tool_7"], "call": ("mcp__many__tool_7", {})}]
+        ) as other,
+    ):
+        async with open_session(tmp_path, servers, open_model(server)) as exchange:
+            await exchange.reply("do the thing with 42")
+            changed = replace(exchange, models=open_gpt(other))
+            await changed.reply("hello")
+            await changed.reply("and with 7")
+            await exchange.reply("and back")
+            await changed.models.processor.provider.close()
+            results = list_results(exchange)
+        assert server.problems == other.problems == []
+    assert results == ['tool_42 {"text": "a"}', "tool_7 {}"]
