@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from goose_like_toolkits.otel.toolkit import NO_CONFIG, NOT_INSTALLED
+from goose_like_toolkits.otel.spans import AgentSpans
+from goose_like_toolkits.otel.telemetry import Telemetry
+from goose_like_toolkits.otel.toolkit import NO_CONFIG, NOT_INSTALLED, OtelToolkit
+from opentelemetry.context import Context
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
@@ -27,12 +30,20 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError, ProviderError
-from goose_like.core.events import Logged, MessageCompleted, SubagentEvent, TextDelta, ToolFinished
+from goose_like.core.events import (
+    Interjected,
+    Logged,
+    MessageCompleted,
+    SubagentEvent,
+    TextDelta,
+    ToolFinished,
+    TurnFinished,
+)
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Model, ModelPair
 from goose_like.testing import trial
-from tests.fakes import PAUSE, FakeProvider, call, calls
+from tests.fakes import HEADER, PAUSE, FakeProvider, call, calls
 
 COMMON = {"gen_ai.operation.name", "gen_ai.conversation.id"}
 MODEL = {"gen_ai.provider.name", "gen_ai.request.model"}
@@ -312,6 +323,21 @@ async def test_an_interrupted_request_is_an_error(collector: Collector) -> None:
     assert read(duration.data_points[0])["error.type"] == "cancelled"
 
 
+async def test_a_resumed_turn_and_an_interrupted_request(collector: Collector) -> None:
+    telemetry = Telemetry(print)
+    spans = AgentSpans(telemetry, "goose_like", Context(), has_content=False)
+    spans.record(HEADER.model_copy(update={"is_resumed": True}))  # there is no event for the start of the turn
+    spans.start_request()
+    spans.record(Interjected(message=Message.user("stop that")))
+    spans.record(TurnFinished(reason="handed_off"))
+    await telemetry.close()
+    chat = collector.spans["chat x"]
+    turn = collector.spans["invoke_agent goose_like"]
+    assert chat.parent_span_id == turn.span_id
+    assert read(chat)["error.type"] == "cancelled"
+    assert turn.status.code == Status.STATUS_CODE_UNSET
+
+
 async def test_a_subagent_is_an_agent_below_its_call(collector: Collector) -> None:
     delegate = call("delegate", json.dumps({"task": "look"}), "c1")
     script = [calls(delegate), calls(shell("echo $TRACEPARENT", "c1")), "Seen.", ANSWER]
@@ -382,10 +408,26 @@ async def test_an_unreachable_collector_is_one_line(monkeypatch: pytest.MonkeyPa
             end = await exchange.reply("go")
     assert end.reason == "stop"
     logged = [event.text for event in recorder.events if isinstance(event, Logged)]
-    assert logged == [
-        f"OpenTelemetry: the collector {endpoint} cannot be reached, so traces or metrics are lost; check "
-        "OTEL_EXPORTER_OTLP_ENDPOINT"
-    ]
+    lines = []
+    for signal in ("traces", "metrics"):
+        lost = f"{signal} are lost, as the collector {endpoint} cannot be reached"
+        advice = f"check OTEL_EXPORTER_OTLP_ENDPOINT, or set OTEL_{signal.upper()}_EXPORTER=none"
+        lines.append(f"OpenTelemetry: {lost}; {advice}")
+    assert len(logged) == 1
+    assert logged[0] in lines
+
+
+async def test_the_exit_does_not_wait_for_a_silent_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts, and never answers
+        monkeypatch.setenv(
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}/v1/traces"
+        )
+        monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+        recorder = Recorder()
+        async with open_exchange([ANSWER], recorder=recorder) as exchange:
+            await exchange.reply("go")
+        (logged,) = [event.text for event in recorder.events if isinstance(event, Logged)]
+    assert "/v1/traces did not answer in time; " in logged
 
 
 async def test_a_collector_that_refuses_is_one_line(collector: Collector) -> None:
@@ -394,20 +436,16 @@ async def test_a_collector_that_refuses_is_one_line(collector: Collector) -> Non
     async with open_exchange([ANSWER], recorder=recorder) as exchange:
         await exchange.reply("go")
     (logged,) = [event.text for event in recorder.events if isinstance(event, Logged)]
-    assert f"{collector.port} answered 401, so" in logged
+    assert f"{collector.port} answered 401; " in logged
 
 
 async def test_the_toolkit_has_no_settings(tmp_path: Path) -> None:
-    from goose_like_toolkits.otel.toolkit import OtelToolkit
-
     with pytest.raises(ProfileError, match=NO_CONFIG):
         async with trial(OtelToolkit, tmp_path, config={"endpoint": "x"}):
             pass
 
 
 async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from goose_like_toolkits.otel.toolkit import OtelToolkit
-
     for name in ("spans", "telemetry"):
         monkeypatch.delitem(sys.modules, f"goose_like_toolkits.otel.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.context", None)

@@ -100,7 +100,7 @@ class AgentSpans:
 
     def count_side_question(self, spent: events.UsageRecorded) -> None:
         """Count the tokens of a request outside the conversation, such as a summary."""
-        self._telemetry.count_tokens(spent.usage, self._describe("chat", spent.model))
+        self._telemetry.metrics.count_tokens(spent.usage, self._describe("chat", spent.model))
 
     def find_span(self, call_id: str) -> Span:
         """Find the span of a running call, also of a subagent, else that of the turn."""
@@ -178,7 +178,7 @@ class AgentSpans:
         if not answer.message.tool_calls:
             self._add_content(self._turn, "gen_ai.output.messages", [output])
         if answer.usage.total_tokens:
-            self._telemetry.count_tokens(answer.usage, common)
+            self._telemetry.metrics.count_tokens(answer.usage, common)
         self._end_request_span(span, common)
 
     def _fail_request(self, error: str) -> None:
@@ -209,7 +209,7 @@ class AgentSpans:
         if error:
             common = {**common, "error.type": error}
         now_ns = time.time_ns()
-        self._telemetry.measure_request((now_ns - self._request_at_ns) / 1e9, common)
+        self._telemetry.metrics.measure_request((now_ns - self._request_at_ns) / 1e9, common)
         self._request_at_ns = now_ns
 
     def _start_call(self, call: ToolCall) -> None:

@@ -36,6 +36,8 @@ _DURATION_BOUNDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 
 _TOKEN_BOUNDS = [4**power for power in range(14)]
 _NAME = "goose_like"
 _LOGGER = "opentelemetry"
+_SIGNALS = {"spans": "TRACES", "metrics": "METRICS"}
+"""The names of signals in variables by those in warnings of the SDK."""
 _SILENCE = logging.NullHandler()  # for a thread that still waits for the collector after the session
 
 
@@ -48,20 +50,20 @@ class Telemetry:
         logger.addHandler(_SILENCE)
         logger.addHandler(self._reporter)
         logger.propagate = False
-        self._providers: list[TracerProvider | MeterProvider] = []
+        self._providers: dict[str, TracerProvider | MeterProvider] = {}
         resource = _describe_program()
         tracers: TracerProvider | NoOpTracerProvider = NoOpTracerProvider()
         if self._is_wanted("TRACES"):
             tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
             tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-            self._providers.append(tracers)
+            self._providers["TRACES"] = tracers
         meters: MeterProvider | NoOpMeterProvider = NoOpMeterProvider()
         if self._is_wanted("METRICS"):
             reader = PeriodicExportingMetricReader(OTLPMetricExporter())
             meters = MeterProvider([reader], resource, shutdown_on_exit=False)
-            self._providers.append(meters)
+            self._providers["METRICS"] = meters
         self.tracer = tracers.get_tracer(_NAME, __version__, SCHEMA_URL)
-        self._metrics = _Metrics(meters.get_meter(_NAME, __version__, SCHEMA_URL))
+        self.metrics = Metrics(meters.get_meter(_NAME, __version__, SCHEMA_URL))
 
     def _is_wanted(self, signal: str) -> bool:
         """Check whether the variables want a signal (`TRACES` or `METRICS`), and whether it can be sent."""
@@ -84,22 +86,17 @@ class Telemetry:
                 return True
         return True
 
-    def count_tokens(self, usage: Usage, attributes: Mapping[str, str]) -> None:
-        """Count the tokens of a request."""
-        self._metrics.count_tokens(usage, attributes)
-
-    def measure_request(self, duration_s: float, attributes: Mapping[str, str]) -> None:
-        """Count a request with its duration."""
-        self._metrics.measure_request(duration_s, attributes)
-
     async def close(self) -> None:
         """Send the rest. An unreachable collector delays this by a second at most."""
-        sending = [run_in_daemon_thread(provider.shutdown, "OpenTelemetry") for provider in self._providers]
-        try:
-            async with asyncio.timeout(EXIT_LIMIT_S):
-                await asyncio.gather(*sending)
-        except TimeoutError:
-            self._reporter.report_lost("did not answer in time")
+        sending: dict[asyncio.Task[None], str] = {}
+        for signal, provider in self._providers.items():
+            task = asyncio.create_task(run_in_daemon_thread(provider.shutdown, "OpenTelemetry"))
+            sending[task] = signal
+        if sending:
+            _, late = await asyncio.wait(sending, timeout=EXIT_LIMIT_S)
+            for task in late:
+                task.cancel()
+                self._reporter.report_lost(sending[task], "did not answer in time")
         logging.getLogger(_LOGGER).removeHandler(self._reporter)
 
 
@@ -129,7 +126,7 @@ def _describe_program() -> Resource:
     return Resource.create({**attributes, **OTELResourceDetector().detect().attributes})
 
 
-class _Metrics:
+class Metrics:
     """The metrics of requests: those of the conventions, and two that they replaced, which dashboards still show."""
 
     def __init__(self, meter: Meter) -> None:
@@ -147,10 +144,12 @@ class _Metrics:
         self._cache_write = meter.create_counter(f"{counted}.cache_write.input_tokens", "{token}")
 
     def measure_request(self, duration_s: float, attributes: Mapping[str, str]) -> None:
+        """Count a request with its duration."""
         for histogram in self._durations:
             histogram.record(duration_s, attributes)
 
     def count_tokens(self, usage: Usage, attributes: Mapping[str, str]) -> None:
+        """Count the tokens of a request."""
         self._usage.record(usage.input_tokens, {**attributes, "gen_ai.token.type": "input"})
         self._usage.record(usage.output_tokens, {**attributes, "gen_ai.token.type": "output"})
         self._input.add(usage.input_tokens, attributes)
@@ -172,20 +171,23 @@ class _Reporter(logging.Handler):
     @override
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        status = re.search(r"code: (\d+)", text)
-        if status:
-            self.report_lost(f"answered {status[1]}")
-        elif "export" in text:
-            self.report_lost("cannot be reached")
-        else:
+        lost = re.search(r"(spans|metrics) batch", text)
+        if lost is None:
             first_line, _, _ = text.partition("\n")
             self.report(first_line)
+            return
+        reason = "cannot be reached"
+        status = re.search(r"code: (\d+)", text)
+        if status:
+            reason = f"answered {status[1]}"
+        self.report_lost(_SIGNALS[lost[1]], reason)
 
-    def report_lost(self, reason: str) -> None:
-        """Report that the collector does not take what is sent."""
-        endpoint = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
-        advice = "check OTEL_EXPORTER_OTLP_ENDPOINT"
-        self.report(f"the collector {endpoint} {reason}, so traces or metrics are lost; {advice}")
+    def report_lost(self, signal: str, reason: str) -> None:
+        """Report that the collector does not take a signal, `TRACES` or `METRICS`."""
+        general = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
+        endpoint = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT", general)
+        advice = f"check OTEL_EXPORTER_OTLP_ENDPOINT, or set OTEL_{signal}_EXPORTER=none"
+        self.report(f"{signal.lower()} are lost, as the collector {endpoint} {reason}; {advice}")
 
     def report(self, text: str) -> None:
         """Report a problem, if it is the first one."""
