@@ -2,19 +2,24 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import httpx2
 import mcp_types as types
 import pytest
+from goose_like_toolkits.mcp.serving import http
 from goose_like_toolkits.mcp.serving.start import ServeOptions, open_server
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from goose_like.api import Agent
 from goose_like.config.yaml_reader import format_document
+from goose_like.core.errors import UsageError
 from goose_like.launch.command_line import ProfileOptions
 from goose_like.sessions.index import list_sessions
 from tests.processes import count_processes, wait_for_count
@@ -220,6 +225,52 @@ async def test_the_command_speaks_on_standard_output_and_ends_with_its_input(era
         await call(client, "process", action="start", command=command)
         assert count_processes(command)
     wait_for_count(0, command)
+
+
+@contextmanager
+def serve_http(*options: str):
+    """The address and the token of a server, which a signal ends."""
+    command = [COMMAND, "mcp", "serve", "--http", "--port", "0", "--toolkit", "developer", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = server.stdout.readline().split()[-1]
+            token = server.stdout.readline().split()[3]
+            yield address, token
+        finally:
+            server.terminate()
+        assert server.wait(60) == 0
+
+
+def connect_at(address: str, token: str, era: str, person: Person | None = None) -> Client:
+    headers = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60)
+    transport = streamable_http_client(address, http_client=headers)
+    return Client(transport, mode=era, elicitation_callback=person and person.elicit)
+
+
+def test_clients_at_an_address_need_the_token(work):
+    async def work_at(address: str, token: str) -> None:
+        for era in ERAS:
+            person = Person("allow once")
+            async with connect_at(address, token, era, person) as client:
+                text, is_error = await call(client, "write_file", path=era, content="x\n")
+                assert not is_error, text
+                assert person.asked
+
+    with serve_http("--approval", "ask") as (address, token):
+        asyncio.run(work_at(address, token))
+        right = {"Authorization": f"Bearer {token}"}
+        assert httpx2.post(address, json={}).status_code == 401
+        assert httpx2.post(address, json={}, headers={"Authorization": "Bearer no"}).status_code == 401
+        assert httpx2.post(address, json={}, headers=right | {"Host": "evil.example"}).status_code == 421
+        assert httpx2.post(address, json={}, headers=right | {"Origin": "https://evil.example"}).status_code == 403
+    assert {path.name for path in work.iterdir()} >= set(ERAS)
+
+
+def test_a_port_in_use_is_one_sentence(work):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1, port {port}: Address already in use; try"):
+            asyncio.run(http.serve_http(ServeOptions(ProfileOptions()), "127.0.0.1", port, ""))
 
 
 def test_an_unknown_toolkit_is_one_sentence(work):

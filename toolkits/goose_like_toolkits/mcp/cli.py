@@ -1,6 +1,6 @@
 """The command `goose-like mcp`: servers by hand."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -120,6 +120,16 @@ def mcp_serve(
         list[str] | None,
         typer.Option(help="Offer the tools of this toolkit; repeatable [default: all].", metavar="NAME"),
     ] = None,
+    is_http: Annotated[
+        bool, typer.Option("--http", help="Serve several agents at an address until stopped, with a token.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on, with --http.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Port to listen on, with --http; 0 picks a free one.")
+    ] = 7778,
+    token: Annotated[
+        str, typer.Option(envvar="GOOSE_LIKE_MCP_TOKEN", help="Token that clients must send, with --http.")
+    ] = "",
     max_steps: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Most model requests of all run_task calls together.")
     ] = None,
@@ -133,17 +143,13 @@ def mcp_serve(
     """Offer tools, and the tool run_task, to another agent that speaks MCP and starts this command."""
     from goose_like.launch.exit import run_async
 
-    serving = _import_serving()
-    budget = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens}
-    wanted = serving.ServeOptions(options, toolkit or (), budget)
-    raise typer.Exit(run_async(serving.serve_stdio(wanted)))
-
-
-def _import_serving() -> Any:
     try:
-        from .serving import start
+        from .serving import http, start
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("goose_like"):
             raise
         raise UsageError(f"{error.name} is not installed; install it: pip install 'goose-like[mcp]'") from error
-    return start
+    budget = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens}
+    wanted = start.ServeOptions(options, toolkit or (), budget)
+    work = http.serve_http(wanted, host, port, token.strip()) if is_http else start.serve_stdio(wanted)
+    raise typer.Exit(run_async(work))

@@ -1,0 +1,85 @@
+"""A server at an address, for clients that know its token."""
+
+import hmac
+import secrets
+import signal
+import socket
+import sys
+from typing import Any
+
+import uvicorn
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
+from mcp.server.auth.provider import AccessToken, TokenVerifier
+from mcp.server.lowlevel.server import Server
+from starlette.applications import Starlette
+from starlette.middleware.authentication import AuthenticationMiddleware
+from typing_extensions import override
+
+from goose_like.core.errors import UsageError
+
+from .start import ServeOptions, open_server
+
+_CLOSE_TIMEOUT_S = 2
+
+
+class _OneToken(TokenVerifier):
+    """The check of the only token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    @override
+    async def verify_token(self, token: str) -> AccessToken | None:
+        if not hmac.compare_digest(token.strip().encode(), self._token):
+            return None
+        return AccessToken(token=token, client_id="client", scopes=[])
+
+
+async def serve_http(options: ServeOptions, host: str, port: int, token: str) -> int:
+    """Serve clients over HTTP until a signal stops the server. Without a token it makes one, and shows it.
+
+    Raises:
+        UsageError: it cannot listen there.
+    """
+    output = sys.stdout  # inside of the block prints go elsewhere
+    with _open_listener(host, port) as listener:
+        async with open_server(options) as server:
+            token_note = "your token" if token else "a new token at each start; --token sets it"
+            token = token or secrets.token_urlsafe(24)
+            config = uvicorn.Config(
+                create_app(server, token, host),
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                ws="none",
+                lifespan="on",
+                timeout_graceful_shutdown=_CLOSE_TIMEOUT_S,
+            )
+            place = f"[{host}]" if ":" in host else host
+            address = f"http://{place}:{listener.getsockname()[1]}/mcp"
+            print(f"goose-like serves MCP at {address}", file=output)
+            print(f"  header  Authorization: Bearer {token}  ({token_note})", file=output)
+            print("  Press Ctrl-C to stop.", file=output, flush=True)
+            for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises the signal again after it has stopped
+                signal.signal(number, lambda *_: None)
+            await uvicorn.Server(config).serve(sockets=[listener])
+    return 0
+
+
+def create_app(server: Server[Any], token: str, host: str = "127.0.0.1") -> Starlette:
+    """Create the application of a server. At this machine's own addresses it answers to their names and pages alone."""
+    verifier = _OneToken(token)
+    app = server.streamable_http_app(host=host, token_verifier=verifier)
+    app.add_middleware(AuthenticationMiddleware, backend=BearerAuthBackend(verifier))
+    return app
+
+
+def _open_listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        reason, _, _ = str(error.strerror).partition(" (")  # Python adds the address
+        advice = "try another, e.g. --port 0"
+        raise UsageError(f"cannot listen on {host}, port {port}: {reason}; {advice}") from error
