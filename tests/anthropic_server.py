@@ -27,7 +27,8 @@ Step = Mapping[str, Any]
 
 `cut: True` breaks the answer off, `hang_s` waits then.
 
-`{"status": NUMBER}` refuses the request.
+`{"web": BLOCKS}` are uses of the server's own tools and texts, with `searches` as their number. After `pause: True`
+the client sends the answer back, and the next step goes on with it. `{"status": NUMBER}` refuses the request.
 """
 
 
@@ -94,10 +95,16 @@ class AnthropicServer(Loopback):
             return refusal(step["status"], "Overloaded", {"retry-after": "0"}, type="overloaded_error")
         blocks = self._build_answer(step, len(self._answers) + 1)
         self._bind(blocks, body)
+        stop = "tool_use" if "call" in step else "end_turn"
+        if step.get("pause"):
+            stop = "pause_turn"
+        counts = {"output_tokens": 5}
+        if "searches" in step:
+            counts["server_tool_use"] = {"web_search_requests": step["searches"], "web_fetch_requests": 0}
         events = [
             {"type": "message_start", "message": _build_message(body)},
             *(event for index, entry in enumerate(blocks) for event in _stream_block(index, entry)),
-            *_end("tool_use" if "call" in step else "end_turn"),
+            *_end(stop, counts),
         ]
         for event in events:
             EVENT.validate_python(event)
@@ -114,6 +121,7 @@ class AnthropicServer(Loopback):
             blocks.append({"type": "redacted_thinking", "data": f"ENCRYPTED-{number}"})
         if number % 4 == 0:
             blocks[0]["thinking"] = ""  # newer models do not show all
+        blocks += step.get("web", ())
         if "say" in step:
             blocks.append({"type": "text", "text": step["say"]})
         if "search" in step:
@@ -127,10 +135,14 @@ class AnthropicServer(Loopback):
         return blocks
 
     def _bind(self, blocks: list[dict[str, Any]], body: Mapping[str, Any]) -> None:
-        self._answers.append(blocks)
-        for place, entry in enumerate(blocks):
+        *earlier, last = body["messages"]
+        begun = last["content"] if last["role"] == "assistant" else []  # an answer that was paused
+        count = len(earlier) if begun else len(body["messages"])
+        whole = [*_remove_marks(begun), *blocks]
+        self._answers.append(whole)
+        for place, entry in enumerate(whole):
             if "signature" in entry or "data" in entry:
-                digest = _digest(body, len(body["messages"]), blocks[:place])
+                digest = _digest(body, count, whole[:place])
                 self._bindings[json.dumps(entry, sort_keys=True)] = digest
 
 
@@ -198,6 +210,10 @@ def _build_message(body: Mapping[str, Any]) -> dict[str, Any]:
 def _stream_block(index: int, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the events of a block, whose texts come in pieces."""
     match entry["type"]:
+        case "text" if "citations" in entry:
+            cited = [{"type": "citations_delta", "citation": citation} for citation in entry["citations"]]
+            text = {"type": "text_delta", "text": entry["text"]}
+            return block(index, {**entry, "text": "", "citations": []}, *cited, text)
         case "text":
             half = len(entry["text"]) // 2
             pieces = [entry["text"][:half], entry["text"][half:]]
@@ -214,9 +230,9 @@ def _stream_block(index: int, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     return block(index, entry)
 
 
-def _end(stop: str) -> list[dict[str, Any]]:
+def _end(stop: str, counts: Mapping[str, Any]) -> list[dict[str, Any]]:
     delta = {"stop_reason": stop, "stop_sequence": None}
-    return [{"type": "message_delta", "delta": delta, "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
+    return [{"type": "message_delta", "delta": delta, "usage": counts}, {"type": "message_stop"}]
 
 
 def _need(is_right: bool, problem: str) -> None:

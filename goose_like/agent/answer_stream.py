@@ -11,20 +11,24 @@ from goose_like.core.message import Message, Part, ToolCall, Usage
 from goose_like.providers.base import Model, Request
 from goose_like.providers.retry import RetryPolicy, stream_with_retries
 
+from .budget import Budget, BudgetError
 from .journal import Journal
 
 _WITHHELD_KEY = "withheld_reasoning"
 """The key in `History.state` of the reasons for withheld reasoning that the person was told."""
 
 
-async def stream_answer(model: Model, request: Request, policy: RetryPolicy, journal: Journal) -> MessageCompleted:
+async def stream_answer(
+    model: Model, request: Request, policy: RetryPolicy, journal: Journal, budget: Budget
+) -> MessageCompleted:
     """Send a request, emit the answer while it arrives, and return it. Only what is emitted is masked.
 
     The text of an answer that broke off is recorded as cut, unless another model takes over. The tokens of each
-    attempt count.
+    attempt count. A server that pauses its answer goes on only within the budget.
 
     Raises:
         ProviderError: no complete answer came.
+        BudgetError: the budget does not allow the rest of an answer that the server paused.
     """
     texts: list[str] = []
     written_bytes = 0
@@ -38,6 +42,10 @@ async def stream_answer(model: Model, request: Request, policy: RetryPolicy, jou
                     written_bytes += len(delta.text.encode(errors="replace"))
                 if isinstance(delta, TextDelta):
                     texts.append(delta.text)
+                elif isinstance(delta, UsageRecorded):
+                    request.told_usage.clear()
+                    _record_pause(delta, model, journal, budget)
+                    continue
                 elif isinstance(delta, Retrying):
                     texts.clear()
                     _record_told_usage(model, request, written_bytes, journal, "failed attempt")
@@ -52,6 +60,14 @@ async def stream_answer(model: Model, request: Request, policy: RetryPolicy, jou
             _record_cut_text("".join(texts), error, journal)
         raise
     raise AssertionError("stream_with_retries ends with a message or raises")
+
+
+def _record_pause(spent: UsageRecorded, model: Model, journal: Journal, budget: Budget) -> None:
+    """Record the tokens of an answer that the server paused. Raise BudgetError if it may not go on."""
+    journal.emit(spent.model_copy(update={"model": model.price_label}))
+    end = budget.find_spent()
+    if end:
+        raise BudgetError(end)
 
 
 def _record_answer(answer: MessageCompleted, model: Model, request: Request, journal: Journal) -> MessageCompleted:

@@ -128,7 +128,7 @@ async def build_exchange(
         moderator = _create_moderator(profile, session, hooks)
         journal.emit(describe_start(profile, session, workspace, models, tools))
         await workspace.prepare_sandbox()  # the prompt describes it
-        yield Exchange(
+        exchange = Exchange(
             models=models,
             moderator=moderator,
             system=_write_system_prompt(toolkits, workspace, profile, client.prompt),
@@ -139,8 +139,11 @@ async def build_exchange(
             hooks=hooks,
             undo=undo,
             verification=_create_verification(profile, project, workspace, journal, budget, tools),
+            hosted=profile.hosted,
             examples=[toolkit.examples for toolkit in toolkits.values() if toolkit.examples],
         )
+        _tell_hosted_problems(exchange)
+        yield exchange
 
 
 async def _connect_hooks(
@@ -196,7 +199,16 @@ def change_profile(exchange: Exchange, profile: Profile, stack: AsyncExitStack) 
     for toolkit in exchange.hooks.toolkits.values():
         toolkit.use_profile(profile, models)
     journal.emit(describe_start(profile, journal.session, workspace, models, exchange.tools))
-    return replace(exchange, models=models, system=system)
+    changed = replace(exchange, models=models, system=system)
+    _tell_hosted_problems(changed)
+    return changed
+
+
+def _tell_hosted_problems(exchange: Exchange) -> None:
+    if exchange.workspace.is_child:
+        return  # the parent has said it
+    for problem in exchange.hosted_choice.list_problems(exchange.models.processor):
+        exchange.journal.log(problem)
 
 
 def _open_models(profile: Profile, stack: AsyncExitStack) -> ModelPair:

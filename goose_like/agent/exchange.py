@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.agent.compaction.summary import compact_history, saves_enough
+from goose_like.config.profile import HostedTool
 from goose_like.core import events
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import (
@@ -22,7 +23,7 @@ from goose_like.core.history import History
 from goose_like.core.masking import mask_value
 from goose_like.core.message import Message, ToolCall
 from goose_like.core.tool import Tool
-from goose_like.providers.base import ModelPair
+from goose_like.providers.base import HostedTools, ModelPair
 from goose_like.providers.retry import RetryPolicy
 from goose_like.sessions.session import Session
 from goose_like.workspace.undo.undo import Undo
@@ -30,6 +31,7 @@ from goose_like.workspace.workspace import Workspace
 
 from .budget import Budget, BudgetError
 from .hook_values import Notification
+from .hosted_tools import HostedChoice
 from .inbox import Inbox
 from .journal import Journal
 from .mentions import build_message
@@ -74,6 +76,7 @@ class Exchange:
     inbox: Inbox = field(default_factory=Inbox)
     answer_schema: "AnswerSchema | None" = None
     verification: Verification | None = None
+    hosted: Sequence[HostedTool] = ()
 
     @property
     def session(self) -> Session:
@@ -88,7 +91,7 @@ class Exchange:
     @property
     def view(self) -> ExchangeView:
         """The models together with the conversation, for side questions."""
-        return ExchangeView(self.session, self.models, self.journal, self.budget)
+        return ExchangeView(self.session, self.models, self.journal, self.budget, self._choose_hosted())
 
     @property
     def reminders(self) -> Reminders:
@@ -115,6 +118,8 @@ class Exchange:
             hooks=self.hooks,
             retry_policy=self.retry_policy,
             budget=self.budget,
+            hosted=self._choose_hosted(),
+            reached_hosts=self.workspace.hosts.reached,
         )
 
     @property
@@ -122,6 +127,15 @@ class Exchange:
         """The runner of the processor's tool calls."""
         reader = None if self.models.processor.takes_documents else self.workspace
         return ToolRunner(self.tools, self.journal, self.hooks.calls, self.budget.limits.output_bytes, reader)
+
+    def _choose_hosted(self) -> HostedTools:
+        """Choose the tools that the vendor may run now. A list of sources would spoil an answer in JSON."""
+        return self.hosted_choice.choose(self.models.processor, shows_sources=self.answer_schema is None)
+
+    @property
+    def hosted_choice(self) -> HostedChoice:
+        """The tools that the profile wants from the vendor of the processor."""
+        return HostedChoice(self.workspace, self.tools, self.hosted)
 
     async def reply(self, message: Message | str, *, is_fresh: bool = False) -> events.TurnFinished:
         """Run one turn, from a user message to the model's final answer. Events go to the notifier.

@@ -15,9 +15,10 @@ from goose_like.core.history import PROMPT_STATE_KEY, History
 from goose_like.core.masking import mask_value
 from goose_like.core.message import Message, Usage
 from goose_like.core.tool import Tool
-from goose_like.providers.base import Model, Request, TellsFacts
+from goose_like.providers.base import HostedTools, Model, Request, TellsFacts
 from goose_like.providers.foreign_code import name_faults
 from goose_like.providers.retry import RetryPolicy
+from goose_like.providers.vendor_hosts import list_vendor_hosts
 
 from .answer_stream import estimate_input_tokens, stream_answer
 from .attached_files import find_excess, select_messages
@@ -38,7 +39,10 @@ MAX_CORRECTIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class ModelClient:
-    """The client of an exchange for its processor, which answers with these tools and this system prompt."""
+    """The client of an exchange for its processor, which answers with these tools and this system prompt.
+
+    `reached_hosts` gets the hosts that the server reached with tools of its own.
+    """
 
     model: Model
     view: ExchangeView
@@ -51,6 +55,8 @@ class ModelClient:
     hooks: ToolkitHooks
     retry_policy: RetryPolicy
     budget: Budget
+    hosted: HostedTools
+    reached_hosts: set[str]
 
     @property
     def _history(self) -> History:
@@ -152,7 +158,9 @@ class ModelClient:
     async def _send_request(self) -> events.MessageCompleted:
         request = self._build_request()
         async with self.budget.reserve(self.model, estimate_input_tokens(request, self._history)):
-            return await stream_answer(self.model, request, self.retry_policy, self.journal)
+            answer = await stream_answer(self.model, request, self.retry_policy, self.journal, self.budget)
+        self.reached_hosts.update(list_vendor_hosts(answer.message))
+        return answer
 
     def _build_request(self) -> Request:
         prompt = self._history.context.prompt
@@ -175,6 +183,7 @@ class ModelClient:
             allowed_tools=tuple(self.tools),
             examples=self.examples,
             first_effort=first_effort,
+            hosted=self.hosted,
         )
 
     def _leave_out_excess(self) -> None:

@@ -91,7 +91,7 @@ class Receipt(FrozenModel):
     files: tuple[FileReceipt, ...]
     commands: tuple[CommandReceipt, ...]
     checks: tuple[CheckReceipt, ...]
-    hosts: tuple[str, ...] = Field(description="hosts that commands and tools reached")
+    hosts: tuple[str, ...] = Field(description="hosts that commands, tools and the server of the model reached")
     has_open_network: bool = Field(description="commands could reach any host unseen, so `hosts` may lack some")
     denials: tuple[DenialReceipt, ...]
     models: tuple[ModelReceipt, ...]

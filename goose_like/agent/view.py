@@ -14,6 +14,7 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolSpec
 from goose_like.providers.base import (
     Embedder,
+    HostedTools,
     Model,
     ModelPair,
     Request,
@@ -38,6 +39,7 @@ class ModelView:
     _session: Session
     _notifier: Notifier
     _budget: Budget
+    _hosted: HostedTools = HostedTools()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -131,6 +133,7 @@ class ModelView:
             images=self._session.outputs,
             session=self._session.folder.name,
             added_tools=context.added_tools,
+            hosted=self._hosted,
         )
         async with self._reserve(request):
             try:
@@ -192,8 +195,16 @@ class ModelView:
 class ExchangeView:
     """Both models, together with the conversation, for example `await view.accelerator.ask(...)`."""
 
-    def __init__(self, session: Session, models: ModelPair, notifier: Notifier, budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        models: ModelPair,
+        notifier: Notifier,
+        budget: Budget | None = None,
+        hosted: HostedTools = HostedTools(),  # noqa: B008  # it is frozen
+    ) -> None:
         self._session = session
+        self._hosted = hosted
         self.budget = budget or Budget(Limits(), session)
         self._notifier = notifier
         self.use_models(models)
@@ -211,7 +222,7 @@ class ExchangeView:
 
     def use_models(self, models: ModelPair) -> None:
         """Ask these models from now on: the person has chosen others."""
-        self.processor = ModelView(models.processor, self._session, self._notifier, self.budget)
+        self.processor = ModelView(models.processor, self._session, self._notifier, self.budget, self._hosted)
         self.accelerator = ModelView(models.accelerator, self._session, self._notifier, self.budget)
 
     @property

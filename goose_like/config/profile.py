@@ -14,6 +14,7 @@ from .entry_points import DEFAULT_TOOLKIT, list_names
 from .rule_topics import COMMAND, split_rule
 
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
+HostedTool = Literal["web_search", "web_fetch"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 ApprovalMode = Literal["auto", "ask", "plan", "unattended", "yolo"]
 
@@ -276,6 +277,9 @@ class Profile(WorkspaceSettings):
     )
     toolkits: tuple[_Toolkit, ...] = Field(
         default=(ToolkitChoice(name=DEFAULT_TOOLKIT),), description="the tools of the agent"
+    )
+    hosted: tuple[HostedTool, ...] = Field(
+        default=(), description="tools that the vendor of the main model runs on its server, in place of ours"
     )
     instructions: str = Field(default="", description="text for the end of the system prompt")
     sandbox: SandboxMode = Field(default="workspace", description="files and networks that commands can reach")

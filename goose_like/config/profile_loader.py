@@ -34,7 +34,7 @@ _FORMAT = 1
 _FILE_KEYS = ("use", "version")
 _CONTENT = "names to profiles, e.g. `default: {processor: local}`"
 _PROFILE_KEYS = {"extends", "provider", *Profile.model_fields} - {"name"}
-_CONFINEMENT_KEYS = {"sandbox", "approval", *WorkspaceSettings.model_fields}
+_CONFINEMENT_KEYS = {"sandbox", "approval", "hosted", *WorkspaceSettings.model_fields}
 _SHORT_FORMS = {"processor": "model", "accelerator": "model", "fallback": "model", "moderator": "name"}
 """Keys whose value may be a text instead of a mapping, with the key inside the mapping that the text stands for."""
 

@@ -10,7 +10,7 @@ session of each format. Format 2 adds the events `prompt_recorded` and `prompt_c
 in place of a `logged` diff, the `call_id` of questions, and the `displays` of `session_started`. Format 4 adds the
 event `refused`, and the `allowed_by` of questions. Format 5 adds the `steps` of `usage_recorded` and the event
 `command_finished`. Format 6 adds its `ran_no_test`, the `native` and `deferred_group` of tools, the `verbatim` of
-`compacted`, and PDF files. Older files are read: they lack only newer events and fields.
+`compacted`, PDF files, and the `web_searches` of usage. Older files are read: they lack only newer events and fields.
 """
 
 

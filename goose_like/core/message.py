@@ -366,6 +366,7 @@ class Usage(FrozenModel):
     """Tokens as counted by the provider. `input_tokens` includes cached input.
 
     `cache_write_tokens` includes `cache_write_long_tokens`, which the server keeps for hours at a higher price.
+    `web_searches` counts the searches of the server, which have a price of their own.
     """
 
     input_tokens: int = 0
@@ -373,6 +374,7 @@ class Usage(FrozenModel):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cache_write_long_tokens: int = Field(default=0, exclude_if=operator.not_)
+    web_searches: int = Field(default=0, exclude_if=operator.not_)
 
     @property
     def total_tokens(self) -> int:

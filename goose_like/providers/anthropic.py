@@ -18,6 +18,7 @@ from goose_like.core.gc_pause import pause_gc
 
 from .anthropic_compaction import parse_compaction
 from .anthropic_facts import parse_model_facts
+from .anthropic_hosted import HostedBlocks
 from .anthropic_search import SearchParser, build_search
 from .anthropic_wire import (
     MAX_OUTPUT_TOKENS,
@@ -39,7 +40,7 @@ from .base import (
 from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, extract_names, parse_json
-from .known_models import COMPACTION, TOOL_SEARCH, find_known_model, record_facts
+from .known_models import COMPACTION, HOSTED_TOOLS, TOOL_SEARCH, find_known_model, record_facts
 from .wire import clip
 
 if TYPE_CHECKING:
@@ -150,6 +151,11 @@ class AnthropicProvider(HttpProvider):
         refused = {remedy.key for remedy in self._remedies if remedy.kind == "no_native_tool"}
         return frozenset(find_known_model(self._choice.provider, model).native) - refused
 
+    def find_hosted(self, model: str) -> frozenset[str]:
+        """See `HostsTools.find_hosted`. A gateway is taken to have what the vendor has for the named model."""
+        refused = {remedy.key for remedy in self._remedies if remedy.kind == "no_native_tool"}
+        return HOSTED_TOOLS & set(find_known_model(self._choice.provider, model).native) - refused
+
     async def compact(self, request: Request) -> ServerCompaction:
         """See `SupportsCompaction.compact`."""
         compaction: BetaCompactionConfigParam = {"type": "summarize"}
@@ -200,7 +206,8 @@ class AnthropicProvider(HttpProvider):
         return "anthropic" if "claude" in model else None  # other vendors' servers ignore the key
 
     def _create_parser(self, request: Request) -> AnthropicStreamParser:
-        return AnthropicStreamParser(self._get_origin(), self._choice.provider)
+        hosted = HostedBlocks(request.hosted.shows_sources)
+        return AnthropicStreamParser(self._get_origin(), self._choice.provider, hosted)
 
     def _continue_answer(self, request: Request, parser: StreamParser) -> Request | None:
         if not isinstance(parser, AnthropicStreamParser):
@@ -242,6 +249,8 @@ class AnthropicProvider(HttpProvider):
         elif request.temperature is not None:  # refused together with thinking
             extras["temperature"] = min(request.temperature, 1)  # the limit of the API; other vendors allow 2
         has_system_messages = known.system_messages and self._takes_system_messages
+        if request.hosted.domains:
+            request = replace(request, hosted=request.hosted.keep(self.find_hosted(request.model)))
         return self._encoder.encode_request(
             request,
             {**self._leave_out(extras), **more},
@@ -277,6 +286,11 @@ class _CloudProvider(AnthropicProvider):
         if self._choice.server_fallback:
             return ProfileError("`server_fallback` is for Anthropic's own server; set `fallback` in the profile")
         return super()._find_choice_error()
+
+    @override
+    def find_hosted(self, model: str) -> frozenset[str]:
+        """See `HostsTools.find_hosted`. Clouds have other versions of these tools, or none."""
+        return frozenset()
 
     def _get_origin(self) -> str:
         # Signatures of thinking are valid at Anthropic and at both clouds (guide on extended thinking).

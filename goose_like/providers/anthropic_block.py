@@ -25,20 +25,31 @@ SHOWN: dict[str, type[TextDelta | ThinkingDelta]] = {
 
 @dataclass(slots=True)
 class Block:
-    """A content block whose parts are still arriving. `start` is its first event, `pieces` its texts by key."""
+    """A content block whose parts are still arriving. `start` is its first event, `pieces` its texts by key.
+
+    `lead` and `marks` are shown around its text, and are not for the server.
+    """
 
     kind: str
     start: Mapping[str, Any]
     pieces: dict[str, list[str]] = field(default_factory=dict)
     citations: list[Any] = field(default_factory=list)
+    lead: str = ""
+    marks: str = ""
+    _is_begun: bool = False
 
     def append(self, key: str, piece: str) -> list[Delta]:
         """Append a piece to the text with a key, and return the delta to show."""
         self.pieces.setdefault(key, []).append(piece)
-        is_shown = key == self.kind and key in SHOWN
-        if is_shown and piece:
-            return [SHOWN[key](text=piece)]
-        return []
+        return self.show(piece) if key == self.kind else []
+
+    def show(self, piece: str) -> list[Delta]:
+        """Return the delta that shows a piece of the text, if people see it. The first one brings the lead."""
+        if not piece or self.kind not in SHOWN:
+            return []
+        lead = "" if self._is_begun else self.lead
+        self._is_begun = True
+        return [SHOWN[self.kind](text=lead + piece)]
 
     def fold(self, delta: Mapping[str, Any]) -> None:
         """Take a delta of an unknown kind: its texts extend those of the block under the same keys."""
@@ -74,7 +85,7 @@ class Block:
             case "text":
                 text = self.join("text")
                 if text:
-                    yield Text(text=text)
+                    yield Text(text=self.lead + text + self.marks)
             case "thinking":
                 thinking = self.join("thinking")
                 if thinking:

@@ -6,7 +6,8 @@ Source: the types of Anthropic's SDK and its guide on compaction on demand (beta
 from goose_like.core.errors import BrokenStreamError
 from goose_like.core.message import Verbatim
 
-from .anthropic_wire import WIRE, read_usage
+from .anthropic_usage import read_usage
+from .anthropic_wire import WIRE
 from .base import ServerCompaction
 from .wire import expect, expect_objects
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from goose_like.core.message import Usage
 
-from .anthropic_wire import read_usage
+from .anthropic_usage import read_usage
 from .base import SearchAnswer
 from .wire import SEARCH_PROMPT, complete_search, expect, read_page
 

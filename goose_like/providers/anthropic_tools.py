@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from goose_like.core.tool import ToolSpec
 
+from .anthropic_hosted import build_hosted_tool
 from .base import Request
 from .known_models import TOOL_SEARCH
 
@@ -24,7 +25,9 @@ def build_tools(
     """
     listed: list[ToolUnionParam] = []
     for tool in request.all_tools:
-        if not (searches_tools and tool.native == TOOL_SEARCH):
+        if tool.native in request.hosted.domains:
+            listed.append(build_hosted_tool(tool.native, request.hosted.domains[tool.native]))
+        elif not (searches_tools and tool.native == TOOL_SEARCH):
             listed.append(_build_tool(tool, streams_arguments=streams_arguments))
     if searches_tools:
         search: ToolSearchToolBm25_20251119Param = {"type": "tool_search_tool_bm25_20251119", "name": _SEARCH_NAME}

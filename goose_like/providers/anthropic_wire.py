@@ -4,7 +4,7 @@ Source: Anthropic's API reference (messages, "create" and "streaming", version 2
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,12 @@ from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Image, Message, Part, Text, ToolCall, ToolResult, Usage, Verbatim
 
 from .anthropic_block import KNOWN_KINDS, SHOWN, Block, read_kind
+from .anthropic_hosted import HostedBlocks, find_used_tools
 from .anthropic_places import END, find_cache_ends, place_system_messages
 from .anthropic_tools import build_tools, is_tool_search
+from .anthropic_usage import build_usage, read_counts
 from .base import Delta, Request
+from .known_models import HOSTED_TOOLS
 from .wire import (
     MessageEncoder,
     StartEncoder,
@@ -27,7 +30,6 @@ from .wire import (
     expect,
     expect_index,
     merge_body,
-    read_count,
     read_list,
     read_object,
     sanitize_arguments,
@@ -88,12 +90,18 @@ class AnthropicEncoder:
         self._origin = origin
         self._keeps_blanks = keeps_blanks
         self._searches_tools = False
+        self._hosted: Set[str] = frozenset()
         self._messages = MessageEncoder(self._encode_message)
         self._start = StartEncoder()
 
     def _encode_message(self, message: Message, images: Path | None) -> bytes:
         return encode_message(
-            message, images, self._origin, keeps_blanks=self._keeps_blanks, keeps_searches=self._searches_tools
+            message,
+            images,
+            self._origin,
+            keeps_blanks=self._keeps_blanks,
+            keeps_searches=self._searches_tools,
+            hosted=self._hosted,
         )
 
     def encode_request(
@@ -111,8 +119,10 @@ class AnthropicEncoder:
         `searches_tools` the server searches the deferred tools.
         """
         searches_tools = searches_tools and bool(request.deferred_tools)
-        if searches_tools != self._searches_tools:
+        hosted = {tool.native for tool in request.all_tools if tool.native in request.hosted.domains}
+        if searches_tools != self._searches_tools or hosted != self._hosted:
             self._searches_tools = searches_tools
+            self._hosted = hosted
             self._messages = MessageEncoder(self._encode_message)
         head: MessageCreateParamsStreaming = {
             "model": request.model,
@@ -148,15 +158,17 @@ def encode_message(
     *,
     keeps_blanks: bool = True,
     keeps_searches: bool = True,
+    hosted: Set[str] = HOSTED_TOOLS,
 ) -> bytes:
     """Encode a message as an entry of `messages`, or as nothing if the API accepts none of its parts.
 
-    An answer of the server `origin` returns as it came, without `keeps_searches` less its searches of tools. Thinking
-    of another server would be refused.
+    An answer of the server `origin` returns as it came, without `keeps_searches` less its searches of tools, and only
+    if the request has the `hosted` tools that it used. Thinking of another server would be refused.
     """
     verbatim = message.verbatim
     blocks: list[bytes] = []
-    if verbatim and verbatim.wire == WIRE and verbatim.origin == origin:
+    is_known = verbatim and verbatim.wire == WIRE and verbatim.origin == origin
+    if verbatim and is_known and find_used_tools(verbatim.items) <= hosted:
         items = verbatim.items
         if not keeps_searches:
             items = tuple(item for item in items if not (isinstance(item, dict) and is_tool_search(item)))
@@ -299,8 +311,8 @@ class AnthropicStreamParser:
 
     origin: str = ""
     provider: str = ""
+    hosted: HostedBlocks = field(default_factory=HostedBlocks)
     _earlier: list[Block] = field(default_factory=list)
-    _earlier_usage: Usage = field(default_factory=Usage)
     _pause_count: int = 0
     _other_model: str = ""
     _blocks: dict[int, Block] = field(default_factory=dict)
@@ -316,7 +328,7 @@ class AnthropicStreamParser:
     @property
     def usage(self) -> Usage:
         """See `StreamParser.usage`."""
-        return self._earlier_usage + _build_usage(self._usage)
+        return build_usage(self._usage)
 
     def feed(self, event: object) -> list[Delta]:
         """Take an event, or a whole answer of a server that does not stream; return the deltas to show.
@@ -332,6 +344,9 @@ class AnthropicStreamParser:
                 return self._start_block(event)
             case "content_block_delta":
                 return self._extend_block(event)
+            case "content_block_stop":
+                block = self._blocks.get(self._find_index(event))
+                return self.hosted.finish(block) if block else []
             case "message_delta":
                 delta = expect(dict, event.get("delta"), "delta")
                 self._finish(event.get("usage"), delta)
@@ -346,6 +361,7 @@ class AnthropicStreamParser:
         deltas = []
         for block in expect(list, answer.get("content"), "content"):
             deltas += self._start_block({"content_block": block})
+            deltas += self.hosted.finish(self._blocks[len(self._blocks) - 1])
         self._finish(answer.get("usage"), {"stop_reason": "end_turn", **answer})
         return deltas
 
@@ -366,7 +382,7 @@ class AnthropicStreamParser:
             raise BrokenStreamError(f"the answer has a stop reason that is not known ({self._stop!r})")
         is_cut = self._stop in _CUTS
         blocks = self._list_blocks(is_cut)
-        parts = _list_parts(blocks)
+        parts = self.hosted.add_sources(_list_parts(blocks))
         has_call = any(isinstance(part, ToolCall) for part in parts)
         lacks_call = self._stop == "tool_use" and not has_call
         label = ""
@@ -378,14 +394,13 @@ class AnthropicStreamParser:
     def pause(self) -> Message | None:
         """Return what the server sent of an answer that it paused, and go on with the next stream.
 
-        Return None if the answer is whole, or was paused too often.
+        Tokens are counted anew. Return None if the answer is whole, or was paused too often.
         """
         blocks = self._list_blocks(is_cut=False)
         is_paused = self._stop == "pause_turn" and self._pause_count < MAX_PAUSES
         if not is_paused or any(block.kind == "tool_use" for block in blocks):
             return None
         self._pause_count += 1
-        self._earlier_usage = self.usage
         self._earlier = blocks
         self._blocks = {}
         self._usage = {}
@@ -426,21 +441,18 @@ class AnthropicStreamParser:
         kind = read_kind(start)
         if not kind:
             raise BrokenStreamError(f"the stream began block {index} without a type")
-        block = Block(kind, start)
+        block = Block(kind, start, lead=self.hosted.choose_lead(kind))
         self._blocks[index] = block
         if kind == "fallback":
             self._other_model = _read_model(start.get("to"))
         block.join("signature")  # raises for a wrong type
         if kind not in SHOWN:
-            return []
-        text = block.join(kind)
-        return [SHOWN[kind](text=text)] if text else []
+            return self.hosted.start(block)
+        return block.show(block.join(kind))
 
     def _extend_block(self, event: Mapping[str, Any]) -> list[Delta]:
         delta = expect(dict, event.get("delta"), "delta")
-        index = expect_index(event)
-        if index is None:
-            index = next(reversed(self._blocks), 0)
+        index = self._find_index(event)
         block = self._blocks.get(index)
         if block is None:
             raise BrokenStreamError(f"the stream continues block {index}, which it never began")
@@ -455,6 +467,13 @@ class AnthropicStreamParser:
         piece = expect(str, delta.get(key), key)
         return block.append(key, piece)
 
+    def _find_index(self, event: Mapping[str, Any]) -> int:
+        """Find the index of the block that an event is about: the newest one, if the event names none."""
+        index = expect_index(event)
+        if index is None:
+            return next(reversed(self._blocks), 0)
+        return index
+
     def _finish(self, usage: object, delta: Mapping[str, Any]) -> None:
         self._update_usage(usage)
         self._refusal = expect(dict, delta.get("stop_details"), "stop_details")
@@ -465,12 +484,8 @@ class AnthropicStreamParser:
         for attempt in read_list(read_object(usage).get("iterations")):
             if read_object(attempt).get("type") == "fallback_message":
                 self._other_model = _read_model(attempt)
-        self._usage |= _read_counts(usage)
+        self._usage |= read_counts(usage)
 
-
-_COUNT_KEYS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-
-_LONG_WRITES = "ephemeral_1h_input_tokens"
 
 _NO_TYPE = "no type"
 
@@ -497,36 +512,6 @@ def _read_delta_type(delta: Mapping[str, Any]) -> str:
 def _read_model(entry: object) -> str:
     name = expect(dict, entry, "to").get("model")
     return expect(str, name, "model")
-
-
-def _read_counts(usage: object) -> dict[str, int]:
-    """Read the counts that are there."""
-    counts = read_object(usage)
-    found = {}
-    for key in _COUNT_KEYS:
-        if counts.get(key) is not None:
-            found[key] = read_count(counts[key])
-    written = counts.get("cache_creation")
-    if isinstance(written, Mapping):
-        found[_LONG_WRITES] = read_count(written.get(_LONG_WRITES))
-    return found
-
-
-def read_usage(usage: object) -> Usage:
-    """Read the `usage` of an answer or an event. Unreadable counts are zero."""
-    return _build_usage(_read_counts(usage))
-
-
-def _build_usage(counts: Mapping[str, int]) -> Usage:
-    read = counts.get("cache_read_input_tokens", 0)
-    written = counts.get("cache_creation_input_tokens", 0)
-    return Usage(
-        input_tokens=counts.get("input_tokens", 0) + read + written,
-        output_tokens=counts.get("output_tokens", 0),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        cache_write_long_tokens=min(counts.get(_LONG_WRITES, 0), written),
-    )
 
 
 # --- refusals

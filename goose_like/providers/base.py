@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,15 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from goose_like.config.profile import ModelChoice
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import AnswerRefusedError, GooseLikeError, ProviderError, RateLimitError
-from goose_like.core.events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
+from goose_like.core.events import (
+    Logged,
+    MessageCompleted,
+    Retrying,
+    Status,
+    TextDelta,
+    ThinkingDelta,
+    UsageRecorded,
+)
 from goose_like.core.example import Example
 from goose_like.core.message import Message, Usage, Verbatim
 from goose_like.core.tool import ToolSpec
@@ -19,11 +27,32 @@ from goose_like.core.tool import ToolSpec
 STALL_S = 120.0
 """The longest silence within a stream, in seconds, if neither the profile nor the provider knows better."""
 
-Delta = TextDelta | ThinkingDelta | Status | Retrying | MessageCompleted
-"""A piece of a streamed answer."""
+Delta = TextDelta | ThinkingDelta | Status | Retrying | Logged | UsageRecorded | MessageCompleted
+"""A piece of a streamed answer.
+
+A `Logged` line tells what the server did with a tool of its own. `UsageRecorded` has the tokens of a request whose
+answer the server paused; the tokens of the message are those of the last request.
+"""
 
 SchemaDialect = Literal["openai", "anthropic", "portable", "llguidance"]
 """The part of JSON Schema that a server takes for the format of an answer; `json_schema_reduction.py` has the rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostedTools:
+    """The tools that the vendor's server may run within an answer, in place of ours with the same `native` name.
+
+    `domains` maps each name to the domains that the tool may reach, with all hosts below them; none means all. With
+    `shows_sources` the text of an answer ends with the pages that it cites.
+    """
+
+    domains: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    shows_sources: bool = True
+
+    def keep(self, names: Collection[str]) -> "HostedTools":
+        """Return the tools with these names."""
+        kept = {name: domains for name, domains in self.domains.items() if name in names}
+        return replace(self, domains=kept)
 
 
 @dataclass(frozen=True)  # without slots, which exclude cached properties
@@ -36,7 +65,7 @@ class Request:
     `added_tools` are these, or None for a caller that has not collected them. `deferred_tools` are for a server that
     searches tools (`SupportsToolSearch`); every other provider ignores them. The model may use those in
     `allowed_tools` now, or all if it is None. `first_effort` is the effort at the start of the conversation, if
-    messages tell its changes; else the profile's effort holds.
+    messages tell its changes; else the profile's effort holds. `hosted` are tools that the server may run itself.
 
     `max_tokens` and `temperature` override the profile; a larger `max_tokens` than the profile's has no effect.
     `answer_schema` is the JSON schema of an answer in JSON; only providers that take one get it
@@ -60,6 +89,7 @@ class Request:
     examples: Sequence[Sequence[Example]] = ()
     told_usage: list[Usage] = field(default_factory=list, compare=False)
     deferred_tools: Sequence[ToolSpec] = ()
+    hosted: HostedTools = HostedTools()
 
     @cached_property
     def all_tools(self) -> Sequence[ToolSpec]:
@@ -347,6 +377,15 @@ class SupportsToolSearch(Protocol):
         ...
 
 
+@runtime_checkable
+class HostsTools(Protocol):
+    """A provider whose server may run tools of its own within an answer."""
+
+    def find_hosted(self, model: str) -> frozenset[str]:
+        """Return the names of the tools that the server has for a model, such as `web_search`."""
+        ...
+
+
 class TellsFacts(ABC):
     """A provider whose server tells facts of itself.
 
@@ -406,6 +445,10 @@ class Model:
     def takes_documents(self) -> bool:
         """True if the model accepts PDF files."""
         return self.takes_images and self.file_limits is not None
+
+    def has_hosted(self, tool: str) -> bool:
+        """Return whether the server of the model may run this tool of its own, such as `web_search`."""
+        return isinstance(self.provider, HostsTools) and tool in self.provider.find_hosted(self.name)
 
     @property
     def can_search_tools(self) -> bool:

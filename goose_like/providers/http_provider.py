@@ -21,7 +21,7 @@ from goose_like.core.errors import (
     ProfileError,
     ProviderError,
 )
-from goose_like.core.events import Retrying, Status, TextDelta
+from goose_like.core.events import Retrying, Status, TextDelta, UsageRecorded
 
 from .base import (
     STALL_S,
@@ -213,7 +213,10 @@ class HttpProvider:
                         if isinstance(delta, TextDelta):
                             shown += len(delta.text)
                         yield delta
+                usage = parser.usage
                 next_request = self._continue_answer(request, parser)
+                if next_request is not None:
+                    yield UsageRecorded(model=request.model, usage=usage, purpose="paused answer", steps=1)
             done = parser.build_message()
             rest = done.message.text[shown:]
             if rest:  # held back, as it looked like the start of markup

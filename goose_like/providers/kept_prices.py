@@ -25,13 +25,14 @@ _MAX_MODELS = 500
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The plain price of a model: US dollars for a million tokens of each kind."""
+    """The plain price of a model: US dollars for a million tokens of each kind, and for a thousand searches."""
 
     fresh: Decimal
     output: Decimal
     cache_read: Decimal
     cache_write: Decimal
     cache_write_long: Decimal
+    web_search: Decimal
 
     def compute_usd(self, used: Usage) -> float:
         """Compute the price of tokens. Those from and for the cache are a part of the input."""
@@ -41,6 +42,7 @@ class Rates:
         total += self.cache_read * used.cache_read_tokens
         total += self.cache_write * (used.cache_write_tokens - used.cache_write_long_tokens)
         total += self.cache_write_long * used.cache_write_long_tokens
+        total += self.web_search * used.web_searches * 1_000
         return float(total / _MILLION)
 
 
@@ -56,9 +58,10 @@ def find_plain_rates(model: "ModelInfo") -> Rates | None:
     cache_write = _find_rate(prices, "cache_write_mtok", fresh)
     cache_write_long = _find_rate(prices, "cache_write_1h_mtok", cache_write)
     output = _find_rate(prices, "output_mtok", Decimal(0))
-    if None in (fresh, cache_read, cache_write, cache_write_long, output):
+    web_search = _find_rate(prices, "web_searches_kcount", Decimal(0))
+    if None in (fresh, cache_read, cache_write, cache_write_long, output, web_search):
         return None
-    return Rates(fresh, output, cache_read, cache_write, cache_write_long)
+    return Rates(fresh, output, cache_read, cache_write, cache_write_long, web_search)
 
 
 def _find_rate(prices: Any, name: str, default: Any) -> Any:

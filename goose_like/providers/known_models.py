@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from goose_like.config.profile import ModelChoice
 from goose_like.config.shipped_yaml import parse_shipped
@@ -17,6 +17,12 @@ COMPACTION = "compaction"
 TOOL_SEARCH = "tool_search"
 """The name in `native` of models whose server searches deferred tools. Tools that search otherwise have it, too."""
 
+WEB_SEARCH: Final = "web_search"
+WEB_FETCH: Final = "web_fetch"
+
+HOSTED_TOOLS = frozenset({WEB_SEARCH, WEB_FETCH})
+"""The names in `native` of tools that a server runs itself, if the profile chose them."""
+
 _FILE = Path(__file__).with_name("known_models.yaml")
 
 
@@ -27,7 +33,7 @@ class KnownModel(FrozenModel):
     sent if nobody chooses. With `thinking: adaptive` the models think as much as a task needs. `window` is the context
     window, and `max_output` the longest answer, in tokens. With `system_messages` the models take messages of the role
     `system` after one of the user. `native` names what the vendor's server has for them: tools, see `tool`,
-    `COMPACTION` and `TOOL_SEARCH`.
+    `COMPACTION`, `TOOL_SEARCH` and `HOSTED_TOOLS`.
     """
 
     name: str

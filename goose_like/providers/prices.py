@@ -103,6 +103,7 @@ def _ask_table(provider: str, name: str, used: Usage) -> float | None:
         cache_read_tokens=used.cache_read_tokens,
         cache_write_tokens=used.cache_write_tokens,
         cache_write_1h_tokens=used.cache_write_long_tokens,
+        web_searches=used.web_searches,
     )
     bare_name, tier = _split_tier(name)
     # Vendors name the tier by one of two keys.

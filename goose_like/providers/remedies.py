@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .known_models import WEB_FETCH, WEB_SEARCH
+
 RemedyKind = Literal[
     "leave_out",
     "leave_out_blanks",
@@ -92,6 +94,14 @@ _REMEDIES = (
     (
         re.compile("tool_search|defer_loading|tool_reference|Missing namespace"),
         Remedy("no_native_tool", "the server searches no tools for this model; it gets our search", "tool_search"),
+    ),
+    (
+        re.compile(r"web[_ ]search(?!_tool_result)", re.I),
+        Remedy("no_native_tool", "the server refuses its own `web_search`; the model gets ours", WEB_SEARCH),
+    ),
+    (
+        re.compile(r"web[_ ]fetch(?!_tool_result)", re.I),
+        Remedy("no_native_tool", "the server refuses its own `web_fetch`; the model gets ours", WEB_FETCH),
     ),
     (
         _TOOLS,

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import BrokenStreamError, ProviderError, RateLimitError
-from goose_like.core.events import MessageCompleted, Retrying
+from goose_like.core.events import MessageCompleted, Retrying, UsageRecorded
 from goose_like.core.message import Message, Usage
 
 from .base import Delta, Provider, Request
@@ -94,6 +94,9 @@ async def complete_answer(
                 if isinstance(delta, MessageCompleted):
                     told[:] = [delta.usage]
                     return delta
+                if isinstance(delta, UsageRecorded):
+                    record(delta.usage)
+                    told.clear()
                 if isinstance(delta, Retrying) and told:
                     record(told.pop())
     finally:

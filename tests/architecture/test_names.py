@@ -16,11 +16,13 @@ OTHER_MEANINGS = {
     "acp/server.py": {"mcp"},  # the key of a profile for servers, which an editor brings too
     "cli/app.py": {"mcp"},  # a group of commands
     "config/entry_points.py": set(TOOLKITS) - WORDS,  # the table of parts, and which of them is the default
+    "config/profile.py": {"web_search"},  # a tool of vendors
     "launch/slash_registry.py": {"mcp"},  # a command of other agents
     "recipes/content.py": {"shell"},  # goose's word for a check
     "recipes/extensions.py": {"mcp", "skills", "developer", "delegate"},  # the table of goose's names and our toolkits
     "recipes/writing.py": {"shell"},  # goose's word for a check
     "providers/anthropic_search.py": {"web_search"},  # a tool of Anthropic's server
+    "providers/known_models.py": {"web_search"},  # a tool of vendors
     "providers/openai_search.py": {"web_search"},  # a tool of OpenAI's server
     "providers/json_tool_calls.py": {"finish"},  # the end of the format, for models without native calls
     "providers/responses_wire.py": {"developer"},  # a role

@@ -261,6 +261,7 @@ def test_allowed_keys_of_a_project(bring):
         ("accelerator: {model: openai:x, api_key: x}", "accelerator.api_key"),
         ("sandbox: full", "sandbox"),
         ("approval: yolo", "approval"),
+        ("hosted: [web_search]", "hosted"),
         ("toolkits: [{name: developer, config: {allow_private: true}}]", "toolkits.0.config.allow_private"),
         ("moderator: {name: truncate, config: {x: 1}}", "moderator.config"),
         ("<<: {sandbox: full}", "<<|sandbox"),
@@ -303,6 +304,13 @@ def test_a_project_does_not_tighten_by_extending_either(bring, write_own):
     project = bring("review: {extends: strict}")
     write_own("strict: {sandbox: read-only}")
     assert load_profile("review", project)[0].sandbox == "workspace"
+
+
+def test_a_project_cannot_switch_on_the_vendors_tools_by_what_it_extends(bring, write_own):
+    write_own("web: {hosted: [web_search]}")
+    project = bring("default: {extends: web}")
+    assert load_profile("default", project)[0].hosted == ()
+    assert load_profile("web", project)[0].hosted == ("web_search",)
 
 
 def test_rules_of_the_default_profile_hold_below_a_profile_that_extends_a_project(bring, write_own):

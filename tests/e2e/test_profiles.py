@@ -72,7 +72,7 @@ def test_a_check_names_where_each_value_comes_from(place, file):
         "processor.model": "line 3",
         "processor.window": "line 8",
         **dict.fromkeys([f"processor.{key}" for key in PROCESSOR_KEYS], "default"),
-        **dict.fromkeys(["processor.temperature", "processor.stall_s", "accelerator", "fallback"], "default"),
+        **dict.fromkeys(["processor.temperature", "processor.stall_s", "accelerator", "fallback", "hosted"], "default"),
         **dict.fromkeys(["instructions", "folders", "verify", "sandbox", "approval"], "default"),
         **dict.fromkeys([f"session.{key}" for key in SessionChoice.model_fields], "default"),
         **dict.fromkeys(

@@ -9,7 +9,7 @@ from anthropic.types import ModelInfo
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ProfileError
-from goose_like.core.events import MessageCompleted, TextDelta
+from goose_like.core.events import MessageCompleted, TextDelta, UsageRecorded
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.core.tool import ToolSpec
 from goose_like.providers.anthropic import AnthropicProvider, BedrockProvider, VertexProvider
@@ -112,19 +112,24 @@ SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": 
 RESULT = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
 
 
+RUN = SEARCH | {"name": "code_execution"}
+
+
 async def test_a_paused_answer_goes_on() -> None:
-    first = answer(thought(0, "hm", "S"), words(1, "a"), block(2, SEARCH), stop="pause_turn")
+    first = answer(thought(0, "hm", "S"), words(1, "a"), block(2, RUN), stop="pause_turn")
     second = answer(block(0, RESULT), words(1, "b"), stop="pause_turn")
     async with Loopback([first, second, answer(words(0, "c"))]) as server:
         deltas = await ask(server)
         bodies = [asked.json for asked in server.requests]
     done = deltas[-1]
     assert isinstance(done, MessageCompleted)
-    assert (done.message.text, done.is_cut) == ("abc", False)
-    assert done.usage == Usage(input_tokens=30, output_tokens=15)
-    assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == "abc"
+    assert (done.message.text, done.is_cut) == ("a\n\nbc", False)
+    assert done.usage == Usage(input_tokens=10, output_tokens=5)
+    paused = UsageRecorded(model="m1", usage=done.usage, purpose="paused answer", steps=1)
+    assert [delta for delta in deltas if isinstance(delta, UsageRecorded)] == [paused, paused]
+    assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == "a\n\nbc"
     assert [len(body["messages"]) for body in bodies] == [1, 2, 2]
-    begun = [{"type": "thinking", "thinking": "hm", "signature": "S"}, {"type": "text", "text": "a"}, SEARCH]
+    begun = [{"type": "thinking", "thinking": "hm", "signature": "S"}, {"type": "text", "text": "a"}, RUN]
     assert bodies[1]["messages"][1] == {"role": "assistant", "content": begun}
     assert bodies[2]["messages"][1]["content"] == [*begun, RESULT, {"type": "text", "text": "b"}]
     assert done.message.verbatim is not None

@@ -370,7 +370,7 @@ def test_every_block_returns_as_it_came() -> None:
         stop="tool_use",
     )
     assert [part.type for part in done.message.parts] == ["thinking", "text", "text", "tool_call"]
-    assert done.message.text == " \nab"
+    assert done.message.text == " \n\n\nab"  # after a search begins a paragraph
     assert give_back(done) == [
         {"type": "thinking", "thinking": "hm", "signature": "S"},
         {"type": "text", "text": " \n"},

@@ -38,8 +38,8 @@ def run(label: str) -> list[str]:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
 
-@given(st.sampled_from(list_models()), COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
-def test_plain_rates_give_the_price_of_the_table(place, fresh, output, read, write, write_long):
+@given(st.sampled_from(list_models()), COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.integers(0, 100))
+def test_plain_rates_give_the_price_of_the_table(place, fresh, output, read, write, write_long, searches):
     provider, name = place
     model = get_snapshot().find_provider_model(name, None, provider, None)[1]
     rates = kept_prices.find_plain_rates(model)
@@ -49,6 +49,7 @@ def test_plain_rates_give_the_price_of_the_table(place, fresh, output, read, wri
         cache_read_tokens=read,
         cache_write_tokens=write + write_long,
         cache_write_long_tokens=write_long,
+        web_searches=searches,
     )
     if rates is not None and "requests_kcount" not in vars(model.prices):
         assert rates.compute_usd(used) == prices._ask_table(provider, name, used)

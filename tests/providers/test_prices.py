@@ -40,6 +40,14 @@ def test_each_kind_of_cached_token_has_its_price():
     assert price(cache_write_tokens=1_000_000, cache_write_long_tokens=400_000) == pytest.approx(1.55 * plain)
 
 
+def test_searches_have_a_price():
+    spent = Usage(input_tokens=1_000, web_searches=3)
+    without = spent.model_copy(update={"web_searches": 0})
+    label = "anthropic:claude-opus-5-5"
+    cost_usd = compute_cost_usd({label: spent}) - compute_cost_usd({label: without})
+    assert cost_usd == pytest.approx(0.03)
+
+
 def test_a_preset_of_the_user(home):
     (home / "config").mkdir(parents=True)
     file = home / "config/providers.yaml"

@@ -6,7 +6,7 @@ valid_for_anthropic(asked.json)
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 _NAME = r"[a-zA-Z0-9_-]{1,64}"
@@ -91,7 +91,10 @@ def valid_for_anthropic(body: Mapping[str, Any]) -> bool:
     Raises:
         RefusedError: they don't.
     """
-    _check_names(tool["name"] for tool in body.get("tools", ()))
+    names = [tool["name"] for tool in body.get("tools", ())]
+    _check_names(names)
+    _need(len(names) == len(set(names)), "the tools", "Tool names must be unique")
+    hosted = {tool["name"] for tool in body.get("tools", ()) if "input_schema" not in tool}
     _check_deferred(body)
     system, messages = body.get("system", []), body["messages"]
     blocks = [*body.get("tools", ()), *system, *(block for message in messages for block in message["content"])]
@@ -117,10 +120,12 @@ def valid_for_anthropic(body: Mapping[str, Any]) -> bool:
         _need(first == ["tool_result"] * len(results), place, "results stand before all else")
         for block in content:
             _check_block(block, message["role"], place, is_thinking="thinking" in body)
+        is_paused = _check_hosted(content, hosted, place)
+        _need(not is_paused or at == len(messages) - 1, place, "`server_tool_use` without a result")
         _need(not content[-1]["type"].endswith("thinking"), place, "it ends with thinking")
         awaited = [block["id"] for block in content if block["type"] == "tool_use"]
         _check_new(awaited, seen, place)
-    _need(messages[-1]["role"] != "assistant", "the end", "there is nothing to answer")
+    _need(messages[-1]["role"] != "assistant" or is_paused, "the end", "there is nothing to answer")
     return True
 
 
@@ -138,7 +143,7 @@ def _check_deferred(body: Mapping[str, Any]) -> None:
         place = f"message {at} ({message.get('role')})"
         asked: list[str] = []
         for block in message["content"]:
-            if block["type"] == "server_tool_use":
+            if block["type"] == "server_tool_use" and not block["name"].startswith("web_"):
                 _need(block["name"] in searches, place, f"no tool {block['name']!r} in the request")
                 asked.append(block["id"])
             if block["type"] == "tool_search_tool_result":
@@ -150,11 +155,24 @@ def _check_deferred(body: Mapping[str, Any]) -> None:
         _need(not asked, place, f"the searches {asked} have no result")
 
 
+def _check_hosted(content: Sequence[Any], hosted: Set[str], place: str) -> bool:
+    """Check the uses of the server's tools on the web, and return whether one has no result yet."""
+    awaited: dict[str, str] = {}
+    for block in content:
+        if block["type"] == "server_tool_use" and block["name"].startswith("web_"):
+            _need(block["name"] in hosted, place, f"{block['name']} is no tool of this request")
+            awaited[block["id"]] = block["name"]
+        elif block["type"] in ("web_search_tool_result", "web_fetch_tool_result"):
+            name = awaited.pop(block["tool_use_id"], "")
+            _need(block["type"] == f"{name}_tool_result", place, "a result of no `server_tool_use`")
+    return bool(awaited)
+
+
 def _check_block(block: Any, role: str, place: str, *, is_thinking: bool) -> None:
     bare = {key: value for key, value in block.items() if key != "cache_control"}
     match role, bare:
         case _, {"type": "text", "text": str(text), **rest}:
-            _need(bool(text.strip()) and not rest, place, "a text without a letter")
+            _need(bool(text.strip()) and rest.keys() <= {"citations"}, place, "a text without a letter")
         case "user", {"type": "image", "source": source}:
             url = f"data:{source['media_type']};{source['type']},{source['data']}"
             _need(re.fullmatch(_IMAGE, url) is not None, place, "an image that is none")
@@ -171,6 +189,8 @@ def _check_block(block: Any, role: str, place: str, *, is_thinking: bool) -> Non
             _need(rest.keys() <= {"caller"}, place, f"keys {sorted(rest)}")
         case "assistant", {"type": "tool_search_tool_result", "tool_use_id": str(), "content": dict(), **rest}:
             _need(not rest, place, f"keys {sorted(rest)}")
+        case "assistant", {"type": str(kind), "tool_use_id": str(), "content": _} if kind.startswith("web_"):
+            pass
         case "assistant", {"type": "thinking", "thinking": str(), "signature": str(signature), **rest}:
             _need(bool(signature) and not rest, place, "thinking without its signature")
             _need(is_thinking and bare == block, place, "thinking where none is asked for, or with a mark")

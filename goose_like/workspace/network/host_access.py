@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
 
+from goose_like.config.profile import WEB_SEARCH
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError
+from goose_like.core.pattern import compile_later
 from goose_like.workspace.permissions.permissions import Permissions
 from goose_like.workspace.processes.process import SpawnerClient
 
@@ -28,6 +30,20 @@ class _Answer:
 
     commands: set[int]
     refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VendorDomains:
+    """The domains that a vendor's tool may reach, with all hosts below them; none means all.
+
+    With a `problem`, the tool may reach nothing.
+    """
+
+    domains: tuple[str, ...] = ()
+    problem: str = ""
+
+
+_DOMAIN = compile_later(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 
 
 class HostAccess:
@@ -73,6 +89,28 @@ class HostAccess:
         """Check whether the profile lists a host, and neither a rule nor the mode says otherwise."""
         rule, _ = self._permissions.judge("domain", host)
         return self.is_listed(host) and rule in (None, "allow") and self._permissions.decide("domain") != "refuse"
+
+    def find_vendor_domains(self, *, is_search: bool) -> VendorDomains:
+        """Find the domains that a tool on the server of a model's vendor may reach, within what holds for our tools.
+
+        The profile chose such a tool, which is the permission. The vendor asks nobody and knows no rules.
+        """
+        decision = self._permissions.decide("domain")
+        if decision == "refuse":
+            return VendorDomains(problem="this mode allows no network")
+        if self._permissions.limits_hosts:
+            return VendorDomains(problem="the vendor cannot keep the rules about domains of your profile")
+        has_no_limit = decision == "allow" or not self._allowed or "*" in self._allowed
+        if has_no_limit or (is_search and WEB_SEARCH in self._allowed):
+            return VendorDomains()
+        domains = []
+        for pattern in self._allowed:
+            domain = pattern.removeprefix("*.")
+            if _DOMAIN.fullmatch(domain) and not is_address(domain):
+                domains.append(domain)
+        if not domains:
+            return VendorDomains(problem="the vendor knows none of the hosts under `network: {allow}`")
+        return VendorDomains(tuple(dict.fromkeys(domains)))
 
     async def require_for_tool(self, host: str, port: int, text: str) -> None:
         """Return once a tool may connect to a host. Raise DeniedError if the host is not allowed."""

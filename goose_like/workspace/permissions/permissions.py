@@ -221,6 +221,11 @@ class Permissions:
             return None, ""
         return verdict, reason
 
+    @property
+    def limits_hosts(self) -> bool:
+        """True if a rule denies a host, or asks about one."""
+        return self._rules is not None and bool(self._rules.list_rules("domain", "deny", "ask"))
+
     def _find_turn_rules(self) -> Any:
         if self._parent is not None:
             return self._parent._find_turn_rules()

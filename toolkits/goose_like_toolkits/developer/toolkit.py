@@ -304,7 +304,8 @@ class DeveloperToolkit(Toolkit):
             case "ask_user":
                 return self.workspace.is_child  # the person speaks with the parent
             case "web_search":
-                return is_planning or not self._web_search.find_searcher()
+                is_hosted = name in self.profile.hosted and self.exchange_view.processor.model.has_hosted(name)
+                return is_planning or not (is_hosted or self._web_search.find_searcher())
             case "update_plan":
                 return is_planning
             case "fetch_web_content":
@@ -433,6 +434,7 @@ class DeveloperToolkit(Toolkit):
         parallel=True,
         time_limit_s=None,
         aliases=("web_fetch", "fetch", "fetch_url"),
+        native="web_fetch",
         kind="fetch",
         title="Fetch {url}",
     )
@@ -447,6 +449,7 @@ class DeveloperToolkit(Toolkit):
         time_limit_s=None,
         aliases=("google_search", "search_web", "brave_search"),
         needs=NEEDS,
+        native="web_search",
         kind="search",
         title="Search the web for {query}",
     )
