@@ -59,7 +59,7 @@ def test_the_first_five_minutes_of_the_page(place: Place, path: str) -> None:
 
 
 def test_the_files_of_the_page_name_servers_that_can_be_read(place: Place, path: str) -> None:
-    (file,) = find_blocks(PAGE, "json")
+    file = find_blocks(PAGE, "json")[0]
     (profile,) = find_blocks(PAGE, "yaml")
     (place.home / "config").mkdir()
     (place.home / "config/mcp.json").write_text(file)
