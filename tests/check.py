@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-SOURCES = [".ci", "bench", "goose_like", "profiles", "tests", "toolkits"]
+SOURCES = [".ci", "bench", "docs", "goose_like", "profiles", "tests", "toolkits"]
 """The folders with our Python files. Others in the checkout, such as what an agent wrote there, are not checked."""
 
 CHECKS = {
