@@ -12,7 +12,8 @@ from goose_like.cli.reference import REFERENCE_PAGES
 _TOP = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
-    "AGENTS.md": "contributing.md",
+    "AGENTS.md": "rules.md",
+    "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
     "bench/README.md": "benchmarks.md",

@@ -207,7 +207,7 @@ def test_functions_stay_short():
 
 
 ROOT_ENTRIES = """
-.ci .gitignore AGENTS.md ARCHITECTURE.md CHANGELOG.md LICENSE README.md SECURITY.md
+.ci .github .gitignore AGENTS.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md SECURITY.md
 bench docs goose_like mkdocs.yml profiles pyproject.toml tests toolkits
 """
 

@@ -7,10 +7,11 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from goose_like_toolkits.mcp.browser import open_callback, visit
+from goose_like_toolkits.mcp.browser import CallbackServer, open_callback, visit
 from goose_like_toolkits.mcp.login import (
     SessionAuth,
     StoredLogin,
+    _is_document,
     build_login_auth,
     forget_login,
     load_login,
@@ -18,9 +19,11 @@ from goose_like_toolkits.mcp.login import (
     store_login,
 )
 from goose_like_toolkits.mcp.server import ServerConfig
+from mcp.shared.auth import OAuthClientInformationFull
 
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.masking import mask_text
+from tests import ROOT
 from tests.toolkits.mcp.oauth_server import OAuthServer, oauth_server
 
 CALLBACK = "http://127.0.0.1:40000/callback"
@@ -254,3 +257,12 @@ async def test_a_person_without_a_browser_pastes_the_address(monkeypatch, tmp_pa
             address = await visit("https://e.org/authorize?state=s", callback, told.append, has_browser=False)
     assert address == "http://127.0.0.1:1/callback?state=s&code=1"
     assert "https://e.org/authorize?state=s" in told[0]
+
+
+async def test_our_document_of_the_client_leads_back_here():
+    document = OAuthClientInformationFull.model_validate_json((ROOT / "docs/mcp-client.json").read_text())
+    assert _is_document(document.client_id)
+    callback = CallbackServer(port=40001)
+    (redirect,) = document.redirect_uris
+    # Any port counts on this machine (RFC 8252, section 7.3).
+    assert callback.url.replace(":40001", "") == str(redirect)
