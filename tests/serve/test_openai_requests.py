@@ -49,7 +49,7 @@ REFUSED = {
     "a message of another type": (build(messages=["hello"]), "messages[0]"),
     "an unknown role": (build(messages=[{"role": "function", "content": "x"}]), "messages[0]"),
     "content of another type": (build(messages=[{"role": "user", "content": 5}]), "messages[0].content"),
-    "an unknown part": (build(messages=[{"role": "user", "content": [{"type": "file"}]}]), "messages[0].content[0]"),
+    "an unknown part": (build(messages=[{"role": "user", "content": [{"type": "audio"}]}]), "messages[0].content[0]"),
     "a part without text": (
         build(messages=[{"role": "user", "content": [{"type": "text", "text": None}]}]),
         "messages[0].content[0].text",

@@ -2,10 +2,10 @@
 
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from starlette.exceptions import HTTPException
@@ -15,15 +15,14 @@ from starlette.routing import Route
 
 from goose_like.core.threads import run_in_thread
 from goose_like.serve.middleware import check_token, read_body
-from goose_like.serve.service import Service
-from goose_like.serve.settings import Settings
 from goose_like.serve.state import StateSigner
 from goose_like.serve.turn import EventStream, stream_turn
 
 from .chat_body import ChatBody
 from .chat_encoder import ChatEncoder
 from .errors import build_error_response
-from .history import ChatTurn, build_turn
+from .files import read_files
+from .history import build_turn
 from .request import AnswerRequest, RequestError, check_tool_names
 from .response import AnswerEncoder, AnswerWriter
 from .responses_body import ResponsesBody
@@ -37,6 +36,7 @@ _ERROR_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 _CLIENT_IS_GONE = 499
 """The status in the log when nobody was there to read the answer."""
 
+Result = TypeVar("Result")
 Endpoint = Callable[[Request], Awaitable[Response]]
 Reader = Callable[[bytes, int], tuple[AnswerRequest, AnswerEncoder]]
 """A function that reads the body of a request to one API, with the most messages that it may have."""
@@ -110,11 +110,13 @@ async def _answer(read: Reader, request: Request) -> Response:
         client = request.client.host if request.client else ""
         resources.enter_context(request.state.slots.take(client))
         body = await read_body(request, settings)
-        prepare = partial(_prepare_answer, read, body, request.state.services, settings)
-        if len(body) > _LARGE_BODY_BYTES:
-            service, writer, turn = await run_in_thread(prepare)
-        else:
-            service, writer, turn = prepare()
+        wanted, encoder = await _compute(body, partial(read, body, settings.max_messages))
+        service = request.state.services[_find_name(wanted.model, request.state.services)]
+        check_tool_names(wanted, service.plain_tool_names)
+        wanted = await read_files(wanted, service)
+        signer = StateSigner(settings.signing_key)
+        turn = await _compute(body, partial(build_turn, wanted, signer))
+        writer = AnswerWriter(wanted, turn, signer, encoder)
         record.dialect = "openai"
         stream = stream_turn(turn, service.plain_profile, writer, service, record)
         if writer.is_stream:
@@ -126,20 +128,11 @@ async def _answer(read: Reader, request: Request) -> Response:
         return Response(answer, status, headers, media_type="application/json")
 
 
-def _prepare_answer(
-    read: Reader, body: bytes, services: Mapping[str, Service], settings: Settings
-) -> tuple[Service, AnswerWriter, ChatTurn]:
-    """Parse the body of a request. Return the service that answers, the writer and the turn.
-
-    Raises:
-        RequestError: the request is refused.
-    """
-    wanted, encoder = read(body, settings.max_messages)
-    service = services[_find_name(wanted.model, services)]
-    check_tool_names(wanted, service.plain_tool_names)
-    signer = StateSigner(settings.signing_key)
-    turn = build_turn(wanted, signer)
-    return service, AnswerWriter(wanted, turn, signer, encoder), turn
+async def _compute(body: bytes, function: Callable[[], Result]) -> Result:
+    """Compute something from a body, in a thread if the body is large."""
+    if len(body) > _LARGE_BODY_BYTES:
+        return await run_in_thread(function)
+    return function()
 
 
 async def _collect(stream: AsyncGenerator[bytes], request: Request) -> bytes:

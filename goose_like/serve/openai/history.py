@@ -1,6 +1,5 @@
 """The history of a conversation, rebuilt from the messages of a request."""
 
-import base64
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -19,11 +18,13 @@ from goose_like.core.tool import Tool, ToolOptions, ToolSpec, accept_any
 from goose_like.serve.state import StateSigner, TurnEvent, TurnState, restore_turn
 from goose_like.serve.turn import ImageData, Turn
 
+from .files import decode_base64, decode_file
 from .request import (
     AnswerRequest,
     AssistantMessage,
     ChatMessage,
     ContentPart,
+    FilePart,
     FunctionTool,
     ImagePart,
     RequestError,
@@ -193,11 +194,15 @@ class _TurnBuilder:
     def _read_parts(self, content: Iterable[ContentPart], place: str) -> list[Part]:
         parts: list[Part] = []
         for part in content:
-            if not isinstance(part, ImagePart):
+            if isinstance(part, ImagePart):
+                source = f"image {len(self.images) + 1}"
+                data = _decode_image(part.image_url.url, place)
+            elif isinstance(part, FilePart):
+                source = part.filename
+                data = decode_file(part, place)
+            else:
                 parts.append(Text(text=part.text))
                 continue
-            source = f"image {len(self.images) + 1}"
-            data = _decode_image(part.image_url.url, place)
             try:
                 parts.append(create_image(data, source))
             except GooseLikeError as error:
@@ -238,8 +243,9 @@ def _join_text(content: Iterable[ContentPart], place: str) -> str:
     """Join the text of a message that can have no images."""
     texts = []
     for part in content:
-        if isinstance(part, ImagePart):
-            raise RequestError(f"{place}: only messages of the user and results have images", f"{place}.content")
+        if isinstance(part, ImagePart | FilePart):
+            text = f"{place}: only messages of the user and results have images and files"
+            raise RequestError(text, f"{place}.content")
         texts.append(part.text)
     return "".join(texts)
 
@@ -249,10 +255,7 @@ def _decode_image(url: str, place: str) -> bytes:
     if found is None:
         text = f"{place}: this server fetches no images; send the image itself, as data:image/png;base64,..."
         raise RequestError(text, f"{place}.content", "invalid_image_url")
-    try:
-        return base64.b64decode(url[found.end() :], validate=True)
-    except ValueError as error:
-        raise RequestError(f"{place}: the image is not base64: {error}", f"{place}.content", "invalid_image") from None
+    return decode_base64(url[found.end() :], "image", place)
 
 
 def _build_tool(function: FunctionTool) -> Tool:

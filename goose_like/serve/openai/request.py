@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.providers.json_answer import AnswerSchema
@@ -14,7 +14,7 @@ from goose_like.serve.body import describe_wrong_field, parse_object
 
 _TAGS = (
     *("system", "developer", "user", "assistant", "tool"),
-    *("text", "input_text", "output_text", "image_url", "input_image", "refusal"),
+    *("text", "input_text", "output_text", "image_url", "input_image", "refusal", "file", "input_file"),
     *("reasoning", "function_call", "function_call_output"),
 )
 """Values that choose a type in a union. pydantic puts them into the path of an error."""
@@ -68,13 +68,28 @@ class ImagePart(Part):
     image_url: Annotated[ImageUrl, BeforeValidator(_wrap_url)]
 
 
+class FilePart(Part):
+    """A file in the content of a message. Chat completions has its fields one level deeper."""
+
+    type: Literal["file", "input_file"]
+    filename: str = "file.pdf"
+    file_data: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift_fields(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("file"), dict):
+            return {**value["file"], "type": value["type"]}
+        return value
+
+
 def _wrap_content(value: Any) -> Any:
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
     return [] if value is None else value
 
 
-ContentPart = Annotated[TextPart | RefusalPart | ImagePart, Field(discriminator="type")]
+ContentPart = Annotated[TextPart | RefusalPart | ImagePart | FilePart, Field(discriminator="type")]
 Content = Annotated[list[ContentPart], BeforeValidator(_wrap_content)]
 
 
