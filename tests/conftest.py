@@ -87,7 +87,7 @@ def pytest_addoption(parser):
     parser.addoption("--kill-state", help="file that notes the moments that passed; the next run goes on after them")
     parser.addoption("--wire", type=int, default=61, help="tests/providers/test_wire.py breaks every n-th byte")
     parser.addoption("--npm", type=Path, help="folder for npm packages, which tests/toolkits/mcp/test_npm.py installs")
-    parser.addoption("--harbor", help="the Python of an environment with harbor, for tests/acp/test_harbor.py")
+    parser.addoption("--harbor", help="the Python of an environment with harbor, for two test files")
     parser.addoption("--comply", help="the Python of an environment with llm-comply, for tests/serve/test_comply.py")
     parser.addoption("--local-answers", action="store_true", help="run the long tests of the embedded model")
     parser.addoption("--turns", type=int, default=36, help="turns of tests/e2e/test_soak.py")

@@ -34,6 +34,12 @@ def parse_line(line: bytes) -> SavedEvent:
     return saved_event_adapter.validate_json(line)
 
 
+def read_time(line: bytes) -> str:
+    """Return the time of a line in ISO format. A damaged line has none."""
+    match = _STAMPED.match(line)
+    return match[2].decode() if match else ""
+
+
 def read_header(line: bytes) -> dict[str, Any]:
     """Return the fields of a line with a SessionStarted, also of another format. Another line has none."""
     if not _HEADER.match(line):

@@ -44,7 +44,7 @@ from goose_like.providers.prices import compute_cost_usd
 
 from .artifact_text import render_artifact
 from .index import SessionInfo
-from .jsonl import read_lines
+from .jsonl import read_lines, read_time
 
 _SUBJECTS = ("command", "code", "path", "url", "task")
 """The arguments that tell most about a call, the best first."""
@@ -74,12 +74,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A session that was read from its file. Unreadable lines are listed in `damage`."""
+    """A session that was read from its file. Unreadable lines are listed in `damage`.
+
+    `times` has the time of each event, in ISO format. An event that repairs the session has that of the next line.
+    """
 
     info: SessionInfo
     history: History
     events: Sequence[DurableEvent]
     damage: Sequence[str]
+    times: Sequence[str]
 
     @classmethod
     def read(cls, info: SessionInfo) -> "Transcript":
@@ -87,10 +91,20 @@ class Transcript:
         register_keys()
         damage: list[str] = []
         history = History()
-        lines = read_lines(info.file.read_bytes(), info.file, damage)
-        saved_events = (mask_value(event) for _, event in lines)
-        events = list(history.restore(saved_events))
-        return cls(info, history, events, damage)
+        time = ""
+        times = []
+        events = []
+
+        def read_events() -> Iterator[SavedEvent]:
+            nonlocal time
+            for line, event in read_lines(info.file.read_bytes(), info.file, damage):
+                time = read_time(line)
+                yield mask_value(event)
+
+        for event in history.restore(read_events()):
+            events.append(event)
+            times.append(time)
+        return cls(info, history, events, damage, times)
 
     @property
     def usage(self) -> dict[str, Usage]:

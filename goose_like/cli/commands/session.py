@@ -124,12 +124,12 @@ def show(name: SessionArgument) -> None:
 def export(
     name: SessionArgument,
     form: Annotated[
-        Literal["markdown", "html", "notebook", "json"] | None,
+        Literal["markdown", "html", "notebook", "json", "atif"] | None,
         typer.Option("--format", help="Format [default: by the suffix of FILE, else markdown]."),
     ] = None,
     file: Annotated[str | None, typer.Option("-o", "--output", help="File to write [default: stdout].")] = None,
 ) -> None:
-    """Export a session. Formats: Markdown, a web page, a Jupyter notebook, or JSON for `session import`."""
+    """Export a session. Formats: Markdown, a web page, a notebook, ATIF (a trajectory), or JSON for import."""
     from .session_actions import export_session
 
     export_session(name, form, Path(file) if file else None)

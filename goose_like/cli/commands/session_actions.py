@@ -22,6 +22,7 @@ from goose_like.core.spelling import format_count
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.providers.registry import choose_models, format_model_label
 from goose_like.sessions.archive import export_archive
+from goose_like.sessions.export_atif import export_atif
 from goose_like.sessions.export_html import export_html
 from goose_like.sessions.export_markdown import export_markdown
 from goose_like.sessions.export_notebook import export_notebook
@@ -326,5 +327,10 @@ def _export_text(name: str, form: str) -> str:
         return export_archive(info)
     transcript = Transcript.read(info)
     print_problems(transcript.damage)
-    exporters = {"html": export_html, "notebook": export_notebook, "markdown": export_markdown}
+    exporters = {
+        "html": export_html,
+        "notebook": export_notebook,
+        "markdown": export_markdown,
+        "atif": export_atif,
+    }
     return exporters[form](transcript)
