@@ -32,7 +32,7 @@ from .base import (
 from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, parse_json
-from .known_models import COMPACTION, TOOL_SEARCH, find_known_model
+from .known_models import COMPACTION, HOSTED_TOOLS, TOOL_SEARCH, find_known_model
 from .native_patch import PATCH_TOOL
 from .openai_wire import (
     HistoryRules,
@@ -43,6 +43,7 @@ from .openai_wire import (
     parse_embeddings,
 )
 from .presets import Preset, expand_variables
+from .responses_hosted import HostedItems
 from .responses_wire import ResponsesEncoder, ResponsesStreamParser, find_error, parse_compaction
 from .server_facts import ADVICE, FACTS_PATHS, parse_facts
 from .text_markup import TaggedCallParser
@@ -206,6 +207,7 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         """See `SupportsCompaction.compact`."""
         extras = {"prompt_cache_key": request.session or None}
         native = self._find_native(request.model)
+        request = replace(request, hosted=request.hosted.keep(native))
         with self._add_location_to_errors():
             body = self._responses_encoder.encode_compaction(request, extras, native)
             content = await self._fetch("/responses/compact", body, request.model)
@@ -348,7 +350,8 @@ class OpenAIProvider(HttpProvider, TellsFacts):
             return TextCallParser()
         if self._is_responses:
             names = {tool.native: tool.name for tool in request.all_tools}
-            return ResponsesStreamParser(self._get_origin(), names.get(PATCH_TOOL, PATCH_TOOL))
+            hosted = HostedItems(request.hosted.shows_sources)
+            return ResponsesStreamParser(self._get_origin(), names.get(PATCH_TOOL, PATCH_TOOL), hosted)
         markup = "none" if self._is_openai() else self.preset.markup
         parser = OpenAIStreamParser(markup != "none", self._get_origin())
         tools = request.all_tools
@@ -472,11 +475,16 @@ class OpenAIProvider(HttpProvider, TellsFacts):
             extras["prompt_cache_options"] = options
         extras |= self.preset.build_body(request.model)
         native = self._find_native(request.model)
+        request = replace(request, hosted=request.hosted.keep(native))
         return self._responses_encoder.encode_request(request, self._leave_out(extras), native)
 
     def can_search_tools(self, model: str) -> bool:
         """See `SupportsToolSearch.can_search_tools`. True for models with the Responses API."""
         return self._is_responses and TOOL_SEARCH in self._find_native(model)
+
+    def find_hosted(self, model: str) -> frozenset[str]:
+        """See `HostsTools.find_hosted`."""
+        return self._find_native(model) & HOSTED_TOOLS if self._is_responses else frozenset()
 
     def _find_native(self, model: str) -> frozenset[str]:
         """Find what the vendor's server has for a model, and did not refuse.

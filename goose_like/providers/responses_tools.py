@@ -9,6 +9,7 @@ from goose_like.core.message import ToolSpec
 from .base import Request
 from .known_models import TOOL_SEARCH
 from .native_patch import PATCH_TOOL
+from .responses_hosted import build_hosted_tool
 from .wire import sanitize_tool_name
 
 if TYPE_CHECKING:
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
         NamespaceToolParam,
         ToolChoiceAllowedParam,
         ToolSearchToolParam,
+        WebSearchToolParam,
     )
     from openai.types.responses.namespace_tool_param import Tool
+
+    Entry = FunctionToolParam | ApplyPatchToolParam | NamespaceToolParam | ToolSearchToolParam | WebSearchToolParam
 
 _SEARCH_ITEMS = frozenset({"tool_search_call", "tool_search_output"})
 
@@ -35,13 +39,21 @@ _MAX_NAMES = 160
 
 
 def build_tools(
-    tools: Iterable[ToolSpec], native: Set[str], namespaces: "Sequence[NamespaceToolParam]"
-) -> "list[FunctionToolParam | ApplyPatchToolParam | NamespaceToolParam | ToolSearchToolParam]":
-    """Build the tools of a request. The server searches those in `namespaces`; its search stands for ours."""
-    entries: list[FunctionToolParam | ApplyPatchToolParam | NamespaceToolParam | ToolSearchToolParam] = []
+    tools: Iterable[ToolSpec],
+    native: Set[str],
+    namespaces: "Sequence[NamespaceToolParam]",
+    hosted: Mapping[str, Sequence[str]],
+) -> "list[Entry]":
+    """Build the tools of a request. The server searches those in `namespaces`; its search stands for ours.
+
+    `hosted` are the tools that it runs itself, with the domains that they may reach.
+    """
+    entries: list[Entry] = []
     for tool in tools:
         is_replaced = bool(namespaces) and tool.native == TOOL_SEARCH
-        if not is_replaced and not tool.deferred_group:
+        if tool.native in hosted:
+            entries.append(build_hosted_tool(hosted[tool.native]))
+        elif not is_replaced and not tool.deferred_group:
             entries.append(_build_tool(tool, native))
     if namespaces:
         search: ToolSearchToolParam = {"type": "tool_search"}
@@ -139,5 +151,7 @@ def choose_tools(
         entry: dict[str, object] = {"type": "function", "name": tool.name}
         if tool.native == PATCH_TOOL and PATCH_TOOL in native:
             entry = {"type": PATCH_TOOL}
+        elif tool.native in request.hosted.domains:
+            entry = {"type": tool.native}
         named.append(entry)
     return {"type": "allowed_tools", "mode": "auto", "tools": named}

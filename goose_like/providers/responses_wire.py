@@ -37,6 +37,7 @@ from .native_patch import (
     is_patch,
     parse_patch_call,
 )
+from .responses_hosted import HostedItems, count_searches
 from .responses_tools import belongs_to_search, build_namespaces, build_tools, choose_tools, map_namespaces
 from .wire import (
     MessageEncoder,
@@ -96,6 +97,7 @@ class ResponsesEncoder:
         """Create an encoder for the server at the host `origin`. Answers of this server return unchanged."""
         self._origin = origin
         self._native: Set[str] = frozenset()
+        self._hosted: Mapping[str, Sequence[str]] = {}
         self._namespaces: Mapping[str, str] = {}
         self._takes_changes = True
         self._sends_efforts = True
@@ -126,7 +128,9 @@ class ResponsesEncoder:
             "include": ["reasoning.encrypted_content"],
         }
         tools = request.tools if self._takes_changes else request.all_tools
-        entries_of_tools = build_tools(tools, native, namespaces)
+        if request.hosted.domains:
+            head["include"] = ["reasoning.encrypted_content", "web_search_call.action.sources"]
+        entries_of_tools = build_tools(tools, native, namespaces, request.hosted.domains)
         if entries_of_tools:
             head["tools"] = entries_of_tools
         body = merge_body(head, extras)
@@ -152,8 +156,10 @@ class ResponsesEncoder:
         if TOOL_SEARCH in native:
             namespaces = build_namespaces(request.deferred_tools)
         names = map_namespaces(namespaces)
-        if native != self._native or names != self._namespaces:
+        is_changed = native != self._native or request.hosted.domains != self._hosted
+        if is_changed or names != self._namespaces:
             self._native = native
+            self._hosted = request.hosted.domains
             self._namespaces = names
             self._messages = MessageEncoder(self._encode_message)
         return namespaces
@@ -180,7 +186,7 @@ class ResponsesEncoder:
     def _build_changes(self, message: Message) -> "list[Item]":
         """Build the items of a message of goose_like, with the changes that the server is told."""
         items: list[Item] = []
-        new_tools = build_tools(message.new_tools, self._native, ())
+        new_tools = build_tools(message.new_tools, self._native, (), self._hosted)
         if new_tools and self._takes_changes:
             added: AdditionalTools = {"type": "additional_tools", "role": "developer", "tools": new_tools}
             items.append(added)
@@ -327,6 +333,7 @@ class ResponsesStreamParser:
 
     origin: str = ""
     patch_tool: str = PATCH_TOOL
+    hosted: HostedItems = field(default_factory=HostedItems)
     _items: list["_PlacedItem"] = field(default_factory=list)
     _usage: Usage = field(default_factory=Usage)
     _withheld: tuple[str, ...] = ()
@@ -369,7 +376,9 @@ class ResponsesStreamParser:
                 if index is None:
                     index = len(self._items)
                 item = expect(dict, event.get("item"), "item")
+                is_new = self._find_earlier(item) is None
                 self._take_item(index, item)
+                return self.hosted.describe(item) if is_new else []
             case "response.completed" | "response.incomplete":
                 self._finish(expect(dict, event.get("response"), "response"))
         return []
@@ -390,7 +399,7 @@ class ResponsesStreamParser:
         if refusal:
             raise build_declined_error(refusal)
         is_cut = self._status == "incomplete"
-        parts = self._list_parts(items)
+        parts = self.hosted.add_sources(self._list_parts(items), items)
         if is_cut:
             # A server refuses unfinished items. Without its follower the reasoning is refused, too.
             return complete_answer(parts, self._usage, is_cut)
@@ -412,7 +421,8 @@ class ResponsesStreamParser:
         output = expect_objects(response.get("output"), "output", "an item")
         if len(output) > len(self._items):
             self._add_missing_items(output)
-        self._usage = _parse_usage(response.get("usage"))
+        searches = count_searches(self._list_items())
+        self._usage = _parse_usage(response.get("usage")).model_copy(update={"web_searches": searches})
         details = expect(dict, response.get("incomplete_details"), "incomplete_details")
         self._reason = expect(str, details.get("reason"), "reason")
         self._withheld = _list_withheld(response.get("input_transformations"))

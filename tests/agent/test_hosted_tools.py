@@ -20,6 +20,7 @@ from goose_like.providers.json_answer import AnswerSchema
 from tests.anthropic_server import AnthropicServer
 from tests.loopback import Loopback, answer, refusal, words
 from tests.providers.vendors import OPENAI, set_keys_only
+from tests.responses_events import respond, speak
 
 BOTH = ("web_search", "web_fetch")
 FOUND = [
@@ -282,3 +283,57 @@ async def test_without_the_tool_its_blocks_are_left_out() -> None:
         returned = find_answer(server.requests[1].json)
     assert server.problems == []
     assert "".join(block["text"] for block in returned) == text
+
+
+# --- OpenAI
+
+QUERY = {"type": "search", "query": "prime numbers", "queries": ["prime numbers"]}
+SEARCHED = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {**QUERY, "sources": [{"type": "url", "url": "https://a.example/1"}]},
+}
+NOTE = {"type": "url_citation", "start_index": 0, "end_index": 3, "title": "Primes", "url": "https://a.example/1"}
+
+
+def say_cited() -> list[dict[str, Any]]:
+    events = speak(1, "msg_1", "Infinitely many.")
+    events[-1]["item"]["content"][0]["annotations"] = [NOTE]
+    return events
+
+
+def search_web() -> list[dict[str, Any]]:
+    added = {"type": "response.output_item.added", "output_index": 0, "item": {**SEARCHED, "status": "in_progress"}}
+    return [added, {"type": "response.output_item.done", "output_index": 0, "item": SEARCHED}]
+
+
+async def test_openai_searches_within_the_conversation() -> None:
+    recorder = Recorder()
+    async with Loopback([respond(search_web(), say_cited()), respond(speak(0, "msg_2", "bye"))]) as server:
+        choice = {"model": "openai:gpt-6-sol", "base_url": server.base_url, "wire": "responses"}
+        network = {"allow": ["*.example.org"]}
+        wanted = Profile(processor=choice, hosted=BOTH, sandbox="read-only", network=network)
+        async with build_exchange(wanted, recorder) as exchange:
+            await exchange.reply("primes?")
+            receipt = await make_receipt(exchange)
+            await exchange.reply("thanks")
+            text = get_answer(exchange)
+            first, second = [asked.json for asked in server.requests]
+            usage = exchange.history.usage.by_model["openai:gpt-6-sol"]
+    hosted = [tool for tool in first["tools"] if tool["type"] == "web_search"]
+    assert hosted == [{"type": "web_search", "filters": {"allowed_domains": ["example.org"]}}]
+    names = [tool.get("name") for tool in first["tools"]]
+    assert ("web_search" in names, "fetch_web_content" in names) == (False, True)
+    assert "web_search_call.action.sources" in first["include"]
+    assert text == "Infinitely many.\n\nSources:\n\n1. [Primes](https://a.example/1)"
+    shown = "".join(event.text for event in recorder.events if isinstance(event, TextDelta))
+    assert shown == f"{text}bye"
+    missing = "the server of openai:gpt-6-sol has none; choose another model, or remove it from `hosted`"
+    assert list_lines(recorder) == [
+        f"the vendor's `web_fetch` (`hosted` in the profile) is off: {missing}",
+        "web_search (hosted): prime numbers · 1 result",
+    ]
+    assert SEARCHED in second["input"]
+    assert usage.web_searches == 1
+    assert receipt.hosts == ("web search (by the model's server)",)
