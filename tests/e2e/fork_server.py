@@ -112,6 +112,7 @@ def run(request: dict[str, Any]) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.environ.clear()
     os.environ.update(request["env"])
+    tempfile.tempdir = None  # that of TMPDIR is no longer known
     os.chdir(request["folder"])
     sys.stdin = sys.__stdin__ = _reopen(sys.stdin, buffers_lines=False)
     sys.stdout = sys.__stdout__ = _reopen(sys.stdout, buffers_lines=os.isatty(1))
