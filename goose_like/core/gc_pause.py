@@ -8,6 +8,9 @@ _START_THRESHOLD = 200_000
 _THRESHOLD = 50_000
 """New objects after which the collector looks at them. Python's 700 costs a tenth of a start."""
 
+_FROZEN_BY_PYTHON = 1_000
+"""More objects than Python freezes itself: 3.12 does so with 375."""
+
 
 def delay_gc() -> None:
     """Let the collector wait for the end of the start: nearly all objects of the imports live on."""
@@ -22,8 +25,8 @@ def end_gc_delay() -> None:
 
 
 def _freeze_once() -> None:
-    """Freeze all objects, unless some are frozen. A later freeze would keep the garbage of a long process."""
-    if not gc.get_freeze_count():
+    """Freeze all objects, unless that was done. A later freeze would keep the garbage of a long process."""
+    if gc.get_freeze_count() < _FROZEN_BY_PYTHON:
         gc.freeze()
 
 
