@@ -1,24 +1,74 @@
 """The conformance suite of MCP, and its server that has everything. Both are npm packages: see the option `--npm`."""
 
+import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from goose_like.core.tool import ImageResult, ToolError
 from tests import ROOT
-from tests.toolkits.mcp.servers import SCRIPTS, desk
+from tests.toolkits.mcp.servers import SCRIPTS, desk, find_port, script
 from tests.toolkits.mcp.test_connection import Talker
+from tests.toolkits.mcp.test_serving import COMMAND
 
-PACKAGES = ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "@modelcontextprotocol/server-everything@2026.8.31")
+PACKAGES = (
+    "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/inspector",
+)
 EXPECTED_FAILURES: dict[str, str] = {}
-"""Scenarios that fail, each with the reason."""
+"""Scenarios of the client that fail, each with the reason."""
+
+_TOOLS_ONLY = "`mcp serve` offers tools: no prompts, resources, completion, logging, sampling and roots"
+_PLAIN_RESULTS = "tools of goose_like give texts, images and PDF files"
+_PLAIN_FORMS = "a question of goose_like is one choice or one line, under a name of its own"
+_NEEDS_NOTHING = "no tool of goose_like needs what a client cannot do: without forms a question is denied"
+EXPECTED_SERVER_FAILURES = {
+    "logging-set-level": _TOOLS_ONLY,
+    "completion-complete": _TOOLS_ONLY,
+    "resources-list": _TOOLS_ONLY,
+    "resources-read-text": _TOOLS_ONLY,
+    "resources-read-binary": _TOOLS_ONLY,
+    "resources-templates-read": _TOOLS_ONLY,
+    "resources-subscribe": _TOOLS_ONLY,
+    "resources-unsubscribe": _TOOLS_ONLY,
+    "prompts-list": _TOOLS_ONLY,
+    "prompts-get-simple": _TOOLS_ONLY,
+    "prompts-get-with-args": _TOOLS_ONLY,
+    "prompts-get-embedded-resource": _TOOLS_ONLY,
+    "prompts-get-with-image": _TOOLS_ONLY,
+    "tools-call-with-logging": _TOOLS_ONLY,
+    "tools-call-sampling": _TOOLS_ONLY,
+    "input-required-result-basic-sampling": _TOOLS_ONLY,
+    "input-required-result-basic-list-roots": _TOOLS_ONLY,
+    "input-required-result-multiple-input-requests": _TOOLS_ONLY,
+    "input-required-result-non-tool-request": _TOOLS_ONLY,
+    "input-required-result-capability-check": _TOOLS_ONLY,
+    "sep-2549-prompts-list-caching-hints": _TOOLS_ONLY,
+    "sep-2549-resources-list-caching-hints": _TOOLS_ONLY,
+    "sep-2549-resources-templates-list-caching-hints": _TOOLS_ONLY,
+    "sep-2575-server-no-log-without-loglevel": _TOOLS_ONLY,
+    "tools-call-audio": _PLAIN_RESULTS,
+    "tools-call-embedded-resource": _PLAIN_RESULTS,
+    "tools-call-mixed-content": _PLAIN_RESULTS,
+    "elicitation-sep1034-defaults": _PLAIN_FORMS,
+    "elicitation-sep1330-enums": _PLAIN_FORMS,
+    "input-required-result-basic-elicitation": _PLAIN_FORMS,
+    "sep-2575-server-rejects-undeclared-capability": _NEEDS_NOTHING,
+    "sep-2575-missing-capability-http-400": _NEEDS_NOTHING,
+}
+"""Scenarios of the server that fail, each with the reason; of two that pass in part, `caching` and `server-stateless`,
+the checks."""
 
 
 def find_node() -> str:
@@ -68,6 +118,71 @@ def test_conformance(modules, tmp_path, revision):
         said = dict(zip(scenarios, pool.map(run, scenarios), strict=True))
     failed = {scenario: words for scenario, words in said.items() if words}
     assert failed.keys() == EXPECTED_FAILURES.keys() & set(scenarios), failed
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_conformance_of_the_server(modules, tmp_path, home, revision):
+    package = modules / "@modelcontextprotocol" / "conformance"
+    port = find_port()
+    place = tmp_path / "place"
+    command = script("conformance_server.py", str(place), str(port))
+    environment = {**os.environ, "GOOSE_LIKE_HOME": str(place / "home")}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment) as server:
+        try:
+            wait_for_port(port)
+            suite = [find_node(), str(package / "dist" / "index.js"), "server", "--requirements", revision]
+            suite += ["--url", f"http://127.0.0.1:{port}/mcp", "-o", str(tmp_path / "results")]
+            subprocess.run(suite, cwd=tmp_path)
+        finally:
+            server.kill()
+    text = (package / "requirements" / f"{revision}.yaml").read_text()
+    scored = re.findall(r"^  - (\S+)$", text.partition("\nserver:\n")[2].partition("\n\n")[0], re.MULTILINE)
+    failed = set()
+    passed = set()
+    for scenario in scored:
+        (results,) = (tmp_path / "results").glob(f"server-{scenario}-{'[0-9]' * 4}-*")
+        wrong = [check["id"] for check in read_checks(results) if check["status"] == "FAILURE"]
+        if wrong and scenario not in ("caching", "server-stateless"):
+            wrong = [scenario]
+        failed.update(wrong)
+        if not wrong:
+            passed.add(scenario)
+    assert failed <= EXPECTED_SERVER_FAILURES.keys()
+    assert not passed & EXPECTED_SERVER_FAILURES.keys()
+    assert {"tools-list", "tools-call-simple-text", "tools-call-image", "tools-call-with-progress"} <= passed
+
+
+def read_checks(results: Path) -> list[dict[str, str]]:
+    checks: list[dict[str, str]] = json.loads((results / "checks.json").read_text())
+    return checks
+
+
+def wait_for_port(port: int) -> None:
+    for _ in range(1200):
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError("the server does not start")
+
+
+def test_the_inspector_lists_and_calls_our_tools(modules, tmp_path):
+    inspector = modules / "@modelcontextprotocol" / "inspector" / "cli" / "build" / "cli.js"
+    command = [find_node(), str(inspector), "--cli", COMMAND, "mcp", "serve", "--toolkit", "developer", "--method"]
+    environment = {**os.environ, "PATH": f"{Path(find_node()).parent}:{os.environ['PATH']}"}
+
+    def inspect(*method: str) -> dict[str, Any]:
+        done = subprocess.run([*command, *method], capture_output=True, text=True, cwd=tmp_path, env=environment)
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    listed = inspect("tools/list")["tools"]
+    assert "shell" in {tool["name"] for tool in listed}
+    called = inspect("tools/call", "--tool-name", "shell", "--tool-arg", "command=pwd")
+    assert called["content"][0]["text"] == str(tmp_path)
 
 
 async def test_the_server_that_has_everything(modules, tmp_path):

@@ -20,10 +20,12 @@ from mcp.client.streamable_http import streamable_http_client
 from goose_like.api import Agent
 from goose_like.config.yaml_reader import format_document
 from goose_like.core.errors import UsageError
+from goose_like.core.events import Answer
+from goose_like.core.notifier import Recorder
 from goose_like.launch.command_line import ProfileOptions
 from goose_like.sessions.index import list_sessions
 from tests.processes import count_processes, wait_for_count
-from tests.toolkits.mcp.servers import wait_until
+from tests.toolkits.mcp.servers import desk, wait_until
 
 ERAS = ("legacy", "2026-07-28")
 COMMAND = str(Path(sys.executable).parent / "goose-like")
@@ -264,6 +266,16 @@ def test_clients_at_an_address_need_the_token(work):
         assert httpx2.post(address, json={}, headers=right | {"Host": "evil.example"}).status_code == 421
         assert httpx2.post(address, json={}, headers=right | {"Origin": "https://evil.example"}).status_code == 403
     assert {path.name for path in work.iterdir()} >= set(ERAS)
+
+
+async def test_our_own_toolkit_is_a_client(work, tmp_path):
+    (tmp_path / "project").mkdir()
+    with serve_http() as (address, token):
+        async with desk(tmp_path, recorder=Recorder(Answer(choice="allow", by="person"))) as session:
+            server = session.connect(url=address, headers={"Authorization": f"Bearer {token}"})
+            found = await server.list_definitions()
+            assert "shell" in {tool.name for tool in found.tools}
+            assert await server.call_tool("shell", {"command": "echo hi"}) == "hi"
 
 
 def test_a_port_in_use_is_one_sentence(work):

@@ -1,0 +1,116 @@
+"""`mcp serve` with the tools that MCP's conformance suite expects, without a token. Arguments: a folder and a port."""
+
+import asyncio
+import sys
+from base64 import b64decode
+from pathlib import Path
+
+import uvicorn
+from goose_like_toolkits.mcp.serving.http import create_app
+from goose_like_toolkits.mcp.serving.start import ServeOptions, open_server
+
+from goose_like.launch.command_line import ProfileOptions
+from goose_like.toolkit import ImageResult, Question, ToolError, Toolkit, tool
+
+PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==")
+TOKEN = "of-the-suite"
+
+
+class Conformance(Toolkit):
+    """Tools with the names of the suite."""
+
+    @tool
+    def test_simple_text(self) -> str:
+        """Return a text."""
+        return "This is a simple text response for testing."
+
+    @tool
+    def test_image_content(self) -> ImageResult:
+        """Return an image."""
+        return ImageResult(PIXEL, "pixel.png")
+
+    @tool
+    def test_error_handling(self) -> str:
+        """Fail."""
+        raise ToolError("This tool intentionally returns an error for testing")
+
+    @tool
+    async def test_tool_with_progress(self) -> str:
+        """Tell how it gets on."""
+        for percent in (0, 50, 100):
+            self.report_progress(f"{percent}\n")
+            await asyncio.sleep(0.1)
+        return "done"
+
+    @tool
+    async def test_elicitation(self, message: str) -> str:
+        """Ask a question."""
+        return f"User response: {await self._ask(message)}"
+
+    @tool
+    async def test_streaming_elicitation(self) -> str:
+        """Ask a question while the answer streams."""
+        return await self._ask("Go on?")
+
+    @tool
+    async def test_input_required_result_elicitation(self) -> str:
+        """Ask for a name."""
+        return f"Hello, {await self._ask('What is your name?')}!"
+
+    @tool
+    async def test_input_required_result_request_state(self) -> str:
+        """Ask, and confirm that the call went on."""
+        await self._ask("Please confirm")
+        return "state-ok"
+
+    @tool
+    async def test_input_required_result_multi_round(self) -> str:
+        """Ask twice."""
+        name = await self._ask("Step 1: What is your name?")
+        color = await self._ask("Step 2: What is your favorite color?")
+        return f"{name} likes {color}"
+
+    @tool
+    async def test_input_required_result_tampered_state(self) -> str:
+        """Ask once."""
+        return await self._ask("Please confirm")
+
+    async def _ask(self, text: str) -> str:
+        question = Question(kind="text", subject="the suite", text=text)
+        answer = await self.notifier.ask(question)
+        return answer.text
+
+
+async def main(folder: Path, port: int) -> None:
+    """Serve until the process is killed."""
+    options = ServeOptions(ProfileOptions(profile="suite"), ("conformance",))
+    async with open_server(options) as server:
+        app = create_app(server, TOKEN)
+
+        async def add_token(scope, receive, send):
+            """Add the token, for which the suite has no option."""
+            if scope["type"] == "http":
+                header = (b"authorization", f"Bearer {TOKEN}".encode())
+                scope = {**scope, "headers": [*scope["headers"], header]}
+            await app(scope, receive, send)
+
+        await uvicorn.Server(uvicorn.Config(add_token, port=port, log_level="warning")).serve()
+
+
+def install_toolkit(folder: Path) -> None:
+    """Write what an installed package would bring, and a profile that asks for it."""
+    info = folder / "conformance-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: conformance\nVersion: 1.0\n")
+    point = f"conformance = {Path(__file__).stem}:Conformance"
+    (info / "entry_points.txt").write_text(f"[goose_like.toolkit]\n{point}\n")
+    sys.path += [str(folder), str(Path(__file__).parent)]
+    home = folder / "home" / "config"
+    home.mkdir(parents=True)
+    profile = "suite: {processor: 'anthropic:claude-sonnet-5', session: {answer_s: 1}, toolkits: [conformance]}\n"
+    (home / "profiles.yaml").write_text(profile)
+
+
+if __name__ == "__main__":
+    install_toolkit(Path(sys.argv[1]))
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
