@@ -144,12 +144,15 @@ def mcp_serve(
     from goose_like.launch.exit import run_async
 
     try:
-        from .serving import http, start
+        from .serving import start
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("goose_like"):
             raise
         raise UsageError(f"{error.name} is not installed; install it: pip install 'goose-like[mcp]'") from error
     budget = {"steps": max_steps, "cost_usd": max_cost, "tokens": max_tokens}
     wanted = start.ServeOptions(options, toolkit or (), budget)
-    work = http.serve_http(wanted, host, port, token.strip()) if is_http else start.serve_stdio(wanted)
-    raise typer.Exit(run_async(work))
+    if not is_http:
+        raise typer.Exit(run_async(start.serve_stdio(wanted)))
+    from .serving import http  # imported here: clients give a server little time to start
+
+    raise typer.Exit(run_async(http.serve_http(wanted, host, port, token.strip())))

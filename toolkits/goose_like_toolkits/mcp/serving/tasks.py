@@ -42,10 +42,11 @@ class TaskRunner:
         """
         wanted = {"steps": max_steps, "tokens": max_tokens, "cost_usd": max_cost_usd}
         exchange = self._exchange
-        exchange.budget.limits = narrow_limits(self._find_rest(), wanted)
-        exchange.budget.check_prices([model.price_label for model in exchange.models.models])
+        limits = narrow_limits(self._find_rest(), wanted)
         turn_count = exchange.history.turn_count
         try:
+            exchange.budget.limits = limits
+            exchange.budget.check_prices([model.price_label for model in exchange.models.models])
             end = await exchange.reply(task)
         finally:
             exchange.budget.limits = self._limits
