@@ -1,12 +1,13 @@
 """The decorator `dataclass` of the standard library, for a fifth of its time: a start makes a hundred such classes.
 
-The library writes and compiles the source of each method. Here the classes share all methods but `__init__`, which is
-compiled when somebody first makes an instance.
+The library writes and compiles the source of each method. Here the classes share all methods but `__init__`. That is
+compiled for a class with more than a few instances: a start makes only one or two of most classes.
 """
 
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError
+from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
@@ -51,20 +52,57 @@ def _process_class(cls: type, *, frozen: bool, slots: bool) -> Any:
     return made
 
 
+_FEW_INSTANCES = 4
+"""Compiling an `__init__` takes as long as setting the fields of this many instances one by one, or longer."""
+
+
 class _LaterInit:
-    """A placeholder for the `__init__` of a class, which replaces it at the first access."""
+    """A placeholder for the `__init__` of a class. It sets the fields of the first instances, and is then replaced."""
 
     def __init__(self, made: type, fields: tuple[Field[Any], ...], *, frozen: bool) -> None:
         self._made: Any = made
         self._fields = fields
         self._frozen = frozen
+        self._instance_count = 0
 
     def __get__(self, instance: object, owner: type) -> Any:
-        """Compile the method."""
+        """Return the method for an instance. Compile it for the class itself, whose signature may be wanted."""
+        self._instance_count += 1
+        if instance is not None and self._instance_count <= _FEW_INSTANCES:
+            return partial(self._set_fields, instance)
+        return self._compile().__get__(instance, owner)
+
+    def _compile(self) -> Any:
         has_post_init = hasattr(self._made, "__post_init__")
         init = _make_init(self._fields, has_post_init=has_post_init, frozen=self._frozen)
         self._made.__init__ = init
-        return init.__get__(instance, owner)
+        return init
+
+    def _set_fields(self, instance: Any, *args: Any, **named: Any) -> None:
+        names = [field.name for field in self._fields if field.init]
+        required = {field.name for field in self._fields if _is_required(field)}
+        values = dict(zip(names, args, strict=False)) | named
+        has_each_once = len(values) == len(args) + len(named)
+        if not has_each_once or not required <= values.keys() <= set(names):
+            self._compile()(instance, *args, **named)  # raises the error in the words of Python
+            return
+        set_field = object.__setattr__ if self._frozen else setattr
+        for field in self._fields:
+            if field.name in values:
+                value = values[field.name]
+            elif field.default is not MISSING:
+                value = field.default
+            elif field.default_factory is not MISSING:
+                value = field.default_factory()
+            else:
+                continue  # `__post_init__` sets it
+            set_field(instance, field.name, value)
+        if hasattr(instance, "__post_init__"):
+            instance.__post_init__()
+
+
+def _is_required(field: Field[Any]) -> bool:
+    return field.init and field.default is MISSING and field.default_factory is MISSING
 
 
 def _make_init(fields: tuple[Field[Any], ...], *, has_post_init: bool, frozen: bool) -> Any:

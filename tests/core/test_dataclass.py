@@ -92,6 +92,30 @@ def test_a_frozen_value_refuses_changes_and_can_be_a_key(slots):
         Point()  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_first_instances_are_made_as_the_later_ones(options):
+    ours, theirs = make_both(Plain, options)
+    for number in range(20):
+        mine = ours(number, "a", secret=b"x")
+        assert dataclasses.astuple(mine) == dataclasses.astuple(theirs(number, "a", secret=b"x"))
+        assert dataclasses.astuple(ours(count=number)) == dataclasses.astuple(theirs(number))
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [((), {}), ((1, "a", [], b"", "", "more"), {}), ((1,), {"other": 2}), ((1,), {"count": 2}), ((), {"text": "a"})],
+)
+def test_wrong_arguments_are_the_errors_of_python(args, named):
+    ours, theirs = make_both(Plain, {})
+    with pytest.raises(TypeError) as expected:
+        theirs(*args, **named)
+    words = str(expected.value).rpartition(".")[2]
+    for _ in range(2):
+        with pytest.raises(TypeError) as raised:
+            ours(*args, **named)
+        assert str(raised.value) == words
+
+
 def test_a_class_keeps_its_own_methods():
     @dataclass(frozen=True)
     class Name:
