@@ -56,6 +56,8 @@ def test_a_mistake_in_a_task_is_told_before_anything_runs(suite, name, text, pro
 
 
 def test_a_folder_without_tasks(tmp_path):
+    with pytest.raises(UsageError, match="there is no folder"):
+        load_suite(tmp_path / "nowhere")
     with pytest.raises(UsageError, match=r"has no tasks; a task is a folder in it with task.yaml and check.py"):
         load_suite(tmp_path)
 

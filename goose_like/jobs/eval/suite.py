@@ -71,6 +71,8 @@ def load_suite(folder: Path) -> list[EvalTask]:
     Raises:
         UsageError: there is none, or one is wrong; the text names the file and the line.
     """
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}")
     files = sorted(folder.glob(f"*/{_TASK}"))
     if not files:
         raise UsageError(f"{folder} has no tasks; a task is a folder in it with {_TASK} and check.py")
