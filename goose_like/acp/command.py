@@ -1,6 +1,7 @@
 """The command `goose-like acp`."""
 
 import os
+import stat
 import sys
 from typing import Annotated, Any
 
@@ -38,7 +39,23 @@ def acp(
     from goose_like.launch.exit import run_async
 
     server = _import_server()
+    _check_pipes()
     raise typer.Exit(run_async(server.serve_editor(ProfileOptions(profile, model))))
+
+
+def _check_pipes() -> None:
+    """Check that a program is at the other end of standard input and output.
+
+    Raises:
+        UsageError: one of them is a terminal or a file.
+    """
+    for stream in (sys.stdin, sys.stdout):
+        mode = os.fstat(stream.fileno()).st_mode
+        if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
+            raise UsageError(
+                "`goose-like acp` is started by an editor, through pipes; "
+                "print the editor's settings: goose-like acp --print-config zed (or jetbrains, neovim, emacs)"
+            )
 
 
 def _import_server() -> Any:

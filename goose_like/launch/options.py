@@ -36,6 +36,10 @@ SandboxOption = Annotated[
 ForkOption = Annotated[bool, _find_option(SessionOptions, "is_forked")]
 WorktreeOption = Annotated[str | None, _find_option(SessionOptions, "worktree")]
 SessionArgument = Annotated[str, typer.Argument(help="Session name.", autocompletion=list_session_names)]
+OptionalSessionArgument = Annotated[
+    str | None,
+    typer.Argument(help="Session name [default: the newest of this folder].", autocompletion=list_session_names),
+]
 
 
 def list_own_profiles() -> list[str]:

@@ -23,7 +23,7 @@ from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.masking import mask_text
 from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_thread
-from goose_like.sessions.index import find_newest_session, find_session
+from goose_like.sessions.index import find_session_or_newest
 from goose_like.sessions.session import Session
 from goose_like.workspace.more_folders import WRITABLE, resolve_folder
 from goose_like.workspace.permissions.policy import describe_risk
@@ -124,7 +124,7 @@ def _resume(request: SessionRequest, folder: Path) -> Session:
     if request.is_forked:
         from goose_like.sessions.fork import fork  # imported here: few sessions are copies
 
-        original = find_session(name) if name else find_newest_session(cwd)
+        original = find_session_or_newest(name, cwd)
         copy = fork(original)
         copy.close()
         name = copy.name

@@ -131,7 +131,18 @@ def find_newest_session(cwd: str | None = None) -> SessionInfo:
     for info in iterate_sessions_in(cwd):
         return info
     place = f" in {cwd}" if cwd else ""
-    raise SessionError(f"no session to resume{place}; start one: goose-like session start")
+    raise SessionError(f"there is no session{place}; start one: goose-like session start")
+
+
+def find_session_or_newest(name: str | None, cwd: str | None) -> SessionInfo:
+    """Find the session that `find_session` finds; without a name, the newest one of a folder.
+
+    Raises:
+        SessionError: there is none, or the name fits several.
+    """
+    if name is None:
+        return find_newest_session(cwd)
+    return find_session(name)
 
 
 def search_sessions(words: Sequence[str], cwd: str | None = None) -> Iterator[SessionInfo]:

@@ -52,8 +52,7 @@ from .index import (
     SUBAGENTS_FOLDER,
     SessionInfo,
     check_new_name,
-    find_newest_session,
-    find_session,
+    find_session_or_newest,
     list_taken_names,
     note_place,
     read_label,
@@ -195,10 +194,7 @@ class Session:
         Raises:
             SessionError: there is no such session, another process has it open, or a newer goose-like wrote it.
         """
-        if name is None:
-            found = find_newest_session(cwd)
-        else:
-            found = find_session(name)
+        found = find_session_or_newest(name, cwd)
         session = cls(found.folder, found.name, History())
         session._open(is_new=False)
         try:

@@ -176,3 +176,9 @@ async def test_the_login_in_a_terminal_runs_what_the_editor_started_with_more_ar
 def test_the_command_prints_settings_without_the_extra(place):
     done = place.run("acp", "--print-config", "zed")
     assert json.loads(done.stdout)["agent_servers"]["goose-like"]["type"] == "custom"
+
+
+@needs_acp
+def test_a_person_who_starts_the_command_is_told_how_an_editor_does(place):
+    done = place.run("acp")
+    assert (done.returncode, "goose-like acp --print-config zed" in done.stderr) == (2, True), done.stderr

@@ -176,6 +176,18 @@ def test_fork_and_rename(place):
     assert names(place, "--here") == ["three", "one"]
 
 
+def test_without_a_name_the_newest_session_of_the_folder_is_taken(place):
+    done = place.run("session", "show")
+    assert (done.returncode, done.stderr) == (
+        1, f"goose-like: there is no session in {place.work}; start one: goose-like session start\n"
+    )  # fmt: skip
+    talk(place, "one", "hello")
+    talk(place, "two", "again")
+    assert place.run("session", "show").stdout.split()[:2] == ["name", "two"]
+    assert "> again" in place.run("session", "export").stdout
+    assert place.run("session", "fork", "--name", "three").stdout.startswith("forked 'two' as 'three'")
+
+
 @pytest.mark.parametrize(
     "words", [["show"], ["export"], ["fork"], ["rename", "new"], ["resume"]], ids=lambda words: words[0]
 )

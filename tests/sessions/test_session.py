@@ -206,14 +206,14 @@ def test_unknown_name():
 
 
 def test_newest_is_resumed_by_default_or_that_of_the_folder():
-    with pytest.raises(SessionError, match="no session to resume; start one: goose-like session start"):
+    with pytest.raises(SessionError, match="there is no session; start one: goose-like session start"):
         Session.resume()
     for number, (name, cwd) in enumerate([("one", "/a"), ("two", "/b"), ("three", "/a")]):
         os.utime(write_session(name, "hello", cwd=cwd).file, (number, number))
     assert [listed.name for listed in list_sessions()] == ["three", "two", "one"]
     assert Session.resume().name == "three"
     assert Session.resume(cwd="/b").name == "two"
-    with pytest.raises(SessionError, match="no session to resume in /c"):
+    with pytest.raises(SessionError, match="there is no session in /c"):
         Session.resume(cwd="/c")
 
 

@@ -38,7 +38,7 @@ def pick_session_alone() -> str | None:
     """
     choices = _list_session_choices(os.getcwd())
     if not choices:
-        raise SessionError("no session to resume; start one: goose-like session start")
+        raise SessionError("there is no session; start one: goose-like session start")
     chosen = pick_alone("Resume a session", choices, preview=_describe_session)
     return chosen.name if chosen else None
 

@@ -9,7 +9,13 @@ import typer
 
 from goose_like.cli.root_group import WorktreeCommand
 from goose_like.launch.command_line import ProfileOptions, list_session_names
-from goose_like.launch.options import ForkOption, SessionArgument, WorktreeOption, add_profile_options
+from goose_like.launch.options import (
+    ForkOption,
+    OptionalSessionArgument,
+    SessionArgument,
+    WorktreeOption,
+    add_profile_options,
+)
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -112,17 +118,17 @@ def search(
     print_matches(words, cwd=os.getcwd() if here else None, is_complete=every)
 
 
-@app.command(epilog="Example: goose-like session show NAME")
-def show(name: SessionArgument) -> None:
+@app.command(epilog="Example: goose-like session show")
+def show(name: OptionalSessionArgument = None) -> None:
     """Show a session. This includes its turns, the files it changed, its tokens and cost."""
     from .session_actions import print_session
 
     print_session(name)
 
 
-@app.command(epilog="Example: goose-like session export NAME -o talk.html")
+@app.command(epilog="Example: goose-like session export -o talk.html")
 def export(
-    name: SessionArgument,
+    name: OptionalSessionArgument = None,
     form: Annotated[
         Literal["markdown", "html", "notebook", "json", "atif"] | None,
         typer.Option("--format", help="Format [default: by the suffix of FILE, else markdown]."),
@@ -162,22 +168,23 @@ def import_(
     _print_name(f"imported as {session.name!r} ({facts})", session.name)
 
 
-@app.command("fork", epilog="Example: goose-like session fork NAME --at 2")
+@app.command("fork", epilog="Example: goose-like session fork --at 2")
 def copy(
-    name: SessionArgument,
+    name: OptionalSessionArgument = None,
     at: Annotated[int | None, typer.Option(help="Copy only what precedes this turn [default: everything].")] = None,
     new: Annotated[str | None, typer.Option("--name", help="Name of the copy [default: a short one].")] = None,
 ) -> None:
     """Copy a session into a new one. The original can be open and stays unchanged."""
     from goose_like.sessions.fork import fork
-    from goose_like.sessions.index import find_session
+    from goose_like.sessions.index import find_session_or_newest
 
     from .session_actions import print_problems
 
-    session = fork(find_session(name), at=at, name=new)
+    original = find_session_or_newest(name, os.getcwd())
+    session = fork(original, at=at, name=new)
     session.close()
     print_problems(session.damage)
-    _print_name(f"forked {name!r} as {session.name!r}", session.name)
+    _print_name(f"forked {original.name!r} as {session.name!r}", session.name)
 
 
 @app.command(epilog="Example: goose-like session rename NAME parser")

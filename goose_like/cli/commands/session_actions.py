@@ -29,7 +29,7 @@ from goose_like.sessions.export_notebook import export_notebook
 from goose_like.sessions.index import (
     SessionInfo,
     count_totals,
-    find_session,
+    find_session_or_newest,
     list_sessions,
     list_subagent_sessions,
     search_sessions,
@@ -171,9 +171,9 @@ def describe_resumption(name: str) -> str:
     return f"{mode} · {format_model_label(processor)}"
 
 
-def print_session(name: str) -> None:
+def print_session(name: str | None) -> None:
     """Print the facts of a session, its turns, the files it changed, its tokens and cost."""
-    transcript = Transcript.read(find_session(name))
+    transcript = Transcript.read(find_session_or_newest(name, os.getcwd()))
     print_table(("", ""), _list_facts(transcript), "")
     print()
     print_table(("turn", "first words", "end"), _list_turns(transcript), "")
@@ -282,7 +282,7 @@ def print_problems(problems: Sequence[str]) -> None:
 # --- export
 
 
-def export_session(name: str, form: str | None, file: Path | None) -> None:
+def export_session(name: str | None, form: str | None, file: Path | None) -> None:
     """Write a session to a file, or to standard output as Markdown unless `form` says otherwise."""
     if file is not None:
         print(write_export(name, file, form))
@@ -291,7 +291,7 @@ def export_session(name: str, form: str | None, file: Path | None) -> None:
     print(escape_for(sys.stdout, text), end="")
 
 
-def write_export(name: str, file: Path, form: str | None = None) -> str:
+def write_export(name: str | None, file: Path, form: str | None = None) -> str:
     """Write a session to a file and return a message; without `form` the file's suffix decides the format.
 
     Raises:
@@ -321,8 +321,8 @@ def _find_place(file: Path) -> Path:
     return place.parent.resolve() / place.name
 
 
-def _export_text(name: str, form: str) -> str:
-    info = find_session(name)
+def _export_text(name: str | None, form: str) -> str:
+    info = find_session_or_newest(name, os.getcwd())
     if form == "json":
         return export_archive(info)
     transcript = Transcript.read(info)
