@@ -117,11 +117,16 @@ def run(
 
 
 @app.command(epilog="Example: goose-like doctor")
-def doctor(profile: ProfileOption = None) -> None:
+def doctor(
+    profile: ProfileOption = None,
+    is_report: Annotated[
+        bool, typer.Option("--report", help="Print it for a bug report: without secrets and names.")
+    ] = False,
+) -> None:
     """Check the installation. Show the model that would be used and why, and what to do next."""
     from goose_like.cli.commands.doctor import run_doctor
 
-    raise typer.Exit(run_doctor(profile))
+    raise typer.Exit(run_doctor(profile, is_report=is_report))
 
 
 @app.command(epilog="Example: goose-like setup")

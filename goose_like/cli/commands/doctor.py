@@ -3,6 +3,7 @@
 import asyncio
 import os
 import platform
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,11 +18,12 @@ from goose_like.config.entry_points import (
     list_other_packages,
     list_unused_entry_points,
 )
-from goose_like.config.paths import FOLDER_ADVICE, cache_folder, config_folder, sessions_folder
+from goose_like.config.paths import FOLDER_ADVICE, cache_folder, config_folder, home_folder, sessions_folder
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.profile_loader import describe_goose09_profiles, load_profile
 from goose_like.config.trust import load_trusted_project
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.masking import mask_text
 from goose_like.core.notifier import Notifier
 from goose_like.core.version import describe_version
 from goose_like.providers.base import SupportsProbe
@@ -40,15 +42,51 @@ from .profile_actions import explain_default
 from .toolkit_actions import describe_conflicts
 
 _FIRST_TASK = 'goose-like run "what is in this folder?"'
+_VARIABLE = re.compile(
+    r"(GOOSE_LIKE|ANTHROPIC|OPENAI|AZURE|AWS|OTEL|XDG|SSL)_|(https?|no|all)_proxy$|TERM$|NO_COLOR$", re.I
+)
 _STRONGER_MODEL = "for a stronger model: set an API key (goose-like provider list) or a processor in profiles.yaml"
 
 
-def run_doctor(profile_name: str | None) -> int:
-    """Print a diagnosis; return 0 if the profile works, else the exit code of a run with it."""
+def run_doctor(profile_name: str | None, *, is_report: bool = False) -> int:
+    """Print a diagnosis; return 0 if the profile works, else the exit code of a run with it.
+
+    A report is Markdown for others: it has no secrets, and no names of the person, the machine and the folders.
+    """
     rows, next_step, code = asyncio.run(diagnose(profile_name))
+    if is_report:
+        rows.add_row("variables", ", ".join(_list_variables()) or "none")
+        print(_remove_names(_format_report(rows, next_step)))
+        return code
     print_fitted(rows)
     print(f"\nnext: {next_step}")
     return code
+
+
+def _format_report(rows: Table, next_step: str) -> str:
+    parts, states = (list(column.cells) for column in rows.columns)
+    lines = ["| part | state |", "|---|---|"]
+    for part, state in zip(parts, states, strict=True):
+        cell = str(state).replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {part} | {cell} |")
+    return "\n".join([*lines, "", f"next: {next_step}"])
+
+
+def _list_variables() -> list[str]:
+    """List the names of variables that are set and that goose-like or a vendor's library reads."""
+    return sorted(name for name in os.environ if _VARIABLE.match(name))
+
+
+def _remove_names(text: str) -> str:
+    """Mask secrets, and replace the current folder, the home folder, the person and the machine by words."""
+    text = mask_text(text)
+    for path, word in ((Path.cwd(), "FOLDER"), (home_folder(), "~")):
+        if path != Path("/"):
+            text = text.replace(str(path), word)
+    for name, word in ((home_folder().name, "USER"), (platform.node(), "MACHINE")):
+        if name:
+            text = re.sub(rf"\b{re.escape(name)}\b", word, text)
+    return text
 
 
 async def diagnose(profile_name: str | None, session_profile: Profile | None = None) -> tuple[Table, str, int]:
