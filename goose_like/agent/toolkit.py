@@ -255,7 +255,7 @@ class Toolkit:
     def on_event(self, event: Event) -> None:
         """Learn of each event of the session, after it is saved. This is no `async def`, and must be quick.
 
-        Events of subagents arrive as `SubagentEvent`.
+        Events of subagents arrive as `SubagentEvent`. What a toolkit emits in this method, it is not told.
         """
 
     async def on_prompt_submitted(self, prompt: PromptSubmitted) -> PromptVerdict | None:

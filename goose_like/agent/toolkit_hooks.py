@@ -117,6 +117,7 @@ class ToolkitHooks:
         self._prompts = list_hooks(of_person, "on_prompt_submitted")
         self._notified = list_hooks(of_person, "on_notification")
         self._listeners = list_hooks(of_person, "on_event")
+        self._told: set[str] = set()
         judges = dict(toolkits)
         if parent:
             # The parent asks the same toolkit when it receives the question.
@@ -287,10 +288,14 @@ class ToolkitHooks:
     # --- events, permissions and notifications
 
     def tell_event(self, event: Event) -> None:
-        """Tell the toolkits an event of the journal."""
+        """Tell the toolkits an event of the journal. A toolkit is not told what it emits while it is told another."""
         for hook in self._list_working(self._listeners):
+            if hook.toolkit in self._told:
+                continue
+            self._told.add(hook.toolkit)
             with self._runner.guard(hook):
                 hook.function(event)
+            self._told.discard(hook.toolkit)
 
     async def judge_question(self, question: Question, call: ToolCall | None) -> Answer | None:
         """Return the denial of a toolkit, or None if the person decides about a permission."""

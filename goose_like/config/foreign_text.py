@@ -11,7 +11,8 @@ def parse_json(text: str) -> Any:
     Raises:
         ValueError: it is no JSON, has half of a character, or nests deeper than 200 levels.
     """
-    return from_json(text.removeprefix("\ufeff"))
+    # A lone half of a character has no bytes; a text with one would be a TypeError.
+    return from_json(text.removeprefix("\ufeff").encode())
 
 
 def parse_toml(text: str) -> dict[str, Any]:

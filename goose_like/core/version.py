@@ -24,7 +24,9 @@ def read_commit(package: str) -> str:
     """Read the commit from the built package, or from the checkout around it. A copy without git has none."""
     with suppress(FileNotFoundError), open(os.path.join(package, COMMIT_FILE), encoding="ascii") as file:
         return file.read().strip()
-    # The checkout of goose_like, whatever the current folder is.
+    # The checkout of goose_like, whatever the current folder is. Another repository may hold a copy of the package.
+    if not os.path.isfile(os.path.join(os.path.dirname(package), "toolkits", "goose_like_toolkits", "__init__.py")):
+        return ""
     git = follow_git_file(os.path.join(os.path.dirname(package), ".git"))
     head = read_head(git) if git else None
     return describe_commit(head) if head else ""

@@ -18,6 +18,11 @@ def test_each_fault_of_json_is_a_value_error(text: str) -> None:
         parse_json(text)
 
 
+def test_half_of_a_character_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        parse_json('"\ud800"')
+
+
 @pytest.mark.parametrize("text", ["a", "a = [1", f"a = {DEEP}", "a = " + "{b = " * 100_000])
 def test_each_fault_of_toml_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"line 1|nests too deep|end of document"):

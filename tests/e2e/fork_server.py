@@ -38,6 +38,9 @@ def serve(tests: socket.socket, shells: socket.socket) -> dict[str, Any]:
         of_shell = shells in select.select([tests, shells], [], [])[0]
         channel = shells.accept()[0] if of_shell else tests
         head, files, _, _ = socket.recv_fds(channel, NUMBER.size, PASSED_FILES)
+        if not head and of_shell:
+            channel.close()  # the shell was killed
+            continue
         if not head:
             os._exit(0)  # the process of the tests has ended
         text = _receive(channel, NUMBER.unpack(head)[0])
@@ -75,7 +78,10 @@ def _report(child: int, channel: socket.socket, files: list[int]) -> None:
 def _receive(channel: socket.socket, size: int) -> bytes:
     text = b""
     while len(text) < size:
-        text += channel.recv(size - len(text))
+        part = channel.recv(size - len(text))
+        if not part:
+            break
+        text += part
     return text
 
 

@@ -362,6 +362,22 @@ async def test_a_toolkit_follows_all_events_and_a_failing_one_hears_no_more(give
         assert told.startswith("toolkit 'first' failed in 'on_event', which is not called again: ")
 
 
+async def test_a_toolkit_is_not_told_what_it_emits_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    def log(self: Any, event: Any) -> None:
+        told.append(event.type)
+        self.notifier.log(f"saw {event.type}")
+
+    for kind in (First, Second):
+        monkeypatch.setattr(kind, "on_event", log)
+    async with open_place("first", "second") as place:
+        await place.run(say("a"))
+        assert len([text for text in place.logged if text == "saw turn_finished"]) == 2
+        assert not [text for text in place.logged if "on_event" in text]
+        assert told.count("turn_finished") == 2
+
+
 def test_each_hook_point_is_a_method_that_changes_nothing() -> None:
     for name in HOOK_POINTS:
         assert inspect.isfunction(getattr(Toolkit, name)), name
