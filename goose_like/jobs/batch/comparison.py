@@ -7,7 +7,7 @@ from goose_like.core.dataclass import dataclass
 from goose_like.core.spelling import format_count
 
 from .intervals import Estimate, estimate_difference, estimate_pass_rate
-from .job import ResultLine
+from .job import Outcome, ResultLine
 
 _HEAD = ("", "tasks", "trials", "solved", "pass@1", "95 %", "tokens", "cost", "time")
 
@@ -33,9 +33,9 @@ class _Column:
         return fmean(map(_is_solved, self.trials[task]))
 
 
-def has_error(line: ResultLine) -> bool:
+def has_error(outcome: Outcome) -> bool:
     """Return whether a trial measured nothing: it could not run, or its server failed."""
-    return line.status == "failed" and line.exit_code not in _MEASURED_CODES
+    return outcome.status == "failed" and outcome.exit_code not in _MEASURED_CODES
 
 
 def format_comparison(lines: Iterable[ResultLine], width: int) -> str:

@@ -23,6 +23,7 @@ from goose_like.recipes.recipe import FilledRecipe, load_recipe, write_values
 from goose_like.recipes.trust import digest_texts
 from goose_like.workspace.workspace import Workspace
 
+from .comparison import has_error
 from .job import Job, JobResult, Outcome
 from .pauses import FilePauses
 from .place import Place, open_place
@@ -42,7 +43,7 @@ async def run_job(job: Job, pauses: SharedPauses) -> JobResult:
             try:
                 result = await _work(job, filled, place)
                 scripts = job.input.scripts
-                if scripts is None:
+                if scripts is None or has_error(result.outcome):
                     return result
                 checked = await check_work(scripts, result.outcome, place.folder, job.options)
                 return result.model_copy(update={"outcome": checked})
