@@ -75,9 +75,9 @@ class Person:
 
 
 @asynccontextmanager
-async def connect(era: str, person: Person | None = None, *, budget=None, **options):
+async def connect(era: str, person: Person | None = None, *, budget=None, toolkits=("developer",), **options):
     """Connect a client to a server in this process."""
-    wanted = ServeOptions(ProfileOptions(**options), ("developer",), budget or {})
+    wanted = ServeOptions(ProfileOptions(**options), toolkits, budget or {})
     callback = person.elicit if person else None
     async with open_server(wanted) as server, Client(server, mode=era, elicitation_callback=callback) as client:
         yield client
@@ -204,7 +204,20 @@ async def test_run_task_runs_a_turn_and_draws_from_the_budget(era, work, home):
         assert "▸ Write made" in heard
         text, is_error = await call(client, "run_task", task="more")
         assert is_error
-        assert text == "the tasks of this server have used up --max-steps 2; start it with a higher one"
+        assert "the calls of this server have used up --max-steps 2; start it with a higher one" in text
+
+
+@pytest.mark.parametrize(("limit", "most"), [("steps", 2), ("tokens", 100_000)])
+async def test_all_tools_that_ask_models_draw_from_one_budget(era, work, home, limit, most):
+    answer = {"text": "Done.", "usage": {"input": 60_000}}
+    write_script(home, answer, answer, answer, answer)
+    async with connect(era, budget={limit: most}, toolkits=("developer", "delegate")) as client:
+        assert await call(client, "shell", command="echo on") == ("on", False)
+        results = [await call(client, name, task="do it") for name in ("delegate", "run_task", "delegate", "run_task")]
+        assert await call(client, "shell", command="echo on") == ("on", False)
+    assert [is_error for _, is_error in results] == [False, False, True, True], results
+    for text, _ in results[2:]:
+        assert f"the calls of this server have used up --max-{limit} {most:g}" in text
 
 
 async def test_a_task_keeps_its_own_limit(era, work, home):

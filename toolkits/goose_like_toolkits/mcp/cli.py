@@ -131,13 +131,13 @@ def mcp_serve(
         str, typer.Option(envvar="GOOSE_LIKE_MCP_TOKEN", help="Token that clients must send, with --http.")
     ] = "",
     max_steps: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most model requests of all run_task calls together.")
+        int | None, typer.Option(min=1, metavar="N", help="Most model requests of all calls together.")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(min=0.0001, metavar="USD", help="Most US dollars of all run_task calls together.")
+        float | None, typer.Option(min=0.0001, metavar="USD", help="Most US dollars of all calls together.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most tokens of all run_task calls together.")
+        int | None, typer.Option(min=1, metavar="N", help="Most tokens of all calls together.")
     ] = None,
 ) -> None:
     """Offer tools, and the tool run_task, to another agent that speaks MCP and starts this command."""

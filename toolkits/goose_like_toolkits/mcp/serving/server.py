@@ -25,6 +25,7 @@ from goose_like.core.tool import Tool
 
 from .call import ClientCall, FrontEnd, OpenQuestion
 from .forms import make_form, read_answer, takes_forms
+from .tasks import ServerBudget
 
 _QUESTION = "question"
 """The key of the only question in a result that asks one."""
@@ -55,11 +56,13 @@ class ToolServer:
         front_end: FrontEnd,
         offered: Mapping[str, Tool],
         own_tools: Mapping[str, Tool],
+        budget: ServerBudget,
         answer_limit_s: float,
     ) -> None:
         self._exchange = exchange
         self._front_end = front_end
         self._own_tools = own_tools
+        self._budget = budget
         self._tools = {**offered, **own_tools}
         self._answer_limit_s = answer_limit_s
         self._turn = asyncio.Lock()
@@ -102,14 +105,18 @@ class ToolServer:
             self._front_end.call = call
             try:
                 if wanted.name in self._own_tools:
-                    outcome = await call_tool(self._own_tools, wanted)
+                    with self._budget.draw():
+                        outcome = await call_tool(self._own_tools, wanted)
                     return ToolResult(call_id=call.id, output=outcome.output, is_error=outcome.is_error)
-                end = await self._exchange.run_calls(f"{client} calls {wanted.name}", [wanted])
+                with self._budget.draw(free_steps=1):
+                    end = await self._exchange.run_calls(f"{client} calls {wanted.name}", [wanted])
             finally:
                 self._front_end.call = None
-        if call.result:
-            return call.result
-        return ToolResult(call_id=call.id, output=end.detail or end.reason, is_error=True)
+        result = call.result or ToolResult(call_id=call.id, output=end.detail or end.reason, is_error=True)
+        used_up = self._budget.describe_end()
+        if result.is_error and used_up:  # perhaps the tool asks a model
+            result = result.model_copy(update={"output": f"{result.output}\n[{used_up}]"})
+        return result
 
     async def _follow(self, call: ClientCall, context: Context, name: str) -> Outcome:
         """Tell the client how a call gets on, until its end or a question. The end of the request ends the call."""

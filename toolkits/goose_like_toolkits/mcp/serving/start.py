@@ -27,14 +27,14 @@ from goose_like.providers.registry import choose_models, format_model_label, ope
 
 from .call import FrontEnd
 from .server import ToolServer
-from .tasks import TaskRunner
+from .tasks import ServerBudget, TaskRunner
 
 _CHUNK_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """The options of a server: its profile, the toolkits that it offers (none: all), and the budget of `run_task`."""
+    """The options of a server: its profile, the toolkits that it offers (none: all), and the budget of its models."""
 
     profile: ProfileOptions
     toolkits: Sequence[str] = ()
@@ -71,12 +71,13 @@ async def open_server(options: ServeOptions) -> AsyncIterator[Server[Any]]:
             logs_prints=True,  # standard output is for the protocol
         )
         exchange = await stack.enter_async_context(building)
+        budget = ServerBudget(exchange, options.budget)
         own_tools = {}
         if not problem:
-            run_task = make_tool(TaskRunner(exchange, options.budget).run_task)
+            run_task = make_tool(TaskRunner(exchange, budget).run_task)
             own_tools[run_task.name] = run_task
         offered = _choose_tools(exchange, options.toolkits)
-        server = ToolServer(exchange, front_end, offered, own_tools, profile.session.answer_s)
+        server = ToolServer(exchange, front_end, offered, own_tools, budget, profile.session.answer_s)
         stack.push_async_callback(server.close)
         print_warning(f"the session {opened.session.name} records all calls; `goose-like -r` and /undo take them back")
         yield server.build()
