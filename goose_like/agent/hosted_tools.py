@@ -27,7 +27,8 @@ class HostedChoice:
         for name in self.wanted:
             if not self._find_problem(name, model):
                 chosen[name] = self._find_domains(name).domains
-        return HostedTools(chosen, shows_sources=shows_sources)
+        # A model wrote the task of a subagent.
+        return HostedTools(chosen, shows_sources=shows_sources, trusts_messages=not self.workspace.is_child)
 
     def list_problems(self, model: Model) -> Iterator[str]:
         """Yield for each wanted tool that the vendor will not run the reason, for the person."""

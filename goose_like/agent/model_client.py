@@ -183,7 +183,7 @@ class ModelClient:
             allowed_tools=tuple(self.tools),
             examples=self.examples,
             first_effort=first_effort,
-            hosted=self.hosted,
+            hosted=self.hosted.narrow(quotes_model=self._history.context.quotes_model),
         )
 
     def _leave_out_excess(self) -> None:

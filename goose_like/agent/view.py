@@ -133,7 +133,7 @@ class ModelView:
             images=self._session.outputs,
             session=self._session.folder.name,
             added_tools=context.added_tools,
-            hosted=self._hosted,
+            hosted=self._hosted.narrow(quotes_model=context.quotes_model),
         )
         async with self._reserve(request):
             try:

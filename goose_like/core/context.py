@@ -79,6 +79,11 @@ class Context:
         return kept
 
     @property
+    def quotes_model(self) -> bool:
+        """True if a message of the user holds text of a model: a summary, or the state of the work."""
+        return self.summary is not None or self._suffix is not None
+
+    @property
     def added_tools(self) -> list[ToolSpec]:
         """The tools that the messages for a model bring, without a look at each of them."""
         start = self._kept_start

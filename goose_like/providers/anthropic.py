@@ -250,7 +250,10 @@ class AnthropicProvider(HttpProvider):
             extras["temperature"] = min(request.temperature, 1)  # the limit of the API; other vendors allow 2
         has_system_messages = known.system_messages and self._takes_system_messages
         if request.hosted.domains:
-            request = replace(request, hosted=request.hosted.keep(self.find_hosted(request.model)))
+            hosted = request.hosted.keep(self.find_hosted(request.model))
+            # Without them, reminders are messages of the user, and repeat the model's plan and output of commands.
+            hosted = hosted.narrow(quotes_model=not has_system_messages)
+            request = replace(request, hosted=hosted)
         return self._encoder.encode_request(
             request,
             {**self._leave_out(extras), **more},

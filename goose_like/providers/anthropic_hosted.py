@@ -12,13 +12,13 @@ from goose_like.core.message import Part
 from goose_like.core.spelling import format_count
 
 from .anthropic_block import Block
-from .base import Delta
+from .base import Delta, HostedTools
 from .known_models import HOSTED_TOOLS, WEB_FETCH, WEB_SEARCH
 from .sources import Sources, describe_use, join_marks
 from .wire import read_list, read_object
 
 if TYPE_CHECKING:
-    from anthropic.types import WebFetchTool20260318Param, WebSearchTool20260318Param
+    from anthropic.types import WebFetchTool20260318Param, WebFetchURLSourcesParam, WebSearchTool20260318Param
 
 _MAX_USES = 10
 """How often the model may use each tool in one request."""
@@ -29,11 +29,12 @@ _TOOL_OF_RESULT = {"web_search_tool_result": WEB_SEARCH, "web_fetch_tool_result"
 _SUBJECT_KEYS = {WEB_SEARCH: "query", WEB_FETCH: "url"}
 
 
-def build_hosted_tool(name: str, domains: Sequence[str]) -> "WebSearchTool20260318Param | WebFetchTool20260318Param":
-    """Build a tool of the server that may reach these domains, or all.
+def build_hosted_tool(name: str, hosted: HostedTools) -> "WebSearchTool20260318Param | WebFetchTool20260318Param":
+    """Build a tool of the server that may reach its domains, or all.
 
     The model calls it directly: without that, the server would filter results with code, which not every model can do.
     """
+    domains = hosted.domains[name]
     if name == WEB_SEARCH:
         search: WebSearchTool20260318Param = {
             "type": "web_search_20260318",
@@ -54,8 +55,11 @@ def build_hosted_tool(name: str, domains: Sequence[str]) -> "WebSearchTool202603
     if domains:
         fetch["allowed_domains"] = list(domains)
     else:
-        # The model could print a URL that carries text of the person's files, and then fetch it.
-        fetch["url_sources"] = {"client_tool_results": {"type": "none"}}
+        # The model could write a URL that carries text of the person's files, and then fetch it.
+        sources: WebFetchURLSourcesParam = {"client_tool_results": {"type": "none"}}
+        if not hosted.trusts_messages:
+            sources["user_input"] = {"type": "none"}
+        fetch["url_sources"] = sources
     return fetch
 
 

@@ -26,7 +26,7 @@ def build_tools(
     listed: list[ToolUnionParam] = []
     for tool in request.all_tools:
         if tool.native in request.hosted.domains:
-            listed.append(build_hosted_tool(tool.native, request.hosted.domains[tool.native]))
+            listed.append(build_hosted_tool(tool.native, request.hosted))
         elif not (searches_tools and tool.native == TOOL_SEARCH):
             listed.append(_build_tool(tool, streams_arguments=streams_arguments))
     if searches_tools:

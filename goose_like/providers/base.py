@@ -43,11 +43,17 @@ class HostedTools:
     """The tools that the vendor's server may run within an answer, in place of ours with the same `native` name.
 
     `domains` maps each name to the domains that the tool may reach, with all hosts below them; none means all. With
-    `shows_sources` the text of an answer ends with the pages that it cites.
+    `shows_sources` the text of an answer ends with the pages that it cites. With `trusts_messages` a tool without
+    domains may fetch the URLs in the user's messages, which then no model wrote.
     """
 
     domains: Mapping[str, Sequence[str]] = field(default_factory=dict)
     shows_sources: bool = True
+    trusts_messages: bool = True
+
+    def narrow(self, *, quotes_model: bool) -> "HostedTools":
+        """Return the tools for messages of the user of which some may quote a model."""
+        return replace(self, trusts_messages=self.trusts_messages and not quotes_model)
 
     def keep(self, names: Collection[str]) -> "HostedTools":
         """Return the tools with these names."""
