@@ -43,13 +43,18 @@ def test_the_tasks_of_the_repository_are_a_suite():
         ("task.yaml", "setup: ls\n", r"task.yaml, line 1: prompt: this key is missing"),
         ("task.yaml", "prompt: Go.\ntimeout: 0\n", r"task.yaml, line 2: timeout: expected greater than 0"),
         ("check.sh", "#!/bin/sh\n", r"check.sh is not executable; run: chmod \+x "),
+        ("check.sh", "exit 0\n", r"check.sh does not begin with #!; write #!/bin/sh into its first line"),
+        ("check", "", r"check does not begin with #!"),
         ("other.txt", "", r"first has no check; write check.py, or an executable check.sh"),
     ],
 )
 def test_a_mistake_in_a_task_is_told_before_anything_runs(suite, name, text, problem):
     if name != "task.yaml":
         (suite / "first/check.py").unlink()
-    (suite / "first" / name).write_text(text)
+    file = suite / "first" / name
+    file.write_text(text)
+    if "#!" in problem:
+        file.chmod(0o755)
     with pytest.raises(UsageError, match=problem):
         start(suite)
     assert not list(suite.parent.glob("r.*"))

@@ -80,3 +80,13 @@ async def test_a_check_decides_about_work_that_a_model_has_ended(
     outcome = (await run(make_job(DONE, check, limits))).outcome
     assert (outcome.status, outcome.exit_code) == (status, code)
     assert ("not solved" in outcome.reason) == (status == "failed")
+
+
+async def test_a_check_that_cannot_start_keeps_the_work(make_job: Callable[..., Job], tmp_path: Path) -> None:
+    result = await run(make_job(DONE, (str(tmp_path / "suite/missing"),)))
+    outcome = result.outcome
+    assert (outcome.status, outcome.exit_code, outcome.usage.total_tokens) == ("failed", 1, 1900)
+    assert "missing" in outcome.reason
+    assert outcome.session == "b-0001"
+    assert b"+done" in result.patch
+    assert result.receipt

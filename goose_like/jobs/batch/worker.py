@@ -34,6 +34,7 @@ async def run_job(job: Job, pauses: SharedPauses) -> JobResult:
     """Run the recipe on one input. A failure is a result, too."""
     shared_pauses.set(pauses)
     here = Path.cwd()
+    result = JobResult(outcome=Outcome(status="failed", exit_code=1))
     try:
         filled = load_recipe(Path(job.recipe), job.texts).fill(write_values(job.input.parameters))
         if digest_texts(filled) != job.digest:
@@ -50,11 +51,16 @@ async def run_job(job: Job, pauses: SharedPauses) -> JobResult:
             finally:
                 os.chdir(here)
     except GooseLikeError as error:
-        failure = Outcome(status="failed", exit_code=error.exit_code, reason=mask_text(str(error)))
+        return _fail(result, error.exit_code, str(error))
     except Exception as error:
         traceback.print_exc()  # into the log of the workers
-        failure = Outcome(status="failed", exit_code=1, reason=mask_text(f"a fault in goose_like: {error!r}"))
-    return JobResult(outcome=failure)
+        return _fail(result, 1, f"a fault in goose_like: {error!r}")
+
+
+def _fail(result: JobResult, exit_code: int, reason: str) -> JobResult:
+    """Return a result as that of a job that failed. What the model has used and left stays in it."""
+    update = {"status": "failed", "exit_code": exit_code, "reason": mask_text(reason)}
+    return result.model_copy(update={"outcome": result.outcome.model_copy(update=update)})
 
 
 async def _work(job: Job, filled: FilledRecipe, place: Place) -> JobResult:
@@ -82,9 +88,7 @@ async def _work(job: Job, filled: FilledRecipe, place: Place) -> JobResult:
             return await _keep_changes(result, place, exchange.workspace, f"{filled.content.title}: input {job.number}")
         except GooseLikeError as error:
             place.is_kept = True
-            reason = mask_text(f"{error}; the files are in {place.folder}")
-            lost = {"status": "failed", "exit_code": error.exit_code, "reason": reason}
-            return result.model_copy(update={"outcome": outcome.model_copy(update=lost)})
+            return _fail(result, error.exit_code, f"{error}; the files are in {place.folder}")
 
 
 async def _keep_changes(result: JobResult, place: Place, workspace: Workspace, message: str) -> JobResult:

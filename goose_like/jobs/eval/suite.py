@@ -16,6 +16,8 @@ from goose_like.jobs.batch.job import Scripts
 
 _TASK = "task.yaml"
 _SCRIPTS = ("check", "check.sh")
+_HEAD_BYTES = 512
+"""Scripts have no NUL in their first bytes, and binaries have."""
 _DATE = "2026-01-01T12:00:00Z"
 _AUTHOR = {"NAME": "Kim Doe", "EMAIL": "kim@example.com"}
 
@@ -122,5 +124,9 @@ def _find_check(folder: Path) -> tuple[str, ...]:
             continue
         if not os.access(script, os.X_OK):
             raise UsageError(f"{script} is not executable; run: chmod +x {script}")
+        start = script.read_bytes()[:_HEAD_BYTES]
+        is_binary = b"\0" in start
+        if not is_binary and not start.startswith(b"#!"):
+            raise UsageError(f"{script} does not begin with #!; write #!/bin/sh into its first line")
         return (str(script),)
     raise UsageError(f"{folder} has no check; write check.py, or an executable check.sh")
