@@ -53,11 +53,11 @@ def write_profile(home: Path, **keys: object) -> None:
     (home / "config/profiles.yaml").write_text(format_document({"default": profile}))
 
 
-def write_script(home: Path, *steps: object) -> None:
+def write_script(home: Path, *steps: object, **keys: object) -> None:
     """Let the default profile play a script."""
     script = home.parent / "script.yaml"
     script.write_text(format_document(list(steps)))
-    write_profile(home, processor=f"scripted:{script}", accelerator=f"scripted:{script}")
+    write_profile(home, processor=f"scripted:{script}", accelerator=f"scripted:{script}", **keys)
 
 
 class Person:
@@ -218,6 +218,26 @@ async def test_all_tools_that_ask_models_draw_from_one_budget(era, work, home, l
     assert [is_error for _, is_error in results] == [False, False, True, True], results
     for text, _ in results[2:]:
         assert f"the calls of this server have used up --max-{limit} {most:g}" in text
+
+
+async def test_a_denied_task_is_left_out(era, work, home):
+    write_script(home, "Done.", permissions={"deny": ["tool:run_task"]})
+    async with connect(era) as client:
+        assert "run_task" not in {tool.name for tool in (await client.list_tools()).tools}
+        with pytest.raises(MCPError, match="there is no tool 'run_task'"):
+            await call(client, "run_task", task="do it")
+
+
+@pytest.mark.parametrize(("answer", "runs"), [("allow once", True), ("deny", False), (None, False)])
+async def test_a_rule_asks_before_a_task(era, work, home, answer, runs):
+    write_script(home, "Done.", permissions={"ask": ["tool:run_task"]})
+    person = Person(answer)
+    async with connect(era, person) as client:
+        text, is_error = await call(client, "run_task", task="do it")
+    assert is_error != runs, text
+    assert (text == "Done.") == runs
+    (message,) = person.asked
+    assert "run_task" in message
 
 
 async def test_a_task_keeps_its_own_limit(era, work, home):

@@ -13,6 +13,7 @@ from mcp.server.stdio import stdio_server
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
+from goose_like.agent.tool_rules import apply_tool_rules
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError, ProviderError
@@ -72,10 +73,11 @@ async def open_server(options: ServeOptions) -> AsyncIterator[Server[Any]]:
         )
         exchange = await stack.enter_async_context(building)
         budget = ServerBudget(exchange, options.budget)
-        own_tools = {}
+        own_tools: Mapping[str, Tool] = {}
         if not problem:
             run_task = make_tool(TaskRunner(exchange, budget).run_task)
-            own_tools[run_task.name] = run_task
+            # Hooks see the calls of the task, not this one.
+            own_tools = apply_tool_rules({run_task.name: run_task}, exchange.workspace)
         offered = _choose_tools(exchange, options.toolkits)
         server = ToolServer(exchange, front_end, offered, own_tools, budget, profile.session.answer_s)
         stack.push_async_callback(server.close)
