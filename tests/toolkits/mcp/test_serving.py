@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 import httpx2
@@ -19,11 +19,13 @@ from mcp.client.streamable_http import streamable_http_client
 
 from goose_like.api import Agent
 from goose_like.config.yaml_reader import format_document
+from goose_like.core import events
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.launch.command_line import ProfileOptions
 from goose_like.sessions.index import list_sessions
+from goose_like.sessions.session import Session
 from tests.processes import count_processes, wait_for_count
 from tests.toolkits.mcp.servers import desk, wait_until
 
@@ -153,6 +155,26 @@ async def test_an_answer_that_never_comes_is_a_no(era, work, home):
             with pytest.raises(MCPError, match="belongs to no call that waits"):
                 await client.session.call_tool("write_file", arguments, request_state=asked.request_state)
     assert not (work / "a.txt").exists()
+
+
+async def test_a_call_that_nobody_follows_ends_with_its_question(work, home):
+    write = {"tool": "write_file", "arguments": {"path": "made", "content": "x\n"}}
+    touch = {"tool": "shell", "arguments": {"command": "touch made"}}
+    keys = {"session": {"answer_s": 0.2}, "permissions": {"ask": ["tool:write_file"]}}
+    write_script(home, {"calls": [write]}, {"calls": [touch]}, "Done.", **keys)
+    async with connect("2026-07-28", Person("allow once")) as client:
+        await client.session.call_tool("run_task", {"task": "make it"}, allow_input_required=True)
+        # The next call waits until the question is denied.
+        assert (await call(client, "read_file", path="made"))[1]
+    (listed,) = list_sessions()
+    with closing(Session.resume(listed.name)) as session:
+        happened = list(session.read_events())
+    (answered,) = [event for event in happened if isinstance(event, events.Answered)]
+    assert answered.answer.text == "nobody answered within 0.2 s"
+    ends = [event.reason for event in happened if isinstance(event, events.TurnFinished)]
+    assert ends == ["cancelled", "stop"]
+    assert sum(isinstance(event, events.MessageCompleted) for event in happened) == 2
+    assert not (work / "made").exists()
 
 
 async def test_a_cancelled_call_ends_what_it_started(era, work):

@@ -51,10 +51,15 @@ class ClientCall:
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(lambda _: self._updates.put_nowait(None))
 
+    def cancel(self) -> None:
+        """Cancel the work, if it still runs."""
+        if self._task:
+            self._task.cancel()
+
     async def stop(self) -> None:
         """Stop the work, if it still runs, and wait for its end."""
         if self._task and not self._task.done():
-            self._task.cancel()
+            self.cancel()
             await asyncio.wait([self._task])
 
     async def wait_for_update(self) -> Update:

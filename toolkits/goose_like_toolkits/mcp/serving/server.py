@@ -80,10 +80,12 @@ class ToolServer:
         )
 
     async def close(self) -> None:
-        """Stop the call that waits for an answer, if there is one."""
+        """Stop the call that waits for an answer, if there is one, and wait for one that is being cancelled."""
         for suspended in list(self._suspended.values()):
             suspended.timer.cancel()
             await suspended.call.stop()
+        async with self._turn:
+            pass
 
     async def _list_tools(self, context: Context, params: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_describe(tool) for tool in self._tools.values()])
@@ -163,8 +165,9 @@ class ToolServer:
 
     def _expire(self, state: str) -> None:
         suspended = self._suspended.pop(state)
-        suspended.call.can_ask = False  # nobody follows it any more
         suspended.question.close(self._deny_late())
+        # Nobody follows the call any more. It ends after the denial is recorded.
+        asyncio.get_running_loop().call_soon(suspended.call.cancel)
 
     def _deny_late(self) -> Answer:
         return Answer(text=f"nobody answered within {self._answer_limit_s:g} s")
