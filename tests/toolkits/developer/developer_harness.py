@@ -12,7 +12,7 @@ from goose_like_toolkits.developer import DeveloperToolkit
 
 from goose_like.agent.tool_call import CallOutcome, call_tool
 from goose_like.agent.view import ExchangeView
-from goose_like.config.profile import ApprovalMode, Limits, SandboxMode, WorkspaceSettings
+from goose_like.config.profile import ApprovalMode, Limits, Profile, SandboxMode, WorkspaceSettings
 from goose_like.core.events import Answer, FileChanged, Logged, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
@@ -40,6 +40,7 @@ class DeveloperHarness:
             Requirements("developer", {}),
             workspace=workspace,
             session=session,
+            profile=Profile(),
             limits=limits,
             exchange_view=ExchangeView(session, models, recorder),
             config=kwargs,
