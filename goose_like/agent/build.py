@@ -207,7 +207,7 @@ def change_profile(exchange: Exchange, profile: Profile, stack: AsyncExitStack) 
 def _tell_hosted_problems(exchange: Exchange) -> None:
     if exchange.workspace.is_child:
         return  # the parent has said it
-    for problem in exchange.hosted_choice.list_problems(exchange.models.processor):
+    for problem in exchange.hosted_problems:
         exchange.journal.log(problem)
 
 

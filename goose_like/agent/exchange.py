@@ -137,6 +137,11 @@ class Exchange:
         """The tools that the profile wants from the vendor of the processor."""
         return HostedChoice(self.workspace, self.tools, self.hosted)
 
+    @property
+    def hosted_problems(self) -> Sequence[str]:
+        """Why the vendor does not run some of these tools, for the person."""
+        return list(self.hosted_choice.list_problems(self.models.processor))
+
     async def reply(self, message: Message | str, *, is_fresh: bool = False) -> events.TurnFinished:
         """Run one turn, from a user message to the model's final answer. Events go to the notifier.
 

@@ -40,7 +40,6 @@ class HostedChoice:
     def _find_problem(self, name: HostedTool, model: Model) -> str:
         if not model.has_hosted(name):
             return f"the server of {model.label} has none; choose another model, or remove it from `hosted`"
-        # Without network, our tool may be missing for the same reason.
         problem = self._find_domains(name).problem
         if problem:
             return problem

@@ -13,7 +13,9 @@ from goose_like.agent.build import build_exchange
 from goose_like.agent.compaction.moderators import Moderator
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.receipt import make_receipt
+from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.view import ExchangeView
+from goose_like.cli.chat.permission_commands import permissions
 from goose_like.config.profile import Profile
 from goose_like.core.events import (
     Compacted,
@@ -261,11 +263,15 @@ LISTED = {"network": {"allow": ["*.example.org", "docs.example.com", "10.0.0.5",
     [
         ({}, [], []),
         (LISTED, ["example.org", "docs.example.com"], ["example.org", "docs.example.com"]),
-        ({**LISTED, "sandbox": "workspace+network"}, [], []),
+        (
+            {**LISTED, "sandbox": "workspace+network"},
+            ["example.org", "docs.example.com"],
+            ["example.org", "docs.example.com"],
+        ),
         ({"network": {"allow": ["web search", "docs.example.com"]}}, [], ["docs.example.com"]),
         ({"network": {"allow": ["10.0.0.5"]}}, None, None),
-        ({"approval": "plan"}, None, None),
-        ({**LISTED, "approval": "plan"}, None, None),
+        ({"approval": "plan"}, [], []),
+        ({**LISTED, "approval": "plan"}, ["example.org", "docs.example.com"], ["example.org", "docs.example.com"]),
         ({"approval": "unattended"}, [], []),
         ({"permissions": {"deny": ["domain:evil.example"]}}, None, None),
         ({"permissions": {"ask": ["tool:web_search"]}}, None, []),
@@ -288,6 +294,51 @@ async def test_what_the_profile_allows(
         if domains is not None:
             assert list(chosen[name]) == domains
             assert sent[name].get("allowed_domains", []) == domains
+
+
+def cut_tools(body: bytes) -> bytes:
+    """Cut the tools out of a body, as they were sent."""
+    return body[body.index(b'"tools":') : body.index(b'"system":')]
+
+
+@pytest.mark.parametrize("modes", [("auto", "plan", "auto"), ("ask", "plan", "unattended")])
+@pytest.mark.parametrize("profile", [{}, {"sandbox": "workspace"}, LISTED])
+async def test_a_change_of_the_mode_sends_the_same_tools(modes: Sequence[str], profile: dict[str, Any]) -> None:
+    server = AnthropicServer([{"say": "hi"}, {"say": "hi"}, {"say": "hi"}])
+    async with ask(server, **{**profile, "approval": modes[0]}) as (exchange, recorder):
+        await exchange.reply("hello")
+        choice = {"model": "anthropic:claude-opus-5-5", "base_url": server.base_url}
+        for mode in modes[1:]:
+            changed = Profile(processor=choice, hosted=BOTH, **{"sandbox": "read-only", **profile, "approval": mode})
+            async with build_exchange(changed, recorder, session=exchange.session) as next_exchange:
+                await next_exchange.reply("go on")
+        sent = {cut_tools(asked.body) for asked in server.requests}
+    assert server.problems == []
+    assert len(server.requests) == 3
+    assert len(sent) == 1
+    assert b"web_fetch_20260318" in sent.pop()
+
+
+async def test_a_new_rule_about_hosts_is_told() -> None:
+    off = [
+        f"the vendor's `{name}` (`hosted` in the profile) is off: the vendor cannot keep your rules" for name in BOTH
+    ]
+    server = AnthropicServer([{"say": "hi"}, {"say": "hi"}])
+    async with ask(server) as (exchange, recorder):
+
+        async def refuse(label: str) -> str:
+            raise AssertionError(label)
+
+        profile = Profile(processor="anthropic:claude-opus-5-5")
+        context = SlashContext(exchange, profile, {}, print, refuse, print, print, ())
+        await permissions(context, "deny git push")
+        assert list_lines(recorder) == []
+        await permissions(context, "deny domain:evil.example")
+        assert sorted(list_lines(recorder)) == sorted(f"{line} about domains" for line in off)
+        assert not exchange.client.hosted.domains
+        await permissions(context, "remove domain:evil.example")
+        assert set(exchange.client.hosted.domains) == set(BOTH)
+    assert list_lines(recorder)[2:] == ["the vendor's tools (`hosted` in the profile) are on again"]
 
 
 async def test_a_model_without_the_tool_says_so_and_keeps_ours(monkeypatch: pytest.MonkeyPatch) -> None:

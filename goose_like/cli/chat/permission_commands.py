@@ -212,9 +212,15 @@ def _add_rule(context: SlashContext, verdict: str, rule: str) -> None:
 
 
 def _store_rule(context: SlashContext, rule: str, verdict: str | None) -> None:
-    workspace = context.exchange.workspace
-    store_rule(workspace.root, rule, verdict)
-    workspace.reload_rules()
+    exchange = context.exchange
+    before = set(exchange.hosted_problems)
+    store_rule(exchange.workspace.root, rule, verdict)
+    exchange.workspace.reload_rules()
+    after = set(exchange.hosted_problems)
+    for problem in sorted(after - before):
+        exchange.journal.log(problem)
+    if before - after:
+        exchange.journal.log("the vendor's tools (`hosted` in the profile) are on again")
 
 
 def _find_permission(context: SlashContext, which: str) -> _Permission:

@@ -91,16 +91,14 @@ class HostAccess:
         return self.is_listed(host) and rule in (None, "allow") and self._permissions.decide("domain") != "refuse"
 
     def find_vendor_domains(self, *, is_search: bool) -> VendorDomains:
-        """Find the domains that a tool on the server of a model's vendor may reach, within what holds for our tools.
+        """Find the domains that a tool on the server of a model's vendor may reach: those that the profile lists.
 
-        The profile chose such a tool, which is the permission. The vendor asks nobody and knows no rules.
+        The profile chose such a tool, which is the permission. The vendor asks nobody and knows no rules. The modes
+        change nothing: other tools in the request would cost the vendor's cache and the model's thinking.
         """
-        decision = self._permissions.decide("domain")
-        if decision == "refuse":
-            return VendorDomains(problem="this mode allows no network")
         if self._permissions.limits_hosts:
-            return VendorDomains(problem="the vendor cannot keep the rules about domains of your profile")
-        has_no_limit = decision == "allow" or not self._allowed or "*" in self._allowed
+            return VendorDomains(problem="the vendor cannot keep your rules about domains")
+        has_no_limit = not self._allowed or "*" in self._allowed
         if has_no_limit or (is_search and WEB_SEARCH in self._allowed):
             return VendorDomains()
         domains = []

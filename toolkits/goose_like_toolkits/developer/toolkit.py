@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field
 from typing_extensions import override
 
 from goose_like.config.personal_files import list_personal_files
+from goose_like.config.profile import HostedTool
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import PlanUpdated, StateSaved, Task
 from goose_like.core.spelling import did_you_mean
@@ -304,13 +305,18 @@ class DeveloperToolkit(Toolkit):
             case "ask_user":
                 return self.workspace.is_child  # the person speaks with the parent
             case "web_search":
-                is_hosted = name in self.profile.hosted and self.exchange_view.processor.model.has_hosted(name)
-                return is_planning or not (is_hosted or self._web_search.find_searcher())
+                is_missing = is_planning or not self._web_search.find_searcher()
+                return is_missing and not self._is_hosted("web_search")
             case "update_plan":
                 return is_planning
             case "fetch_web_content":
-                return is_planning and not self.workspace.settings.network.allow
+                is_offline = is_planning and not self.workspace.settings.network.allow
+                return is_offline and not self._is_hosted("web_fetch")
         return False
+
+    def _is_hosted(self, name: HostedTool) -> bool:
+        """Check for a tool that the model's server runs, in each mode, in place of the one of ours."""
+        return name in self.profile.hosted and self.exchange_view.processor.model.has_hosted(name)
 
     def _get_output_file(self, suffix: str) -> Path:
         """Return a file for the running call. The name differs from the exchange's file for cut results."""
