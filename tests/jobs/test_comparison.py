@@ -34,7 +34,7 @@ def test_rows_tell_what_each_column_solved_and_took():
     assert head.split() == ["tasks", "trials", "solved", "pass@1", "95", "%", "tokens", "cost", "time"]
     assert re.split(r"\s{2,}", first) == ["a", "2", "6", "2", "33%", "5% to 84%", "6,000", "$1.50", "20 s"]
     assert re.split(r"\s{2,}", second) == ["b", "2", "6", "4", "67%", "16% to 95%", "6,000", "-", "20 s"]
-    assert difference == "b - a: +33 points (+33 to +33) over 2 tasks"
+    assert difference == "b - a: +33 points over 2 tasks; too few tasks for an interval"
     cells = [row.split() for row in matrix.splitlines()]
     assert cells == [["task", "a", "b"], ["x", "2/3", "3/3"], ["y", "0/3", "1/3"]]
     assert matrix not in format_comparison(lines, 5)
@@ -51,4 +51,6 @@ def test_tasks_that_only_one_column_has_are_not_compared():
     shown = format_comparison(lines, 100)
     assert "b - a: +50 points (-100 to +100) over 2 tasks; no difference is shown" in shown
     assert shown.splitlines()[-1].split() == ["z", "1/1"]
+    shown = format_comparison(make_lines("a", {"x": [0]}) + make_lines("b", {"x": [0]}), 100)
+    assert "b - a: +0 points over 1 task; too few tasks for an interval" in shown
     assert format_comparison([], 100) == "no trial is finished"

@@ -100,15 +100,20 @@ def _format_row(column: _Column) -> tuple[str, ...]:
 
 
 def _compare(first: _Column, second: _Column) -> Iterator[str]:
-    """Describe how much more the second column solves, over the tasks that both have. Too few of them say nothing."""
+    """Describe how much more the second column solves, over the tasks that both have."""
     tasks = [task for task in first.trials if task in second.trials]
+    if not tasks:
+        return
     first_rates = list(map(first.get_rate, tasks))
     second_rates = list(map(second.get_rate, tasks))
     estimate = estimate_difference(first_rates, second_rates)
+    names = f"{second.label} - {first.label}"
+    count = format_count(len(tasks), "task")
     if estimate is None:
+        points = 100 * (fmean(second_rates) - fmean(first_rates))
+        yield f"{names}: {points:+.0f} points over {count}; too few tasks for an interval"
         return
-    points = _format_points(estimate)
-    text = f"{second.label} - {first.label}: {points} over {len(tasks)} tasks"
+    text = f"{names}: {_format_points(estimate)} over {count}"
     if estimate.low <= 0 <= estimate.high:
         text += "; no difference is shown"
     yield text

@@ -11,6 +11,9 @@ CONFIDENCE = 0.95
 _SMALL_QUANTILES = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)
 """The quantiles of Student's t for 1 to 10 degrees of freedom, for an interval of 95 %."""
 
+_ROUNDING = 1e-9
+"""Differences that are closer are equal: 2/3 - 1/3 and 1/3 - 0 are not the same float."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -45,11 +48,11 @@ def estimate_pass_rate(passes: Sequence[Sequence[bool]]) -> Estimate:
 def estimate_difference(first: Sequence[float], second: Sequence[float]) -> Estimate | None:
     """Estimate how much higher the second pass rates are, by pairs of one task: Student's interval.
 
-    It is None for fewer than two tasks, which tell nothing about others.
+    It is None for a single task and for equal differences, which tell nothing about other tasks.
     """
-    if len(first) < 2:
-        return None
     differences = [after - before for before, after in zip(first, second, strict=True)]
+    if max(differences) - min(differences) < _ROUNDING:
+        return None
     value = fmean(differences)
     deviation = math.sqrt(variance(differences) / len(differences))
     half = compute_t_quantile(len(differences) - 1) * deviation
