@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -45,12 +45,12 @@ class Telemetry:
     """What a session sends to a collector. `warn` is called with one line if that fails."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
-        self._reporter = _Reporter(warn)
+        self._providers: dict[str, TracerProvider | MeterProvider] = {}
+        self._reporter = _Reporter(warn, self._providers)
         logger = logging.getLogger(_LOGGER)
         logger.addHandler(_SILENCE)
         logger.addHandler(self._reporter)
         logger.propagate = False
-        self._providers: dict[str, TracerProvider | MeterProvider] = {}
         resource = _describe_program()
         tracers: TracerProvider | NoOpTracerProvider = NoOpTracerProvider()
         if self._is_wanted("TRACES"):
@@ -161,10 +161,14 @@ class Metrics:
 
 
 class _Reporter(logging.Handler):
-    """Turns the first warning of the SDK into one line for the person. Its other lines go nowhere."""
+    """Turns the first warning of the SDK into one line for the person. Its other lines go nowhere.
 
-    def __init__(self, warn: Callable[[str], None]) -> None:
+    The SDK warns all sessions of a process. A signal that is not among those of this session, `signals`, is another's.
+    """
+
+    def __init__(self, warn: Callable[[str], None], signals: Container[str]) -> None:
         super().__init__(logging.WARNING)
+        self._signals = signals
         self._warn = warn
         self._has_warned = False
 
@@ -180,7 +184,9 @@ class _Reporter(logging.Handler):
         status = re.search(r"code: (\d+)", text)
         if status:
             reason = f"answered {status[1]}"
-        self.report_lost(_SIGNALS[lost[1]], reason)
+        signal = _SIGNALS[lost[1]]
+        if signal in self._signals:
+            self.report_lost(signal, reason)
 
     def report_lost(self, signal: str, reason: str) -> None:
         """Report that the collector does not take a signal, `TRACES` or `METRICS`."""
