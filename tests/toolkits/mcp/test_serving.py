@@ -1,7 +1,9 @@
 """`goose-like mcp serve`: tools for other agents, in both eras of the protocol."""
 
 import asyncio
+import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -85,6 +87,13 @@ async def connect(era: str, person: Person | None = None, *, budget=None, toolki
         yield client
 
 
+def read_events() -> list[events.Event]:
+    """Read the events of the only session."""
+    (listed,) = list_sessions()
+    with closing(Session.resume(listed.name)) as session:
+        return list(session.read_events())
+
+
 async def call(client: Client, tool: str, **arguments: object) -> tuple[str, bool]:
     """Call a tool, and return its text and whether it failed."""
     result = await client.call_tool(tool, arguments)
@@ -166,9 +175,7 @@ async def test_a_call_that_nobody_follows_ends_with_its_question(work, home):
         await client.session.call_tool("run_task", {"task": "make it"}, allow_input_required=True)
         # The next call waits until the question is denied.
         assert (await call(client, "read_file", path="made"))[1]
-    (listed,) = list_sessions()
-    with closing(Session.resume(listed.name)) as session:
-        happened = list(session.read_events())
+    happened = read_events()
     (answered,) = [event for event in happened if isinstance(event, events.Answered)]
     assert answered.answer.text == "nobody answered within 0.2 s"
     ends = [event.reason for event in happened if isinstance(event, events.TurnFinished)]
@@ -282,6 +289,30 @@ async def test_the_command_speaks_on_standard_output_and_ends_with_its_input(era
         await call(client, "process", action="start", command=command)
         assert count_processes(command)
     wait_for_count(0, command)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_cancels_the_call_and_ends_the_session(work, home, number):
+    hook = {"command": "echo yes > ended"}
+    write_profile(home, hooks={"SessionEnd": [{"hooks": [hook]}]})
+    command = f"sleep {800 + os.getpid() / 1e6}"
+    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    messages = [
+        {"id": 1, "method": "initialize", "params": client},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "shell", "arguments": {"command": command}}},
+    ]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([COMMAND, "mcp", "serve"], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as server:
+        for message in messages:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        server.stdin.flush()
+        wait_for_count(1, command)
+        server.send_signal(number)
+        assert server.wait(60) == 128 + number, server.stderr.read()
+    wait_for_count(0, command)
+    assert (work / "ended").read_text() == "yes\n"
+    assert [event.reason for event in read_events() if isinstance(event, events.TurnFinished)] == ["cancelled"]
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The life of a server: open a session for it, and serve its tools over a transport until the end."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from goose_like.launch.start_notifier import print_warning
 from goose_like.providers.base import ModelPair
 from goose_like.providers.null_provider import build_null_models
 from goose_like.providers.registry import choose_models, format_model_label, open_models
+from goose_like.terminal.interaction import handle_signals
 
 from .call import FrontEnd
 from .server import ToolServer
@@ -86,13 +88,30 @@ async def open_server(options: ServeOptions) -> AsyncIterator[Server[Any]]:
 
 
 async def serve_stdio(options: ServeOptions) -> int:
-    """Serve one client on standard input and output until it closes the pipe."""
+    """Serve one client on standard input and output until it closes the pipe, or a signal stops the server."""
+    task = asyncio.create_task(_serve_pipes(options))
+
+    def stop() -> None:
+        if not task.cancelling():  # another signal must not cancel the end of the session
+            task.cancel()
+
+    with handle_signals(stop) as signals:
+        try:
+            await task
+        except asyncio.CancelledError:
+            if not signals:
+                raise
+    if signals:
+        return 128 + signals[0]
+    return 0
+
+
+async def _serve_pipes(options: ServeOptions) -> None:
     lines = cast("anyio.AsyncFile[str]", _Lines())
     # A copy, because from now on prints go elsewhere.
     output = anyio.wrap_file(os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8"))
     async with open_server(options) as server, stdio_server(lines, output) as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
-    return 0
 
 
 class _Lines:
