@@ -14,7 +14,7 @@ import httpx2
 import mcp_types as types
 import pytest
 from goose_like_toolkits.mcp.serving import http
-from goose_like_toolkits.mcp.serving.start import ServeOptions, open_server
+from goose_like_toolkits.mcp.serving.start import Lines, ServeOptions, open_server
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -25,6 +25,7 @@ from goose_like.core import events
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
+from goose_like.core.threads import run_in_thread
 from goose_like.launch.command_line import ProfileOptions
 from goose_like.sessions.index import list_sessions
 from goose_like.sessions.session import Session
@@ -289,6 +290,23 @@ async def test_the_command_speaks_on_standard_output_and_ends_with_its_input(era
         await call(client, "process", action="start", command=command)
         assert count_processes(command)
     wait_for_count(0, command)
+
+
+async def test_lines_are_read_whole(monkeypatch):
+    long_line = b"x" * 20_000_000
+    written = b"\n".join([b"one", b"", b"two", b" ", long_line, b"last"])
+    source, target = os.pipe()
+    with os.fdopen(source) as stdin, os.fdopen(target, "wb") as client:
+        monkeypatch.setattr(sys, "stdin", stdin)
+
+        def write() -> None:
+            client.write(written)
+            client.close()
+
+        writing = asyncio.create_task(run_in_thread(write))
+        lines = [line async for line in Lines()]
+        await writing
+    assert lines == [b"one", b"two", long_line, b"last"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -107,23 +107,29 @@ async def serve_stdio(options: ServeOptions) -> int:
 
 
 async def _serve_pipes(options: ServeOptions) -> None:
-    lines = cast("anyio.AsyncFile[str]", _Lines())
+    lines = cast("anyio.AsyncFile[str]", Lines())
     # A copy, because from now on prints go elsewhere.
     output = anyio.wrap_file(os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8"))
     async with open_server(options) as server, stdio_server(lines, output) as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
 
 
-class _Lines:
+class Lines:
     """The lines of standard input. A thread that waits for one does not delay the end of the process."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        rest = b""
+        chunks: list[bytes] = []  # of the unfinished line, which may be long
         while chunk := await run_in_daemon_thread(lambda: os.read(sys.stdin.fileno(), _CHUNK_BYTES)):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                if line.strip():
-                    yield line
+            end, newline, rest = chunk.rpartition(b"\n")
+            if newline:
+                for line in b"".join([*chunks, end]).split(b"\n"):
+                    if line.strip():
+                        yield line
+                chunks = []
+            chunks.append(rest)
+        last = b"".join(chunks)
+        if last.strip():
+            yield last
 
 
 def _add_toolkits(profile: Profile, names: Sequence[str]) -> Profile:
