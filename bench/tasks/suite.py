@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from goose_like.jobs.eval.suite import load_suite
+from goose_like.jobs.eval.suite import GIT_DATES, GIT_VARIABLES, load_suite
 
 SUITE = Path(__file__).resolve().parent
 
@@ -26,15 +26,6 @@ PATIENCE = 10
 """How many times longer a task may take on a busy machine."""
 
 CHECK_S = 300.0
-
-GIT = {
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_AUTHOR_NAME": "Kim Doe",
-    "GIT_AUTHOR_EMAIL": "kim@example.com",
-    "GIT_COMMITTER_NAME": "Kim Doe",
-    "GIT_COMMITTER_EMAIL": "kim@example.com",
-}
-FIRST_DATE = {"GIT_AUTHOR_DATE": "2026-03-02T10:00:00Z", "GIT_COMMITTER_DATE": "2026-03-02T10:00:00Z"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +67,7 @@ def build_environment() -> dict[str, str]:
     path = os.pathsep.join([programs, os.environ.get("PATH", os.defpath)])
     # A start of pytest with all plugins of a developer takes five times as long.
     settings = {"PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return {**os.environ, **GIT, **settings}
+    return {**os.environ, **GIT_VARIABLES, **settings}
 
 
 def prepare(task: Task, work: Path) -> None:
@@ -87,7 +78,7 @@ def prepare(task: Task, work: Path) -> None:
     else:
         work.mkdir()
     if task.setup:
-        environment = build_environment() | FIRST_DATE
+        environment = build_environment() | GIT_DATES
         command = ["bash", "-euc", task.setup]
         subprocess.run(command, cwd=work, env=environment, check=True, stdout=subprocess.DEVNULL)
 

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.jobs.batch.scripts import run_setup
 from goose_like.jobs.eval.actions import TaskChoice, list_columns, start_eval
 from goose_like.jobs.eval.suite import choose_tasks, load_suite
 from tests import ROOT
@@ -76,8 +77,24 @@ def test_unknown_names_and_models(suite, monkeypatch):
         start(suite, [{"model": "openai:gpt-6-sol"}])
     with pytest.raises(UsageError, match="wrong"):
         start(suite, [{"profile": "wrong"}])
+    with pytest.raises(UsageError, match="no task has a size; leave out --size"):
+        choose_tasks(load_suite(suite), [], ["small"], is_held_out=False)
+    (suite / "first/task.yaml").write_text("prompt: Go.\nsize: large\n")
+    with pytest.raises(UsageError, match=r"there is no size 'huge'; there are: large$"):
+        choose_tasks(load_suite(suite), [], ["huge"], is_held_out=False)
     with pytest.raises(UsageError, match="a is there twice"):
         list_columns(["a", "b", "a"], [])
+
+
+async def test_a_setup_does_not_use_the_persons_git_settings(suite, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".gitconfig").write_text("[commit]\ngpgsign = true\n[gpg]\nprogram = /nowhere/gpg\n")
+    setup = "git init -q && git commit -q --allow-empty -m first && git log --format=%an,%ai,%cn,%ci > log.txt"
+    (suite / "first/task.yaml").write_text(f"prompt: Go.\nsetup: {setup}\n")
+    (tmp_path / "work").mkdir()
+    await run_setup(load_suite(suite)[0].make_scripts(), tmp_path / "work", {"sandbox": "full"})
+    who = "Kim Doe,2026-01-01 12:00:00 +0000"
+    assert (tmp_path / "work/log.txt").read_text() == f"{who},{who}\n"
 
 
 def test_only_tasks_that_are_held_out_run_on_request(suite):

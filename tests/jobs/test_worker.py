@@ -90,3 +90,12 @@ async def test_a_check_that_cannot_start_keeps_the_work(make_job: Callable[..., 
     assert outcome.session == "b-0001"
     assert b"+done" in result.patch
     assert result.receipt
+
+
+@pytest.mark.parametrize("setup", ["echo no; exit 3", "git init -q && rm -r .git/HEAD"])
+async def test_a_place_whose_setup_fails_is_removed(make_job: Callable[..., Job], tmp_path: Path, setup: str) -> None:
+    job = make_job(DONE, PASSES)
+    scripts = Scripts(folder=str(tmp_path / "suite"), setup=("bash", "-euc", setup), check=PASSES)
+    outcome = (await run(job.model_copy(update={"input": job.input.model_copy(update={"scripts": scripts})}))).outcome
+    assert (outcome.status, outcome.exit_code) == ("failed", 1)
+    assert list((tmp_path / "batch/places").iterdir()) == []

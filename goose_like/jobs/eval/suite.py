@@ -18,8 +18,16 @@ _TASK = "task.yaml"
 _SCRIPTS = ("check", "check.sh")
 _HEAD_BYTES = 512
 """Scripts have no NUL in their first bytes, and binaries have."""
-_DATE = "2026-01-01T12:00:00Z"
-_AUTHOR = {"NAME": "Kim Doe", "EMAIL": "kim@example.com"}
+
+GIT_VARIABLES = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_AUTHOR_NAME": "Kim Doe",
+    "GIT_AUTHOR_EMAIL": "kim@example.com",
+    "GIT_COMMITTER_NAME": "Kim Doe",
+    "GIT_COMMITTER_EMAIL": "kim@example.com",
+}
+"""An author for git in place of the person's settings, which could sign commits or name other branches."""
+GIT_DATES = {"GIT_AUTHOR_DATE": "2026-01-01T12:00:00Z", "GIT_COMMITTER_DATE": "2026-01-01T12:00:00Z"}
 
 
 class TaskContent(FrozenModel):
@@ -59,11 +67,7 @@ class EvalTask:
         setup: tuple[str, ...] = ()
         if self.content.setup:
             setup = ("bash", "-euc", self.content.setup)
-        environment = {"PYTHONPATH": str(self.folder.parent)}
-        for role in ("AUTHOR", "COMMITTER"):
-            environment[f"GIT_{role}_DATE"] = _DATE
-            for key, value in _AUTHOR.items():
-                environment[f"GIT_{role}_{key}"] = value
+        environment = {"PYTHONPATH": str(self.folder.parent), **GIT_VARIABLES, **GIT_DATES}
         return Scripts(folder=str(self.folder.parent), setup=setup, check=self.check, environment=environment)
 
 
