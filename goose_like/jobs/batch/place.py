@@ -79,10 +79,14 @@ async def open_place(job: Job) -> AsyncIterator[Place]:
         GooseLikeError: the source does not exist, or git refused it.
     """
     scripts = job.input.scripts
-    if scripts and scripts.setup:
-        place = await _prepare_copy(job, scripts)
-    else:
-        place = await run_in_thread(_make_place, job)
+    try:
+        if scripts and scripts.setup:
+            place = await _prepare_copy(job, scripts)
+        else:
+            place = await run_in_thread(_make_place, job)
+    except BaseException:  # also if the driver stops
+        shutil.rmtree(_get_folder(job), ignore_errors=True)
+        raise
     try:
         yield place
     finally:
@@ -110,9 +114,13 @@ def _make_place(job: Job) -> Place:
     return Place(folder, folder, run_git(folder, "rev-parse", "HEAD"))
 
 
+def _get_folder(job: Job) -> Path:
+    return Path(job.folder) / "places" / f"{job.number:04d}"
+
+
 def _clear_folder(job: Job) -> Path:
     """Return the path of the folder of a job, which does not exist yet."""
-    folder = Path(job.folder) / "places" / f"{job.number:04d}"
+    folder = _get_folder(job)
     shutil.rmtree(folder, ignore_errors=True)  # a killed worker left it
     folder.parent.mkdir(parents=True, exist_ok=True)
     return folder

@@ -94,7 +94,10 @@ def choose_tasks(
         UsageError: a name or a size is unknown, or no task is left.
     """
     _check_known("task", names, [task.name for task in tasks])
-    _check_known("size", sizes, sorted({task.content.size for task in tasks}))
+    known_sizes = {task.content.size for task in tasks if task.content.size}
+    if sizes and not known_sizes:
+        raise UsageError("no task has a size; leave out --size")
+    _check_known("size", sizes, sorted(known_sizes))
     chosen = []
     for task in tasks:
         is_wanted = not names or task.name in names
