@@ -164,7 +164,7 @@ class HttpProvider:
                     raise
                 from .remedies import find_remedy  # few servers refuse a request
 
-                remedy = find_remedy(error.refusal, self._remedies)
+                remedy = find_remedy(error.refusal, self._remedies, self._encode_body(request))
                 is_about_schema = remedy is None or remedy.key in _FORMAT_KEYS
                 if request.answer_schema is not None and is_about_schema:
                     self._refused_schema_models.add(request.model)

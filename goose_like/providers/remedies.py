@@ -1,11 +1,13 @@
 """Remedies: the change of a request that the text of a server's refusal asks for."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from .known_models import WEB_FETCH, WEB_SEARCH
+from .wire import read_list, read_object
 
 RemedyKind = Literal[
     "leave_out",
@@ -112,18 +114,31 @@ _REMEDIES = (
         Remedy("no_changes", "the server takes no changes of tools or effort as items; they are sent anew"),
     ),
 )
-"""Patterns of refusals and their remedies. The first one counts."""
+"""Patterns of refusals and their remedies. The first one counts, for a vendor's tool only if the request has it."""
 
 
-def find_remedy(refusal: str, tried: Sequence[Remedy]) -> Remedy | None:
-    """Find the remedy that a refusal's text names and that was not tried yet."""
-    remedy = _read_refusal(refusal)
+def find_remedy(refusal: str, tried: Sequence[Remedy], body: bytes) -> Remedy | None:
+    """Find the remedy that a refusal of a body names and that was not tried yet."""
+    remedy = _read_refusal(refusal, _find_tool_types(body))
     return None if remedy in tried else remedy
 
 
-def _read_refusal(refusal: str) -> Remedy | None:
+def _find_tool_types(body: bytes) -> str:
+    """Find the types of the tools in a body, each on a line of its own. Tools of ours are functions or have none."""
+    request = read_object(json.loads(body))
+    tools = read_list(request.get("tools"))
+    for item in read_list(request.get("input")):
+        tools = [*tools, *read_list(read_object(item).get("tools"))]
+    types = [str(read_object(tool).get("type")) for tool in tools]
+    return "\n".join(types)
+
+
+def _read_refusal(refusal: str, tool_types: str) -> Remedy | None:
     for pattern, remedy in _REMEDIES:
-        if pattern.search(refusal):
+        if not pattern.search(refusal):
+            continue
+        # A tool of ours, or of an MCP server, may have the name of the vendor's.
+        if remedy.kind != "no_native_tool" or re.search(rf"^{remedy.key}", tool_types, re.M):
             return remedy
     if not _UNKNOWN_KEY.search(refusal):
         return None

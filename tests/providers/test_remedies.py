@@ -1,5 +1,6 @@
 """Refusals that name their remedy: the request is changed, sent again once, and later requests stay changed."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -108,6 +109,64 @@ async def test_a_model_without_tools_gets_a_schema(text: str) -> None:
     ]
 
 
+FOREIGN = {
+    "llama3 does not support tools: shell, web_search, read_file": "constrained",
+    "llama3 does not support tools: shell, web_fetch, apply_patch": "constrained",
+    "tools[7].function.web_search: tool calls are not supported": "constrained",
+    "tools[0].function.tool_search: function calling is not supported": "constrained",
+    "Unsupported parameter: 'temperature' is not supported with web_search": "leave_out",
+    "Unsupported parameter: 'temperature' is not supported with apply_patch or tool_search": "leave_out",
+}
+
+
+@pytest.mark.parametrize(("text", "kind"), FOREIGN.items())
+async def test_a_tool_of_ours_with_the_name_of_the_vendors(text: str, kind: str) -> None:
+    """Neither functions nor tools in words of a message are tools of the vendor."""
+    names = ("web_search", "web_fetch", "apply_patch", "tool_search")
+    functions = [{"type": "function", "function": {"name": name}, "name": name} for name in names]
+    ours = [{"name": name, "input_schema": {"type": "web_search"}} for name in names]
+    said = [{"role": "user", "content": '"type": "web_search"'}]
+    for tools in (functions, ours, []):
+        body = json.dumps({"tools": tools, "messages": said, "input": said}).encode()
+        remedy = find_remedy(text, [], body)
+        assert remedy is not None
+        assert remedy.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("key", "tool"),
+    [
+        ("web_search", {"type": "web_search_20260318", "name": "web_search"}),
+        ("web_search", {"type": "web_search"}),
+        ("web_fetch", {"type": "web_fetch_20260318", "name": "web_fetch"}),
+        ("apply_patch", {"type": "apply_patch"}),
+        ("tool_search", {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}),
+        ("tool_search", {"type": "tool_search"}),
+    ],
+)
+def test_a_tool_of_the_vendor_that_the_request_has(key: str, tool: dict[str, Any]) -> None:
+    for body in ({"tools": [tool]}, {"input": [{"type": "additional_tools", "tools": [tool]}]}):
+        remedy = find_remedy(f"{key} is not supported with this model", [], json.dumps(body).encode())
+        assert remedy is not None
+        assert (remedy.kind, remedy.key) == ("no_native_tool", key)
+
+
+async def test_a_server_refuses_tools_of_which_one_is_our_search() -> None:
+    search = ToolSpec("web_search", "Search.", {"type": "object", "properties": {}}, native="web_search")
+    request = Request("m1", "s", [Message.user("x")], (search,))
+    refused = refusal(400, "llama3 does not support tools: shell, web_search, read_file")
+    constrained = sse(said('{"tool": "finish", "arguments": {"text": "fine"}}'))
+    async with Loopback([refused, constrained]) as server:
+        provider = OpenAIProvider(ModelChoice(model="openai:m1", base_url=server.base_url))
+        deltas = [delta async for delta in provider.stream(request)]
+        await provider.close()
+        bodies = [asked.json for asked in server.requests]
+    assert ["tools" in body for body in bodies] == [True, False]
+    assert [delta.text for delta in deltas if isinstance(delta, Retrying)] == [
+        "the model has no tool calls; it answers in JSON (`tools: constrained`)"
+    ]
+
+
 async def test_a_server_without_apply_patch_gets_the_schema() -> None:
     """Once it refused the tool, each later request describes ours."""
     tool = ToolSpec("patch_file", "Patch.", {"type": "object", "properties": {}}, native="apply_patch")
@@ -163,7 +222,7 @@ async def test_remedies_add_up() -> None:
     ],
 )
 def test_another_refusal_has_no_remedy(text: str) -> None:
-    assert find_remedy(text, []) is None
+    assert find_remedy(text, [], b"{}") is None
 
 
 async def test_a_summary_that_needs_a_verified_organization() -> None:
