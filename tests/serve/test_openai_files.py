@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from typing import Any
 
 import openai
@@ -9,6 +10,7 @@ import pytest
 
 from goose_like.serve.openai.chat_body import ChatBody
 from goose_like.serve.openai.history import build_turn
+from goose_like.serve.openai.request import RequestError
 from goose_like.serve.openai.responses_body import ResponsesBody
 from goose_like.serve.state import StateSigner
 from tests.loopback import said, sse
@@ -39,6 +41,32 @@ def test_a_model_that_takes_pdf_files_gets_the_file(body: ResponsesBody | ChatBo
     assert turn.images == ((PDF, "bill.pdf"),)
     (image,) = turn.message.images
     assert image.is_document
+
+
+@pytest.mark.parametrize("body", [RESPONSES_FILE, CHAT_FILE["file"] | {"type": "file"}, CHAT_FILE])
+def test_a_file_needs_no_name(body: dict[str, Any]) -> None:
+    unnamed = json.loads(json.dumps(body).replace('"bill.pdf"', "null"))
+    for parsed in (ResponsesBody.parse(ask_responses(unnamed)), ChatBody.parse(ask_chat(unnamed))):
+        assert build_turn(parsed.convert(), StateSigner(b"k" * 32)).images == ((PDF, "file.pdf"),)
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        ({"type": "input_file", "file": {"file_data": DATA}}, "a part 'input_file' has no 'file'; put 'file_data'"),
+        ({"type": "input_file", "file": "x", "file_data": DATA}, "a part 'input_file' has no 'file'; put 'file_data'"),
+        ({"type": "file", "file": "x"}, "expected an object in 'file', with 'file_data', not text"),
+        ({"type": "file", "file": []}, "expected an object in 'file', with 'file_data', not a list"),
+        ({"type": "file", "filename": 3}, "expected text, not a number"),
+    ],
+)
+def test_a_file_in_the_wrong_place_is_one_sentence(part: dict[str, Any], reason: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        ResponsesBody.parse(ask_responses(part))
+    assert str(caught.value).startswith("input[0].content[0]")
+    assert reason in str(caught.value)
+    with pytest.raises(RequestError, match=re.escape(reason)):
+        ChatBody.parse(ask_chat(part))
 
 
 async def test_another_model_gets_the_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

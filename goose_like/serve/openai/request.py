@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, V
 
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.providers.json_answer import AnswerSchema
-from goose_like.serve.body import describe_wrong_field, parse_object
+from goose_like.serve.body import describe_json_type, describe_wrong_field, parse_object
 
 _TAGS = (
     *("system", "developer", "user", "assistant", "tool"),
@@ -68,19 +68,28 @@ class ImagePart(Part):
     image_url: Annotated[ImageUrl, BeforeValidator(_wrap_url)]
 
 
+def _choose_filename(value: Any) -> Any:
+    return "file.pdf" if value is None else value
+
+
 class FilePart(Part):
     """A file in the content of a message. Chat completions has its fields one level deeper."""
 
     type: Literal["file", "input_file"]
-    filename: str = "file.pdf"
+    filename: Annotated[str, BeforeValidator(_choose_filename)] = "file.pdf"
     file_data: str | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _lift_fields(cls, value: Any) -> Any:
-        if isinstance(value, dict) and isinstance(value.get("file"), dict):
-            return {**value["file"], "type": value["type"]}
-        return value
+        file = value.get("file") if isinstance(value, dict) else None
+        if file is None:
+            return value
+        if value["type"] != "file":
+            raise ValueError("a part 'input_file' has no 'file'; put 'file_data' and 'filename' beside 'type'")
+        if not isinstance(file, dict):
+            raise ValueError(f"expected an object in 'file', with 'file_data', not {describe_json_type(file)}")
+        return {**file, "type": "file"}
 
 
 def _wrap_content(value: Any) -> Any:
