@@ -398,6 +398,34 @@ async def test_what_cannot_or_must_not_be_sent(
         assert text.startswith(f"OpenTelemetry: {problem}")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "lost"),
+    [
+        ("OTEL_METRIC_EXPORT_INTERVAL", "0", "metrics"),
+        ("OTEL_METRICS_EXEMPLAR_FILTER", "wrong", "metrics"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "1", "traces"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "-1", "traces"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many", "traces"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "long", ""),
+        ("OTEL_EXPERIMENTAL_RESOURCE_DETECTORS", "wrong", ""),
+        ("OTEL_TRACES_SAMPLER", "wrong", ""),
+    ],
+)
+async def test_a_setting_for_another_program_stops_no_session(
+    name: str, value: str, lost: str, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    recorder = Recorder()
+    async with open_exchange([ANSWER], recorder=recorder) as exchange:
+        end = await exchange.reply("go")
+    assert end.reason == "stop"
+    logged = [event.text for event in recorder.events if isinstance(event, Logged)]
+    assert len(logged) == 1
+    assert logged[0].startswith(f"OpenTelemetry: {lost} are not sent: ") == bool(lost)
+    assert bool(collector.traces) == (lost != "traces")
+    assert bool(collector.metrics) == (lost != "metrics")
+
+
 async def test_an_unreachable_collector_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # nobody listens

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -54,14 +55,14 @@ class Telemetry:
         resource = _describe_program()
         tracers: TracerProvider | NoOpTracerProvider = NoOpTracerProvider()
         if self._is_wanted("TRACES"):
-            tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-            tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-            self._providers["TRACES"] = tracers
+            with self._report_wrong_value("TRACES"):
+                tracers = _make_tracers(resource)
+                self._providers["TRACES"] = tracers
         meters: MeterProvider | NoOpMeterProvider = NoOpMeterProvider()
         if self._is_wanted("METRICS"):
-            reader = PeriodicExportingMetricReader(OTLPMetricExporter())
-            meters = MeterProvider([reader], resource, shutdown_on_exit=False)
-            self._providers["METRICS"] = meters
+            with self._report_wrong_value("METRICS"):
+                meters = _make_meters(resource)
+                self._providers["METRICS"] = meters
         self.tracer = tracers.get_tracer(_NAME, __version__, SCHEMA_URL)
         self.metrics = Metrics(meters.get_meter(_NAME, __version__, SCHEMA_URL))
 
@@ -85,6 +86,16 @@ class Telemetry:
             if protocol:
                 return True
         return True
+
+    @contextmanager
+    def _report_wrong_value(self, signal: str) -> Iterator[None]:
+        """Report a value of a variable that the SDK refuses. It may belong to another program."""
+        try:
+            yield
+        except ValueError as error:
+            reason = " ".join(str(error).split())
+            advice = f"correct the variables OTEL_*, or set OTEL_{signal}_EXPORTER=none"
+            self._reporter.report(f"{signal.lower()} are not sent: {reason.rstrip('.')}; {advice}")
 
     async def close(self) -> None:
         """Send the rest. An unreachable collector delays this by a second at most."""
@@ -114,6 +125,17 @@ def make_variables(span: Span) -> dict[str, str]:
     carrier: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(carrier, set_span_in_context(span))
     return {name.upper(): value for name, value in carrier.items()}
+
+
+def _make_tracers(resource: Resource) -> TracerProvider:
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return tracers
+
+
+def _make_meters(resource: Resource) -> MeterProvider:
+    reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+    return MeterProvider([reader], resource, shutdown_on_exit=False)
 
 
 def _describe_program() -> Resource:
