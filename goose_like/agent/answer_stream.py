@@ -44,6 +44,7 @@ async def stream_answer(
                     texts.append(delta.text)
                 elif isinstance(delta, UsageRecorded):
                     request.told_usage.clear()
+                    written_bytes = 0
                     _record_pause(delta, model, journal, budget)
                     continue
                 elif isinstance(delta, Retrying):

@@ -30,6 +30,7 @@ from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Model, ModelPair
 from goose_like.providers.json_answer import AnswerSchema
+from goose_like.providers.retry import RetryPolicy
 from tests.anthropic_server import AnthropicServer
 from tests.loopback import Loopback, answer, refusal, words
 from tests.providers.vendors import OPENAI, set_keys_only
@@ -245,6 +246,21 @@ async def test_a_paused_answer_stops_at_the_limit_of_steps() -> None:
     assert (end.reason, end.exit_code, len(server.requests)) == ("step_limit", 3, 1)
     cut = [event for event in recorder.events if isinstance(event, MessageCompleted)]
     assert [(event.message.text, event.is_cut, event.usage.total_tokens) for event in cut] == [("I search.", True, 0)]
+
+
+@pytest.mark.parametrize(("attempts", "purpose"), [(1, "cut answer"), (2, "failed attempt")])
+async def test_the_text_before_a_pause_is_counted_once(attempts: int, purpose: str) -> None:
+    """The rest of a paused answer that breaks off has only its own tokens."""
+    long_text = {"type": "text", "text": "word " * 2_000}
+    short_text = {"type": "text", "text": "ab " * 40}
+    steps = [{"web": [long_text, SEARCH], "pause": True}, {"web": [RESULT, short_text], "cut": True}, {"say": "hi"}]
+    server = AnthropicServer(steps)
+    async with ask(server) as (exchange, recorder):
+        policy = RetryPolicy(max_attempts=attempts, first_wait_s=0)
+        await replace(exchange, retry_policy=policy).reply("primes?")
+    told = [event for event in recorder.events if isinstance(event, UsageRecorded)]
+    assert [event.purpose for event in told] == ["paused answer", purpose]
+    assert 20 <= told[1].usage.output_tokens < 100
 
 
 async def test_an_answer_in_json_has_no_sources() -> None:
