@@ -1,6 +1,7 @@
 """PDF files of OpenAI's clients."""
 
 import base64
+import binascii
 import json
 import re
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import openai
 import pytest
 
+from goose_like.serve.body import decode_base64
 from goose_like.serve.openai.chat_body import ChatBody
 from goose_like.serve.openai.history import build_turn
 from goose_like.serve.openai.request import RequestError
@@ -41,6 +43,16 @@ def test_a_model_that_takes_pdf_files_gets_the_file(body: ResponsesBody | ChatBo
     assert turn.images == ((PDF, "bill.pdf"),)
     (image,) = turn.message.images
     assert image.is_document
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 299_999, 300_000, 300_001, 1_000_000])
+def test_base64_is_decoded_piece_by_piece(count: int) -> None:
+    data = PDF * (count // len(PDF)) + PDF[: count % len(PDF)]
+    encoded = base64.b64encode(data).decode()
+    assert decode_base64(encoded) == data
+    for wrong in (encoded + "A", encoded + "%", "%" + encoded):
+        with pytest.raises(binascii.Error):
+            decode_base64(wrong)
 
 
 @pytest.mark.parametrize("body", [RESPONSES_FILE, CHAT_FILE["file"] | {"type": "file"}, CHAT_FILE])

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.threads import run_in_thread
 from goose_like.workspace.documents.document import Document
 from goose_like.workspace.documents.reader import read_document
 from goose_like.workspace.workspace import Workspace
@@ -37,7 +38,8 @@ class DocumentReader:
 
     async def read(self, data: bytes, kind: str) -> Document:
         """Read a document of a kind. A document that cannot be read has a `problem`."""
-        key = kind + hashlib.sha256(data).hexdigest()
+        digest = await run_in_thread(hashlib.sha256, data)
+        key = kind + digest.hexdigest()
         if key not in self._documents:
             async with self._slots:
                 try:

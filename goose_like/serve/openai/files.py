@@ -1,9 +1,10 @@
 """PDF files in messages: a model gets them as such, or else their text."""
 
-import base64
 from dataclasses import replace
 
 from goose_like.core.images import is_pdf
+from goose_like.core.threads import run_in_thread
+from goose_like.serve import body
 from goose_like.serve.documents.reader import DocumentReader
 from goose_like.serve.service import Service
 
@@ -33,7 +34,8 @@ async def read_files(request: AnswerRequest, service: Service) -> AnswerRequest:
 async def _read_part(part: ContentPart, place: str, reader: DocumentReader) -> ContentPart:
     if not isinstance(part, FilePart):
         return part
-    document = await reader.read(decode_file(part, place), "pdf")
+    data = await run_in_thread(decode_file, part, place)  # it may be large
+    document = await reader.read(data, "pdf")
     if document.problem:
         text = f"{place}: {part.filename} cannot be read: {document.problem}"
         raise RequestError(text, f"{place}.content", "invalid_file")
@@ -63,7 +65,7 @@ def decode_base64(encoded: str, kind: str, place: str) -> bytes:
         RequestError: it is no base64.
     """
     try:
-        return base64.b64decode(encoded, validate=True)
+        return body.decode_base64(encoded)
     except ValueError as error:
         text = f"{place}: the {kind} is not base64: {error}"
         raise RequestError(text, f"{place}.content", f"invalid_{kind}") from None

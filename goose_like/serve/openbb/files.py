@@ -6,6 +6,8 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.threads import run_in_thread
+from goose_like.serve.body import decode_base64
 from goose_like.serve.documents.reader import DocumentReader
 from goose_like.workspace.documents.document import Document
 from goose_like.workspace.documents.reader import DOCUMENT_KINDS
@@ -74,10 +76,13 @@ async def _read_item(item: DataItem, reader: DocumentReader) -> DataItem:
 async def _load_bytes(item: DataItem, reader: DocumentReader) -> bytes:
     if item.url:
         return await reader.fetch(item.url)
-    content = item.content
+    return await run_in_thread(_decode, item.content)
+
+
+def _decode(content: str) -> bytes:
     if content.startswith("data:"):
         content = content.partition(",")[2]
     try:
-        return base64.b64decode(content, validate=True)
+        return decode_base64(content)
     except ValueError:
         raise GooseLikeError("its data is not base64") from None
