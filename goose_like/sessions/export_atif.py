@@ -25,6 +25,7 @@ from goose_like.core.message import Image, Message, Thinking, ToolResult, ToolSp
 from goose_like.providers.prices import compute_cost_usd
 
 from .index import SUBAGENTS_FOLDER, SessionInfo, iterate_sessions
+from .session import make_file_name
 from .transcript import Transcript
 
 _VERSION = "ATIF-v1.8"
@@ -80,7 +81,7 @@ class _StepBuilder:
         self._info = info
         self._model = ""
         self._results: dict[str, Fields] = {}
-        """The newest result of each call."""
+        """The newest result of each call, by the name of the call's files."""
         self._callers: dict[str, Fields] = {}
         """The newest step with each call."""
 
@@ -93,8 +94,8 @@ class _StepBuilder:
             case PromptRecorded(system=system, tools=tools):
                 self._add_tools(tools)
                 self._add("system", system)
-            case PromptChanged(text=text, tools=tools):
-                self._add_tools(tools)
+            case PromptChanged(text=text, tools=tools, changed_tools=changed_tools):
+                self._add_tools(tools + changed_tools)
                 if text:
                     self._add("system", text)
             case TurnStarted(message=message) | Interjected(message=message):
@@ -120,10 +121,10 @@ class _StepBuilder:
                 words = reason.replace("_", " ")
                 self._add("system", f"The turn ended: {words}. {detail}".strip())
 
-    def refer_to(self, call_id: str) -> None:
-        """Add to the result of a call that a subagent worked for it."""
-        if call_id in self._results:
-            self._results[call_id]["subagent_trajectory_ref"] = [{"trajectory_id": call_id}]
+    def refer_to(self, folder: str) -> None:
+        """Add to the result of a call that a subagent worked for it, in the folder of this name."""
+        if folder in self._results:
+            self._results[folder]["subagent_trajectory_ref"] = [{"trajectory_id": folder}]
 
     def _add(self, source: str, message: str | list[Fields], **more: Any) -> Fields:
         head: Fields = {"step_id": len(self.steps) + 1, "timestamp": self.at, "source": source}
@@ -165,9 +166,10 @@ class _StepBuilder:
             "content": self._render_content(result.output, result.images),
             "extra": {"is_error": True} if result.is_error else {},
         }
-        self._results[result.call_id] = _drop_empty(described)
+        shown = _drop_empty(described)
+        self._results[make_file_name(result.call_id)] = shown
         observation = step.setdefault("observation", {"results": []})
-        observation["results"].append(self._results[result.call_id])
+        observation["results"].append(shown)
 
     def _render_content(self, text: str, images: tuple[Image, ...]) -> str | list[Fields]:
         """Return the text, or parts if there are images. The format knows no documents."""

@@ -116,8 +116,8 @@ class Session:
         return self.folder / "assets"
 
     def output_path(self, call_id: str) -> Path:
-        """Return the file in `outputs` for a call. Long ids, and ids with characters such as `/`, are hashed."""
-        return self.outputs / f"{_make_file_name(call_id)}.txt"
+        """Return the file in `outputs` for a call."""
+        return self.outputs / f"{make_file_name(call_id)}.txt"
 
     def open_subagent_session(self, call_id: str) -> "Session":
         """Create the session of a subagent, or resume it if the process ended during the call.
@@ -125,7 +125,7 @@ class Session:
         Raises:
             SessionError: the folder cannot be written.
         """
-        name = _make_file_name(call_id)
+        name = make_file_name(call_id)
         folder = self.folder / SUBAGENTS_FOLDER / name
         session = Session(folder, f"{self.name}/{name}", History(), is_kept=self.is_kept)
         session._is_empty = not session.file.exists()
@@ -386,7 +386,8 @@ def _make_short_name(taken: set[str]) -> str:
             return name
 
 
-def _make_file_name(call_id: str) -> str:
+def make_file_name(call_id: str) -> str:
+    """Return the name of the files and folders of a call: its id, or a hash if the id is long or no plain name."""
     is_name = re.fullmatch(r"[\w-]{1,80}", call_id, re.ASCII)
     if is_name:
         return call_id

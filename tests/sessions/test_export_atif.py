@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from goose_like.core.events import Compacted, MessageCompleted, PromptRecorded, Rewound, ToolFinished, TurnStarted
+from goose_like.core.events import (
+    Compacted,
+    MessageCompleted,
+    PromptChanged,
+    PromptRecorded,
+    Rewound,
+    ToolFinished,
+    TurnStarted,
+)
 from goose_like.core.message import Message, ToolCall, ToolResult, ToolSpec, Usage
 from goose_like.sessions.export_atif import export_atif
 from goose_like.sessions.index import find_session
@@ -65,30 +73,36 @@ def test_each_side_has_its_steps():
     assert end["message"] == f"The turn ended: error. {HOSTILE}"
 
 
-def test_prompt_tools_summaries_and_subagents():
+@pytest.mark.parametrize("call_id", ["d1", "functions.delegate:0", "x" * 81, "../é"])
+def test_prompt_tools_summaries_and_subagents(call_id):
     spec = ToolSpec("delegate", "Delegate.", {"type": "object", "properties": {}})
-    call = ToolCall(id="d1", name="delegate", arguments='{"task": "look"}')
+    changed = ToolSpec("delegate", "Delegate more.", {"type": "object", "properties": {}})
+    new = ToolSpec("look", "Look.", {"type": "object", "properties": {}})
+    call = ToolCall(id=call_id, name="delegate", arguments='{"task": "look"}')
     usage = Usage(input_tokens=900, output_tokens=20, cache_read_tokens=800)
     session = write_events(
         "parent",
         PromptRecorded(system="You are.", tools=(spec,)),
         TurnStarted(message=Message.user("go")),
         MessageCompleted(message=Message.assistant("", [call]), usage=usage),
-        ToolFinished(result=ToolResult(call_id="d1", output="looked")),
+        ToolFinished(result=ToolResult(call_id=call_id, output="looked")),
+        PromptChanged(system="You are.", tools=(new,), changed_tools=(changed,)),
         Compacted(summary="So far.", kept_count=0),
         Rewound(message_count=1),
     )
-    child = session.open_subagent_session("d1")
+    child = session.open_subagent_session(call_id)
     child.append(TurnStarted(message=Message.user("look")))
     child.append(MessageCompleted(message=Message.assistant("looked")))
     child.close()
     trajectory = export("parent")
-    assert [tool["function"]["name"] for tool in trajectory["agent"]["tool_definitions"]] == ["delegate"]
+    functions = [tool["function"] for tool in trajectory["agent"]["tool_definitions"]]
+    described = [(function["name"], function["description"]) for function in functions]
+    assert described == [("delegate", "Delegate more."), ("look", "Look.")]
     messages = [step["message"] for step in trajectory["steps"]]
     assert messages[:4] == ["You are.", "go", "", "So far."]
     (result,) = trajectory["steps"][2]["observation"]["results"]
-    assert result["subagent_trajectory_ref"] == [{"trajectory_id": "d1"}]
     (inner,) = trajectory["subagent_trajectories"]
+    assert result["subagent_trajectory_ref"] == [{"trajectory_id": inner["trajectory_id"]}]
     assert [step["message"] for step in inner["steps"]] == ["look", "looked"]
     assert trajectory["final_metrics"]["total_cached_tokens"] == 800
 
