@@ -99,7 +99,10 @@ class FolderWatch:
             name = events[start : start + length].rstrip(b"\0")
             start += length
             folder = self._folders.get(number)
-            yield f"{folder}/{os.fsdecode(name)}" if folder and name else None
+            if folder and name:
+                yield f"{folder}/{os.fsdecode(name)}"
+            else:
+                yield None
 
     def close(self) -> None:
         """End the watch."""

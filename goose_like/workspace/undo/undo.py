@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # the parser of commands is slow to import, and the first req
 
 LIMIT_STORE_BYTES = 1 << 30
 _LIMIT_INDEX_BYTES = 256 << 20
-
 _T = TypeVar("_T")
 
 AskLoss = Callable[[str, str, str], Awaitable[object]]
@@ -317,7 +316,9 @@ class Undo:
         return self._get_tree_state()
 
     def _name_changes(self, signs: Set[str]) -> tuple[str, ...] | None:
-        return None if self._is_off or self._tree is None else self._tree.name_signs(signs)
+        if self._is_off or self._tree is None:
+            return None
+        return self._tree.name_signs(signs)
 
     def _get_tree_state(self) -> TreeState:
         if self._is_off or self._tree is None:

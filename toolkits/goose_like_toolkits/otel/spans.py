@@ -262,8 +262,9 @@ class AgentSpans:
     def _add_content(self, span: Span, name: str, value: str | Sequence[Mapping[str, Any]]) -> None:
         """Add content to a span, as text or JSON, if the person wants it there."""
         if self._has_content:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            span.set_attribute(name, text)
+            if not isinstance(value, str):
+                value = json.dumps(value, ensure_ascii=False)
+            span.set_attribute(name, value)
 
 
 def _end(span: Span, error: str = "", detail: str = "") -> None:
