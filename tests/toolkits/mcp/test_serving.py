@@ -247,7 +247,7 @@ async def test_all_tools_that_ask_models_draw_from_one_budget(era, work, home, l
         assert await call(client, "shell", command="echo on") == ("on", False)
     assert [is_error for _, is_error in results] == [False, False, True, True], results
     for text, _ in results[2:]:
-        assert f"the calls of this server have used up --max-{limit} {most:g}" in text
+        assert f"the calls of this server have used up --max-{limit} {most}" in text
 
 
 async def test_a_denied_task_is_left_out(era, work, home):

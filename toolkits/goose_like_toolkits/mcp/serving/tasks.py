@@ -45,7 +45,7 @@ class ServerBudget:
         for name, limit in self._limits.items():
             if self._spent[name] >= limit:
                 option = _OPTIONS[name]
-                return f"the calls of this server have used up {option} {limit:g}; start it with a higher one"
+                return f"the calls of this server have used up {option} {limit}; start it with a higher one"
         return ""
 
     def _count_spent(self, free_steps: int) -> None:
