@@ -141,13 +141,13 @@ class VariableChoice(FrozenModel):
     allow: tuple[str, ...] = ()
 
 
-WEB_SEARCH = "web search"
+WEB_SEARCH_HOST = "web search"
 """The name of all web searches in questions and lists. It is no host, so a yes lets no command reach a host."""
 
 
 def _check_host(text: str) -> str:
     """Refuse what is no host, such as a URL: it could never match."""
-    if text == WEB_SEARCH:
+    if text == WEB_SEARCH_HOST:
         return text
     if not text or re.search(r"[/@\s]", text):
         example = _find_host(text) or "example.org"

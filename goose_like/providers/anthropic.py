@@ -41,6 +41,7 @@ from .event_stream import StreamEvent
 from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, extract_names, parse_json
 from .known_models import COMPACTION, HOSTED_TOOLS, TOOL_SEARCH, find_known_model, record_facts
+from .native_tools import find_native
 from .wire import clip
 
 if TYPE_CHECKING:
@@ -148,13 +149,11 @@ class AnthropicProvider(HttpProvider):
         """Find what Anthropic's own server has for a model, and did not refuse."""
         if not self._is_own_server():
             return frozenset()
-        refused = {remedy.key for remedy in self._remedies if remedy.kind == "no_native_tool"}
-        return frozenset(find_known_model(self._choice.provider, model).native) - refused
+        return find_native(self._choice.provider, model, self._remedies)
 
     def find_hosted(self, model: str) -> frozenset[str]:
         """See `HostsTools.find_hosted`. A gateway is taken to have what the vendor has for the named model."""
-        refused = {remedy.key for remedy in self._remedies if remedy.kind == "no_native_tool"}
-        return HOSTED_TOOLS & set(find_known_model(self._choice.provider, model).native) - refused
+        return find_native(self._choice.provider, model, self._remedies) & HOSTED_TOOLS
 
     async def compact(self, request: Request) -> ServerCompaction:
         """See `SupportsCompaction.compact`."""

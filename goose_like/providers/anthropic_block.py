@@ -41,7 +41,9 @@ class Block:
     def append(self, key: str, piece: str) -> list[Delta]:
         """Append a piece to the text with a key, and return the delta to show."""
         self.pieces.setdefault(key, []).append(piece)
-        return self.show(piece) if key == self.kind else []
+        if key != self.kind:
+            return []
+        return self.show(piece)
 
     def show(self, piece: str) -> list[Delta]:
         """Return the delta that shows a piece of the text, if people see it. The first one brings the lead."""

@@ -130,7 +130,9 @@ class HostedBlocks:
             cited = read_object(citation)
             marks.append(self._sources.add(cited.get("url"), cited.get("title")))
         block.marks = join_marks(marks)
-        return [TextDelta(text=block.marks)] if block.marks else []
+        if not block.marks:
+            return []
+        return [TextDelta(text=block.marks)]
 
     def _take_page(self, subject: object, content: Mapping[str, Any]) -> Logged:
         if content.get("error_code"):

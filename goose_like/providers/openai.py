@@ -34,6 +34,7 @@ from .http_headers import read_custom_headers
 from .http_provider import HttpProvider, parse_json
 from .known_models import COMPACTION, HOSTED_TOOLS, TOOL_SEARCH, find_known_model
 from .native_patch import PATCH_TOOL
+from .native_tools import find_native
 from .openai_wire import (
     HistoryRules,
     OpenAIEncoder,
@@ -484,7 +485,9 @@ class OpenAIProvider(HttpProvider, TellsFacts):
 
     def find_hosted(self, model: str) -> frozenset[str]:
         """See `HostsTools.find_hosted`."""
-        return self._find_native(model) & HOSTED_TOOLS if self._is_responses else frozenset()
+        if not self._is_responses:
+            return frozenset()
+        return self._find_native(model) & HOSTED_TOOLS
 
     def _find_native(self, model: str) -> frozenset[str]:
         """Find what the vendor's server has for a model, and did not refuse.
@@ -493,9 +496,7 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         """
         if self.preset is not OPENAI_PRESET:
             return frozenset()
-        known = find_known_model(self._choice.provider, model).native
-        refused = {remedy.key for remedy in self._remedies if remedy.kind == "no_native_tool"}
-        return frozenset(known) - refused
+        return find_native(self._choice.provider, model, self._remedies)
 
     def _choose_effort(self, model: str) -> str | None:
         return self._choice.effort or find_known_model(self._choice.provider, model).default_effort

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from goose_like.config.profile import WEB_SEARCH
+from goose_like.config.profile import WEB_SEARCH_HOST
 from goose_like.core.message import Message
 
 from .wire import read_list, read_object
@@ -18,13 +18,13 @@ def list_vendor_hosts(message: Message) -> Iterator[str]:
         match item.get("type"):
             case "web_search_tool_result":
                 if read_list(item.get("content")):
-                    yield f"{WEB_SEARCH} {_BY}"
+                    yield f"{WEB_SEARCH_HOST} {_BY}"
             case "web_fetch_tool_result":
                 yield from _read_host(read_object(item.get("content")).get("url"))
             case "web_search_call":
                 action = read_object(item.get("action"))
                 if action.get("type") == "search":
-                    yield f"{WEB_SEARCH} {_BY}"
+                    yield f"{WEB_SEARCH_HOST} {_BY}"
                 yield from _read_host(action.get("url"))
 
 

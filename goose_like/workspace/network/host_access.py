@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
 
-from goose_like.config.profile import WEB_SEARCH
+from goose_like.config.profile import WEB_SEARCH_HOST
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError
 from goose_like.core.pattern import compile_later
@@ -99,7 +99,7 @@ class HostAccess:
         if self._permissions.limits_hosts:
             return VendorDomains(problem="the vendor cannot keep your rules about domains")
         has_no_limit = not self._allowed or "*" in self._allowed
-        if has_no_limit or (is_search and WEB_SEARCH in self._allowed):
+        if has_no_limit or (is_search and WEB_SEARCH_HOST in self._allowed):
             return VendorDomains()
         domains = []
         for pattern in self._allowed:

@@ -8,7 +8,7 @@ from typing import Any
 
 from goose_like import __version__
 from goose_like.agent.view import ModelView
-from goose_like.config.profile import WEB_SEARCH
+from goose_like.config.profile import WEB_SEARCH_HOST
 from goose_like.config.secrets import find_key
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProviderError
@@ -104,7 +104,7 @@ class WebSearch:
         return await _ask_model(searcher, query)
 
     async def _require_permission(self, name: str, query: str) -> None:
-        await self._workspace.hosts.require_for_tool(WEB_SEARCH, 443, f"search the web with {name} for: {query}")
+        await self._workspace.hosts.require_for_tool(WEB_SEARCH_HOST, 443, f"search the web with {name} for: {query}")
 
 
 async def _ask_model(model: ModelView, query: str) -> str:
