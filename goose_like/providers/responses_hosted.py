@@ -4,9 +4,9 @@ Source: OpenAI's guide on web search, and the types in its SDK.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.message import Part
 from goose_like.core.spelling import format_count
 

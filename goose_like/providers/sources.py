@@ -1,8 +1,9 @@
 """The pages that an answer cites, and lines for people about the tools that a server runs itself."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.events import Logged
 from goose_like.core.message import Part, Text
 

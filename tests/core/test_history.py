@@ -391,7 +391,7 @@ def test_plan_usage_and_state():
     for usage in (Usage(output_tokens=1), Usage(input_tokens=2, cache_read_tokens=4, cache_write_tokens=8)):
         history.apply(UsageRecorded(model="m", usage=usage, purpose="p"))
     assert vars(history.usage.turn_by_model["m"]) == vars(history.usage.by_model["m"])
-    assert list(vars(history.usage.by_model["m"]).values()) == [2, 1, 4, 8, 0]
+    assert list(vars(history.usage.by_model["m"]).values()) == [2, 1, 4, 8, 0, 0]
     history.apply(TurnStarted(message=Message.user("on")))
     assert history.usage.turn_total.total_tokens == 13, "a killed process left the turn"
     history.apply(TurnFinished(reason="stop"))
