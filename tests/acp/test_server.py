@@ -297,7 +297,7 @@ async def test_an_editor_that_never_answers_about_a_file_is_not_asked_again(play
         {"calls": [write("a.txt", "red\n")], "expect": "blue"},
         {"calls": [write("a.txt", "green\n")], "expect": text},
     ]
-    play({"calls": [read("a.txt")]}, *steps, {"text": "done", "expect": "saved a.txt"}, session={"answer_s": 0.2})
+    play({"calls": [read("a.txt")]}, *steps, {"text": "done", "expect": "saved a.txt"}, session={"answer_s": 2})
     (work / "a.txt").write_text("blue\n")
     async with open_editor() as editor:
         await editor.start(FILES)

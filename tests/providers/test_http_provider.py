@@ -171,7 +171,7 @@ async def test_keep_alives_are_life(vendor: Vendor) -> None:
 @pytest.mark.parametrize("ping", [b": still here\n\n", b'event: ping\ndata: {"type": "ping"}\n\n'])
 async def test_keep_alives_without_end_stall(vendor: Vendor, ping: bytes) -> None:
     async with Loopback([raw(*[ping] * 1000, pause_s=0.02, broken=FOREIGN_PING), vendor.answer("hello")]) as server:
-        deltas = await vendor.ask(server.base_url, stall_s=0.05)
+        deltas = await vendor.ask(server.base_url, stall_s=0.3)
     assert get_text(deltas) == "hello"
     retries = [delta.text for delta in deltas if isinstance(delta, Retrying)]
     assert retries

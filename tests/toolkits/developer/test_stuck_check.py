@@ -38,7 +38,7 @@ async def ends_after(made: DeveloperHarness, questions: int) -> str:
     ],
 )
 async def test_a_command_that_is_stuck_is_stopped(tmp_path, said, report):
-    async with open_developer(tmp_path, tools=["shell"], asks_when_silent=0.2, answers=[said]) as made:
+    async with open_developer(tmp_path, tools=["shell"], asks_when_silent=1, answers=[said]) as made:
         answer = await made.call_error("shell", command=HANGS)
         assert answer.startswith("Password:\n[stopped: it printed nothing for ")
         assert f" s, and a fast model thinks that it {report}; give what it waits for" in answer
@@ -47,7 +47,7 @@ async def test_a_command_that_is_stuck_is_stopped(tmp_path, said, report):
 
 
 async def test_with_tools_for_processes_it_goes_on_as_one(tmp_path):
-    async with open_developer(tmp_path, asks_when_silent=0.2, answers=["INPUT: asks for a password"]) as made:
+    async with open_developer(tmp_path, asks_when_silent=1, answers=["INPUT: asks for a password"]) as made:
         answer = await made.shell(HANGS)
         assert answer.startswith("Password:\n[printed nothing for ")
         assert "thinks that it waits for input" in answer
@@ -56,7 +56,7 @@ async def test_with_tools_for_processes_it_goes_on_as_one(tmp_path):
 
 
 async def test_what_is_asked_is_counted_and_enters_no_history(tmp_path):
-    async with open_developer(tmp_path, tools=["shell"], asks_when_silent=0.2, answers=["STUCK"]) as made:
+    async with open_developer(tmp_path, tools=["shell"], asks_when_silent=1, answers=["STUCK"]) as made:
         await made.call_error("shell", command=f"echo {'x' * 9_000}; {HANGS}")
         (request,) = made.fast_model.requests
         question = request.messages[0].text
