@@ -418,8 +418,13 @@ class Workspace(ProtectedFiles):
             )
             self._notifier.log(text)
 
-    async def run_internal(self, argv: list[str], limit_bytes: int = MAX_OUTPUT_BYTES) -> tuple[int, bytes]:
-        """Run a short command of our own in the sandbox, unasked. Return its exit code and output; 0 at the limit."""
+    async def run_internal(
+        self, argv: list[str], limit_bytes: int = MAX_OUTPUT_BYTES, *, descriptors: Mapping[int, int] = {}
+    ) -> tuple[int, bytes]:
+        """Run a command of our own in the sandbox, unasked. Return its exit code and output; 0 at the limit.
+
+        One with `descriptors` may run as long as the session: it only reads, and does not count as a running process.
+        """
         spawner = await self._get_spawner("workspace")
         own_programs = str(Path(sys.executable).parent)  # for `rg`
         path = os.pathsep.join((build_safe_path(*self.folders), own_programs))
@@ -428,8 +433,9 @@ class Workspace(ProtectedFiles):
         code = None
         try:
             async with self.unsaved.keep_from_editor():
-                self._internal_ends.add(end)
-                process = await spawner.spawn(argv, Path("/"), {"PATH": path})
+                if not descriptors:
+                    self._internal_ends.add(end)
+                process = await spawner.spawn(argv, Path("/"), {"PATH": path}, descriptors, is_counted=not descriptors)
             try:
                 if await process.read_all(output.extend, limit_bytes):
                     code = await process.wait()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from goose_like.config.paths import CACHE_PATHS
 from goose_like.core.dataclass import dataclass
 from goose_like.workspace.repositories.git_index import GitIndex, read_index
+from goose_like.workspace.repositories.ignore_check import IgnoreCheck
 from goose_like.workspace.undo.clean_files import CleanFiles
 from goose_like.workspace.undo.state import CachedState, FileState, Marks, Snapshot, get_certain_marks, get_marks
 from goose_like.workspace.undo.tracked import parse_content
@@ -81,12 +82,14 @@ class TreeHash:
         gits: Sequence[Path],
         list_ignored: ListIgnored,
         watch: FolderWatch | None = None,
+        checks: Sequence[IgnoreCheck] = (),
     ) -> None:
         """Prepare a hash without any work.
 
         `roots` begin with the workspace; `trees` are those that undo looks at; `gits` are the folders of repositories.
-        `watch` gets the folders of each look.
+        `watch` gets the folders of each look. `checks` belong to the roots, and know which new files git ignores.
         """
+        self._checks = dict(zip(map(str, roots), checks, strict=False))
         self._watch = watch
         self._root = str(roots[0])
         self._roots = tuple(map(str, roots))
@@ -128,33 +131,64 @@ class TreeHash:
 
         Git knows which new files count, and what becomes of the others after a change of its own files.
         """
+        if any(map(self._may_have_rules, signs)):
+            self._stop_checks()
+            return None
         changed = self._list_changed()
         names = []
+        new = []
         for path in signs:
-            if os.path.basename(path) == ".gitignore" or self._is_of_git(path):
-                return None
             before = self._get_value(path, self._entries, changed)
-            after = self._read_value(path, is_known=before != 0)
+            if before == 0 and (path in self._ignored or self._is_cache(path)):
+                continue
+            after = self._read_value(path)
             if after is None:
                 return None
-            if after != before:
+            if before == 0 and after != 0:
+                new.append(path)
+            elif after != before:
                 names.append(self._get_name(path))
+        ignored = self._find_ignored(new)
+        if ignored is None:
+            return None
+        names += [self._get_name(path) for path in new if path not in ignored]
         return tuple(sorted(names))
 
-    def _is_of_git(self, path: str) -> bool:
+    def _may_have_rules(self, path: str) -> bool:
+        """Check for a file that may tell git to ignore other files."""
+        if os.path.basename(path) in (".gitignore", ".git"):
+            return True
         return any(path.startswith(f"{os.path.dirname(index)}/") for index in self._indexes)
 
-    def _read_value(self, path: str, *, is_known: bool) -> int | None:
-        """Read the part of the hash that stands for a path now; 0 if no file there counts, None if that is unclear."""
+    def _stop_checks(self) -> None:
+        """Let git read the rules anew before the next question."""
+        for check in self._checks.values():
+            check.stop()
+
+    def _find_ignored(self, new: Collection[str]) -> Set[str] | None:
+        """Find those of the new files that git ignores; None if only a look can tell."""
+        if not self._indexes:
+            return set()
+        ignored: set[str] = set()
+        for root in self._roots:
+            inside = [path for path in new if path.startswith(f"{root}/")]
+            if not inside:
+                continue
+            check = self._checks.get(root)
+            found = check.find_ignored(inside) if check else None
+            if found is None:
+                return None
+            ignored |= found
+        return ignored
+
+    def _read_value(self, path: str) -> int | None:
+        """Read the part of the hash that would stand for a path now; 0 if nothing is there, None if that is unclear."""
         try:
             status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return 0
         except OSError:
             return None
-        if not is_known:
-            is_left_out = path in self._ignored or self._is_cache(path)
-            return 0 if is_left_out else None
         is_file = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
         if not is_file or status.st_size > _LIMIT_SIGN_BYTES:
             return None
@@ -178,6 +212,7 @@ class TreeHash:
     def load(self, snapshot: Snapshot, ignored: frozenset[str], own_folders: frozenset[str]) -> None:
         """Take over a new snapshot of the folders, which has looked at each file already."""
         self._own_folders = own_folders
+        self._stop_checks()  # a person may have changed rules since the last turn
         self._set_ignored(ignored)
         entries = {}
         for path, cached in snapshot.items():
@@ -201,12 +236,16 @@ class TreeHash:
 
     def rescan(self) -> None:
         """Look at all folders again, and at the files that are not clean."""
-        is_ignoring_anew = self._read_indexes() or self._has_news_in_ignored()
+        has_new_entries = self._read_indexes()
+        is_ignoring_anew = has_new_entries or self._has_news_in_ignored()
         before = self._entries
         changed_before = self._list_changed()
         found = self._look(before)
         different = self._find_different(found, changed_before)
-        is_ignoring_anew |= self._may_ignore_anew(different, found)
+        has_new_rules = any(os.path.basename(path) == ".gitignore" for path in different)
+        if has_new_entries or has_new_rules:
+            self._stop_checks()
+        is_ignoring_anew |= has_new_rules or self._has_new_files(different, found)
         if is_ignoring_anew and self._set_ignored(frozenset(self._list_ignored())):
             found = self._look()
             different |= self._find_different(found, changed_before)
@@ -223,6 +262,8 @@ class TreeHash:
 
     def _watch_folders(self) -> None:
         """Watch the folders that the last look has listed, and what decides which files git ignores."""
+        for check in self._checks.values():
+            check.prepare()
         if self._watch is None:
             return
         folders = list(self._ignored_marks)  # a new file there may count
@@ -242,14 +283,10 @@ class TreeHash:
                 different.add(path)
         return different
 
-    def _may_ignore_anew(self, different: Set[str], found: Container[str]) -> bool:
-        """Check for new files, which git may ignore, and for new rules of what it ignores."""
+    def _has_new_files(self, different: Set[str], found: Container[str]) -> bool:
+        """Check for new files, which git may ignore."""
         changed = self._list_changed()
-        for path in different:
-            is_new = path in found and path not in self._entries and path not in changed
-            if is_new or os.path.basename(path) == ".gitignore":
-                return True
-        return False
+        return any(path in found and path not in self._entries and path not in changed for path in different)
 
     def _list_changed(self) -> set[str]:
         """List the files that were clean, and have changed."""

@@ -234,11 +234,13 @@ class SpawnerClient:
         env: Mapping[str, str],
         descriptors: Mapping[int, int] = {},
         subject: str = "",
+        *,
+        is_counted: bool = True,
     ) -> Process:
         """Start a command with additional variables, or raise GooseLikeError. Cancelling kills the command.
 
         `descriptors` are those of the command by their numbers there, at most two. A command with a subject, the text
-        for people, is listed in `running`.
+        for people, is listed in `running`. One that is not counted is no process for `count_processes`.
         """
         for name in env:
             if not name or "=" in name:
@@ -248,7 +250,8 @@ class SpawnerClient:
         number = next(self._numbers)
         started = self._expect(number, "started")
         code = self._expect(number, "code")
-        output = self._send_request(number, request, descriptors)
+        verb = "spawn" if is_counted else "spawn-uncounted"
+        output = self._send_request(number, verb, request, descriptors)
         if subject:
             self.running[number] = subject, code
             code.add_done_callback(lambda _: self.running.pop(number, None))
@@ -261,7 +264,7 @@ class SpawnerClient:
             raise
         return Process(self, number, output, code, variables)
 
-    def _send_request(self, number: int, request: bytes, descriptors: Mapping[int, int]) -> int:
+    def _send_request(self, number: int, verb: str, request: bytes, descriptors: Mapping[int, int]) -> int:
         """Send the request to start a command, and return the pipe of its output."""
         output, theirs = os.pipe()
         memory = create_file(request)
@@ -270,7 +273,7 @@ class SpawnerClient:
             if sys.platform == "linux":
                 with suppress(OSError):  # the number of large pipes per user is limited
                     fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-            self.send(number, "spawn", *descriptors, descriptors=[memory, theirs, *descriptors.values()])
+            self.send(number, verb, *descriptors, descriptors=[memory, theirs, *descriptors.values()])
         finally:
             os.close(memory)
             os.close(theirs)

@@ -400,6 +400,7 @@ class _Server:
         self._limit = limit
         self._running: dict[int, bytes] = {}  # pid -> number of the command, while it runs
         self._leaders: dict[bytes, int] = {}  # number of the command -> pid, and thereby its session
+        self._uncounted: set[int] = set()  # the sessions of commands that do not count
         self._is_listening = False
         self._unroutable: dict[bytes, int | None] = {}  # number of the command -> count at its start, after `listen`
 
@@ -432,6 +433,7 @@ class _Server:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if not pid:
                     return
+                self._uncounted.discard(pid)
                 command = self._running.pop(pid, None)
                 if command is None:
                     continue
@@ -454,11 +456,11 @@ class _Server:
         elif verb == b"listen":
             self._listen(int(arguments[0]))
         else:
-            self._start(command, arguments, descriptors)
+            self._start(command, arguments, descriptors, is_counted=verb == b"spawn")
 
     def _signal(self, command: bytes, number: int) -> None:
         if command == b"0":  # all commands
-            alive = _signal_descendants(number)
+            alive = _signal_descendants(number, self._uncounted)
         else:
             leader = self._leaders.get(command)
             if leader and leader not in self._running and _is_process(leader):
@@ -472,7 +474,7 @@ class _Server:
             socket.send_fds(self._control, [b"0 listening 1"], [listener.fileno()])
         self._is_listening = True
 
-    def _start(self, command: bytes, arguments: list[bytes], descriptors: list[int]) -> None:
+    def _start(self, command: bytes, arguments: list[bytes], descriptors: list[int], *, is_counted: bool) -> None:
         try:
             if self._is_listening:
                 self._unroutable[command] = count_packets_without_route()
@@ -487,6 +489,8 @@ class _Server:
         else:
             self._running[pid] = command
             self._leaders[command] = pid
+            if not is_counted:
+                self._uncounted.add(pid)
             self._control.send(b"%s started 1" % command)
         finally:
             for descriptor in descriptors:
@@ -524,11 +528,12 @@ def kill_descendants() -> None:
         pass
 
 
-def _signal_descendants(number: int) -> int:
+def _signal_descendants(number: int, but_sessions: set[int] | frozenset[int] = frozenset()) -> int:
     me = os.getpid()
     table = read_process_table()
     descendants = find_descendants(table, {me}) - {me}
-    return signal_all(table, descendants, number)
+    chosen = {pid for pid in descendants if table[pid].session not in but_sessions}
+    return signal_all(table, chosen, number)
 
 
 def main() -> None:

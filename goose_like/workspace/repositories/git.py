@@ -7,10 +7,11 @@ import asyncio
 import os
 import re
 import stat
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any, Protocol
 
 from goose_like.config.paths import find_repository_root
 from goose_like.core.errors import GooseLikeError
@@ -58,8 +59,15 @@ _LIST_IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--d
 _PLAIN = ":(exclude,attr:!filter !ident !working-tree-encoding)"
 _LIST_FILTERED = ("ls-files", "-z", "--", _PLAIN, ":(exclude,attr:filter=lfs)")
 
-RunCommand = Callable[[list[str]], Awaitable[tuple[int, bytes]]]
-"""Runs a short command of our own; returns its exit code and output."""
+
+class RunCommand(Protocol):
+    """Runs a command of our own; returns its exit code and output."""
+
+    def __call__(
+        self, argv: list[str], *, descriptors: Mapping[int, int] = ...
+    ) -> Coroutine[Any, Any, tuple[int, bytes]]:
+        """Start the command. One with `descriptors`, by their numbers there, may run as long as the session."""
+        ...
 
 
 def find_commit_folders(root: Path) -> tuple[Path, ...]:

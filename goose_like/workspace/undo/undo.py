@@ -3,12 +3,12 @@
 import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable, Coroutine, Sequence, Set
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from goose_like.config.paths import WORKTREES_FOLDER, state_folder
 from goose_like.core.errors import GooseLikeError
@@ -16,16 +16,18 @@ from goose_like.core.git_head import read_head
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_executor
-from goose_like.workspace.repositories.git import RunCommand, list_filtered_paths, list_ignored_paths
+from goose_like.workspace.repositories.git import RunCommand
 from goose_like.workspace.repositories.git_index import read_index
+from goose_like.workspace.repositories.ignore_check import IgnoreCheck
 
 from ..evidence.folder_watch import FolderWatch
 from ..evidence.tree_hash import TreeHash, TreeState
 from .backup import BackupChoice, StoredPaths, get_line, read_losses
 from .contents import Contents
 from .gaps import find_gaps, format_gaps
+from .git_calls import GitCalls
 from .log import OpenTurn, PathChange, UndoLog
-from .repository import find_git_folder, is_of_git, is_same_index, list_changed_paths, restore_head
+from .repository import find_git_folder, is_of_git, is_same_index
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import LIMIT_ENTRIES, StoreBlob, read_state
 from .state import ABSENT, FileState
@@ -69,7 +71,7 @@ class Undo:
         self._root = roots[0]
         self._roots = tuple(roots)
         self._history = history
-        self._run = run
+        self._git = GitCalls(run)
         self._notifier = notifier
         self._ask_loss = ask_loss
         self._loop = asyncio.get_running_loop()
@@ -78,10 +80,11 @@ class Undo:
         self._snapshot_turn = 0
         self._gits: dict[Path, Path] = {}  # git folders, with the roots that they belong to
         self._contents: Contents | None = None
-        self._trees = Trees(folder, tuple(map(str, roots)), self._list_filtered, self._list_own_folders())
+        self._trees = Trees(folder, tuple(map(str, roots)), self._git.list_filtered, self._list_own_folders())
         self._told: set[str] = set()
         self._restored: dict[str, tuple[FileState, FileState]] = {}  # by the last restore, until the next turn ends
         self.watch = FolderWatch()
+        self._checks = tuple(IgnoreCheck(str(root), self._git.serve) for root in roots)
         self._tree: TreeHash | None = None
         self._prepared_tree: TreeHash | None = None
         self._is_off = False
@@ -217,19 +220,9 @@ class Undo:
                     self._trees.load_clean(log.open_turn.clean)
             except OSError as error:
                 raise GooseLikeError(f"{self._folder} can't be used: {error}") from error
-            self._contents = Contents(log, self._run_git)
+            self._contents = Contents(log, self._git.read_output)
             self._record_open_turn(is_ours=False)
         return self._contents
-
-    def _run_git(self, words: list[str]) -> bytes:
-        async def run() -> bytes:
-            _, output = await self._run(words)
-            return output
-
-        try:
-            return self._wait_for(run())
-        except GooseLikeError as error:
-            raise OSError(str(error)) from error
 
     def _store_original(self, number: int, path: Path) -> None:
         log = self._open_contents().log
@@ -276,7 +269,7 @@ class Undo:
         if self._is_too_large:
             return
         roots = tuple(map(str, self._roots))
-        wait_for_ignored = self._start_listing_ignored(roots)
+        wait_for_ignored = self._git.start_listing_ignored(roots)
         own_folders = self._list_own_folders()
         look = self._trees.look_before(lambda: wait_for_ignored() | own_folders, self._choose_store(log))
         ignored = wait_for_ignored()
@@ -335,8 +328,8 @@ class Undo:
         self._tree.load(self._trees.known, ignored, self._list_own_folders())
 
     def _create_tree(self) -> TreeHash:
-        list_ignored = partial(self._list_ignored, tuple(map(str, self._roots)))
-        return TreeHash(self._roots, self._trees, tuple(self._gits), list_ignored, self.watch)
+        list_ignored = partial(self._git.list_ignored, tuple(map(str, self._roots)))
+        return TreeHash(self._roots, self._trees, tuple(self._gits), list_ignored, self.watch, self._checks)
 
     def _tell_gaps(self, ignored: frozenset[str]) -> None:
         """Tell the person which files are not covered, once for each reason."""
@@ -375,7 +368,7 @@ class Undo:
         choice = BackupChoice(tuple(map(str, self._roots)), turn, losses, is_confined)
         if choice.needs_status:
             for root in dict.fromkeys((self._root, *self._gits.values())):
-                changed = self._wait_for(list_changed_paths(root, self._run))
+                changed = self._git.list_changed(root)
                 if changed is None:
                     return "git can't list the files"
                 choice.add_status(changed)
@@ -426,23 +419,6 @@ class Undo:
             return is_same_index(one_index, two_index)
         return False
 
-    def _list_ignored(self, roots: Sequence[str]) -> frozenset[str]:
-        return self._start_listing_ignored(roots)()
-
-    def _start_listing_ignored(self, roots: Sequence[str]) -> Callable[[], frozenset[str]]:
-        """Let git list what it ignores. Return a function that waits for the result."""
-        lists = [self._start(list_ignored_paths(Path(root), self._run)) for root in roots]
-        return lambda: frozenset[str]().union(*(listed.result() for listed in lists))
-
-    def _list_filtered(self, folder: Path) -> frozenset[str] | None:
-        return self._wait_for(list_filtered_paths(folder, self._run))
-
-    def _wait_for(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return self._start(work).result()
-
-    def _start(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
     def _list_own_folders(self) -> frozenset[str]:
         return frozenset(os.path.realpath(folder) for folder in (state_folder(), self._folder.parent))
 
@@ -480,7 +456,7 @@ class Undo:
 
         Files that git ignored at the snapshot do not count, even if it tracks them now.
         """
-        newly_ignored = {path for path in self._list_ignored(turn.roots) if path not in log.snapshot}
+        newly_ignored = {path for path in self._git.list_ignored(turn.roots) if path not in log.snapshot}
         excluded = turn.ignored | newly_ignored | self._list_own_folders()
         look = self._trees.look_after(turn.roots, excluded, self._choose_store(log))
         self._open_contents().known = self._trees.known
@@ -585,7 +561,7 @@ class Undo:
         try:
             data = log.read_blob(change.target.content)
             root = self._gits[change.path.parent]
-            self._wait_for(restore_head(root, data, self._run))
+            self._git.restore_head(root, data)
         except (OSError, GooseLikeError) as error:
             return f"HEAD is left as it is: {error}"
         return ""
@@ -593,6 +569,8 @@ class Undo:
     def _close(self) -> None:
         self._is_off = True
         self.watch.close()
+        for check in self._checks:
+            check.stop()
         self._worker.shutdown(wait=False)
         if self._contents is not None:
             if self._contents.log.open_turn is None:

@@ -5,8 +5,8 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from goose_like.workspace.evidence.folder_watch import FolderWatch
 from goose_like.workspace.evidence.tree_hash import TreeHash, get_files_hash
+from goose_like.workspace.repositories.ignore_check import IgnoreCheck
 from goose_like.workspace.undo import trees
 from goose_like.workspace.undo.trees import Trees
 
@@ -46,11 +47,11 @@ class Tree:
     def load_first(self) -> None:
         self.trees, self.hash = self.load()
 
-    def load(self, watch: FolderWatch | None = None) -> tuple[Trees, TreeHash]:
+    def load(self, watch: FolderWatch | None = None, checks: Sequence[IgnoreCheck] = ()) -> tuple[Trees, TreeHash]:
         """Hash the folder anew."""
         self.count += 1
         found = Trees(self.state / str(self.count), [str(self.root)], lambda folder: frozenset())
-        fresh = TreeHash([self.root], found, [self.root / ".git"], lambda: list_ignored(self.root), watch)
+        fresh = TreeHash([self.root], found, [self.root / ".git"], lambda: list_ignored(self.root), watch, checks)
         self.begin_turn(found, fresh)
         return found, fresh
 
@@ -105,9 +106,28 @@ CHANGES = st.lists(st.tuples(ACTS, st.sampled_from(NAMES), st.sampled_from(TEXTS
 
 
 def check_changes(tree: Tree, changes: list[tuple[str, str, str]]) -> None:
-    with closing(FolderWatch()) as watch:
-        tree.trees, tree.hash = tree.load(watch)
+    with closing(FolderWatch()) as watch, start_check(tree.root) as check:
+        tree.trees, tree.hash = tree.load(watch, [check])
         check_watched_changes(tree, changes, watch)
+
+
+@contextmanager
+def start_check(root: Path) -> Iterator[IgnoreCheck]:
+    """Check new files without a sandbox."""
+    processes = []
+
+    def serve(argv: list[str], descriptors: Mapping[int, int]) -> None:
+        line = ["bash", "-c", 'exec "$@" 3>&1', "bash", *argv]
+        processes.append(subprocess.Popen(line, stdin=descriptors[0], stdout=descriptors[3]))
+        for descriptor in descriptors.values():
+            os.close(descriptor)
+
+    check = IgnoreCheck(str(root), serve)
+    assert check.find_ignored([]) is None  # the first question starts the process
+    yield check
+    check.stop()
+    for process in processes:
+        process.wait(60)
 
 
 def check_watched_changes(tree: Tree, changes: list[tuple[str, str, str]], watch: FolderWatch) -> None:
@@ -196,7 +216,11 @@ def tree(tmp_path):
         ("echo two > sub/c; echo one > sub/c", ()),
         ("echo x > build.log", ()),
         ("mkdir -p sub/__pycache__; touch sub/__pycache__/c.pyc; echo two >> sub/c", ("sub/c",)),
-        ("echo x > new", None),
+        ("echo x > new", ("new",)),
+        ("echo x > sub/new; mktemp new_XXX.log; rm sub/c", ("sub/c", "sub/new")),
+        ("ln -s c sub/link", ("sub/link",)),
+        ("git init -q sub; touch sub/new", None),
+        ("touch sub/.git", None),
         ("mkdir folder", None),
         ("mv sub other", None),
         ("rm sub/c; mkdir sub/c", None),
@@ -208,8 +232,8 @@ def tree(tmp_path):
 def test_signs_name_the_files_that_changed_where_they_suffice(tree, line, names):
     tree.change("ignore", "", "yes")
     (tree.root / "build.log").write_text("x")
-    with closing(FolderWatch()) as watch:
-        _, hashed = tree.load(watch)
+    with closing(FolderWatch()) as watch, start_check(tree.root) as check:
+        _, hashed = tree.load(watch, [check])
         subprocess.run(["bash", "-c", line], cwd=tree.root, check=True)
         signs = watch.take_signs()
         assert (None if signs is None else hashed.name_signs(signs)) == names

@@ -192,6 +192,19 @@ async def test_what_lives_of_a_command_is_counted(spawner: SpawnerClient) -> Non
     assert await process.count_processes() == 0
 
 
+async def test_a_process_of_our_own_is_not_counted_and_ends_with_its_input(spawner: SpawnerClient) -> None:
+    theirs, ours = os.pipe()
+    process = await spawner.spawn(["cat"], Path("/"), {}, {0: theirs}, is_counted=False)
+    os.close(theirs)
+    assert await spawner.count_processes() == 0
+    command = await bash(spawner, "sleep 100")
+    assert await spawner.count_processes() == 1
+    await command.stop(0)
+    os.close(ours)
+    assert await process.wait() == 0
+    await process.stop(0)
+
+
 async def test_flood_is_not_hoarded(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "head -c 300000000 /dev/zero")
     await asyncio.sleep(0.3)
