@@ -90,6 +90,7 @@ def pytest_addoption(parser):
     parser.addoption("--harbor", help="the Python of an environment with harbor, for two test files")
     parser.addoption("--comply", help="the Python of an environment with llm-comply, for tests/serve/test_comply.py")
     parser.addoption("--local-answers", action="store_true", help="run the long tests of the embedded model")
+    parser.addoption("--undo-files", type=int, default=0, help="files of a repository for tests/workspace/undo")
     parser.addoption("--turns", type=int, default=36, help="turns of tests/e2e/test_soak.py")
     parser.addoption("--wrong", type=int, default=1, help="wrong solutions per task for tests/bench/test_tasks.py")
     parser.addoption("--batch-kills", type=int, default=2, help="kills of tests/jobs/test_chaos.py, each ten inputs")

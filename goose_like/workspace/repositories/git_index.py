@@ -18,6 +18,7 @@ _MORE_FLAGS = struct.Struct(">H")
 _NS_PER_S = 1_000_000_000
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 _HEADER = struct.Struct(">4sII")
+_COPY_VERSION = 2
 _ASSUME_VALID = 0x8000
 _EXTENDED = 0x4000
 _STAGE = 0x3000
@@ -27,7 +28,8 @@ _LOW_BITS = 0xFFFFFFFF
 _MODE_PLACE = 24
 _MODE_BYTES = 4
 _FLAGS_BYTES = 2
-_OWNER = struct.Struct(">II")  # user and group, behind the mode
+_SIZE_PLACE = 36
+_MODE_AND_OWNER = struct.Struct(">III")  # mode, user and group
 
 # A command in the sandbox can write an index, and must not take the memory or the time of this process with it.
 _LIMIT_NAME_BYTES = 4096
@@ -99,6 +101,15 @@ class GitIndex:
         if self._data[end : end + 4] == b"link":  # this extension comes first
             raise ValueError("the index is split")
         self._places.append(end)
+
+    @classmethod
+    def from_copies(cls, entries: bytearray, starts: "array[int]") -> "GitIndex":
+        """Create an index of copied entries, as `format_index` writes it. Each entry begins at one of the `starts`."""
+        index = cls(_HEADER.pack(b"DIRC", _COPY_VERSION, 0))
+        index._data = _HEADER.pack(b"DIRC", _COPY_VERSION, len(starts)) + entries
+        index._places = array("Q", (start + _HEADER.size for start in starts))
+        index._places.append(len(index._data))
+        return index
 
     def _find_places(self, count: int) -> int:
         """Find where each entry begins. Return the end of the last one."""
@@ -205,13 +216,17 @@ class GitIndex:
 
         Git will look at the file whatever it was told, and see a change only if there is one.
         """
+        data = self._data
+        owner = _MODE_AND_OWNER.pack(status.st_mode, status.st_uid & _LOW_BITS, status.st_gid & _LOW_BITS)
+        start = data[place : place + _MODE_PLACE] + owner
+        flags_place = place + self._layout.size - _FLAGS_BYTES
+        flags = data[flags_place] << 8 | data[flags_place + 1]
+        if flags < _NAME_LENGTH:  # nothing but the length of the name, as almost everywhere
+            end = place + (self._layout.size + flags) // 8 * 8 + 8
+            return start + data[place + _SIZE_PLACE : end]
         name = self.read_name(place)
         flags = min(len(name), _NAME_LENGTH)
-        mode = status.st_mode.to_bytes(_MODE_BYTES)
-        owner = _OWNER.pack(status.st_uid & _LOW_BITS, status.st_gid & _LOW_BITS)
-        start = self._data[place : place + _MODE_PLACE] + mode + owner
-        rest = self._data[place + len(start) : place + self._layout.size - _FLAGS_BYTES]
-        return _fill(start + rest + flags.to_bytes(_FLAGS_BYTES) + name)
+        return _fill(start + data[place + _SIZE_PLACE : flags_place] + flags.to_bytes(_FLAGS_BYTES) + name)
 
     def copy_without(self, names: Iterable[bytes]) -> list[bytes]:
         """Copy the entries for `format_index`, except those with these names. Parts hold many entries."""
@@ -226,9 +241,9 @@ class GitIndex:
 
 
 def format_index(entries: Iterable[bytes | bytearray], count: int) -> Iterator[bytes | bytearray]:
-    """Yield the parts of an index of version 2 with copied entries."""
+    """Yield the parts of an index with copied entries."""
     digest = sha1(usedforsecurity=False)
-    for part in (_HEADER.pack(b"DIRC", 2, count), *entries):
+    for part in (_HEADER.pack(b"DIRC", _COPY_VERSION, count), *entries):
         digest.update(part)
         yield part
     yield digest.digest()

@@ -9,6 +9,7 @@ import stat
 import struct
 import subprocess
 import time
+from array import array
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -42,8 +43,8 @@ _DIFF = ("diff-files", "--name-status", "-z")
 class CleanFiles:
     """The files of a repository that were as git has them at one moment, in an index of our own."""
 
-    def __init__(self, file: Path, top: str, roots: Collection[Path]) -> None:
-        """Open the index in a file. Raise OSError if it cannot be read.
+    def __init__(self, file: Path, top: str, roots: Collection[Path], index: GitIndex | None = None) -> None:
+        """Open the index in a file, unless it is known. Raise OSError if it cannot be read.
 
         `top` is the folder of the repository. Git is not run from one of `roots`.
         """
@@ -51,8 +52,7 @@ class CleanFiles:
         self.top = top
         self._roots = roots
         try:
-            data, _ = read_index(str(file), _LIMIT_INDEX_BYTES)
-            self._index = GitIndex(data)
+            self._index = index or GitIndex(read_index(str(file), _LIMIT_INDEX_BYTES)[0])
         except (ValueError, IndexError, struct.error) as error:
             raise OSError(f"{file}: it can't be read") from error
 
@@ -189,14 +189,14 @@ class CleanSearch:
 
     A command may have written the index: names that lead into a `.git` or out of the folder do not count.
 
-    `entries` are their `count` index entries. `listings` hold the other names in the folders of tracked files. Files
+    `entries` are their index entries. `listings` hold the other names in the folders of tracked files. Files
     that are too young are counted.
     """
 
     def __init__(self, root: str, repository: TrackedRepository, left_out: Collection[str] = ()) -> None:
         """Prepare a look without any work. Files in the folders of `left_out` do not count."""
         self.entries = bytearray()
-        self.count = 0
+        self._starts = array("Q")
         self.listings: dict[str, Listing] = {}
         self.young_count = 0
         self._root = root
@@ -213,16 +213,28 @@ class CleanSearch:
         root = os.open(self._root, _FOLDER)
         self._open = [self._read_folder("", root)]
         try:
+            folder: bytes | None = None
+            is_open = False
             for name, place in repository.index.iterate_below(start):
-                if not is_safe_name(name):
-                    continue
-                path = os.fsdecode(name[len(start) :])
-                folder, _, last = path.rpartition("/")
-                if folder == self._open[-1].name or self._enter(folder):
+                last = name[name.rfind(b"/") + 1 :]
+                next_folder = name[: -len(last) - 1]
+                if next_folder != folder:
+                    folder = next_folder
+                    is_open = is_safe_name(folder or b"a") and self._enter(os.fsdecode(folder[len(start) :]))
+                if is_open and is_safe_name(last):
                     self._look(last, name, place)
         finally:
             while self._open:
                 self._leave()
+
+    @property
+    def count(self) -> int:
+        """The number of clean files."""
+        return len(self._starts)
+
+    def build_index(self) -> GitIndex:
+        """Build the index of the clean files, as `write_index` writes it."""
+        return GitIndex.from_copies(self.entries, self._starts)
 
     def _enter(self, name: str) -> bool:
         """Open a folder and those above it, after leaving others. Return False if it is gone, or behind a link."""
@@ -255,7 +267,7 @@ class CleanSearch:
         path = f"{self._root}/{folder.name}".removesuffix("/")
         self.listings[path] = Listing(folder.marks, list(folder.names))
 
-    def _look(self, last: str, name: bytes, place: int) -> None:
+    def _look(self, last: bytes, name: bytes, place: int) -> None:
         """Take a file for clean if it is certain that git has it."""
         folder = self._open[-1]
         try:
@@ -270,6 +282,6 @@ class CleanSearch:
         if status.st_ctime_ns >= self._now_ns:
             self.young_count += 1
             return
+        self._starts.append(len(self.entries))
         self.entries += self._repository.index.copy_entry(place, status)
-        self.count += 1
-        folder.names.discard(last)
+        folder.names.discard(os.fsdecode(last))

@@ -200,7 +200,7 @@ class Trees:
         search.run()
         file = self._name_file()
         write_index(file, [search.entries], search.count)
-        tree.set_clean(CleanFiles(file, repository.top, self._folders), search.listings)
+        tree.set_clean(CleanFiles(file, repository.top, self._folders, search.build_index()), search.listings)
         return search.young_count
 
     def _name_file(self) -> Path:

@@ -73,6 +73,8 @@ async def test_a_look_before_the_first_turn(tmp_path):
         harness.undo.prepare()
         assert await harness.undo.list_turn_changes() == {}, "this waits for the look"
         assert is_clean(harness, "d0/file1.txt")
+        (tree,) = harness.undo._trees.watched
+        assert tree.listings[str(root / "d0")].names == []
         (root / "d0/file2.txt").write_text("a person's")
         (root / "d0/file3.txt").unlink()
         (root / "d0/new.txt").touch()

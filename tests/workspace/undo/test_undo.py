@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tests.workspace.undo.undo_harness import (
     list_changes,
     open_undo,
     read_tree,
+    run_git,
 )
 
 EDITS: dict[str, Callable[[Path, Path], object]] = {
@@ -42,18 +44,20 @@ EDITS: dict[str, Callable[[Path, Path], object]] = {
     "no tree": lambda a, b: shutil.rmtree(a),
     "replace": lambda a, b: (b.write_bytes(b"new"), b.rename(a)),
 }
+UNREAD = (".git", "many")
 NAMES = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "ünï", os.fsdecode(b"\xff\xfe")]
 
 
 EDIT = st.tuples(st.booleans(), st.sampled_from(sorted(EDITS)), st.sampled_from(NAMES), st.sampled_from(NAMES))
 
 
+Turns = list[list[tuple[bool, str, str, str]]]
 TURNS = st.lists(st.lists(EDIT, max_size=6), min_size=1, max_size=4)
 
 
-async def play_turns(place: UndoHarness, turns: list[list[tuple[bool, str, str, str]]]) -> list[Tree]:
+async def play_turns(place: UndoHarness, turns: Turns) -> list[Tree]:
     """Make edits in turns, and return the tree before each turn and after the last."""
-    trees = [read_tree(place.root)]
+    trees = [read_tree(place.root, without=UNREAD)]
     for edits in turns:
         place.begin()
         for is_tool, name, one, two in edits:
@@ -66,7 +70,7 @@ async def play_turns(place: UndoHarness, turns: list[list[tuple[bool, str, str, 
             except Exception:
                 continue  # there is nothing of the kind to be edited
         place.end()
-        trees.append(read_tree(place.root))
+        trees.append(read_tree(place.root, without=UNREAD))
     return trees
 
 
@@ -79,15 +83,64 @@ def test_going_back_gives_the_very_tree(tmp_path_factory, is_repository, turns, 
         if is_repository:
             create_repository(folder / "work")
         async with open_undo(folder) as harness:
-            trees = await play_turns(harness, turns)
-            back_to = data.draw(st.integers(1, len(turns)))
-            assert await harness.back(back_to) == []
-            assert read_tree(harness.root) == trees[back_to - 1]
-            further = data.draw(st.integers(1, back_to))
-            assert await harness.back(further) == []
-            assert read_tree(harness.root) == trees[further - 1]
-            assert (await harness.undo.plan_restore(further)).changes == ()
+            await play_and_go_back(harness, turns, data)
         assert harness.logged == []
+
+    asyncio.run(run())
+
+
+async def play_and_go_back(
+    harness: UndoHarness, turns: list[list[tuple[bool, str, str, str]]], data: st.DataObject
+) -> None:
+    trees = await play_turns(harness, turns)
+    back_to = data.draw(st.integers(1, len(turns)))
+    assert await harness.back(back_to) == []
+    assert read_tree(harness.root, without=UNREAD) == trees[back_to - 1]
+    further = data.draw(st.integers(1, back_to))
+    assert await harness.back(further) == []
+    assert read_tree(harness.root, without=UNREAD) == trees[further - 1]
+    assert (await harness.undo.plan_restore(further)).changes == ()
+
+
+@pytest.fixture(scope="module")
+def large_folder(request, tmp_path_factory):
+    """Make a repository of many files, which are old enough for git to tell all their changes."""
+    count = request.config.getoption("--undo-files")
+    if not count:
+        pytest.skip("--undo-files N makes a repository of N files, which takes minutes")
+    folder = tmp_path_factory.mktemp("large")
+    root = folder / "work"
+    create_repository(root)
+    for number in range(count):
+        file = root / f"many/{number // 2_500}/{number // 50}/file{number}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"one {number}\n")
+    for name in ("a", "b", "d/a", "d/b", "d/e/a"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("one\n")
+    run_git(root, "add", ".")
+    run_git(root, "commit", "-qm", "many")
+    yield folder
+    shutil.rmtree(folder)
+
+
+@given(turns=TURNS, data=st.data())
+def test_going_back_gives_the_very_tree_in_a_large_repository(large_folder, turns, data):
+    root = large_folder / "work"
+    time.sleep(1.1)  # git compares whole seconds
+    assert run_git(root, "status", "--porcelain") == ""
+
+    async def run() -> None:
+        async with open_undo(large_folder) as harness:
+            before = read_tree(root, without=UNREAD)
+            await play_and_go_back(harness, turns, data)
+            await harness.turn("true")
+            assert harness.undo._trees.find_clean(str(root / "many/0/0/file0.txt"))
+            assert await harness.back(1) == []
+            assert read_tree(root, without=UNREAD) == before
+            assert run_git(root, "status", "--porcelain") == ""
+        assert harness.logged == []
+        shutil.rmtree(large_folder / "session")
 
     asyncio.run(run())
 
