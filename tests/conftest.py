@@ -33,6 +33,7 @@ def pytest_configure(config):
     tempfile.tempdir = None  # no longer TMPDIR: --basetemp moves the files of tests
     home = config.stash[HOME] = Path(tempfile.mkdtemp(prefix="home-of-tests-"))
     (home / ".gitconfig").write_text(GIT_CONFIG)
+    link_weights(home / ".cache/goose-like")
     os.environ.update(FIXED, HOME=str(home), GIT_CONFIG_NOSYSTEM="1")
     time.tzset()
     os.umask(0o022)
@@ -63,6 +64,15 @@ def find_person_cache():
         os.environ.setdefault("PERSON_CACHE_HOME", str(cache))
 
 
+def link_weights(cache):
+    """Let a cache of tests have the weights of the person's cache."""
+    if person_cache := os.environ.get("PERSON_CACHE_HOME"):
+        folder = Path(person_cache) / "goose-like/weights"
+        folder.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(parents=True)
+        (cache / "weights").symlink_to(folder)
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     """The folder that `GOOSE_LIKE_HOME` names."""
@@ -75,11 +85,7 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture
 def weights(home):
     """Use the weights of the embedded model in the person's cache, so that no gigabyte is unpacked for each test."""
-    if cache := os.environ.get("PERSON_CACHE_HOME"):
-        (home / "cache").mkdir(parents=True)
-        folder = Path(cache) / "goose-like/weights"
-        folder.mkdir(parents=True, exist_ok=True)
-        (home / "cache/weights").symlink_to(folder)
+    link_weights(home / "cache")
 
 
 def pytest_addoption(parser):

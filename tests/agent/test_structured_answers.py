@@ -128,7 +128,10 @@ async def test_a_limit_holds_before_a_correction(create_harness):
 
 @pytest.mark.local
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
-async def test_a_grammar_holds_the_embedded_model_to_the_schema(create_harness, weights):
+async def test_a_grammar_holds_the_embedded_model_to_the_schema(request, create_harness, weights):
+    """A smaller schema of the same kind is in `test_real_answers` of tests/providers/test_local.py."""
+    if not request.config.getoption("--local-answers"):
+        pytest.skip("it takes half a minute: --local-answers")
     properties = {"dog_legs": {"type": "integer", "minimum": 6}, "code": {"type": "string", "pattern": "^[A-Z]{3}$"}}
     legs = {"type": "object", "properties": properties, "required": [*properties]}
     wanted = AnswerSchema.read({"type": "array", "items": legs, "minItems": 1, "maxItems": 1})

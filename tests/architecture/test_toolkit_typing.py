@@ -39,12 +39,8 @@ def create_environment(tmp_path: Path, *, is_editable: bool) -> Path:
     python = folder / "bin" / "python"
     site_packages = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'), end='')", cwd=tmp_path)
     (Path(site_packages) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    target = (*PIP, "--python", python)
-    if is_editable:
-        run(*target, "install", *OFFLINE, "--editable", ROOT, cwd=tmp_path)
-    else:
-        run(*target, "wheel", *OFFLINE, "--wheel-dir", tmp_path, ROOT, cwd=tmp_path)
-        run(*target, "install", *OFFLINE, *tmp_path.glob("*.whl"), cwd=tmp_path)
+    what = ("--editable", ROOT) if is_editable else (ROOT,)
+    run(*PIP, "--python", python, "install", *OFFLINE, "--no-compile", *what, cwd=tmp_path)
     origin = run(python, "-c", "import goose_like; print(goose_like.__file__, end='')", cwd=tmp_path)
     assert Path(origin).is_relative_to(ROOT if is_editable else site_packages)
     return python

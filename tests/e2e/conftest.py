@@ -12,6 +12,7 @@ import pytest
 
 from tests import ROOT
 from tests.e2e.command import Place
+from tests.e2e.forked import get_server
 from tests.e2e.screen import ScreenTerminal
 
 NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -26,7 +27,10 @@ def place(tmp_path):
 
 @pytest.fixture
 def newcomer(place, tmp_path):
-    """Runs lines of a shell in an environment that is new and active, and knows what this one has installed."""
+    """Runs lines of a shell in an environment that is new and active, and knows what this one has installed.
+
+    With `forks`, goose-like starts fast and does not find what the lines install.
+    """
     if not find_spec("pip") or int(version("setuptools").partition(".")[0]) < 77:
         pytest.skip("pip and the setuptools of the extra `dev` install the package")
     folder = tmp_path / "venv"
@@ -37,12 +41,14 @@ def newcomer(place, tmp_path):
     for name, module in (("pip", "pip"), ("goose-like", "goose_like")):
         (folder / "bin" / name).write_text(f'#!/bin/sh\nexec python -m {module} "$@"\n')
         (folder / "bin" / name).chmod(0o755)
-    path = {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    get_server().write_command(place.home / "goose-like")
 
-    def run(lines: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    def run(lines: str, *, forks: bool = False, **env: str) -> "subprocess.CompletedProcess[str]":
         command = ["bash", "-ec", lines]
+        here = {"PATH": f"{place.home}{os.pathsep}{path}"} if forks else {"PATH": path, "PYTHONPATH": str(ROOT)}
         return subprocess.run(
-            command, cwd=place.work, env=place.env(**path, **NO_INDEX, **env), capture_output=True, text=True,
+            command, cwd=place.work, env=place.env(**here, **NO_INDEX, **env), capture_output=True, text=True,
             timeout=300, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
 

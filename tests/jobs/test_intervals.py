@@ -1,11 +1,10 @@
-"""The intervals of pass rates, against scipy."""
+"""The intervals of pass rates, against scipy, which takes a second to import: each test imports it."""
 
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize, stats
 
 from goose_like.jobs.batch.intervals import compute_t_quantile, estimate_difference, estimate_pass_rate
 
@@ -14,11 +13,15 @@ TRIALS = st.lists(st.booleans(), min_size=1, max_size=5)
 
 @pytest.mark.parametrize("freedom", [*range(1, 60), 100, 1000])
 def test_the_quantile_is_students(freedom):
+    from scipy import stats
+
     assert compute_t_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-3)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
 def test_one_trial_a_task_gives_wilsons_interval(passes):
+    from scipy import stats
+
     found = estimate_pass_rate([[passed] for passed in passes])
     expected = stats.binomtest(sum(passes), len(passes)).proportion_ci(method="wilson")
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
@@ -27,6 +30,8 @@ def test_one_trial_a_task_gives_wilsons_interval(passes):
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=2, max_size=20))
 def test_the_ends_are_the_rates_that_the_score_test_just_accepts(passes):
     """With several trials: the number of observations from scipy's variance, the ends as roots, not by a formula."""
+    from scipy import optimize, stats
+
     rates = [sum(trials) / 3 for trials in passes]
     rate = sum(rates) / len(rates)
     found = estimate_pass_rate(passes)
@@ -51,6 +56,8 @@ def test_the_ends_are_the_rates_that_the_score_test_just_accepts(passes):
 
 @given(st.lists(st.tuples(TRIALS, TRIALS), min_size=2, max_size=20))
 def test_a_difference_is_that_of_pairs(pairs):
+    from scipy import stats
+
     first = [sum(trials) / len(trials) for trials, _ in pairs]
     second = [sum(trials) / len(trials) for _, trials in pairs]
     found = estimate_difference(first, second)

@@ -1,6 +1,7 @@
 """Answers that are too large, also after decompression, and redirects to other servers."""
 
 import gzip
+from collections.abc import Callable
 
 import pytest
 
@@ -22,18 +23,18 @@ def vendor(request: pytest.FixtureRequest) -> Vendor:
     return request.param
 
 
-LARGE = {
-    "one line": raw(b"data: ", *[MEGABYTE] * 400),
-    "many lines": raw(*[b": %b\n\n" % MEGABYTE[:1_000] * 1_000] * 400),
-    "compressed": Response(200, {"content-encoding": "gzip"}, [gzip.compress(MEGABYTE * 100)]),
-    "an error": Response(400, {}, [MEGABYTE] * 400),
-    "a compressed error": Response(500, {"content-encoding": "gzip"}, [gzip.compress(MEGABYTE * 100)]),
+LARGE: dict[str, Callable[[], Response]] = {
+    "one line": lambda: raw(b"data: ", *[MEGABYTE] * 400),
+    "many lines": lambda: raw(*[b": %b\n\n" % MEGABYTE[:1_000] * 1_000] * 400),
+    "compressed": lambda: Response(200, {"content-encoding": "gzip"}, [gzip.compress(MEGABYTE * 100)]),
+    "an error": lambda: Response(400, {}, [MEGABYTE] * 400),
+    "a compressed error": lambda: Response(500, {"content-encoding": "gzip"}, [gzip.compress(MEGABYTE * 100)]),
 }
 
 
 @pytest.mark.parametrize("kind", LARGE)
 async def test_a_large_answer_is_cut_off(vendor: Vendor, kind: str) -> None:
-    async with Loopback([LARGE[kind]]) as server:
+    async with Loopback([LARGE[kind]()]) as server:
         with pytest.raises(BrokenStreamError, match="too large"):
             await vendor.ask(server.base_url)
         assert len(server.requests) == 1

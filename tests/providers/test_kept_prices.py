@@ -38,7 +38,7 @@ def run(label: str) -> list[str]:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
 
-@given(st.sampled_from(list_models()), COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.integers(0, 100))
+@given(st.deferred(lambda: st.sampled_from(list_models())), COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.integers(0, 100))
 def test_plain_rates_give_the_price_of_the_table(place, fresh, output, read, write, write_long, searches):
     provider, name = place
     model = get_snapshot().find_provider_model(name, None, provider, None)[1]
