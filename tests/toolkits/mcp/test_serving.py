@@ -80,9 +80,11 @@ class Person:
 
 
 @asynccontextmanager
-async def connect(era: str, person: Person | None = None, *, budget=None, toolkits=("developer",), **options):
+async def connect(
+    era: str, person: Person | None = None, *, budget=None, toolkits=("developer",), patience_s=60, **options
+):
     """Connect a client to a server in this process."""
-    wanted = ServeOptions(ProfileOptions(**options), toolkits, budget or {})
+    wanted = ServeOptions(ProfileOptions(**options), toolkits, budget or {}, patience_s)
     callback = person.elicit if person else None
     async with open_server(wanted) as server, Client(server, mode=era, elicitation_callback=callback) as client:
         yield client
@@ -183,6 +185,58 @@ async def test_a_call_that_nobody_follows_ends_with_its_question(work, home):
     assert ends == ["cancelled", "stop"]
     assert sum(isinstance(event, events.MessageCompleted) for event in happened) == 2
     assert not (work / "made").exists()
+
+
+async def test_a_question_holds_up_other_calls_for_a_short_time_only(work):
+    async with connect("2026-07-28", Person("allow once"), patience_s=0.2, approval="ask") as client:
+        arguments = {"path": "a.txt", "content": "x\n"}
+        asked = await client.session.call_tool("write_file", arguments, allow_input_required=True)
+        text, _ = await call(client, "read_file", path="a.txt")
+        assert "a.txt" in text
+        with pytest.raises(MCPError, match="belongs to no call that waits"):
+            await client.session.call_tool("write_file", arguments, request_state=asked.request_state)
+    (answered,) = [event for event in read_events() if isinstance(event, events.Answered)]
+    assert answered.answer.text == "nobody answered within 0.2 s"
+
+
+async def test_a_question_that_holds_up_nothing_waits(work):
+    async with connect("2026-07-28", Person("allow once"), patience_s=0, approval="ask") as client:
+        _, is_error = await call(client, "write_file", path="a.txt", content="x\n")
+        assert not is_error
+
+
+async def test_commands_that_send_a_message_are_prompts(era, work, home):
+    commands = home / "config/commands"
+    commands.mkdir()
+    (commands / "explain.md").write_text("---\ndescription: Explain a file\nusage: FILE [TOPIC]\n---\nExplain $1: $2!")
+    async with connect(era) as client:
+        listed = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
+        assert "mode" not in listed  # it works in a session only
+        assert listed["explain"].description == "Explain a file"
+        arguments = [(each.name, each.required) for each in listed["explain"].arguments]
+        assert arguments == [("file", True), ("topic", False)]
+        got = await client.get_prompt("explain", {"file": "my notes.md", "topic": "the style"})
+        assert [message.content.text for message in got.messages] == ["Explain my notes.md: the style!"]
+        assert [each.name for each in listed["review"].arguments] == ["arguments"]
+        with pytest.raises(MCPError, match=r"no command /explan .*did you mean 'explain'\?"):
+            await client.get_prompt("explan")
+
+
+@pytest.mark.parametrize(("answer", "runs"), [("allow once", True), (None, False)])
+async def test_a_prompt_asks_before_it_runs_a_command(era, work, home, answer, runs):
+    commands = home / "config/commands"
+    commands.mkdir()
+    (commands / "look.md").write_text("Look at this:\n!`touch made && echo listed`")
+    person = Person(answer)
+    async with connect(era, person, approval="ask") as client:
+        try:
+            got = await client.get_prompt("look")
+        except MCPError:
+            assert not runs
+        else:
+            assert ("listed" in got.messages[0].content.text) == runs
+    assert len(person.asked) == 1
+    assert (work / "made").exists() == runs
 
 
 async def test_a_cancelled_call_ends_what_it_started(era, work):
@@ -337,14 +391,17 @@ def test_a_signal_cancels_the_call_and_ends_the_session(work, home, number):
 def serve_http(*options: str):
     """The address and the token of a server, which a signal ends."""
     command = [COMMAND, "mcp", "serve", "--http", "--port", "0", "--toolkit", "developer", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as server:
         try:
             address = server.stdout.readline().split()[-1]
             token = server.stdout.readline().split()[3]
             yield address, token
         finally:
             server.terminate()
-        assert server.wait(60) == 0
+        _, notes = server.communicate(timeout=60)
+        assert "Traceback" not in notes
+        assert server.returncode == 0
 
 
 def connect_at(address: str, token: str, era: str, person: Person | None = None) -> Client:
@@ -369,6 +426,20 @@ def test_clients_at_an_address_need_the_token(work):
         assert httpx2.post(address, json={}, headers={"Authorization": "Bearer no"}).status_code == 401
         assert httpx2.post(address, json={}, headers=right | {"Host": "evil.example"}).status_code == 421
         assert httpx2.post(address, json={}, headers=right | {"Origin": "https://evil.example"}).status_code == 403
+        # The end of the server cuts off a request whose body never comes.
+        place = httpx2.URL(address)
+        cut = socket.create_connection((place.host, place.port))
+        lines = [
+            "POST /mcp HTTP/1.1",
+            f"Host: {place.netloc.decode()}",
+            f"Authorization: Bearer {token}",
+            "Content-Type: application/json",
+            "Content-Length: 9",
+            "Expect: 100-continue",
+        ]
+        cut.sendall("\r\n".join([*lines, "", ""]).encode())
+        assert cut.recv(100).startswith(b"HTTP/1.1 100")  # the server waits for the body
+    cut.close()
     assert {path.name for path in work.iterdir()} >= set(ERAS)
 
 

@@ -9,10 +9,15 @@ import uvicorn
 from goose_like_toolkits.mcp.serving.http import create_app
 from goose_like_toolkits.mcp.serving.start import ServeOptions, open_server
 
+from goose_like.agent.slash_command import SlashCommand
+from goose_like.agent.turn_request import TurnRequest
+from goose_like.core.images import save_image
+from goose_like.core.message import Message, Text
 from goose_like.launch.command_line import ProfileOptions
 from goose_like.toolkit import ImageResult, Question, ToolError, Toolkit, tool
 
 PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==")
+PDF = b"%PDF-1.7\n"
 TOKEN = "of-the-suite"
 
 
@@ -28,6 +33,11 @@ class Conformance(Toolkit):
     def test_image_content(self) -> ImageResult:
         """Return an image."""
         return ImageResult(PIXEL, "pixel.png")
+
+    @tool
+    def test_embedded_resource(self) -> ImageResult:
+        """Return a document."""
+        return ImageResult(PDF, "document.pdf")
 
     @tool
     def test_error_handling(self) -> str:
@@ -75,10 +85,34 @@ class Conformance(Toolkit):
         """Ask once."""
         return await self._ask("Please confirm")
 
+    def commands(self):
+        """Offer the prompts of the suite."""
+        run = {
+            "test_simple_prompt": lambda context, words: "This is a simple prompt for testing.",
+            "test_prompt_with_arguments": lambda context, words: f"Prompt with arguments: {words}",
+            "test_prompt_with_embedded_resource": lambda context, words: attach(context, PDF, words),
+            "test_prompt_with_image": lambda context, words: attach(context, PIXEL, "pixel.png"),
+            "test_input_required_result_prompt": self._send_answer,
+        }
+        usages = {
+            "test_prompt_with_arguments": "ARG1 ARG2",
+            "test_prompt_with_embedded_resource": "RESOURCEURI",
+        }
+        return [SlashCommand(name, "A prompt", run[name], usages.get(name, ""), in_run=True) for name in run]
+
+    async def _send_answer(self, context, words):
+        return f"Context: {await self._ask('What context should the prompt use?')}"
+
     async def _ask(self, text: str) -> str:
         question = Question(kind="text", subject="the suite", text=text)
         answer = await self.notifier.ask(question)
         return answer.text
+
+
+def attach(context, data: bytes, source: str) -> TurnRequest:
+    """Send a file."""
+    file = save_image(data, source, context.exchange.session.outputs)
+    return TurnRequest(Message(role="user", parts=(Text(text="Look at this."), file)))
 
 
 async def main(folder: Path, port: int) -> None:

@@ -44,9 +44,9 @@ class ClientCall:
         self.result: ToolResult | None = None
         self.progress_count = 0
         self._updates: asyncio.Queue[Update] = asyncio.Queue()
-        self._task: asyncio.Task[ToolResult] | None = None
+        self._task: asyncio.Task[Any] | None = None
 
-    def start(self, work: Coroutine[Any, Any, ToolResult]) -> None:
+    def start(self, work: Coroutine[Any, Any, Any]) -> None:
         """Start the work of the call."""
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(lambda _: self._updates.put_nowait(None))
@@ -69,7 +69,7 @@ class ClientCall:
             update = self._updates.get_nowait()
         return update
 
-    def take_result(self) -> ToolResult:
+    def take_result(self) -> Any:
         """Return the result of the work, which is done.
 
         Raises:

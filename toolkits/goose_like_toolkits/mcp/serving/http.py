@@ -1,6 +1,7 @@
 """A server at an address, for clients that know its token."""
 
 import hmac
+import logging
 import secrets
 import signal
 import socket
@@ -35,6 +36,15 @@ class _OneToken(TokenVerifier):
         return AccessToken(token=token, client_id="client", scopes=[])
 
 
+class _UvicornServer(uvicorn.Server):
+    """The server of uvicorn, which ends without a word about requests that it cuts off."""
+
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        logging.getLogger("uvicorn.error").disabled = True
+        await super().shutdown(sockets)
+
+
 async def serve_http(options: ServeOptions, host: str, port: int, token: str) -> int:
     """Serve clients over HTTP until a signal stops the server. Without a token it makes one, and shows it.
 
@@ -63,7 +73,7 @@ async def serve_http(options: ServeOptions, host: str, port: int, token: str) ->
             print("  Press Ctrl-C to stop.", file=output, flush=True)
             for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises the signal again after it has stopped
                 signal.signal(number, lambda *_: None)
-            await uvicorn.Server(config).serve(sockets=[listener])
+            await _UvicornServer(config).serve(sockets=[listener])
     return 0
 
 

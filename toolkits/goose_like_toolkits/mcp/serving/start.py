@@ -29,6 +29,8 @@ from goose_like.providers.registry import choose_models, format_model_label, ope
 from goose_like.terminal.interaction import handle_signals
 
 from .call import FrontEnd
+from .prompts import Prompts
+from .request_queue import RequestQueue
 from .server import ToolServer
 from .tasks import ServerBudget, TaskRunner
 
@@ -37,11 +39,15 @@ _CHUNK_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """The options of a server: its profile, the toolkits that it offers (none: all), and the budget of its models."""
+    """The options of a server: its profile, the toolkits that it offers (none: all), and the budget of its models.
+
+    `patience_s` is explained at `RequestQueue`.
+    """
 
     profile: ProfileOptions
     toolkits: Sequence[str] = ()
     budget: Mapping[str, float | None] = field(default_factory=dict)
+    patience_s: float = 60
 
 
 @asynccontextmanager
@@ -81,8 +87,10 @@ async def open_server(options: ServeOptions) -> AsyncIterator[Server[Any]]:
             # Hooks see the calls of the task, not this one.
             own_tools = apply_tool_rules({run_task.name: run_task}, exchange.workspace)
         offered = _choose_tools(exchange, options.toolkits)
-        server = ToolServer(exchange, front_end, offered, own_tools, budget, profile.session.answer_s)
-        stack.push_async_callback(server.close)
+        prompts = Prompts(exchange, profile, opened.choice.project)
+        queue = RequestQueue(front_end, profile.session.answer_s, options.patience_s)
+        server = ToolServer(exchange, offered, own_tools, budget, prompts, queue)
+        stack.push_async_callback(queue.close)
         print_warning(f"the session {opened.session.name} records all calls; `goose-like -r` and /undo take them back")
         yield server.build()
 

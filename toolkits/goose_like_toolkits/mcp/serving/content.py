@@ -1,0 +1,36 @@
+"""Results and messages of goose_like as content of the protocol."""
+
+from base64 import b64encode
+from pathlib import Path
+
+import mcp_types as types
+
+from goose_like.core.message import Image, Message, Text, ToolResult
+
+
+def convert_result(result: ToolResult, outputs: Path) -> types.CallToolResult:
+    """Convert a result to its text, then its images and documents, which are files in `outputs`."""
+    content: list[types.ContentBlock] = [types.TextContent(text=result.output)]
+    content += [_convert_file(image, outputs) for image in result.images]
+    return types.CallToolResult(content=content, is_error=result.is_error)
+
+
+def convert_message(message: Message, outputs: Path) -> list[types.PromptMessage]:
+    """Convert a message of a person to one message for each of its parts."""
+    messages = []
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                messages.append(types.PromptMessage(role="user", content=types.TextContent(text=text)))
+            case Image():
+                messages.append(types.PromptMessage(role="user", content=_convert_file(part, outputs)))
+    return messages
+
+
+def _convert_file(image: Image, outputs: Path) -> types.ContentBlock:
+    file = outputs / image.name
+    data = b64encode(file.read_bytes()).decode()
+    if image.is_document:
+        blob = types.BlobResourceContents(uri=file.as_uri(), mime_type=image.media_type, blob=data)
+        return types.EmbeddedResource(resource=blob)
+    return types.ImageContent(data=data, mime_type=image.media_type)
