@@ -3,20 +3,24 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import get_args
 
+import goose_like_toolkits
 import pytest
 from typer.main import get_command
 
+import goose_like
 from goose_like.cli import app as app_module
 from goose_like.cli.app import add_groups, app, run
-from goose_like.cli.help import find_page, list_topics, list_topics_below
+from goose_like.cli.help import find_docs_folder, find_page, list_topics, list_topics_below
 from goose_like.config.entry_points import BUILTIN_ENTRY_POINTS
 from goose_like.config.profile import build_profiles_schema
 from goose_like.core import errors
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Event
-from tests import ROOT
+
+DOCS = find_docs_folder()
 
 add_groups()
 COMMANDS = [[name] for name in get_command(app).commands] + [
@@ -34,11 +38,11 @@ def test_each_command_has_a_page(words):
     assert max(map(len, page.splitlines())) <= 100
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "docs").glob("*.md")))
+@pytest.mark.parametrize("name", sorted(path.stem for path in DOCS.glob("*.md")))
 def test_each_page_of_the_docs_is_a_topic(name):
     assert name in list_topics()
     assert name in list_topics_below(app, [])
-    shown, file = find_page(app, [name]), (ROOT / f"docs/{name}.md").read_text()
+    shown, file = find_page(app, [name]), (DOCS / f"{name}.md").read_text()
     assert re.findall("^#.*", shown, re.MULTILINE) == re.findall("^#.*", file, re.MULTILINE)
     assert "](" not in shown
     assert set(re.findall(r"\]\(([\w-]+)[.]md", file)) <= set(re.findall(r"goose-like help ([\w-]+)", shown))
@@ -87,7 +91,7 @@ def test_what_there_is_no_page_for(words, report):
 
 
 def rows(name: str) -> list[str]:
-    return re.findall(r"^\| `([^|]+)` \|", (ROOT / f"docs/{name}.md").read_text(), re.MULTILINE)
+    return re.findall(r"^\| `([^|]+)` \|", (DOCS / f"{name}.md").read_text(), re.MULTILINE)
 
 
 def test_the_exit_codes_are_those_of_the_code():
@@ -100,8 +104,9 @@ def test_the_exit_codes_are_those_of_the_code():
 
 
 def test_the_environment_is_what_the_code_reads():
-    files = [*(ROOT / "goose_like").rglob("*.py"), *(ROOT / "toolkits").rglob("*.py")]
-    texts = [path.read_text() for path in [*files, ROOT / "goose_like/providers/presets.yaml"]]
+    package = Path(goose_like.__file__).parent
+    files = [*package.rglob("*.py"), *Path(goose_like_toolkits.__file__).parent.rglob("*.py")]
+    texts = [path.read_text() for path in [*files, package / "providers/presets.yaml"]]
     read = {name for text in texts for name in re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', text)}
     named = {name for row in rows("environment") for name in re.findall(r"[A-Z_]{3,}", row)}
     assert read - named == {"PATH", "CARGO_HOME", "GIT_CONFIG_GLOBAL"}  # variables of other programs

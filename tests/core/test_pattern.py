@@ -4,11 +4,11 @@ import importlib
 import re
 from pathlib import Path
 
+import goose_like_toolkits
 import pytest
 
+import goose_like
 from goose_like.core.pattern import _LaterPattern, compile_later
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_a_pattern_has_the_methods_of_one_that_is_compiled():
@@ -28,16 +28,24 @@ def test_a_pattern_is_compiled_no_earlier_than_it_is_used():
 
 def test_every_pattern_that_is_compiled_later_can_be_compiled():
     count = 0
-    for source in sorted([*(ROOT / "goose_like").rglob("*.py"), *(ROOT / "toolkits").rglob("*.py")]):
+    for package in (goose_like, goose_like_toolkits):
+        folder = Path(package.__file__).parent
+        count += _check_patterns(folder)
+    assert count > 50
+
+
+def _check_patterns(folder: Path) -> int:
+    """Compile the patterns of the modules in a folder, and return their number."""
+    count = 0
+    for source in sorted(folder.rglob("*.py")):
         text = source.read_text()
         if "import compile_later" not in text:
             continue
-        start = 1 if source.is_relative_to(ROOT / "toolkits") else 0
-        name = ".".join(source.relative_to(ROOT).with_suffix("").parts[start:])
+        name = ".".join(source.relative_to(folder.parent).with_suffix("").parts)
         module = importlib.import_module(name)
         for value in vars(module).values():
             for pattern in value if isinstance(value, tuple) else (value,):
                 if isinstance(pattern, _LaterPattern):
                     assert isinstance(re.compile(pattern.pattern, pattern.flags), re.Pattern), source
                     count += 1
-    assert count > 50
+    return count
