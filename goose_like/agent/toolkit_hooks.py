@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 from goose_like.core.errors import GooseLikeError, PromptBlockedError, prefix_error_path
 from goose_like.core.events import Answer, Event, Question
@@ -75,14 +76,6 @@ class ToolkitHooks:
         subagent: str = "",
         is_resumed: bool = False,
     ) -> None:
-        self.commands: dict[str, SlashCommand] = {}
-        self.yielding_commands: list[SlashCommand] = []
-        for toolkit in toolkits.values():
-            for command in toolkit.commands():
-                if command.gives_way:
-                    self.yielding_commands.append(command)
-                else:
-                    self.commands[command.name] = command
         self._toolkits = toolkits
         self._parent = parent
         self._configs = get_configs(toolkits)
@@ -123,6 +116,25 @@ class ToolkitHooks:
             # The parent asks the same toolkit when it receives the question.
             judges = {name: toolkit for name, toolkit in toolkits.items() if not parent._has(name, toolkit)}
         self._permissions = list_hooks(judges, "on_permission_asked")
+
+    @cached_property
+    def _all_commands(self) -> list[SlashCommand]:
+        """The slash commands of all toolkits. Few runs need them, and each of hundreds of skills has one."""
+        commands: list[SlashCommand] = []
+        for name, toolkit in self._toolkits.items():
+            with toolkit_errors(name):
+                commands += toolkit.commands()
+        return commands
+
+    @property
+    def commands(self) -> dict[str, SlashCommand]:
+        """The slash commands by name, without those that give way to others."""
+        return {command.name: command for command in self._all_commands if not command.gives_way}
+
+    @property
+    def yielding_commands(self) -> list[SlashCommand]:
+        """The slash commands that give way to others."""
+        return [command for command in self._all_commands if command.gives_way]
 
     def _has(self, name: str, toolkit: Toolkit) -> bool:
         """Check whether a toolkit with this name and config is here or above."""

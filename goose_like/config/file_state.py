@@ -28,9 +28,9 @@ def describe_state(files: Mapping[str, os.stat_result]) -> str:
     for path, status in files.items():
         if status.st_ctime_ns > settled_ns:
             return ""
-        times_ns = (status.st_mtime_ns, status.st_ctime_ns)
-        numbers = (status.st_mode, status.st_ino, status.st_size)
-        lines.append(f"{path} {numbers} {times_ns}")
+        numbers = f"{status.st_mode} {status.st_ino} {status.st_size}"
+        times_ns = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+        lines += (path, numbers, times_ns)
     text = "\0".join(lines)
     return sha256(text.encode(errors="surrogateescape")).hexdigest()
 

@@ -22,32 +22,29 @@ class NestedFile(NamedTuple):
     is_file: bool = True
 
 
-class _Folder(NamedTuple):
-    path: str
-    is_linked: bool
-    depth: int
-
-
 def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> Iterator[NestedFile]:
     """Yield the files of a name at most six folders below `top`, those of each folder sorted.
 
     Below a folder that has such a file, none is looked for. The search ends after 2,000 folders, and leaves out dot
     folders. Linked folders are entered only with `follows_links`; without it, the links are yielded.
     """
-    waiting = deque([_Folder(top, False, 0)])
+    waiting = deque([(top, False, 0)])
     seen_links: set[str] = set()
     for _ in range(MAX_FOLDERS):
         if not waiting:
             return
-        folder = waiting.popleft()
-        file = f"{folder.path}/{name}"
-        status = _find_status(file)
+        folder, is_linked, depth = waiting.popleft()
+        file = f"{folder}/{name}"
+        try:  # no function of its own: a start looks for hundreds of files
+            status = os.lstat(file)
+        except OSError:
+            status = None
         if status:
-            yield NestedFile(file, status, folder.is_linked)
+            yield NestedFile(file, status, is_linked)
             continue
-        if folder.depth == MAX_DEPTH:
+        if depth == MAX_DEPTH:
             continue
-        for path, is_link in _list_folders(folder.path):
+        for path, is_link in _list_folders(folder):
             if is_link and not follows_links:
                 yield NestedFile(path, os.lstat(path), is_linked=True, is_file=False)
                 continue
@@ -56,14 +53,7 @@ def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> It
                 if target in seen_links:
                     continue
                 seen_links.add(target)
-            waiting.append(_Folder(path, folder.is_linked or is_link, folder.depth + 1))
-
-
-def _find_status(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except OSError:
-        return None
+            waiting.append((path, is_linked or is_link, depth + 1))
 
 
 def _list_folders(folder: str) -> list[tuple[str, bool]]:

@@ -22,6 +22,7 @@ FOLDER_ADVICE = "make that folder writable or point GOOSE_LIKE_HOME elsewhere"
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 _APP = "goose-like"
 _MAX_INPUT_BYTES = 30_000_000
+_PART_BYTES = 8_192
 
 PROJECT_FOLDER = ".goose-like"
 PROFILES = "profiles.yaml"
@@ -132,18 +133,31 @@ def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pi
     waits = 0 if allows_pipes else os.O_NONBLOCK  # otherwise opening a pipe waits for a writer
     descriptor = os.open(file, os.O_RDONLY | waits | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
             raise ValueError("it is a folder")
-        if not stat.S_ISREG(mode) and not allows_pipes:
+        if not stat.S_ISREG(status.st_mode) and not allows_pipes:
             raise ValueError("it is a pipe or a device")
-        with open(descriptor, "rb", closefd=False) as stream:
-            data = stream.read(limit_bytes + 1)
+        data = _read_all(descriptor, status.st_size, limit_bytes)
     finally:
         os.close(descriptor)
     if len(data) > limit_bytes:
         raise ValueError(f"it has more than {limit_bytes:,} bytes")
     return data.decode()
+
+
+def _read_all(descriptor: int, size_bytes: int, limit_bytes: int) -> bytes:
+    """Read a file to its end, but at most one byte more than allowed. It may be larger than its size says.
+
+    A buffer for the limit would take longer than reading a small file.
+    """
+    parts: list[bytes] = []
+    room = limit_bytes + 1
+    part_bytes = max(size_bytes + 1, _PART_BYTES)
+    while part := os.read(descriptor, min(room, part_bytes)):
+        parts.append(part)
+        room -= len(part)
+    return b"".join(parts)
 
 
 def describe_read_error(error: OSError | ValueError) -> str:

@@ -79,9 +79,9 @@ def _find_nested(root: Path, pattern: str) -> Iterator[tuple[str, os.stat_result
         if os.path.isdir(folder) and not _leads_to_searched_folder(root, folder):
             yield folder, os.lstat(folder)
         return
-    for file in find_nested_files(folder, name):
-        if file.is_file or not _leads_to_searched_folder(root, file.path):
-            yield file.path, file.status
+    for path, status, _, is_file in find_nested_files(folder, name):
+        if is_file or not _leads_to_searched_folder(root, path):
+            yield path, status
 
 
 def _leads_to_searched_folder(root: Path, link: str) -> bool:

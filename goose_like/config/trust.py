@@ -264,7 +264,7 @@ def load_unchanged_project(cwd: Path) -> ProjectConfig | None:
     trusted = load_folder_trust(root)
     if trusted.files is None:  # the trust file changed just now
         return None
-    return ProjectConfig(root, trusted.files, folders=trusted.folders)
+    return ProjectConfig(root, trusted.files, folders=trusted.folders, state=known_state)
 
 
 def load_trust() -> Mapping[Path, FolderTrust]:

@@ -2,19 +2,18 @@
 
 import os
 import stat
-from dataclasses import astuple
 from pathlib import Path
+from typing import NamedTuple
 from zlib import crc32
 
 from goose_like.config.kept_values import KeptValues
-from goose_like.core.dataclass import dataclass
+from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError
 
 from .skill_file import list_deviations, parse_skill_file, read_skill_text
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """What a listing needs of a SKILL.md file: its name and description, or the problem that makes it unusable.
 
     `deviation` is the first one from the specification, by which a package's file is unusable too.
@@ -52,6 +51,24 @@ class SummaryCache:
             return Summary(problem=str(error))
         return self._keep(path, mark, _summarize(Path(path), text))
 
+    def is_known(self, project: ProjectConfig) -> bool:
+        """Check whether the files of a project have the state in which all their texts were compared."""
+        return bool(project.state) and self._kept.get(str(project.root)) == project.state
+
+    def note_state(self, project: ProjectConfig) -> None:
+        """Keep the state in which the texts of a project were compared. Without one, they are compared again."""
+        root = str(project.root)
+        known_state = self._kept.get(root) or ""
+        if known_state != project.state:
+            self._kept.put(root, project.state)
+
+    def get_for_path(self, path: str) -> Summary | None:
+        """Return the summary of a file of a project whose state is known."""
+        entry = self._kept.get(path)
+        if entry is None:
+            return None
+        return Summary(*entry[1:])
+
     def get_for_text(self, path: str, text: str) -> Summary:
         """Return the summary of a text that a file of a project had when it was read."""
         # Another text with this mark would only show the name and description of the former one.
@@ -68,7 +85,7 @@ class SummaryCache:
         return Summary(*entry[1:])
 
     def _keep(self, path: str, mark: object, summary: Summary) -> Summary:
-        self._kept.put(path, [mark, *astuple(summary)])
+        self._kept.put(path, [mark, *summary])
         return summary
 
     def save(self) -> None:

@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from goose_like.config.bundles import list_bundles
+from goose_like.config.entry_points import list_package_files
 from goose_like.config.nested_files import NestedFile, find_nested_files
 from goose_like.config.paths import PROJECT_FOLDER, config_folder, home_folder
 from goose_like.config.trust import ProjectConfig
@@ -14,16 +15,14 @@ from goose_like.core.dataclass import dataclass
 from goose_like.core.spelling import normalize_name
 
 from .cache import Summary, SummaryCache
-from .packages import find_package_plugins
-from .skill_file import FILE_NAME, SkillFile, parse_skill_file, read_skill_text
+from .skill_file import FILE_NAME, PACKAGE_FILE, SkillFile, parse_skill_file, read_skill_text
 
 Owner = Literal["project", "person", "bundle", "package"]
 _PROJECT_FOLDERS = ("skills/", ".agents/skills/", ".claude/skills/")
 """The folders of a project's skills, the first one first, as `ProjectConfig` names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(NamedTuple):
     """A skill that can be used. `trusted_name` is its name among the files of the project.
 
     `package` is the name of its package or bundle.
@@ -93,10 +92,10 @@ def find_skills(project: ProjectConfig | None) -> Catalog:
 def list_project_names(project: ProjectConfig) -> list[str]:
     """List the names of the SKILL.md files of a project, in the order of their folders."""
     found: list[str] = []
+    names = sorted(project.files)
+    end = f"/{FILE_NAME}"
     for folder in _PROJECT_FOLDERS:
-        for name in sorted(project.files):
-            if name.startswith(folder) and name.endswith(f"/{FILE_NAME}"):
-                found.append(name)
+        found += [name for name in names if name.startswith(folder) and name.endswith(end)]
     return found
 
 
@@ -112,13 +111,19 @@ def _find_files(folder: Path) -> Iterator[NestedFile]:
 
 
 def _add_project(catalog: Catalog, project: ProjectConfig, cache: SummaryCache) -> None:
+    is_known = cache.is_known(project)
     for name in list_project_names(project):
         below = name
         if name.startswith(_PROJECT_FOLDERS[0]):
             below = f"{PROJECT_FOLDER}/{name}"
         file = f"{project.root}/{below}"
-        summary = cache.get_for_text(file, project.files[name])
+        summary = None
+        if is_known:
+            summary = cache.get_for_path(file)
+        if summary is None:
+            summary = cache.get_for_text(file, project.files[name])
         _add(catalog, summary, Skill(summary.name, summary.description, file, "project", trusted_name=name))
+    cache.note_state(project)
 
 
 def _add_person(catalog: Catalog, cache: SummaryCache) -> None:
@@ -142,6 +147,10 @@ def _add_bundles(catalog: Catalog, cache: SummaryCache) -> None:
 
 
 def _add_packages(catalog: Catalog, cache: SummaryCache) -> None:
+    if not list_package_files(PACKAGE_FILE):
+        return
+    from .packages import find_package_plugins  # few packages have skills
+
     plugins, problems = find_package_plugins()
     catalog.problems += problems
     for plugin in plugins:

@@ -31,7 +31,7 @@ def write_listing(skills: Iterable[Skill]) -> str:
     """Write the listing: names with descriptions while they fit, then names, then the number of the others."""
     ordered = sort_by_owner(skills)
     for width in _WIDTHS:
-        if _measure_least(ordered, width) > MAX_TOKENS * _BYTES_PER_TOKEN:
+        if _is_longer(ordered, width, MAX_TOKENS * _BYTES_PER_TOKEN):
             continue
         text = "\n".join([_INTRODUCTION, *_describe_all(ordered, width)])
         if count_tokens(text) <= MAX_TOKENS:
@@ -47,12 +47,13 @@ def write_listing(skills: Iterable[Skill]) -> str:
     return write(_count_fitting(most, write, MAX_TOKENS))
 
 
-def _measure_least(skills: Sequence[Skill], width: int) -> int:
-    """Return the least number of bytes that lines with descriptions of this width can have."""
-    size = 0
+def _is_longer(skills: Sequence[Skill], width: int, limit_bytes: int) -> bool:
+    """Check whether lines with descriptions of this width are longer than a limit, by their least number of bytes."""
     for skill in skills:
-        size += len(skill.name) + min(len(skill.description), width - 1)
-    return size
+        limit_bytes -= len(skill.name) + min(len(skill.description), width - 1)
+        if limit_bytes < 0:
+            return True
+    return False
 
 
 def _describe_all(skills: Sequence[Skill], width: int) -> list[str]:

@@ -15,9 +15,8 @@ from goose_like.config.paths import read_user_file
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 
-from .skill_file import FILE_NAME
+from .skill_file import FILE_NAME, PACKAGE_FILE
 
-MARKER = "agent_plugins.json"
 _MANIFEST = "plugin.json"
 _SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
 
@@ -35,7 +34,7 @@ def find_package_plugins() -> tuple[list[PackagePlugin], list[str]]:
     """Find the plugins of installed packages, and a sentence for each one that cannot be used."""
     plugins: list[PackagePlugin] = []
     problems: list[str] = []
-    for marker in list_package_files(MARKER):
+    for marker in list_package_files(PACKAGE_FILE):
         package, _, _ = marker.parent.name.partition("-")
         try:
             plugins.append(_read_plugin(package, marker))

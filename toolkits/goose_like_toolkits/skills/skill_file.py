@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from goose_like.config.front_matter import split_front_matter
 from goose_like.config.paths import describe_read_error, read_user_file
 from goose_like.config.tool_list import split_tools
 from goose_like.core.dataclass import dataclass
@@ -14,6 +13,8 @@ from goose_like.core.pattern import compile_later
 from goose_like.terminal.escape import to_one_line
 
 FILE_NAME = "SKILL.md"
+PACKAGE_FILE = "agent_plugins.json"
+"""The file beside the metadata of a package that has skills."""
 _MAX_BYTES = 1_000_000
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 1_024
@@ -70,6 +71,8 @@ def parse_skill_file(path: Path, text: str) -> SkillFile:
 
 
 def _read_front_matter(path: Path, text: str) -> tuple[dict[str, Any], str]:
+    from goose_like.config.front_matter import split_front_matter  # only a file that is new or changed is parsed
+
     try:
         source, body = split_front_matter(path, text, ())
     except GooseLikeError:
