@@ -18,10 +18,12 @@ _MAX_ENTRIES = 5_000
 class KeptValues:
     """Values of JSON by key, in one file. Its name is that of the values.
 
-    A file that is damaged, or that another version of goose_like wrote, counts as empty. Keep no secrets.
+    A file that is damaged, or that another version of goose_like wrote, counts as empty. Of more than `max_entries`,
+    the newest ones stay. Keep no secrets.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, max_entries: int = _MAX_ENTRIES) -> None:
+        self._max_entries = max_entries
         self._file = cache_folder() / f"{name}.json"
         self._entries = self._load()
         self._has_changed = False
@@ -47,7 +49,7 @@ class KeptValues:
         if not self._has_changed:
             return
         self._has_changed = False
-        newest = list(self._entries.items())[-_MAX_ENTRIES:]
+        newest = list(self._entries.items())[-self._max_entries :]
         text = json.dumps({"version": __version__, "entries": dict(newest)})
         with suppress(OSError):
             replace_private_file(self._file, text)

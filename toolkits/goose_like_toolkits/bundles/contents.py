@@ -19,7 +19,8 @@ from goose_like.terminal.escape import to_one_line
 
 from ..hooks.sources import parse_hooks
 from ..mcp.config import SERVERS_KEY
-from ..skills.skill_file import FILE_NAME, list_deviations, parse_skill_file, read_skill_text
+from ..skills.places import FILE_NAME
+from ..skills.skill_file import list_deviations, parse_skill_file, read_skill_text
 from .portable import MANIFEST, SCHEMA_START, check_manifest, read_portable_servers
 
 _MANIFESTS: dict[Layout, str] = {

@@ -41,7 +41,7 @@ class SummaryCache:
                 status = os.stat(path)
             except OSError as error:
                 return Summary(problem=f"{path} can't be read: {error.strerror}; correct or remove it")
-        mark = [status.st_mtime_ns, status.st_size, status.st_ino]
+        mark = [status.st_ctime_ns, status.st_size, status.st_ino]
         known = self._find(path, mark)
         if known:
             return known

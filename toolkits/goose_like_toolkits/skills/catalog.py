@@ -1,21 +1,21 @@
 """The skills that a session can use: those of the project, the person, bundles and installed packages."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import field
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from goose_like.config.bundles import list_bundles
 from goose_like.config.entry_points import list_package_files
-from goose_like.config.nested_files import NestedFile, find_nested_files
-from goose_like.config.paths import PROJECT_FOLDER, config_folder, home_folder
+from goose_like.config.paths import PROJECT_FOLDER
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.dataclass import dataclass
 from goose_like.core.spelling import normalize_name
 
 from .cache import Summary, SummaryCache
-from .skill_file import FILE_NAME, PACKAGE_FILE, SkillFile, parse_skill_file, read_skill_text
+from .places import FILE_NAME, PACKAGE_FILE, find_personal_files, list_personal_folders
+from .skill_file import SkillFile, parse_skill_file, read_skill_text
 
 Owner = Literal["project", "person", "bundle", "package"]
 _PROJECT_FOLDERS = ("skills/", ".agents/skills/", ".claude/skills/")
@@ -99,17 +99,6 @@ def list_project_names(project: ProjectConfig) -> list[str]:
     return found
 
 
-def _list_personal_folders() -> list[Path]:
-    home = home_folder()
-    folders = (config_folder() / "skills", home / ".agents/skills", home / ".claude/skills")
-    return [folder for folder in folders if folder.is_dir()]
-
-
-def _find_files(folder: Path) -> Iterator[NestedFile]:
-    """Yield the SKILL.md files in a folder of the person, also in linked folders."""
-    return find_nested_files(str(folder), FILE_NAME, follows_links=True)
-
-
 def _add_project(catalog: Catalog, project: ProjectConfig, cache: SummaryCache) -> None:
     is_known = cache.is_known(project)
     for name in list_project_names(project):
@@ -127,9 +116,9 @@ def _add_project(catalog: Catalog, project: ProjectConfig, cache: SummaryCache) 
 
 
 def _add_person(catalog: Catalog, cache: SummaryCache) -> None:
-    for folder in _list_personal_folders():
+    for folder in list_personal_folders():
         catalog.opened.append(folder)
-        for file in _find_files(folder):
+        for file in find_personal_files(folder):
             summary = cache.get_for_file(file.path, file.status)
             _add(catalog, summary, Skill(summary.name, summary.description, file.path, "person"))
             if file.is_linked:

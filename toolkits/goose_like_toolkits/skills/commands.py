@@ -16,7 +16,8 @@ from goose_like.terminal.report_table import print_table
 
 from .catalog import Catalog, Skill, find_skills, read_skill, sort_by_owner
 from .listing import count_tokens, write_listing
-from .skill_file import FILE_NAME, SkillFile, list_deviations, parse_skill_file, read_skill_text
+from .places import FILE_NAME
+from .skill_file import SkillFile, list_deviations, parse_skill_file, read_skill_text
 from .skill_text import write_skill
 
 _SHOWN_CHARS = 70

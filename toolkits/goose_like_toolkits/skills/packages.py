@@ -15,7 +15,7 @@ from goose_like.config.paths import read_user_file
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 
-from .skill_file import FILE_NAME, PACKAGE_FILE
+from .places import FILE_NAME, PACKAGE_FILE
 
 _MANIFEST = "plugin.json"
 _SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"

@@ -12,9 +12,6 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.pattern import compile_later
 from goose_like.terminal.escape import to_one_line
 
-FILE_NAME = "SKILL.md"
-PACKAGE_FILE = "agent_plugins.json"
-"""The file beside the metadata of a package that has skills."""
 _MAX_BYTES = 1_000_000
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 1_024

@@ -7,7 +7,8 @@ from goose_like.config.bundles import read_bundle
 
 from .catalog import Skill
 from .loaded import write_header
-from .skill_file import FILE_NAME, SkillFile
+from .places import FILE_NAME
+from .skill_file import SkillFile
 
 _ARGUMENTS = "$ARGUMENTS"
 _FOLDER = "${CLAUDE_SKILL_DIR}"

@@ -1,7 +1,7 @@
 """The class of the toolkit `skills`."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
@@ -17,13 +17,14 @@ from goose_like.core.notifier import ask_or_deny
 from goose_like.core.spelling import did_you_mean
 from goose_like.toolkit import CompactionStart, Notifier, Question, Requirements, Tool, ToolError, Toolkit, tool
 
-from .catalog import Skill, find_skills, read_skill
-from .listing import HEADING, format_results, search, write_listing
 from .loaded import LoadedSkills, choose_texts
-from .skill_file import SkillFile
+from .start import find_start
 
 if TYPE_CHECKING:
     from goose_like.agent.slash_context import SlashContext
+
+    from .catalog import Catalog, Skill
+    from .skill_file import SkillFile
 
 _MAX_SUMMARY_CHARS = 100
 _MAX_OUTPUT_BYTES = 100_000
@@ -40,23 +41,34 @@ class SkillsToolkit(Toolkit):
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
-        self._catalog = find_skills(self.project)
-        self.workspace.open_folders(self._catalog.opened)
+        start = find_start(self.project)
+        self.workspace.open_folders(start.opened)
+        self._listing = start.listing
+        self._problems = start.problems
         self._loaded = LoadedSkills(self.session.history)
         self._accepted: dict[str, str] = {}
         self._logged: set[str] = set()
 
+    @cached_property
+    def _catalog(self) -> "Catalog":
+        """All skills. Few runs need more than their listing."""
+        from .catalog import find_skills
+
+        return find_skills(self.project)
+
     @override
     def prompt(self) -> str:
         """Return the listing. It stays the same in a resumed session: new skills are found by the search."""
-        if not self._catalog.skills:
+        if not self._listing:
             return ""
         known = self.session.history.context.known_prompt
         if known:
+            from .listing import HEADING
+
             for paragraph in known.system.split("\n\n"):
                 if paragraph.startswith(HEADING):
                     return paragraph
-        return write_listing(self._catalog.skills.values())
+        return self._listing
 
     @override
     def prompt_parts(self) -> Mapping[str, str]:
@@ -64,7 +76,7 @@ class SkillsToolkit(Toolkit):
 
     @override
     def tools(self) -> tuple[Tool, ...]:
-        if not self._catalog.skills:
+        if not self._listing:
             return ()
         return super().tools()
 
@@ -86,7 +98,7 @@ class SkillsToolkit(Toolkit):
 
     @override
     async def on_turn_start(self) -> None:
-        for problem in self._catalog.problems:
+        for problem in self._problems:
             if problem not in self._logged:
                 self._logged.add(problem)
                 self.notifier.log(f"skipped: {problem}")
@@ -117,6 +129,8 @@ class SkillsToolkit(Toolkit):
         Args:
             query: words of the task
         """
+        from .listing import format_results, search
+
         self._update()
         found, count = search(query, self._catalog.skills.values())
         if not found:
@@ -126,11 +140,10 @@ class SkillsToolkit(Toolkit):
 
     def _update(self) -> None:
         """Find skills that were added since. The listing stays as it is."""
-        opened = self._catalog.opened
-        self._catalog = find_skills(self.project)
-        self._catalog.opened = opened
+        self.__dict__.pop("_catalog", None)
+        self._problems = self._catalog.problems
 
-    def _find(self, name: str) -> Skill:
+    def _find(self, name: str) -> "Skill":
         skill = self._catalog.find(name)
         if skill is None:
             self._update()
@@ -140,21 +153,22 @@ class SkillsToolkit(Toolkit):
             raise ToolError(f"there is no skill {name!r}; {hint} Search with `search_skills`")
         return skill
 
-    async def _load(self, skill: Skill) -> tuple[SkillFile, str]:
+    async def _load(self, skill: "Skill") -> "tuple[SkillFile, str]":
         """Return the content of a skill and its text for the model. Ask about files that changed after the trust.
 
         Raises:
             DeniedError: the person does not want to use the changed files.
             GooseLikeError: the skill cannot be read any more.
         """
-        from .skill_text import write_skill  # few sessions use a skill
+        from .catalog import read_skill
+        from .skill_text import write_skill
 
         if skill.trusted_name:
             await self._check_folder(skill)
         content = read_skill(skill, self.project)
         return content, write_skill(skill, content)
 
-    async def _check_folder(self, skill: Skill) -> None:
+    async def _check_folder(self, skill: "Skill") -> None:
         """Check that the files beside a SKILL.md of the project are those that the person trusted."""
         assert self.project
         name = skill.trusted_name
@@ -181,7 +195,7 @@ class SkillsToolkit(Toolkit):
         if answer.choice == "allow_always":
             trust_marked_folder(self.project.root, name, mark)
 
-    def _list_rules(self, content: SkillFile) -> tuple[str, ...]:
+    def _list_rules(self, content: "SkillFile") -> tuple[str, ...]:
         """Translate `allowed-tools` into rules of permissions, about commands and files inside the sandbox alone."""
         if self.workspace.mode == "full":
             return ()
@@ -195,7 +209,7 @@ class SkillsToolkit(Toolkit):
             rules += [rule for rule in translated if not rule.startswith(_OUTSIDE)]
         return tuple(rules)
 
-    async def _send(self, skill: Skill, context: "SlashContext", words: str) -> TurnRequest:
+    async def _send(self, skill: "Skill", context: "SlashContext", words: str) -> TurnRequest:
         """Send the text of a skill as the person's message, with a task."""
         from .skill_text import fill_arguments
 
