@@ -126,12 +126,12 @@ class ToolkitHooks:
                 commands += toolkit.commands()
         return commands
 
-    @property
+    @cached_property
     def commands(self) -> dict[str, SlashCommand]:
         """The slash commands by name, without those that give way to others."""
         return {command.name: command for command in self._all_commands if not command.gives_way}
 
-    @property
+    @cached_property
     def yielding_commands(self) -> list[SlashCommand]:
         """The slash commands that give way to others."""
         return [command for command in self._all_commands if command.gives_way]
