@@ -164,6 +164,22 @@ async def test_a_missed_file_is_told_what_the_folder_has(here: DeveloperHarness)
     assert "the folder has" not in await here.shell("cd /usr; cat gone; cat gone2")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "touch tests/new/test_a.py",
+        "echo 1 > tests/new/a.txt",
+        "touch ./tests/new/a",
+        """python3 -c 'open("tests/new/a", "w")'""",
+    ],
+)
+async def test_a_missing_folder_is_named(here: DeveloperHarness, command):
+    note = "[there is no folder tests/new; for a new file in it, first: mkdir -p tests/new]"
+    assert note in await here.shell(command)
+    await here.shell("mkdir -p tests/new")
+    assert "there is no folder" not in await here.shell("cat tests/new/gone")
+
+
 async def test_a_folder_that_was_deleted(here: DeveloperHarness):
     await here.shell("mkdir 'a b'; cd 'a b'; rmdir ../'a b'")
     answer = await here.shell("pwd")

@@ -26,15 +26,13 @@ from goose_like.workspace.sandbox.environment import PROXY_VARIABLES, build_envi
 
 from .command_changes import CommandChanges
 from .files import HIDDEN_TMP
-from .git_facts import is_cache
+from .missing_files import find_missing_folder, has_missed_file, list_names
 from .missing_modules import explain_missing_module
-from .seen_files import show_name
 from .stuck_check import StuckCheck
 from .unrun_tests import NO_TESTS_CODE, find_unrun_tests
 
 MAX_TIMEOUT_S = 3600.0
 MAX_WORDS = 200
-MAX_NAMES = 20
 MAX_STATE_BYTES = 100_000  # every program starts with these variables, and Linux limits them (2 MiB)
 MAX_ARGUMENT_BYTES = 120_000  # Linux limits one argument to 128 KiB: MAX_ARG_STRLEN in execve(2)
 STOP_GRACE_S = 2.0
@@ -60,7 +58,6 @@ _NO_NETWORK = compile_later(
 _MISSING_IN_TMP = compile_later(
     r"(?<![^\s'\"(=])(/var)?/tmp/[^\n:]{1,300}: No such file|No such file or directory: '(/var)?/tmp/"
 )
-_MISSING = compile_later("No such file or directory|cannot access")
 _ASSIGNMENT = compile_later(r"\w+=")
 _COMPARING = ("grep", "egrep", "rg", "diff", "cmp")
 """Programs whose exit code 1 is a result and no failure."""
@@ -410,41 +407,13 @@ class Shell:
     def _remind_of_folder(self, text: str, before: ShellState) -> Iterator[str]:
         """Name the folder of a command that missed a file: models forget that an earlier cd lasts."""
         has_stayed = self.state.cwd == before.cwd
-        if not has_stayed or not _MISSING.search(text):
+        if not has_stayed or not has_missed_file(text):
             return
         if before.cwd != str(self._workspace.root):
             yield f"this ran in {before.cwd}, where an earlier cd led"
         if Path(before.cwd).is_relative_to(self._workspace.root):
-            yield from self._list_names(Path(before.cwd))
-
-    def _list_names(self, folder: Path) -> Iterator[str]:
-        """Name what is in the folder, and in those below while all fit: models guess names before they look."""
-        with suppress(GooseLikeError, OSError):
-            names = self._expand_folders(folder)
-            shown = ", ".join(map(show_name, names[:MAX_NAMES]))
-            rest = ", ..." if len(names) > MAX_NAMES else ""
-            yield f"the folder has: {shown or 'nothing'}{rest}"
-
-    def _expand_folders(self, folder: Path) -> list[str]:
-        """List the names in a folder, and in place of each folder the names in it while all fit."""
-        expanded: list[str] = []
-        waiting = [*reversed(self._list_visible(folder))]
-        while waiting:
-            name = waiting.pop()
-            below: list[str] = []
-            if name.endswith("/"):
-                below = [name + entry for entry in self._list_visible(folder / name)]
-            count = len(expanded) + 1 + len(waiting) + len(below)
-            if below and count <= MAX_NAMES:
-                waiting += reversed(below)
-            else:
-                expanded.append(name)
-        return expanded
-
-    def _list_visible(self, folder: Path) -> list[str]:
-        """List the names in a folder that are neither hidden nor a cache."""
-        names = self._workspace.list_folder(folder)
-        return [name for name in names if not name.startswith(".") and not is_cache(name)]
+            yield from find_missing_folder(text, Path(before.cwd))
+            yield from list_names(self._workspace, Path(before.cwd))
 
     def _explain_network(self, process: Process, command: str, shown: Sequence[str], access: Access) -> Iterator[str]:
         """Explain that a command which failed had no network. The kernel knows it; without a proxy, the text may."""
