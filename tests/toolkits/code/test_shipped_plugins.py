@@ -2,7 +2,9 @@
 
 import re
 import sqlite3
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from goose_like_toolkits.code.shipped_plugins._numbers import read_number
 
 from tests import ROOT
 from tests.toolkits.code.messy_orders import write
-from tests.toolkits.code.test_worker import KernelDouble, KernelRun, plugin
+from tests.toolkits.code.test_worker import SHELL, KernelDouble, KernelRun, make_environment, plugin
 
 pytest.importorskip("pandas", reason="the extra `analyst` is not installed")
 duckdb = pytest.importorskip("duckdb", reason="the extra `analyst` is not installed")
@@ -46,13 +48,23 @@ def ours(name: str, **config: Any) -> dict[str, Any]:
     return plugin(name, folder=OURS, **{**written(name)["configurations"], **config})
 
 
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen[str]"]:
+    """A process that has imported the libraries for data, and forks: they take a second of each test."""
+    env = make_environment(tmp_path_factory.mktemp("libraries"))
+    command = [sys.executable, "-P", str(SHELL)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as process:
+        yield process
+
+
 @pytest.fixture
-def play(kernel: KernelDouble) -> Play:
+def play(kernel: KernelDouble, libraries: "subprocess.Popen[str]") -> Play:
     """Plays cells in which all three are there."""
 
     def play(*cells: str, path: Path | None = None, **config: Any) -> KernelRun:
         plugins = [ours(name, **config.get(name, {})) for name in NAMES]
-        return kernel.run(kernel.make_setup(*plugins), *cells, path=path)
+        steps = (kernel.make_setup(*plugins), *cells)
+        return kernel.run(*steps, path=path) if path else kernel.fork(libraries, *steps)
 
     return play
 

@@ -66,20 +66,39 @@ class KernelDouble:
         return {"take": {**message, "variables": variables}}
 
     def run(self, *steps: "str | dict[str, Any]", path: "Path | None" = None) -> KernelRun:
-        each = [{"cell": step} if isinstance(step, str) else step for step in steps]
         command = [sys.executable, "-P", str(SHELL), str(self.folder / "package")]
-        env = {"PYTHONPATH": str(path or ""), "IPYTHONDIR": str(self.folder / "ipython"), "HOME": str(self.folder)}
         ended = subprocess.run(
             command,
-            input=json.dumps(each),
+            input=json.dumps(list_steps(*steps)),
             capture_output=True,
             text=True,
             cwd=self.folder / "work",
-            env=env,
+            env=make_environment(self.folder, path),
             check=False,
         )
         assert ended.returncode == 0, ended.stderr
         return KernelRun(**json.loads(ended.stdout))
+
+    def fork(self, server: "subprocess.Popen[str]", *steps: "str | dict[str, Any]") -> KernelRun:
+        """Run the steps in a fork of a process that has imported the libraries for data."""
+        request = {
+            "package": str(self.folder / "package"),
+            "steps": list_steps(*steps),
+            "folder": str(self.folder / "work"),
+            "env": make_environment(self.folder),
+        }
+        assert server.stdin
+        assert server.stdout
+        print(json.dumps(request), file=server.stdin, flush=True)
+        return KernelRun(**json.loads(server.stdout.readline()))
+
+
+def list_steps(*steps: "str | dict[str, Any]") -> list[dict[str, Any]]:
+    return [{"cell": step} if isinstance(step, str) else step for step in steps]
+
+
+def make_environment(folder: Path, path: "Path | None" = None) -> dict[str, str]:
+    return {"PYTHONPATH": str(path or ""), "IPYTHONDIR": str(folder / "ipython"), "HOME": str(folder)}
 
 
 @pytest.fixture
