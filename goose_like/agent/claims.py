@@ -15,6 +15,9 @@ CheckKind = Literal["tests", "lint", "types", "build"]
 Outcome = Literal["passed", "failed", "unknown"]
 
 _PASSES = "(pass|passes|passed|passing|succeed|succeeds|succeeded|clean|green|no errors)"
+_SIGNS = ("pass", "succe", "clean", "green", "errors")
+"""Parts of words. An answer with a claim has one of them."""
+
 _CLAIMS: dict[CheckKind, re.Pattern[str]] = {
     "tests": compile_later(
         rf"\b(tests?|test suite|test run|specs|pytest)\b[^,:]{{0,40}}?\b{_PASSES}\b"
@@ -51,15 +54,16 @@ _SIGPIPE = 141
 
 def find_claims(text: str) -> list[CheckKind]:
     """Find the kinds of checks that an answer says have succeeded. A sentence with a doubt claims nothing."""
-    text = re.sub(r"```.*?(```|$)", "\n", text, flags=re.DOTALL)
+    lowered = text.lower()
+    if not any(sign in lowered for sign in _SIGNS):
+        return []
+    text = re.sub(r"```.*?(```|$)", "\n", lowered, flags=re.DOTALL)
     text = re.sub(r"^\s*>.*$", "", text, flags=re.MULTILINE).replace("`", "").replace("*", "")
     kinds: dict[CheckKind, None] = {}
-    for sentence in re.split(r"(?<=[.!?;])\s+|\n+", text.lower()):
-        if _DOUBT.search(sentence):
-            continue
-        for kind, pattern in _CLAIMS.items():
-            if pattern.search(sentence):
-                kinds[kind] = None
+    for sentence in re.split(r"(?<=[.!?;])\s+|\n+", text):
+        claimed = [kind for kind, pattern in _CLAIMS.items() if pattern.search(sentence)]
+        if claimed and not _DOUBT.search(sentence):
+            kinds |= dict.fromkeys(claimed)
     return list(kinds)
 
 

@@ -37,8 +37,13 @@ _RESULT_OF_GIT = ("diff", "grep", "merge-base", "check-ignore", "show-ref", "rev
 
 def find_last_failure(ledger: Ledger, history: History, tools: Mapping[str, Tool], answer: str) -> str:
     """Describe the failure at the end of a turn that its answer does not name; empty if there is none."""
-    if _names_failure(answer):
+    failure = _find_failure(ledger, history, tools)
+    if failure and _names_failure(answer):
         return ""
+    return failure
+
+
+def _find_failure(ledger: Ledger, history: History, tools: Mapping[str, Tool]) -> str:
     call = _find_failed_call(history, tools)
     if call:
         return f"Your last call, of {call}, failed."

@@ -259,8 +259,11 @@ def _iterate_packages(path: tuple[str, ...]) -> Iterator[str]:
 
 def _read_package(info: str) -> Iterator[EntryPoint]:
     """Read the entry points of our groups and of goose 0.9's from a `.dist-info` or `.egg-info` folder."""
+    place = f"{info}/entry_points.txt"
+    if not os.access(place, os.R_OK):  # most packages have none, and an exception takes longer
+        return
     try:
-        with open(f"{info}/entry_points.txt", encoding="utf-8", errors="replace") as file:
+        with open(place, encoding="utf-8", errors="replace") as file:
             text = file.read()
     except OSError:
         return

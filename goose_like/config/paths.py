@@ -4,16 +4,17 @@ import errno
 import fcntl
 import os
 import pwd
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from goose_like.core.pattern import compile_later
+
 WORKTREES_FOLDER = ".goose-like/worktrees"
 """The folder of our git worktrees in a repository or workspace."""
 
-CACHE_PATHS = re.compile(r"(.*/)?(__pycache__|node_modules|\.venv|venv|[\w.]+_cache|\.coverage)(/.*)?")
+CACHE_PATHS = compile_later(r"(.*/)?(__pycache__|node_modules|\.venv|venv|[\w.]+_cache|\.coverage)(/.*)?")
 """Paths that git usually ignores, and whose content programs make again."""
 
 FOLDER_ADVICE = "make that folder writable or point GOOSE_LIKE_HOME elsewhere"

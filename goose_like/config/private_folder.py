@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 import shutil
 import tempfile
 import threading
@@ -11,11 +10,12 @@ from pathlib import Path
 from typing import Literal, Self, get_args
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.pattern import compile_later
 
 FolderKind = Literal["tmp", "session", "serve", "metrics", "engine"]
 """The use: what commands see as /tmp, a session that is not kept, what serve needs, its metrics, a model's socket."""
 
-PRIVATE_NAME = re.compile(rf"goose-like-({'|'.join(get_args(FolderKind))})-\w+")
+PRIVATE_NAME = compile_later(rf"goose-like-({'|'.join(get_args(FolderKind))})-\w+")
 
 _MAX_ATTEMPTS = 5
 

@@ -1,7 +1,6 @@
 """The loader of profiles: finds their files, merges the profiles that they extend, and validates the result."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
@@ -12,6 +11,7 @@ from goose_like.config.entry_points import list_names, load_entry_point
 from goose_like.config.paths import home_folder
 from goose_like.core.errors import ProfileError
 from goose_like.core.format_version import describe_newer_format
+from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import did_you_mean
 
 from .paths import PROFILES, config_folder
@@ -20,7 +20,7 @@ from .toolkit_keys import move_toolkit_keys
 from .trust import ProjectConfig, load_trusted_project
 from .yaml_source import YamlSource, read_yaml, validate
 
-_PROJECT_KEYS = re.compile(
+_PROJECT_KEYS = compile_later(
     r"extends|provider|(processor|accelerator|fallback)(\.(model|tools|window|max_output_tokens|temperature|stall_s))?"
     r"|moderator(\.name)?|toolkits(\.\d+\.(name|requires(\.[^.]+)?|1\.[^.]+|config(\.tools)?))?|limits(\.[a-z_]+)?"
 )

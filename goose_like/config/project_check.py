@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 from goose_like.core.dataclass import dataclass
+from goose_like.core.pattern import compile_later
 
 from .paths import TRUST_FILE, config_folder, find_main_folder, read_user_file
 
-_LINE = re.compile(r"^verify:[ \t]+(\S.*?)[ \t\r]*$", re.MULTILINE)
+_LINE = compile_later(r"^verify:[ \t]+(\S.*?)[ \t\r]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

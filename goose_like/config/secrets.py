@@ -1,13 +1,13 @@
 """API keys from the environment, the system's keyring or a private file, and the names of secret variables."""
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from goose_like.core.errors import CredentialError, ProfileError
 from goose_like.core.masking import add_secret
+from goose_like.core.pattern import compile_later
 
 from .paths import config_folder, describe_read_error, read_user_file, replace_private_file
 from .yaml_source import read_yaml
@@ -30,8 +30,8 @@ _SECRET_NAMES = {"PGPASSFILE", "MYSQL_PWD", "KUBECONFIG", "BW_SESSION"}
 _SECRET_PREFIX = "OP_SESSION_"
 
 # More names whose values are masked: a wrong guess hides a text, but takes no variable from a command.
-_LIKELY_SECRETS = re.compile(r"PASS|PWD|CREDS|BEARER|COOKIE|CONN_?STR|CONNECTION_STRING|WEBHOOK|(KEY|TOKEN|PAT)\d*$")
-_URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^@\s]+)@")
+_LIKELY_SECRETS = compile_later(r"PASS|PWD|CREDS|BEARER|COOKIE|CONN_?STR|CONNECTION_STRING|WEBHOOK|(KEY|TOKEN|PAT)\d*$")
+_URL_PASSWORD = compile_later(r"://[^/\s:@]*:([^@\s]+)@")
 
 
 def find_key(variable: str | None) -> str:

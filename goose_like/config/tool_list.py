@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from goose_like.core.pattern import compile_later
+
 from .rule_topics import COMMAND, split_rule
 
 _SEPARATORS = ", \t\r\n"
@@ -16,8 +18,8 @@ _FILE_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 _UNASKED_TOOLS = ("Glob", "Grep", "LS", "Read", "Task", "TodoWrite", "WebSearch")
 """Tools that need no rule: they only read, or ask themselves."""
 
-_ANYTHING = re.compile(r":?\*\Z")
-_ENTRY = re.compile(r"([A-Za-z_][\w-]*)(?:\((.*)\))?", re.DOTALL)
+_ANYTHING = compile_later(r":?\*\Z")
+_ENTRY = compile_later(r"([A-Za-z_][\w-]*)(?:\((.*)\))?", re.DOTALL)
 
 
 def split_tools(text: str, separators: str = _SEPARATORS) -> Iterator[str]:

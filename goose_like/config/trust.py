@@ -51,6 +51,9 @@ class StoredApproval(FrozenModel):
     subject: Utf8Text
 
 
+_NO_RULES = PermissionLists.model_construct()  # unchecked: a check would build a model in each start
+
+
 class FolderTrust(FrozenModel):
     """Permissions in one folder.
 
@@ -65,7 +68,7 @@ class FolderTrust(FrozenModel):
     folders: dict[str, str] = Field(default={}, exclude_if=operator.not_)
     refused: str = Field(default="", exclude_if=operator.not_)
     approvals: tuple[StoredApproval, ...] = ()
-    permissions: PermissionLists = Field(default=PermissionLists(), exclude_if=PermissionLists().__eq__)
+    permissions: PermissionLists = Field(default=_NO_RULES, exclude_if=_NO_RULES.__eq__)
     is_read: bool | None = Field(default=None, exclude_if=lambda value: value is None)
     checks: dict[Utf8Text, bool] = Field(default={}, exclude_if=operator.not_)
 
@@ -310,7 +313,8 @@ def _format_refusal(file: Path, problem: str) -> str:
 
 def load_folder_trust(folder: Path) -> FolderTrust:
     """Read the permanent permissions of one folder. A worktree of ours has those of the main working tree."""
-    return load_trust().get(find_main_folder(folder), FolderTrust())
+    # Most folders have none, and a validated value would cost the start.
+    return load_trust().get(find_main_folder(folder)) or FolderTrust.model_construct()
 
 
 def trust_project(project: ProjectConfig) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, RootModel, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProfileError
@@ -212,7 +212,7 @@ def _describe_unknown_key(path: Sequence[str | int], kind: type[BaseModel], more
 def _list_known_keys(kind: Any, path: Sequence[str]) -> Iterator[str]:
     """Yield the keys of all models that a type allows at a path."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        if issubclass(kind, RootModel):
+        if kind.__pydantic_root_model__:
             path = ["root", *path]
         fields = {field.alias or name: field for name, field in kind.model_fields.items()}
         if not path:

@@ -1,11 +1,11 @@
 """JSON schemas for models: simplified ones of our own tools, and sanitized ones of other people's tools."""
 
 import json
-import re
 from collections.abc import Container
 from typing import Any
 
 from goose_like.core.dataclass import dataclass
+from goose_like.core.pattern import compile_later
 
 _TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 _TEXT_KEYS = ("description", "format")
@@ -17,7 +17,7 @@ _MAX_NODES = 2_000
 """Inlined references may contain references, so a short schema could otherwise fill the memory."""
 
 _MAX_DESCRIPTION_CHARS = 4_000
-_PROPERTY_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PROPERTY_NAME = compile_later(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def inline_reference(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

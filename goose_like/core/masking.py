@@ -16,6 +16,8 @@ from urllib.parse import quote
 from pydantic import BaseModel, JsonValue
 from typing_extensions import override
 
+from goose_like.core.pattern import compile_later
+
 from .message import Message, ToolSpec, Verbatim
 
 T = TypeVar("T")
@@ -83,15 +85,15 @@ _KEY_PART = "|".join(
 )
 _KEY_END = r"[\w./:>|,+=\\\"'\s-]{0,300}"  # what may still become a part of a key
 _OPEN_PRIVATE_KEY = rf"-----BEGIN\ (?:[A-Z\ ]*|[A-Z\ ]*PRIVATE\ KEY[A-Z\ ]*-{{1,5}}(?:(?:{_KEY_PART})*+{_KEY_END})?)"
-_OPEN_URL = re.compile(r"://[^\s/@'\"<>]{0,300}")
-_PLACEHOLDERS = re.compile(
+_OPEN_URL = compile_later(r"://[^\s/@'\"<>]{0,300}")
+_PLACEHOLDERS = compile_later(
     r"(?i)pass(word|wd)?|pwd|secret|token|key|user(name)?|admin|root|guest|test|example|changeme|postgres|mysql|redis"
     r"|rabbitmq|mongo|dev|x+|\.+|your[-_]?\w*"
 )
 """Passwords in URLs that are none: examples, and the defaults of servers on a developer's machine."""
 
 _TOKEN_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-_MASK = re.compile(r"\[masked:[\w.-]+\]")
+_MASK = compile_later(r"\[masked:[\w.-]+\]")
 _ENCRYPTED_KEYS = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "data"})
 _ARGUMENT_KEYS = frozenset({"input", "arguments"})
 """The keys of a call's arguments, which may have any keys within."""

@@ -62,10 +62,10 @@ class EventNotifier(Notifier, ABC):
 class Recorder(EventNotifier):
     """A notifier for tests that stores events and questions and gives a fixed answer."""
 
-    def __init__(self, answer: Answer = Answer()) -> None:
+    def __init__(self, answer: Answer | None = None) -> None:
         self.events: list[Event] = []
         self.questions: list[Question] = []
-        self._answer = answer
+        self._answer = answer or Answer()
 
     @override
     def notify(self, event: Event) -> None:

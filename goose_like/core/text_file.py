@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goose_like.core.dataclass import dataclass
+from goose_like.core.pattern import compile_later
 
 from .tool import ToolError
 
@@ -15,9 +16,9 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_NEWLINE = re.compile("(?<!\r)\r++\n")  # linear also for many \r without \n, as in the output of progress bars
-_BINARY = re.compile("[\0-\x07\x0e-\x1a\x1c-\x1f]")
-_KANA = re.compile("[\u3001\u3002\u3041-\u30fe]")
+_NEWLINE = compile_later("(?<!\r)\r++\n")  # linear also for many \r without \n, as in the output of progress bars
+_BINARY = compile_later("[\0-\x07\x0e-\x1a\x1c-\x1f]")
+_KANA = compile_later("[\u3001\u3002\u3041-\u30fe]")
 _MIN_KANA_SHARE = 1 / 3
 _LABELS = {"cp932": "Shift-JIS", "cp1252": "Windows-1252", "latin-1": "Latin-1"}
 _UNKNOWN = "unknown 8-bit encoding"

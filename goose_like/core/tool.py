@@ -10,8 +10,18 @@ from functools import cache, lru_cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PydanticUserError, TypeAdapter, create_model
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PydanticUserError,
+    TypeAdapter,
+    create_model,
+)
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import SkipJsonSchema
 
 from goose_like.core.dataclass import dataclass
 
@@ -19,6 +29,7 @@ from .docstring import read_docstring
 from .errors import GooseLikeError
 from .events import CallDisplay, ToolKind
 from .json_schema import simplify_schema
+from .message import FrozenModel, Utf8Text
 from .message import ToolSpec as ToolSpec
 from .spelling import normalize_name
 
@@ -32,12 +43,17 @@ _TITLE_FIELD = re.compile(r"\{(\w+)\}")
 
 _PLAIN_NODES: tuple[tuple[Any, dict[str, Any]], ...] = (
     (str, {"type": "string"}),
+    (Utf8Text, {"type": "string"}),
     (int, {"type": "integer"}),
     (float, {"type": "number"}),
     (bool, {"type": "boolean"}),
     (dict[str, JsonValue], {"type": "object", "additionalProperties": {}}),
 )
-"""The schemas that pydantic makes of type hints. Those of choices and lists follow from them."""
+"""The schemas that pydantic makes of type hints. Those of choices, lists and models follow from them."""
+
+_MODEL_SETTINGS = ("model_config", "__pydantic_decorators__", "__pydantic_fields_complete__")
+_SCHEMA_METHODS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
+"""The parts of a model class beside its fields that decide about its schema. Models of ours seldom change them."""
 
 _CONFIG = ConfigDict(extra="forbid")
 _PLAIN_DEFAULTS = (str, int, float, bool, type(None))
@@ -326,15 +342,18 @@ def _describe(
     return spec, make_parameters
 
 
-def _describe_plain_fields(fields: Mapping[str, tuple[Any, FieldInfo]]) -> dict[str, Any] | None:
+def _describe_plain_fields(
+    fields: Mapping[str, tuple[Any, FieldInfo]], parents: tuple[Any, ...] = ()
+) -> dict[str, Any] | None:
     """Return the schema that pydantic makes of fields with plain types; None if one has another type or default.
 
-    Most tools have no others, and a start describes each tool: with pydantic that takes four times as long.
+    Most tools have no others, and a start describes each tool: with pydantic that takes four times as long, and the
+    first model that it builds much longer. `parents` are the models around the fields.
     """
     properties = {}
     required = []
     for hint, info in fields.values():
-        node = _find_plain_node(hint)
+        node = _find_plain_node(hint, parents)
         if node is None:
             return None
         name = str(info.alias)
@@ -356,31 +375,65 @@ def _describe_plain_fields(fields: Mapping[str, tuple[Any, FieldInfo]]) -> dict[
     return schema
 
 
-def _find_plain_node(hint: Any) -> dict[str, Any] | None:
+def _find_plain_node(hint: Any, parents: tuple[Any, ...] = ()) -> dict[str, Any] | None:
     for plain, node in _PLAIN_NODES:
         if hint == plain:
             return dict(node)
     kind = get_origin(hint)
     parts = get_args(hint)
     if kind is Annotated and len(parts) == 2:
-        return _find_described_node(*parts)
+        return _find_annotated_node(*parts, parents)
     if kind is Literal and len(parts) > 1 and all(isinstance(part, str) for part in parts):
         return {"enum": list(parts), "type": "string"}
     if kind in (list, Sequence):
-        items = _find_plain_node(parts[0])
+        items = _find_plain_node(parts[0], parents)
         return items and {"items": items, "type": "array"}
     if kind in (Union, UnionType) and len(parts) == 2 and parts[1] is NoneType:
-        given = _find_plain_node(parts[0])
+        given = _find_plain_node(parts[0], parents)
         return given and {"anyOf": [given, {"type": "null"}]}
+    if isinstance(hint, type) and issubclass(hint, FrozenModel) and hint not in parents:
+        return _find_model_node(hint, (*parents, hint))
     return None
 
 
-def _find_described_node(hint: Any, info: Any) -> dict[str, Any] | None:
-    """Return the schema of a type with a `Field` that holds nothing but a description."""
+def _find_annotated_node(hint: Any, info: Any, parents: tuple[Any, ...]) -> dict[str, Any] | None:
+    """Return the schema of a type with a `Field` that holds nothing but a description, or with a validator before."""
+    node = _find_plain_node(hint, parents)
+    if isinstance(info, BeforeValidator) and repr(info) == repr(BeforeValidator(info.func)):
+        return node
     if not isinstance(info, FieldInfo) or repr(info) != repr(FieldInfo(description=info.description)):
         return None
-    node = _find_plain_node(hint)
     return node and {**node, "description": info.description}
+
+
+def _find_model_node(model: type[FrozenModel], parents: tuple[Any, ...]) -> dict[str, Any] | None:
+    """Return the schema of a model that has nothing but plain fields and a docstring."""
+    if not _is_plain_model(model):
+        return None
+    fields: dict[str, Any] = {}
+    for name, info in model.model_fields.items():
+        if any(isinstance(each, SkipJsonSchema) for each in info.metadata):
+            continue
+        plain = FieldInfo(annotation=info.annotation, default=info.default, description=info.description)
+        plain.metadata = info.metadata
+        if repr(plain) != repr(info):  # it holds more than that
+            return None
+        hint: Any = info.annotation
+        for each in info.metadata:
+            hint = Annotated[hint, each]
+        fields[name] = (hint, Field(info.default, alias=name, description=info.description))
+    schema = _describe_plain_fields(fields, parents)
+    if schema is not None and model.__doc__:
+        return {"description": inspect.cleandoc(model.__doc__), **schema}
+    return schema
+
+
+def _is_plain_model(model: type[FrozenModel]) -> bool:
+    """Check that nothing but its fields and its docstring decides about the schema of a model."""
+    has_own_settings = any(getattr(model, name) != getattr(FrozenModel, name) for name in _MODEL_SETTINGS)
+    if has_own_settings:
+        return False
+    return all(getattr(model, name).__func__ is getattr(FrozenModel, name).__func__ for name in _SCHEMA_METHODS)
 
 
 def _check_self(

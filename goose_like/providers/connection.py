@@ -10,11 +10,12 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from goose_like.core.events import Status
+from goose_like.core.pattern import compile_later
 
 from .wire import clip
 
 _QUICK_S = 1.0
-_LOOPBACK_HOST = re.compile(r"localhost\.?|127(\.\d+){1,3}|0\.0\.0\.0|::1?", re.IGNORECASE)
+_LOOPBACK_HOST = compile_later(r"localhost\.?|127(\.\d+){1,3}|0\.0\.0\.0|::1?", re.IGNORECASE)
 _CLOSED_HERE = (errno.ECONNREFUSED, errno.EADDRNOTAVAIL)  # the latter for ::1 on a machine without IPv6
 
 

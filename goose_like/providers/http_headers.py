@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from goose_like.core.errors import ProfileError
+from goose_like.core.pattern import compile_later
 
 _YEAR_S = 366 * 86_400.0
 
-_NAME = re.compile(r"[!#$%&'*+.^_`|~\w-]+", re.ASCII)
+_NAME = compile_later(r"[!#$%&'*+.^_`|~\w-]+", re.ASCII)
 
 
 def read_custom_headers(variable: str) -> dict[str, str]:

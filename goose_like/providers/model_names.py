@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from goose_like.core.errors import ProfileError
+from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import find_nearest_name
 
 from .prices import has_price
 
-_NO_CHAT = re.compile(
+_NO_CHAT = compile_later(
     r"embed|whisper|tts|dall-e|moderation|realtime|transcri|image|audio|video|sora|\blive\b|ocr|rerank|guard|"
     r"^(ft:|ada$|babbage|curie|davinci|text-)|:batch$"
 )

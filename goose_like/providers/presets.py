@@ -16,12 +16,13 @@ from goose_like.config.secrets import is_secret_variable
 from goose_like.config.yaml_source import USER_MESSAGE, YamlSource, read_yaml, validate
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
+from goose_like.core.pattern import compile_later
 
 from .base import STALL_S, ProviderInfo
 from .server_facts import FactsKind
 from .wire import MAX_ID_LENGTH
 
-_VARIABLE = re.compile(r"\$\{(\w+)(?::-((?:\$\{[^{}]*\}|[^{}])*))?\}")
+_VARIABLE = compile_later(r"\$\{(\w+)(?::-((?:\$\{[^{}]*\}|[^{}])*))?\}")
 _Bodies = dict[str, dict[str, Any]]
 _GOOSE09_AZURE = "AZURE_CHAT_COMPLETIONS_HOST_NAME"
 

@@ -2,10 +2,10 @@
 
 import asyncio
 import codecs
-import re
 from collections.abc import Callable
 
 from goose_like.core.masking import MaskedBytes
+from goose_like.core.pattern import compile_later
 from goose_like.sessions.output_limit import remove_codes
 
 SHOW_INTERVAL_S = 0.1
@@ -13,7 +13,7 @@ HEAD_BYTES = 2048
 SHOW_BYTES = 4096
 MASKED_BYTES = 16_384  # a private key at the start of what is shown must be whole when it is masked
 
-_CUT_CHARACTER = re.compile(rb"[\x80-\xbf]{1,3}")
+_CUT_CHARACTER = compile_later(rb"[\x80-\xbf]{1,3}")
 
 ShowOutput = Callable[[str, int], None]
 """Shows a piece of output, and before it the number of lines that were skipped, if it is not 0."""

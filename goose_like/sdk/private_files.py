@@ -1,13 +1,13 @@
 """Files in the sandbox's own /tmp that a command or a cell names: these vanish with the session, unnoticed."""
 
-import re
 from collections.abc import Sequence
 
+from goose_like.core.pattern import compile_later
 from goose_like.workspace.workspace import Workspace
 
 IN_PRIVATE_TMP = "in the sandbox's own /tmp, which is removed when the session ends"
 
-_TMP_PATH = re.compile(r"(?<![\w.-])/tmp/[\w./-]*[\w-]")
+_TMP_PATH = compile_later(r"(?<![\w.-])/tmp/[\w./-]*[\w-]")
 
 
 def find_private_files(workspace: Workspace, text: str) -> list[str]:

@@ -10,9 +10,10 @@ from typing import Any
 from goose_like.core.errors import SessionError
 from goose_like.core.events import SavedEvent, saved_event_adapter
 from goose_like.core.format_version import SESSION_FORMAT, describe_newer_format
+from goose_like.core.pattern import compile_later
 
-_STAMPED = re.compile(rb'\{"type":"(\w+)".*,"at":"([^"]+)"\}$', re.DOTALL)
-_HEADER = re.compile(rb'^\{"type":"session_started".*$', re.MULTILINE)
+_STAMPED = compile_later(rb'\{"type":"(\w+)".*,"at":"([^"]+)"\}$', re.DOTALL)
+_HEADER = compile_later(rb'^\{"type":"session_started".*$', re.MULTILINE)
 
 
 def format_line(event: SavedEvent, at: datetime) -> bytes:

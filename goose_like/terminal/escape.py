@@ -4,6 +4,8 @@ import re
 import unicodedata
 from typing import TextIO
 
+from goose_like.core.pattern import compile_later
+
 # All but tabs and line ends.
 _CONTROLS = (
     *range(0x09),
@@ -39,7 +41,7 @@ _BLANKS = (
     range(0xE0000, 0xE1000),
 )
 _INVISIBLE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"))
-_GAP = re.compile(r"[ \t]{40,}|\n{6,}")
+_GAP = compile_later(r"[ \t]{40,}|\n{6,}")
 
 
 def _escape_code(code: int) -> str:

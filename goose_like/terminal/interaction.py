@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from typing_extensions import override
 
 from goose_like.core.events import Answer, AnswerChoice, Event, Question
+from goose_like.core.pattern import compile_later
 
 from .escape import escape_controls, escape_invisible, to_one_line
 from .lines import LineWriter
@@ -35,7 +36,7 @@ _END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _LOCAL_MODES = 3
 """The index of the flags such as ECHO in the settings of a terminal."""
 _MAX_TEXT_CHARS = 60
-_NO = re.compile(r"(?:no?\b[\s,.:;-]*|(?=(?:don't|do not|stop)\b))(?P<reason>.*)", re.IGNORECASE | re.DOTALL)
+_NO = compile_later(r"(?:no?\b[\s,.:;-]*|(?=(?:don't|do not|stop)\b))(?P<reason>.*)", re.IGNORECASE | re.DOTALL)
 
 
 def has_person() -> bool:

@@ -1,7 +1,6 @@
 """A running tool call: its arguments as text, its output so far, and its result."""
 
 import json
-import re
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from goose_like.core.events import (
     ToolStarted,
 )
 from goose_like.core.message import Message, ToolCall
+from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import format_count
 
 from .escape import NON_TEXT, escape_controls, measure_width, to_one_line
@@ -28,9 +28,9 @@ KEPT_LINES = 100
 
 _MAIN_ARGUMENTS = ("command", "code", "path", "task", "goal", "question", "")
 
-_NOTE = re.compile(r"\[([a-z].{0,9998})\]")
+_NOTE = compile_later(r"\[([a-z].{0,9998})\]")
 """A note in brackets at the end of output, as the tools `shell` and `run_code` write it."""
-FAILURE_NOTE = re.compile(r"(p\d+: )?(exit code [1-9]|killed by )|raised |not allowed: |no (network|connection): ")
+FAILURE_NOTE = compile_later(r"(p\d+: )?(exit code [1-9]|killed by )|raised |not allowed: |no (network|connection): ")
 
 
 class RunningCall:

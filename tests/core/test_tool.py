@@ -11,10 +11,12 @@ from typing import Annotated, Any, Literal, Optional
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, JsonValue, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model, field_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from goose_like.agent.tool_call import call_tool
 from goose_like.core.json_schema import simplify_schema
+from goose_like.core.message import FrozenModel, Utf8Text
 from goose_like.core.tool import ToolOptions, make_tool, tool
 from tests.fakes import call
 
@@ -65,7 +67,60 @@ def test_plain_types():
     }
 
 
+class Place(FrozenModel):
+    """A place in a file, with `line` from 1."""
+
+    path: Utf8Text
+    line: int
+    side: Literal["left", "right"] = "left"
+    words: tuple[str, ...] = Field(default=(), description="Only these.")
+    hidden: SkipJsonSchema[int] = 0
+
+
+class BareModel(FrozenModel):
+    name: str = Field(default="", description="A name.")
+    others: list[Place]
+
+
+class ModelWithLimit(FrozenModel):
+    line: int = Field(ge=1)
+
+
+class ModelWithAlias(FrozenModel):
+    line: int = Field(alias="Line")
+
+
+class ModelWithMore(FrozenModel):
+    model_config = ConfigDict(extra="allow")
+
+    line: int
+
+
+class ModelWithOwnSchema(FrozenModel):
+    line: int
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
+        return {**handler(schema), "examples": [{"line": 1}]}
+
+
+class ModelWithComputed(FrozenModel):
+    line: int
+
+    @field_validator("line", mode="plain", json_schema_input_type=str)
+    @classmethod
+    def read(cls, value: Any) -> int:
+        return int(value)
+
+
+MODELS = (Place, BareModel, ModelWithLimit, ModelWithAlias, ModelWithMore, ModelWithOwnSchema, ModelWithComputed)
+
 PLAIN_VALUES = st.one_of(
+    st.sampled_from([(list[model], []) for model in MODELS]),
+    st.sampled_from([(model, None) for model in MODELS]),
+    st.tuples(st.just(Annotated[list[Place], BeforeValidator(len)]), st.just([])),
+    st.tuples(st.just(Annotated[list[Place], BeforeValidator(len, json_schema_input_type=int)]), st.just([])),
+    st.tuples(st.just(Utf8Text), st.text("ab \n")),
     st.tuples(st.just(str), st.text("ab \n")),
     st.tuples(st.just(int), st.integers(-1, 2)),
     st.tuples(st.just(float), st.one_of(st.integers(0, 1), st.floats(allow_nan=False))),

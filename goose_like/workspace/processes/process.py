@@ -209,6 +209,7 @@ class SpawnerClient:
                 os.close(user_namespace)
         self._socket.setblocking(False)
         self.is_alive = True
+        self._has_started_command = False
         asyncio.get_running_loop().add_reader(self._socket, self._receive)
 
     def listen(self, port: int, serve: "ServeListener") -> None:
@@ -273,6 +274,7 @@ class SpawnerClient:
             if sys.platform == "linux":
                 with suppress(OSError):  # the number of large pipes per user is limited
                     fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            self._has_started_command = True
             self.send(number, verb, *descriptors, descriptors=[memory, theirs, *descriptors.values()])
         finally:
             os.close(memory)
@@ -367,7 +369,8 @@ class SpawnerClient:
         if not why:
             self._process.kill()
             why = f"{self._read_error()} the next command starts a new one"
-        if not self._is_process_1:  # inside a sandbox, all processes die with process 1
+        # Inside a sandbox, all processes die with process 1.
+        if self._has_started_command and not self._is_process_1:
             spawner.signal_command(spawner.format_mark(self._process.pid), signal.SIGKILL)
         self._fail(why, *self._replies)
 

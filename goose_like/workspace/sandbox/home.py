@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 from goose_like.config.paths import home_folder, normalize_path
+from goose_like.core.pattern import compile_later
 
 SHOWN = (
     # programs
@@ -114,7 +115,7 @@ START_FILES = (
 # Dot entries that belong to a project where the home folder itself is the workspace.
 _PROJECT_NAMES = {".git", ".github", ".gitignore", ".gitattributes", ".gitmodules", ".goose-like", ".gooseignore"}
 
-_GIT_PATH = re.compile(r'\s*(?:path|hookspath|excludesfile|attributesfile|template(?:dir)?)\s*=\s*"?([^"\n]+)', re.I)
+_GIT_PATH = compile_later(r'\s*(?:path|hookspath|excludesfile|attributesfile|template(?:dir)?)\s*=\s*"?([^"\n]+)', re.I)
 _OTHER_HOMES = ("/home", "/root", "/Users", "/mnt/c/Users")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/etc", "/dev", "/proc")
 

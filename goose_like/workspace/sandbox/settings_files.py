@@ -66,6 +66,8 @@ _FILE_VARIABLES = (
 
 def strip_url_users(text: str) -> str:
     """Remove user and password from the URLs of a text."""
+    if "@" not in text:
+        return text
     return _URL_USER.sub(r"\1\2", text)
 
 

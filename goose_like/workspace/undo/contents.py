@@ -1,7 +1,6 @@
 """Contents: what files held before a change, from the undo log and from the objects of git."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -9,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from goose_like.config.paths import find_repository_root
+from goose_like.core.pattern import compile_later
 
 from .log import UndoLog
 from .repository import find_git_folder
@@ -24,7 +24,7 @@ _READ = (
     'export GIT_NO_LAZY_FETCH=1; git=$1 way=$2; shift 2; printf "%s\\n" "$@" |'
     ' git --no-replace-objects --git-dir="$git" cat-file "$way" 2>/dev/null'
 )
-_LFS_POINTER = re.compile(rb"version https://git-lfs\S+\n(?:.*\n)*oid sha256:(?P<oid>[0-9a-f]{64})\nsize \d+\n")
+_LFS_POINTER = compile_later(rb"version https://git-lfs\S+\n(?:.*\n)*oid sha256:(?P<oid>[0-9a-f]{64})\nsize \d+\n")
 
 RunGit = Callable[[list[str]], bytes]
 """Runs a command and returns its output. Raises OSError if it fails."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from goose_like.config.paths import find_repository_root
 from goose_like.core.dataclass import dataclass
+from goose_like.core.pattern import compile_later
 from goose_like.workspace.repositories.git_index import GitIndex, IndexEntry, count_entries, read_index
 
 from .repository import find_git_folder
@@ -21,7 +22,7 @@ _LIMIT_INDEX_BYTES = 512 << 20
 _LOW_BITS = 0xFFFFFFFF
 _KINDS = (stat.S_IFREG, stat.S_IFLNK)
 _SHA256_FORMAT = re.compile(rb"objectformat\s*=\s*sha256", re.IGNORECASE)
-_CONTENT = re.compile(r"git:([0-9a-f]{40,64}):(\d+)")
+_CONTENT = compile_later(r"git:([0-9a-f]{40,64}):(\d+)")
 
 ListFiltered = Callable[[Path], frozenset[str] | None]
 """Lists the files of a repository that have a filter, so that git has another content. Returns None if git fails."""

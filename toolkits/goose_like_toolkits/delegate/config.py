@@ -1,6 +1,5 @@
 """The checked config of the toolkit."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,11 @@ from pydantic import Field, ValidationError
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
+from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import did_you_mean
 
 _MAX_NAME_CHARACTERS = 64
-_OTHER_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+_OTHER_CHARACTER = compile_later(r"[^A-Za-z0-9_-]")
 
 
 class SubRecipeConfig(FrozenModel):
@@ -37,7 +37,7 @@ class DelegateConfig(FrozenModel):
     """The checked config of the toolkit."""
 
     profiles: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = Limits.model_construct()  # unchecked: a check would build a model in each start
     depth: int = Field(default=1, ge=1)
     parallel: int = Field(default=4, ge=1)
     tools: list[str] | None = None
@@ -46,6 +46,8 @@ class DelegateConfig(FrozenModel):
 
 def parse_config(config: Mapping[str, Any]) -> DelegateConfig:
     """Check the config. Raise ProfileError with the place of what is wrong."""
+    if not config:
+        return DelegateConfig.model_construct()
     try:
         return DelegateConfig.model_validate(config)
     except ValidationError as error:

@@ -10,6 +10,7 @@ from typing import BinaryIO, NamedTuple
 from goose_like.config.paths import config_folder, find_repository_root, home_folder
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.pattern import compile_later
 
 _TEMPLATE = ".goosehints"
 _NAMES_OF_OTHERS = ("CLAUDE.md", "GEMINI.md")
@@ -23,8 +24,8 @@ MAX_BYTES = 32_000
 MAX_IMPORT_DEPTH = 5
 _MAX_IMPORTS = 20
 
-_CODE = re.compile(r"^[ ]{0,3}(```+|~~~+).*?(?:^[ ]{0,3}\1|\Z)|(`+)[^`\n]+\2", re.DOTALL | re.MULTILINE)
-_IMPORT = re.compile(r"(?<!\S)@([^\s@]+)")
+_CODE = compile_later(r"^[ ]{0,3}(```+|~~~+).*?(?:^[ ]{0,3}\1|\Z)|(`+)[^`\n]+\2", re.DOTALL | re.MULTILINE)
+_IMPORT = compile_later(r"(?<!\S)@([^\s@]+)")
 _SENTENCE_END = ".,;:!?)]}>*'\""
 
 OpenFile = Callable[[Path], AbstractContextManager[BinaryIO]]

@@ -5,7 +5,6 @@ filters, hooks or signature programs. Changed files are found without git, since
 """
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from shutil import which
 
 from goose_like.config.paths import find_repository_root
+from goose_like.core.pattern import compile_later
 from goose_like.toolkit import Workspace
 from goose_like.workspace.programs import GIT_OPTIONS, build_safe_path
 from goose_like.workspace.undo.repository import find_git_folder
@@ -25,7 +25,7 @@ _MAX_NAMES = 10
 _MAX_COMMITS = 3
 _MAX_SUBJECT_CHARS = 72
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-_CACHES = re.compile(r"(.*/)?(__pycache__|\.\w+_cache|\.coverage|node_modules|\.?venv|\.goose-like)(/.*)?")
+_CACHES = compile_later(r"(.*/)?(__pycache__|\.\w+_cache|\.coverage|node_modules|\.?venv|\.goose-like)(/.*)?")
 # A partial clone would fetch missing objects with programs that its settings name.
 _VARIABLES = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _STAGED = ("diff-index", "--cached", "--name-status", "--no-renames", "--relative", "--ignore-submodules", "-z")

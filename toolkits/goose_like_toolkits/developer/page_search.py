@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.pattern import compile_later
 from goose_like.core.text_file import split_lines
 from goose_like.toolkit import ExchangeView
 
@@ -21,7 +22,7 @@ _SYSTEM = (
     "Answer `no` if it does not have what is looked for; else `yes:` and the numbers of the lines that have it, only "
     "the relevant ones, e.g. `yes: 12-18, 40`. Nothing else."
 )
-_ANSWER = re.compile(r"\W*(yes|no)\b(.*)", re.IGNORECASE | re.DOTALL)
+_ANSWER = compile_later(r"\W*(yes|no)\b(.*)", re.IGNORECASE | re.DOTALL)
 _NUMBERS = r"(?a:\b(\d{1,7})(?:\s*[-\u2013]\s*(\d{1,7}))?\b)"
 
 

@@ -10,6 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.message import FrozenModel
+from goose_like.core.pattern import compile_later
 from goose_like.core.text_file import TextFile, normalize_newlines, split_lines
 from goose_like.toolkit import ToolError
 
@@ -22,7 +23,7 @@ _MAX_LINE_CHARS = 300
 _MIN_PART_CHARS = 60
 _MIN_SHARE = 0.5
 """The share of the groups of three letters that a part of a line must have to be similar."""
-_NUMBER = re.compile(r" *\d+\t")
+_NUMBER = compile_later(r" *\d+\t")
 """The number that `read_file` puts before a line."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.pattern import compile_later
 from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import ExchangeView, Notifier
 
@@ -30,7 +31,7 @@ _MEANINGS = {
     "STUCK": "is stuck",
 }
 _WORDS = "|".join(_MEANINGS)
-_ANSWER = re.compile(rf"\W*({_WORDS})\b\W*([^\n]*)", re.IGNORECASE)
+_ANSWER = compile_later(rf"\W*({_WORDS})\b\W*([^\n]*)", re.IGNORECASE)
 
 
 class Silence:
