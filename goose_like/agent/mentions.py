@@ -68,6 +68,8 @@ def format_pasted_image(image: Image) -> str:
 
 def find_image_paths(text: str) -> list[str]:
     """Find all paths that end like images, each once: bare, quoted, escaped, or as file:// URLs."""
+    if "." not in text:  # no suffix; the pattern takes long to compile
+        return []
     paths = map(_read_image_path, _IMAGE_PATH.finditer(text))
     return list(dict.fromkeys(filter(None, paths)))
 
@@ -102,6 +104,8 @@ async def build_message(
         await attachments.add(path, is_own)
     unknown: dict[str, str] = {}  # with the lines around them
     for source in sources:
+        if "@" not in source.text and "/file:" not in source.text:
+            continue
         for match in _MENTION.finditer(source.text):
             word = await _attach_mention(match, attachments, source.is_own)
             if word is not None and source.is_own:

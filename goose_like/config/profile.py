@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, LiteralString, TypeVar
+from typing import Annotated, Any, Literal, LiteralString, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.json_schema import GenerateJsonSchema
@@ -215,9 +215,9 @@ class ResourceLimits(FrozenModel):
     tmpfs_mb: int | None = Field(default=1024, gt=0, description="size of /dev/shm and of each other tmpfs")
 
 
-def _default(kind: type[M], **fields: str) -> M:
+def _default(kind: type[M], **fields: Any) -> M:
     """Make a default value unchecked: to check it, each start would build a model that most profiles do not need."""
-    return kind.model_construct(**fields)
+    return cast(M, kind.model_construct(**fields))
 
 
 class WorkspaceSettings(FrozenModel):

@@ -55,6 +55,7 @@ _MODEL_SETTINGS = ("model_config", "__pydantic_decorators__", "__pydantic_fields
 _SCHEMA_METHODS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
 """The parts of a model class beside its fields that decide about its schema. Models of ours seldom change them."""
 
+_SKIPPED: Any = SkipJsonSchema  # type checkers see no class
 _CONFIG = ConfigDict(extra="forbid")
 _PLAIN_DEFAULTS = (str, int, float, bool, type(None))
 
@@ -412,7 +413,7 @@ def _find_model_node(model: type[FrozenModel], parents: tuple[Any, ...]) -> dict
         return None
     fields: dict[str, Any] = {}
     for name, info in model.model_fields.items():
-        if any(isinstance(each, SkipJsonSchema) for each in info.metadata):
+        if any(isinstance(each, _SKIPPED) for each in info.metadata):
             continue
         plain = FieldInfo(annotation=info.annotation, default=info.default, description=info.description)
         plain.metadata = info.metadata
