@@ -273,6 +273,11 @@ class TextCallParser:
         """See `StreamParser.usage`."""
         return self._wire.usage
 
+    @property
+    def hidden_text(self) -> str:
+        """The text of a call so far; empty once a part of the answer is shown."""
+        return "" if self._shown else self._text
+
     def feed(self, chunk: Mapping[str, Any] | str) -> list[Delta]:
         """Take a chunk and return the deltas to show: the text of a final answer, nothing of a tool call.
 

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,6 +30,7 @@ from .json_tool_calls import TextCallParser, convert_request, keep_required_argu
 from .openai_wire import OpenAIStreamParser
 from .prompt_state import name_state, restore_or_save, states_folder
 from .repeated_steps import drop_repeated_steps
+from .text_loop import LoopWatch
 from .weights import INSTALL_COMMAND, find_or_assemble, find_parts, is_ready
 from .xml_tool_calls import (
     XmlCallFormat,
@@ -55,6 +57,9 @@ _NO_LOOPS = {
 
 _FRESH_TEMPERATURES = (0.7, 1.0, 1.3)
 """The temperatures after one, two and more repeated steps: at 0, the model would repeat the step again and again."""
+
+_MAX_LOOPS = 2
+"""How often an answer that repeats a passage is thrown away."""
 
 _Body = dict[str, Any]
 
@@ -109,18 +114,30 @@ class LocalProvider:
 
         messages, repetition_count = drop_repeated_steps(request.messages)
         body = build_body(*examples, *repeat_task(messages, has_examples=bool(examples)))
-        if repetition_count:
-            place = min(repetition_count, len(_FRESH_TEMPERATURES)) - 1
-            body["temperature"] = max(body["temperature"], _FRESH_TEMPERATURES[place])
         beginning: dict[str, Any] | None = None
         if request.answer_schema is not None:
             body["grammar"] = build_answer_grammar(request.answer_schema)
         if tools:
             body |= {"grammar": build_grammar(tools), "stop": list_stop_texts(tools)}
             beginning = build_body(*examples, Message.user(".")) | {"max_tokens": 0}
+        for loop_count in range(_MAX_LOOPS + 1):
+            _raise_temperature(body, repetition_count + loop_count)
+            parser = TextCallParser(call_format) if tools else OpenAIStreamParser()
+            watch = LoopWatch() if loop_count < _MAX_LOOPS else None
+            async with aclosing(self._read_answer(body, beginning, parser, watch)) as deltas:
+                async for delta in deltas:
+                    yield delta
+            if watch is None or not watch.has_found:
+                yield parser.build_message()
+                return
+            yield Status(text="the model repeats a passage; it starts again")
+
+    async def _read_answer(
+        self, body: _Body, beginning: _Body | None, parser: TextCallParser | OpenAIStreamParser, watch: LoopWatch | None
+    ) -> AsyncGenerator[Delta, None]:
+        """Feed the parser with one answer of the engine, until its end or a loop in a call."""
         stop = threading.Event()
         items = self._start_request(body, beginning, stop)
-        parser = TextCallParser(call_format) if tools else OpenAIStreamParser()
         try:
             while (item := await items.get()) is not None:
                 if isinstance(item, BaseException):
@@ -132,7 +149,10 @@ class LocalProvider:
                     yield _format_progress(progress)
                 for delta in parser.feed(item):
                     yield delta
-            yield parser.build_message()
+                if watch and isinstance(parser, TextCallParser):
+                    watch.look(parser.hidden_text)
+                    if watch.has_found:
+                        return
         finally:
             stop.set()
 
@@ -250,6 +270,12 @@ class LocalProvider:
                 restore_or_save(engine_socket, name, lambda: _evaluate(engine, beginning, report))
         atexit.register(self._unload)
         return engine
+
+
+def _raise_temperature(body: _Body, repetition_count: int) -> None:
+    if repetition_count:
+        place = min(repetition_count, len(_FRESH_TEMPERATURES)) - 1
+        body["temperature"] = max(body["temperature"], _FRESH_TEMPERATURES[place])
 
 
 def _build_entry(role: str, text: str) -> dict[str, str]:
