@@ -219,6 +219,8 @@ class Exchange:
         await self.hooks.start_turn()
         if self.verification:
             self.verification.start_turn()
+        if self.undo:
+            self.undo.start_turn()
         try:
             return await self._run_steps()
         except ProviderError as error:

@@ -87,6 +87,8 @@ class Undo:
         self._checks = tuple(IgnoreCheck(str(root), self._git.serve) for root in roots)
         self._tree: TreeHash | None = None
         self._prepared_tree: TreeHash | None = None
+        self._is_prepared = False
+        self._listed_ahead: Callable[[], frozenset[str]] | None = None
         self._is_off = False
         self._is_too_large = False
 
@@ -132,7 +134,13 @@ class Undo:
 
     def prepare(self) -> None:
         """Look at the files of a large repository in the background, so that the first command need not wait for it."""
+        self._is_prepared = True
         self._queue_unless_off(self._prepare)
+
+    def start_turn(self) -> None:
+        """List what git ignores in a large repository while the model thinks. Before `prepare`, do nothing."""
+        if self._is_prepared:
+            self._queue_unless_off(self._list_ahead)
 
     async def hash_tree(self) -> TreeState:
         """Return the hash of the files and of git's index, and what has changed; empty if not all files are covered.
@@ -225,6 +233,7 @@ class Undo:
         return self._contents
 
     def _store_original(self, number: int, path: Path) -> None:
+        self._listed_ahead = None  # this file may decide what git ignores
         log = self._open_contents().log
         turn = log.get_open_turn(number)
         missing_folders = [folder for folder in path.parents if not os.path.lexists(folder)]
@@ -251,8 +260,13 @@ class Undo:
             self._open_contents()
             self._find_git_folders()
             if self._trees.prepare():
+                self._list_ahead()
                 self._prepared_tree = self._create_tree()
                 self._prepared_tree.prepare()
+
+    def _list_ahead(self) -> None:
+        if self._trees.has_many_files():
+            self._listed_ahead = self._git.start_listing_ignored(tuple(map(str, self._roots)))
 
     def _take_snapshot(self, number: int) -> None:
         if self._snapshot_turn == number:
@@ -269,7 +283,8 @@ class Undo:
         if self._is_too_large:
             return
         roots = tuple(map(str, self._roots))
-        wait_for_ignored = self._git.start_listing_ignored(roots)
+        wait_for_ignored = self._listed_ahead or self._git.start_listing_ignored(roots)
+        self._listed_ahead = None
         own_folders = self._list_own_folders()
         look = self._trees.look_before(lambda: wait_for_ignored() | own_folders, self._choose_store(log))
         ignored = wait_for_ignored()

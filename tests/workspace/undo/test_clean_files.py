@@ -1,5 +1,6 @@
 """Undo with clean files: what git saw long ago is kept as a list, and git tells what has changed."""
 
+import asyncio
 import os
 import shutil
 import struct
@@ -64,6 +65,33 @@ async def test_each_change_of_clean_files_is_undone(tmp_path):
             assert read_tree(harness.root) == before, script
             assert run_git(harness.root, "status", "--porcelain") == status, script
             assert harness.logged == [], script
+
+
+@pytest.mark.parametrize("writer", ["a tool", "a person", "nobody"])
+async def test_what_git_ignores_is_listed_at_the_start_of_a_turn(tmp_path, writer):
+    root = tmp_path / "work"
+    create_old_files(root, 30)
+    (root / "a.log").write_text("mine")
+    async with open_undo(tmp_path) as harness:
+        harness.undo.prepare()
+        await harness.turn("true")
+        if writer == "a person":
+            (root / ".gitignore").write_text("")
+        before = read_tree(root)
+        number = harness.begin()
+        harness.undo.start_turn()
+        await harness.undo._queue(lambda: None)
+        listed = harness.undo._listed_ahead
+        assert listed
+        assert (str(root / "a.log") in await asyncio.to_thread(listed)) == (writer != "a person")
+        if writer == "a tool":
+            await harness.workspace.write_bytes(".gitignore", b"")
+        await harness.command("python3 -c 'import os; os.unlink(\"a.log\")'; echo two > d0/file1.txt")
+        harness.end()
+        assert await harness.back(number) == []
+        if writer == "nobody":
+            del before["a.log"]
+        assert read_tree(root) == before
 
 
 async def test_a_look_before_the_first_turn(tmp_path):
