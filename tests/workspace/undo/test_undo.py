@@ -111,6 +111,7 @@ def large_folder(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("large")
     root = folder / "work"
     create_repository(root)
+    run_git(root, "config", "gc.auto", "0")  # it would still run when the folder is removed
     for number in range(count):
         file = root / f"many/{number // 2_500}/{number // 50}/file{number}.txt"
         file.parent.mkdir(parents=True, exist_ok=True)
