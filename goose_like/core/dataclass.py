@@ -68,7 +68,8 @@ class _LaterInit:
     def __get__(self, instance: object, owner: type) -> Any:
         """Return the method for an instance. Compile it for the class itself, whose signature may be wanted."""
         self._instance_count += 1
-        if instance is not None and self._instance_count <= _FEW_INSTANCES:
+        # Python 3.13 passes the class in place of an instance when it looks for the signature.
+        if isinstance(instance, self._made) and self._instance_count <= _FEW_INSTANCES:
             return partial(self._set_fields, instance)
         return self._compile().__get__(instance, owner)
 
