@@ -24,8 +24,10 @@ class ModelChoice(FrozenModel):
     """A model and its settings. In YAML: a text `provider:model`, or a mapping with these keys."""
 
     model: str = Field(description="provider:model, e.g. openai:gpt-5-mini or local")
-    tools: Literal["auto", "native", "constrained"] = Field(
-        default="auto", description="how the model calls tools; with auto, one request to an unknown server finds out"
+    tools: Literal["auto", "native", "constrained", "tags"] = Field(
+        default="auto",
+        description="how the model calls tools; with auto, one request to an unknown server finds out; "
+        "tags: as the embedded model does, behind llama-server",
     )
     base_url: str | None = None
     wire: Literal["chat", "responses"] | None = Field(

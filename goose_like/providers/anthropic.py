@@ -169,8 +169,8 @@ class AnthropicProvider(HttpProvider):
             return ProfileError("these models no longer accept `temperature`; remove it")
         if self._choice.service_tier:
             return ProfileError("`service_tier` is for OpenAI's API; for faster answers write `speed: fast`")
-        if self._choice.tools == "constrained":
-            return ProfileError("these models call tools natively; remove `tools: constrained`")
+        if self._choice.tools in ("constrained", "tags"):
+            return ProfileError(f"these models call tools natively; remove `tools: {self._choice.tools}`")
         return super()._find_choice_error()
 
     def _build_headers(self) -> dict[str, str]:

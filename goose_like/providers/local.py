@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,41 +21,21 @@ from goose_like.config.private_folder import PrivateFolder
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import Status
-from goose_like.core.message import Message
 from goose_like.core.threads import run_in_thread
 
 from .base import Delta, ProviderInfo, Request, SchemaDialect
-from .json_tool_calls import TextCallParser, convert_request, keep_required_arguments
+from .json_tool_calls import TextCallParser
 from .openai_wire import OpenAIStreamParser
 from .prompt_state import name_state, restore_or_save, states_folder
-from .repeated_steps import drop_repeated_steps
+from .tagged_requests import TaggedRequest
 from .text_loop import LoopWatch
 from .weights import INSTALL_COMMAND, find_or_assemble, find_parts, is_ready
-from .xml_tool_calls import (
-    XmlCallFormat,
-    build_answer_grammar,
-    build_grammar,
-    list_stop_texts,
-    repeat_task,
-    select_examples,
-)
+from .xml_tool_calls import build_answer_grammar
 
 WINDOW_TOKENS = 16_384
 """The default context window. The embedded model needs 1.1 GB of memory for weights and 30 kB per token of window."""
 
 _OUTPUT_TOKENS = 2048
-
-# Small models fall into loops. These settings make a repeated passage of more than 48 tokens within the last 192 less
-# and less likely. The default breakers (quotes, line ends) are frequent in code, so NUL replaces them.
-_NO_LOOPS = {
-    "dry_multiplier": 0.8,
-    "dry_allowed_length": 48,
-    "dry_penalty_last_n": 192,
-    "dry_sequence_breakers": ["\0"],
-}
-
-_FRESH_TEMPERATURES = (0.7, 1.0, 1.3)
-"""The temperatures after one, two and more repeated steps: at 0, the model would repeat the step again and again."""
 
 _MAX_LOOPS = 2
 """How often an answer that repeats a passage is thrown away."""
@@ -105,24 +84,16 @@ class LocalProvider:
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Send a request to the engine and stream its answer; see `Provider.stream`."""
-        tools = [keep_required_arguments(tool) for tool in request.all_tools]
-        call_format = XmlCallFormat(tools)
-        examples = select_examples(request.examples, tools)
-
-        def build_body(*messages: Message) -> dict[str, Any]:
-            return self._build_body(convert_request(replace(request, tools=tools, messages=messages), call_format))
-
-        messages, repetition_count = drop_repeated_steps(request.messages)
-        body = build_body(*examples, *repeat_task(messages, has_examples=bool(examples)))
+        tagged = TaggedRequest(request, self._choice.temperature)
+        body = self._build_body(tagged.plain) | tagged.settings
         beginning: dict[str, Any] | None = None
         if request.answer_schema is not None:
             body["grammar"] = build_answer_grammar(request.answer_schema)
-        if tools:
-            body |= {"grammar": build_grammar(tools), "stop": list_stop_texts(tools)}
-            beginning = build_body(*examples, Message.user(".")) | {"max_tokens": 0}
+        if tagged.tools:
+            beginning = self._build_body(tagged.beginning) | {"max_tokens": 0}
         for loop_count in range(_MAX_LOOPS + 1):
-            _raise_temperature(body, repetition_count + loop_count)
-            parser = TextCallParser(call_format) if tools else OpenAIStreamParser()
+            body["temperature"] = tagged.choose_temperature(loop_count)
+            parser = TextCallParser(tagged.call_format) if tagged.tools else OpenAIStreamParser()
             watch = LoopWatch() if loop_count < _MAX_LOOPS else None
             async with aclosing(self._read_answer(body, beginning, parser, watch)) as deltas:
                 async for delta in deltas:
@@ -193,16 +164,14 @@ class LocalProvider:
             entries.append(_build_entry("system", plain.system))
         for message in plain.messages:
             entries.append(_build_entry(message.role, message.text))
-        temperature = plain.resolve_temperature(self._choice.temperature)
         profile_limit = self._choice.max_output_tokens or _OUTPUT_TOKENS
         return {
             "messages": entries,
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,
-            "temperature": temperature or 0.0,
+            "temperature": plain.temperature,
             "max_tokens": plain.resolve_output_limit(profile_limit),
-            **_NO_LOOPS,
         }
 
     def _run_request(self, body: _Body, beginning: _Body | None, report: _Report) -> None:
@@ -270,12 +239,6 @@ class LocalProvider:
                 restore_or_save(engine_socket, name, lambda: _evaluate(engine, beginning, report))
         atexit.register(self._unload)
         return engine
-
-
-def _raise_temperature(body: _Body, repetition_count: int) -> None:
-    if repetition_count:
-        place = min(repetition_count, len(_FRESH_TEMPERATURES)) - 1
-        body["temperature"] = max(body["temperature"], _FRESH_TEMPERATURES[place])
 
 
 def _build_entry(role: str, text: str) -> dict[str, str]:

@@ -150,7 +150,7 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         if self._choice.wire:
             return self._choice.wire
         is_unknown_server = self.preset is OPENAI_PRESET and not self._is_openai()
-        if self._choice.tools == "constrained" or is_unknown_server:
+        if self._choice.tools in ("constrained", "tags") or is_unknown_server:
             return "chat"
         return self.preset.wire
 
@@ -345,10 +345,15 @@ class OpenAIProvider(HttpProvider, TellsFacts):
         return "portable" if takes_schema else None
 
     def _create_parser(self, request: Request) -> StreamParser:
-        if self._choice.tools == "constrained" and request.answer_schema is None:
+        takes_text_calls = request.answer_schema is None
+        if self._choice.tools == "constrained" and takes_text_calls:
             from .json_tool_calls import TextCallParser  # few models need it
 
             return TextCallParser()
+        if self._choice.tools == "tags" and takes_text_calls and request.all_tools:
+            from .tagged_requests import create_parser
+
+            return create_parser(request)
         if self._is_responses:
             names = {tool.native: tool.name for tool in request.all_tools}
             hosted = HostedItems(request.hosted.shows_sources)
@@ -396,6 +401,8 @@ class OpenAIProvider(HttpProvider, TellsFacts):
             return ProfileError("`speed` is for Anthropic's models; write `service_tier: fast`")
         if self._choice.tools == "constrained" and self._is_openai():
             return ProfileError("these models call tools natively; remove `tools: constrained`")
+        if self._choice.tools == "tags" and self.preset.facts != "llama-server":
+            return ProfileError("`tools: tags` needs llama-server, for its grammars; write `tools: constrained`")
         return super()._find_choice_error()
 
     @override
@@ -543,6 +550,13 @@ class OpenAIProvider(HttpProvider, TellsFacts):
             schema = {"name": "answer", "schema": build_answer_schema(request.all_tools)}
             extras["response_format"] = {"type": "json_schema", "json_schema": schema}
             request = convert_request(request)
+        elif choice.tools == "tags":
+            from .tagged_requests import TaggedRequest
+
+            tagged = TaggedRequest(request, choice.temperature)
+            request = tagged.plain
+            extras["temperature"] = request.temperature
+            extras |= tagged.settings
         if preset.system_role == "user":
             request = move_system_prompt(request)
         if preset.strict_roles:

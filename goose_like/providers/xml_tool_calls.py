@@ -28,6 +28,20 @@ Each reply is one of these; then you get its result and reply again.{more}
 {tools}"""
 _READ_ONLY_RULE = " Answer a question without changing a file."
 
+_KINDS = ("string", "number", "integer", "boolean", "null", "array", "object")
+_RULES_OF_VALUES = r"""
+anything ::= .*
+value ::= string | number | boolean | null | array | object
+array ::= "[" (value ("," " "? value)*)? "]"
+object ::= "{" (member ("," " "? member)*)? "}"
+member ::= string ":" " "? value
+string ::= "\"" ([^"\\\x7F\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))* "\""
+number ::= integer ("." [0-9]+)? ([eE] [-+]? [0-9]+)?
+integer ::= "-"? ("0" | [1-9] [0-9]*)
+boolean ::= "true" | "false"
+null ::= "null"
+""".strip()
+
 _NAME = re.compile(r"\s*<([\w-]+)(?=[ >])")
 _ATTRIBUTE = re.compile(r" ([\w-]+)=")
 _TASK_CHARACTERS = 500
@@ -89,7 +103,7 @@ def repeat_task(messages: Sequence[Message], *, has_examples: bool) -> list[Mess
 
 
 def build_grammar(tools: Sequence[ToolSpec]) -> str:
-    """Build the engine's grammar, in llguidance's dialect of Lark: the tag of a tool or of `finish`, then any text.
+    """Build llama.cpp's grammar (GBNF): the tag of a tool or of `finish`, then any text.
 
     A tool with an argument that has no possible value stays in the prompt, and the model cannot call it.
     """
@@ -103,15 +117,27 @@ def build_grammar(tools: Sequence[ToolSpec]) -> str:
         tag = [json.dumps(f"<{tool.name}")]
         for name, schema in properties.items():
             if name != body_argument:
-                tag += [json.dumps(f" {name}="), "%json", json.dumps(schema)]
+                tag += [json.dumps(f" {name}="), _format_rule(schema)]
         if body_argument:
-            tag += [r'">\n"', "ANYTHING"]
+            tag += [r'">\n"', "anything"]
             with_body.append(" ".join(tag))
         else:
             tag.append(json.dumps(f"></{tool.name}>"))
             without_body.append(" ".join(tag))
     calls = " | ".join(with_body + without_body)
-    return "\n".join(["%llguidance {}", f"start: {calls}", r"ANYTHING: /(.|\n)*/"])
+    return f"root ::= {calls}\n{_RULES_OF_VALUES}"
+
+
+def _format_rule(schema: Mapping[str, Any]) -> str:
+    """Format the rule of a value in JSON. Its parts may be anything: the tool itself checks them."""
+    if "const" in schema or "enum" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        texts = [json.dumps(value, ensure_ascii=False) for value in values]
+        return f"({' | '.join(json.dumps(text, ensure_ascii=False) for text in texts)})"
+    if "anyOf" in schema:
+        return f"({' | '.join(map(_format_rule, schema['anyOf']))})"
+    kind = schema.get("type")
+    return kind if kind in _KINDS else "value"
 
 
 def build_answer_grammar(schema: Mapping[str, Any]) -> str:

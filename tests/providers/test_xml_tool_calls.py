@@ -200,15 +200,31 @@ def test_a_tool_without_possible_values_stays_in_the_prompt_only():
     rules, other_rules = (XmlCallFormat([each]).format_rules([each]) for each in (tool, empty))
     assert rules == other_rules
     assert '<get_widget_data widget_uuid="..."></get_widget_data>' in rules
-    assert ['"w-1"' in build_grammar([each]) for each in (tool, empty)] == [True, False]
+    assert ["w-1" in build_grammar([each]) for each in (tool, empty)] == [True, False]
     assert build_grammar([empty]) == build_grammar([])
 
 
 def test_the_grammar_names_each_tag():
-    assert build_grammar(TOOLS).splitlines() == [
-        "%llguidance {}",
-        r'start: "<shell" ">\n" ANYTHING | "<write_file" " path=" %json {"type": "string"} ">\n" ANYTHING'
-        r' | "<finish" ">\n" ANYTHING | "<clock" "></clock>"'
-        r' | "<count" " word=" %json {"type": "string"} " times=" %json {"type": "integer"} "></count>"',
-        r"ANYTHING: /(.|\n)*/",
-    ]
+    root, *rules = build_grammar(TOOLS).splitlines()
+    assert root == (
+        r'root ::= "<shell" ">\n" anything | "<write_file" " path=" string ">\n" anything'
+        r' | "<finish" ">\n" anything | "<clock" "></clock>"'
+        r' | "<count" " word=" string " times=" integer "></count>"'
+    )
+    assert "anything ::= .*" in rules
+
+
+@pytest.mark.parametrize(
+    ("schema", "rule"),
+    [
+        ({"enum": ["a", 'b"é', 3]}, r'("\"a\"" | "\"b\\\"é\"" | "3")'),
+        ({"const": None}, '("null")'),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "(integer | null)"),
+        ({"type": "array", "items": {"type": "string"}}, "array"),
+        ({"type": ["string", "null"]}, "value"),
+        ({}, "value"),
+    ],
+)
+def test_the_grammar_has_a_rule_for_each_argument(schema, rule):
+    grammar = build_grammar([spec("tool", of=schema, text=TEXT)])
+    assert f'"<tool" " of=" {rule} ">\\n" anything' in grammar
