@@ -399,10 +399,12 @@ class OpenAIProvider(HttpProvider, TellsFacts):
             return ProfileError("`server_fallback` is for Anthropic's models; set `fallback` in the profile")
         if self._choice.speed:
             return ProfileError("`speed` is for Anthropic's models; write `service_tier: fast`")
-        if self._choice.tools == "constrained" and self._is_openai():
-            return ProfileError("these models call tools natively; remove `tools: constrained`")
-        if self._choice.tools == "tags" and self.preset.facts != "llama-server":
-            return ProfileError("`tools: tags` needs llama-server, for its grammars; write `tools: constrained`")
+        tools = self._choice.tools
+        if tools in ("constrained", "tags") and self._is_openai():
+            return ProfileError(f"these models call tools natively; remove `tools: {tools}`")
+        if tools == "tags" and self.preset.facts != "llama-server":
+            needs = "`tools: tags` needs the grammars of llama-server (`llama-server:MODEL`)"
+            return ProfileError(f"{needs}; with another server write `tools: constrained`")
         return super()._find_choice_error()
 
     @override

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from goose_like.core.message import Message
+from goose_like.core.tool import ToolSpec
 
 from .base import Request
 from .json_tool_calls import TextCallParser, convert_request, keep_required_arguments
@@ -35,7 +36,7 @@ class TaggedRequest:
     def __init__(self, request: Request, profile_temperature: float | None) -> None:
         self._request = request
         self._profile_temperature = profile_temperature
-        self.tools = [keep_required_arguments(tool) for tool in request.all_tools]
+        self.tools = _shorten_tools(request)
         self.call_format = XmlCallFormat(self.tools)
         self._examples = select_examples(request.examples, self.tools)
         self._messages, self._repetition_count = drop_repeated_steps(request.messages)
@@ -74,4 +75,8 @@ class TaggedRequest:
 
 def create_parser(request: Request) -> TextCallParser:
     """Create the parser of an answer to a request with tools."""
-    return TextCallParser(TaggedRequest(request, None).call_format)
+    return TextCallParser(XmlCallFormat(_shorten_tools(request)))
+
+
+def _shorten_tools(request: Request) -> list[ToolSpec]:
+    return [keep_required_arguments(tool) for tool in request.all_tools]

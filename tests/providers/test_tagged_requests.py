@@ -90,12 +90,21 @@ async def test_requests_without_tools_get_no_grammar() -> None:
     assert body["response_format"]["type"] == "json_schema"
 
 
-@pytest.mark.parametrize("name", ["ollama", "vllm"])
+@pytest.mark.parametrize("name", ["ollama", "lmstudio", "vllm"])
 def test_other_servers_take_no_grammar(name: str) -> None:
     error = create_class(name).find_setup_error(ModelChoice(model=f"{name}:m", tools="tags"))
     assert "write `tools: constrained`" in str(error)
 
 
-def test_the_models_of_vendors_need_no_tags() -> None:
-    error = AnthropicProvider.find_setup_error(ModelChoice(model="anthropic:m", tools="tags"))
+def test_an_unknown_server_may_be_llama_server() -> None:
+    choice = ModelChoice(model="openai:m", base_url="http://127.0.0.1:8080/v1", tools="tags")
+    assert "`llama-server:MODEL`" in str(OpenAIProvider.find_setup_error(choice))
+
+
+@pytest.mark.parametrize("provider", [AnthropicProvider, OpenAIProvider])
+def test_the_models_of_vendors_need_no_tags(
+    provider: type[AnthropicProvider | OpenAIProvider], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    error = provider.find_setup_error(ModelChoice(model="vendor:m", tools="tags"))
     assert "remove `tools: tags`" in str(error)

@@ -161,6 +161,8 @@ async def _check_profile(rows: Table, profile_name: str | None, session_profile:
         origin = "chosen for this session"
     processor, accelerator = choose_models(profile)
     rows.add_row("model", f"{processor.model} ({origin}); accelerator {accelerator.model}")
+    if processor.tools != "auto":
+        rows.add_row("tool calls", f"{processor.tools} (from the profile)")
     await _check_provider(rows, processor)
     if processor.provider == "local":
         return f"{_FIRST_TASK}\n{_STRONGER_MODEL}"

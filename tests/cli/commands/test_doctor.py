@@ -18,6 +18,12 @@ def test_the_doctor_says_what_is_wrong_with_a_profile(profiles, capsys):
     assert "did you mean 'processor'" in capsys.readouterr().out.splitlines()[-1]
 
 
+def test_the_doctor_tells_how_a_profile_has_tools_called(profiles, capsys):
+    profiles("served: {processor: {model: 'scripted:', tools: tags}}")
+    run_doctor("served", is_report=True)
+    assert "| tool calls | tags (from the profile) |" in capsys.readouterr().out
+
+
 def test_a_report_has_no_secrets_and_no_names(profiles, tmp_path, monkeypatch, capsys):
     person = tmp_path / "ada_lovelace"
     person.mkdir()
