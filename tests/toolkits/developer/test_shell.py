@@ -150,36 +150,6 @@ async def test_a_missed_file_reminds_of_an_earlier_cd(here: DeveloperHarness):
     assert "this ran in" not in await here.shell("ls; cat sub/gone")
 
 
-async def test_a_missed_file_is_told_what_the_folder_has(here: DeveloperHarness):
-    assert "[the folder has: nothing]" in await here.shell("cat gone.py")
-    await here.shell("mkdir src; touch .hidden calc.py")
-    assert "[the folder has: calc.py, src/]" in await here.shell("cat gone.py")
-    await here.shell("mkdir -p src/a src/__pycache__; touch src/a/{b,c}.py")
-    assert "[the folder has: calc.py, src/a/b.py, src/a/c.py]" in await here.shell("cat gone.py")
-    await here.shell("touch src/a/f{01..20}")
-    assert "[the folder has: calc.py, src/a/]" in await here.shell("cat gone.py")
-    await here.shell("touch f{01..30}")
-    assert ", f19, ...]" in await here.shell("cat gone.py")
-    assert "the folder has" not in await here.shell("cat calc.py; ls gone; true")
-    assert "the folder has" not in await here.shell("cd /usr; cat gone; cat gone2")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "touch tests/new/test_a.py",
-        "echo 1 > tests/new/a.txt",
-        "touch ./tests/new/a",
-        """python3 -c 'open("tests/new/a", "w")'""",
-    ],
-)
-async def test_a_missing_folder_is_named(here: DeveloperHarness, command):
-    note = "[there is no folder tests/new; for a new file in it, first: mkdir -p tests/new]"
-    assert note in await here.shell(command)
-    await here.shell("mkdir -p tests/new")
-    assert "there is no folder" not in await here.shell("cat tests/new/gone")
-
-
 async def test_a_folder_that_was_deleted(here: DeveloperHarness):
     await here.shell("mkdir 'a b'; cd 'a b'; rmdir ../'a b'")
     answer = await here.shell("pwd")

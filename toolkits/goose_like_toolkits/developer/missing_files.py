@@ -1,5 +1,6 @@
 """A command that missed a file: which folder of its path is missing, and which files there are."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +16,16 @@ MAX_NAMES = 20
 
 _MISSING = compile_later("No such file or directory|cannot access")
 _PATH = compile_later(
-    r"No such file or directory: '(?P<quoted>[^'\n]{1,300}/[^'\n]{1,300})'"
-    r"|(?:^|[\s'\"])(?P<bare>[^\s'\":]{1,300}/[^\s'\":]{1,300})['\"]?: No such file or directory"
+    r"No such file or directory: '(?P<python>[^'\n]{1,300}/[^'\n]{1,300})'"
+    r"|(?:^|\s)['\u2018](?P<quoted>[^'\u2018\u2019\n]{1,300}/[^'\u2018\u2019\n]{1,300})['\u2019]"
+    r": No such file or directory"
+    r"| line \d+: (?:cd: )?(?P<bash>[^\n]{1,300}/[^\n]{1,300}): No such file or directory"
+    r"|(?:^|\n|: )(?P<bare>[^\s'\u2018\":]{1,300}/[^\s'\u2019\":]{1,300}): No such file or directory"
 )
-"""A missing path with a folder, as Python and as other programs name it."""
+"""A missing path with a folder, as Python and others quote it, as bash writes it, and as one word without quotes."""
+
+_NOT_LITERAL = compile_later(r"[\\\ufffd]")
+"""A sign that the output shows a path in another form than its name: Python's escapes, and bytes without a letter."""
 
 
 def has_missed_file(text: str) -> bool:
@@ -26,15 +33,26 @@ def has_missed_file(text: str) -> bool:
     return _MISSING.search(text) is not None
 
 
-def find_missing_folder(text: str, folder: Path) -> Iterator[str]:
-    """Name the folder that the first missing path of an output needs, seen from the folder of the command."""
+def find_missing_folder(text: str, workspace: Workspace, folder: Path) -> Iterator[str]:
+    """Name the folder that the first missing path of an output needs, seen from the folder of the command.
+
+    Only the workspace is the same for the command and for us: elsewhere a folder may be hidden from the command.
+    """
     match = _PATH.search(text)
     if match is None:
         return
-    parent = Path(match["quoted"] or match["bare"]).parent
-    with suppress(OSError, ValueError):
-        if not (folder / parent).exists():
-            yield f"there is no folder {show_name(str(parent))}; for a new file in it, first: mkdir -p {parent}"
+    path = match[match.lastgroup or 0]
+    if _NOT_LITERAL.search(path):
+        return
+    parent = Path(path).parent
+    with suppress(GooseLikeError, OSError):
+        if not workspace.resolve(folder / parent).is_relative_to(workspace.root):
+            return
+        try:
+            workspace.list_folder(folder / parent)
+        except FileNotFoundError:
+            name = shlex.quote(str(parent))
+            yield f"there is no folder {name}; for a new file in it, first: mkdir -p {name}"
 
 
 def list_names(workspace: Workspace, folder: Path) -> Iterator[str]:

@@ -412,7 +412,7 @@ class Shell:
         if before.cwd != str(self._workspace.root):
             yield f"this ran in {before.cwd}, where an earlier cd led"
         if Path(before.cwd).is_relative_to(self._workspace.root):
-            yield from find_missing_folder(text, Path(before.cwd))
+            yield from find_missing_folder(text, self._workspace, Path(before.cwd))
             yield from list_names(self._workspace, Path(before.cwd))
 
     def _explain_network(self, process: Process, command: str, shown: Sequence[str], access: Access) -> Iterator[str]:
