@@ -46,7 +46,7 @@ def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> It
             continue
         for path, is_link in _list_folders(folder):
             if is_link and not follows_links:
-                yield NestedFile(path, os.lstat(path), is_linked=True, is_file=False)
+                yield from _describe_link(path)
                 continue
             if is_link:
                 target = os.path.realpath(path)
@@ -54,6 +54,15 @@ def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> It
                     continue
                 seen_links.add(target)
             waiting.append((path, is_linked or is_link, depth + 1))
+
+
+def _describe_link(path: str) -> Iterator[NestedFile]:
+    """Yield a link to a folder, unless it was removed after it was listed."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return
+    yield NestedFile(path, status, is_linked=True, is_file=False)
 
 
 def _list_folders(folder: str) -> list[tuple[str, bool]]:

@@ -43,3 +43,12 @@ def test_links_are_named_or_followed_once(tmp_path: Path) -> None:
     assert find(top, follows_links=True) == ["again/one/X.md"]
     (file,) = find_nested_files(str(top), "X.md", follows_links=True)
     assert file.is_linked
+
+
+def test_a_link_may_be_removed_after_it_was_listed(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("/usr")
+    (tmp_path / "b").symlink_to("/usr")
+    found = find_nested_files(str(tmp_path), "X.md")
+    assert next(found).path == str(tmp_path / "a")
+    (tmp_path / "b").unlink()
+    assert list(found) == []

@@ -25,7 +25,7 @@ from goose_like.config.bundles import list_broken_bundles, list_bundles, read_bu
 from goose_like.core.errors import DeniedError, GooseLikeError, UsageError
 from goose_like.launch.slash_registry import collect_commands
 from tests.toolkits.bundles.write_bundle import write, write_foreign, write_portable
-from tests.toolkits.skills.test_catalog import install
+from tests.toolkits.skills.write_skill import install_plugin
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -174,7 +174,7 @@ def test_a_repository_with_a_list_of_bundles(tmp_path: Path, capsys: pytest.Capt
 def test_a_package_brings_a_bundle(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path / "site", "kit", "one")
+    install_plugin(tmp_path / "site", "kit", "one")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     print_bundles()
     assert "the package kit brings a bundle" in capsys.readouterr().err
@@ -201,7 +201,7 @@ def test_a_source_that_is_none_is_one_sentence(tmp_path: Path, monkeypatch: pyte
 def test_an_update_takes_nothing_from_the_current_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path / "site", "kit", "one")
+    install_plugin(tmp_path / "site", "kit", "one")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     add_bundle("kit", "", is_sure=True)
     (package,) = list_bundles()

@@ -1,6 +1,5 @@
 """Skills of the project, the person and packages: which are found, and which wins."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,9 +10,7 @@ from goose_like_toolkits.skills import cache
 from goose_like_toolkits.skills.catalog import find_skills
 
 from goose_like.config.trust import ProjectConfig, read_project_config
-from tests.toolkits.skills.write_skill import write_skill
-
-SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
+from tests.toolkits.skills.write_skill import install_plugin, write_skill
 
 
 @pytest.fixture
@@ -26,27 +23,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def install(site: Path, package: str, *skills: str, schema: str = SCHEMA) -> Path:
-    """Write what a wheel with a plugin installs."""
-    info = site / f"{package}-1.0.dist-info"
-    plugin = site / f"{package}-1.0.agent-plugin"
-    info.mkdir(parents=True)
-    for name in skills:
-        write_skill(plugin / "skills", name, f"From {package}.")
-    (plugin / "plugin.json").write_text(json.dumps({"$schema": schema, "name": package}))
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    files = ["plugin.json", *(f"skills/{name}/SKILL.md" for name in skills)]
-    (info / "agent_plugins.json").write_text(json.dumps({"root": plugin.name, "files": files}))
-    return plugin
-
-
 def test_the_nearest_owner_wins(root: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     person = tmp_path / "person"
     write_skill(root / ".claude/skills", "one", "Of the project.")
     write_skill(person / ".claude/skills", "one", "Of the person.")
     write_skill(person / ".agents/skills", "two", "Of the person, for all agents.")
     write_skill(home / "config/skills", "two", "Of the person, for us.")
-    install(tmp_path / "site", "kit", "one", "two", "three")
+    install_plugin(tmp_path / "site", "kit", "one", "two", "three")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     project = read_project_config(root)
     assert project
@@ -80,14 +63,14 @@ def test_packages_are_read_like_agent_plugins_does_without_importing_them(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = tmp_path / "site"
-    install(site, "good", "alpha", "beta")
-    install(site, "other", "gamma", schema="https://example.org/2.0")
-    plugin = install(site, "linked", "delta")
+    install_plugin(site, "good", "alpha", "beta")
+    install_plugin(site, "other", "gamma", schema="https://example.org/2.0")
+    plugin = install_plugin(site, "linked", "delta")
     (plugin / "skills/delta").rename(tmp_path / "away")
     (plugin / "skills/delta").symlink_to(tmp_path / "away")
-    strict = install(site, "strict", "epsilon")
+    strict = install_plugin(site, "strict", "epsilon")
     (strict / "skills/epsilon/SKILL.md").write_text("---\nname: zeta\ndescription: x\n---\nx")
-    install(site, "agent_plugins", "ours")
+    install_plugin(site, "agent_plugins", "ours")
     (site / "good.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(str(site))
     catalog = find_skills(None)

@@ -1,6 +1,7 @@
 """What a start needs of skills is kept, and any change of their files is noticed."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,7 @@ from goose_like.config.trust import (
     read_project_config,
     trust_project,
 )
-from tests.toolkits.skills.write_skill import write_skill
+from tests.toolkits.skills.write_skill import install_plugin, write_skill
 
 TICK_S = 0.02
 """More than the step of the clock that files get their times from."""
@@ -78,6 +79,21 @@ def test_what_cannot_be_used_is_told_at_each_start(mine: Path) -> None:
         start = find_start(None)
         assert "- one: First." in start.listing
         assert "description" in start.problems[0]
+
+
+def test_a_package_may_be_removed_after_it_was_listed(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(mine, "one", "First.")
+    plugin = install_plugin(tmp_path / "site", "kit", "two")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    assert "- two: From kit." in find_start(None).listing
+    shutil.rmtree(plugin)
+    shutil.rmtree(tmp_path / "site/kit-1.0.dist-info")
+    start = find_start(None)
+    assert "- one: First." in start.listing
+    assert "- two" not in start.listing
+    assert "the plugin of the package 'kit' is not used" in start.problems[0]
 
 
 @pytest.fixture

@@ -70,7 +70,11 @@ def _describe_state(project: ProjectConfig | None) -> str:
                 return ""  # the status is not that of the text
             lines += (path, f"{status.st_ctime_ns} {status.st_size} {status.st_ino}")
     for marker in list_package_files(PACKAGE_FILE):
-        lines += (str(marker), str(marker.stat().st_ctime_ns))
+        try:
+            changed_ns = marker.stat().st_ctime_ns
+        except OSError:  # the package was removed after it was listed
+            return ""
+        lines += (str(marker), str(changed_ns))
     return sha256("\0".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
