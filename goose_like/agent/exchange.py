@@ -216,11 +216,7 @@ class Exchange:
 
     async def _run_turn(self) -> events.TurnFinished:
         self.client.update_prompt()
-        await self.hooks.start_turn()
-        if self.verification:
-            self.verification.start_turn()
-        if self.undo:
-            self.undo.start_turn()
+        await self._start_turn()
         try:
             return await self._run_steps()
         except ProviderError as error:
@@ -233,8 +229,13 @@ class Exchange:
         exchange = replace(self, models=models)
         return await exchange._run_steps()
 
-    async def _run_calls(self, calls: Sequence[ToolCall]) -> events.TurnFinished:
+    async def _start_turn(self) -> None:
         await self.hooks.start_turn()
+        if self.verification:
+            self.verification.start_turn()
+
+    async def _run_calls(self, calls: Sequence[ToolCall]) -> events.TurnFinished:
+        await self._start_turn()
         self.journal.emit(events.MessageCompleted(message=Message.assistant("", calls)))
         await self.tool_runner.run(calls)
         unchecked = replace(self, verification=None)  # nobody answers here, so nothing is claimed
@@ -384,6 +385,8 @@ class Exchange:
 
     async def _finish_turn(self, steps: Coroutine[Any, Any, events.TurnFinished]) -> events.TurnFinished:
         end = events.TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
+        if self.undo:
+            self.undo.start_turn()  # a hook may run the first command
         try:
             async with asyncio.timeout(self.budget.time_left_s) as timeout:
                 end = await steps

@@ -170,7 +170,7 @@ class Undo:
         self._ended_turn = self._history.turn_count
         self._restored = {}
         if not self._is_off:
-            self._queue_unless_off(partial(self._record_open_turn, is_ours=True))
+            self._queue_unless_off(self._end_turn)
 
     async def close(self) -> None:
         """Wait for running work, end the thread, and ignore later changes."""
@@ -265,7 +265,9 @@ class Undo:
                 self._prepared_tree.prepare()
 
     def _list_ahead(self) -> None:
-        if self._trees.has_many_files():
+        """List for the turn that runs, if there is one: until the next turn, the list would become wrong."""
+        is_in_turn = self._history.turn_count != self._ended_turn
+        if is_in_turn and self._trees.has_many_files():
             self._listed_ahead = self._git.start_listing_ignored(tuple(map(str, self._roots)))
 
     def _take_snapshot(self, number: int) -> None:
@@ -446,6 +448,10 @@ class Undo:
         if state is None and turn.roots:
             return self._trees.find_clean(path)
         return state
+
+    def _end_turn(self) -> None:
+        self._listed_ahead = None
+        self._record_open_turn(is_ours=True)
 
     def _record_open_turn(self, *, is_ours: bool) -> None:
         """Compare the files with their state before the open turn, if there is one, and record the changes."""

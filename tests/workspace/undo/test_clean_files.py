@@ -6,10 +6,12 @@ import shutil
 import struct
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from goose_like.core.notifier import Recorder
 from goose_like.workspace.repositories.git_index import GitIndex, format_index
 from goose_like.workspace.undo import snapshot, trees, undo
 from goose_like.workspace.undo.clean_files import CleanFiles, CleanSearch, write_index
@@ -18,6 +20,9 @@ from goose_like.workspace.undo.log import UndoLog
 from goose_like.workspace.undo.restore import FileChange, restore_files
 from goose_like.workspace.undo.state import FileState
 from goose_like.workspace.undo.tracked import TrackedFiles
+from goose_like.workspace.undo.undo import Undo
+from goose_like.workspace.workspace import Workspace
+from tests.fakes import ExchangeHarness, FakeToolkit, call, calls
 from tests.workspace.undo.test_undo_tracked import SCRIPTS, YES, commit, count_copies, create_files
 from tests.workspace.undo.undo_harness import UndoHarness, open_undo, read_tree, run_git
 
@@ -92,6 +97,47 @@ async def test_what_git_ignores_is_listed_at_the_start_of_a_turn(tmp_path, write
         if writer == "nobody":
             del before["a.log"]
         assert read_tree(root) == before
+
+
+@pytest.mark.parametrize("who", ["a client", "a hook", "the model"])
+async def test_each_turn_begins_with_what_git_ignores_then(tmp_path, who):
+    """The look before the first turn, and a turn without a command, are followed by hours."""
+    root = tmp_path / "work"
+    create_old_files(root, 30)
+    (root / "a.log").write_text("mine")
+    hooks = FakeToolkit()
+    async with Workspace(root, mode="full", approval="auto", notifier=Recorder()) as workspace:
+
+        async def remove() -> str:
+            process = await workspace.spawn(["python3", "-c", "import os; os.unlink('a.log')"])
+            assert await process.wait() == 0
+            return "removed"
+
+        async def think() -> str:
+            await undo._queue(lambda: None)
+            assert undo._listed_ahead
+            await asyncio.to_thread(undo._listed_ahead)
+            return "git has listed what it ignores"
+
+        script = [calls(call("think")), "Hello.", calls(call("remove")), "Removed."]
+        harness = ExchangeHarness(script, remove, think, folder=tmp_path, workspace=workspace, toolkits=[hooks])
+        history = harness.session.history
+        undo = Undo(tmp_path / "undo", workspace.folders, history, workspace.run_internal, harness.journal)
+        workspace.add_change_listener(undo.on_change)
+        exchange = replace(harness.exchange, undo=undo)
+        undo.prepare()
+        assert await undo.list_turn_changes() == {}
+        await exchange.reply("Think.")
+        assert harness.outputs == ["git has listed what it ignores"]
+        (root / ".gitignore").write_text("")
+        if who == "a hook":
+            hooks.on_turn_start = remove
+        if who == "a client":
+            await exchange.run_calls("a client calls remove", [call("remove")])
+        else:
+            await exchange.reply("Remove it.")
+        assert [change.path.name for change in (await undo.plan_restore(2)).changes] == ["a.log"]
+        await undo.close()
 
 
 async def test_a_look_before_the_first_turn(tmp_path):
