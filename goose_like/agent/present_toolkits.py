@@ -59,5 +59,6 @@ def add_present_toolkits(profile: Profile, folder: Path, project: ProjectConfig 
     added = [name for name in find_present_toolkits(folder, project, notifier) if name not in named]
     if not added:
         return profile
-    choices = [ToolkitChoice(name=name) for name in added]
+    # Unchecked: a check would build the model.
+    choices = [ToolkitChoice.model_construct(name=name) for name in added]
     return profile.model_copy(update={"toolkits": (*profile.toolkits, *choices)})

@@ -7,7 +7,7 @@ compiled for a class with more than a few instances: a start makes only one or t
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
@@ -52,8 +52,29 @@ def _process_class(cls: type, *, frozen: bool, slots: bool) -> Any:
     return made
 
 
-_FEW_INSTANCES = 4
+_FEW_INSTANCES = 40
 """Compiling an `__init__` takes as long as setting the fields of this many instances one by one, or longer."""
+
+
+class _FieldPlan:
+    """What an instance gets for the fields that its maker does not give."""
+
+    def __init__(self, fields: tuple[Field[Any], ...]) -> None:
+        self.names: list[str] = []
+        """Those that the maker may give, in their order."""
+        self.required: set[str] = set()
+        self.defaults: dict[str, Any] = {}
+        self.factories: dict[str, Callable[[], Any]] = {}
+        for field in fields:
+            if field.init:
+                self.names.append(field.name)
+            if field.default is not MISSING:
+                self.defaults[field.name] = field.default
+            elif field.default_factory is not MISSING:
+                self.factories[field.name] = field.default_factory
+            elif field.init:
+                self.required.add(field.name)
+        self.known: set[str] = set(self.names)
 
 
 class _LaterInit:
@@ -73,6 +94,10 @@ class _LaterInit:
             return partial(self._set_fields, instance)
         return self._compile().__get__(instance, owner)
 
+    @cached_property
+    def _plan(self) -> _FieldPlan:
+        return _FieldPlan(self._fields)
+
     def _compile(self) -> Any:
         has_post_init = hasattr(self._made, "__post_init__")
         init = _make_init(self._fields, has_post_init=has_post_init, frozen=self._frozen)
@@ -80,30 +105,21 @@ class _LaterInit:
         return init
 
     def _set_fields(self, instance: Any, *args: Any, **named: Any) -> None:
-        names = [field.name for field in self._fields if field.init]
-        required = {field.name for field in self._fields if _is_required(field)}
-        values = dict(zip(names, args, strict=False)) | named
-        has_each_once = len(values) == len(args) + len(named)
-        if not has_each_once or not required <= values.keys() <= set(names):
+        plan = self._plan
+        given = dict(zip(plan.names, args, strict=False)) | named
+        has_each_once = len(given) == len(args) + len(named)
+        if not has_each_once or not plan.required <= given.keys() <= plan.known:
             self._compile()(instance, *args, **named)  # raises the error in the words of Python
             return
+        values = plan.defaults | given
+        for name, make in plan.factories.items():
+            if name not in given:
+                values[name] = make()
         set_field = object.__setattr__ if self._frozen else setattr
-        for field in self._fields:
-            if field.name in values:
-                value = values[field.name]
-            elif field.default is not MISSING:
-                value = field.default
-            elif field.default_factory is not MISSING:
-                value = field.default_factory()
-            else:
-                continue  # `__post_init__` sets it
-            set_field(instance, field.name, value)
+        for name, value in values.items():
+            set_field(instance, name, value)
         if hasattr(instance, "__post_init__"):
             instance.__post_init__()
-
-
-def _is_required(field: Field[Any]) -> bool:
-    return field.init and field.default is MISSING and field.default_factory is MISSING
 
 
 def _make_init(fields: tuple[Field[Any], ...], *, has_post_init: bool, frozen: bool) -> Any:

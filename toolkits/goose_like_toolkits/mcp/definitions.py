@@ -9,6 +9,8 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import from_json
+
 from goose_like.config.paths import create_private_folder, read_user_file, replace_private_file, state_folder
 from goose_like.core.dataclass import dataclass
 
@@ -60,7 +62,7 @@ class DefinitionStore:
         """Load the definitions of a server; None if there are none, or none that this version can read."""
         try:
             text = read_user_file(self._get_file(server))
-            stored = json.loads(text)
+            stored = from_json(text)
             if stored["version"] != _FORMAT:
                 return None
             return build_definitions(stored["definitions"])

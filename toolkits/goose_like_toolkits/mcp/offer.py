@@ -1,12 +1,14 @@
-"""What the model gets of MCP servers: names of tools, the definitions that are sent, and a text about the others."""
+"""What the model gets of MCP servers: names of tools, the definitions that are sent, and a text about the others.
+
+Each start plans an offer once: plain classes take a tenth of the time of dataclasses.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from goose_like.core.dataclass import dataclass
 from goose_like.core.event_text import escape_controls
 from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.message import ToolSpec
@@ -88,7 +90,11 @@ class ListedTool:
 
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text: a quarter of its bytes."""
-    return len(text.encode(errors="replace")) // _BYTES_PER_TOKEN
+    return _count_bytes(text) // _BYTES_PER_TOKEN
+
+
+def _count_bytes(text: str) -> int:
+    return len(text.encode(errors="replace"))
 
 
 def name_tool(server: str, tool: str) -> str:
@@ -108,9 +114,9 @@ def name_tool(server: str, tool: str) -> str:
     return f"{clean[: MAX_NAME_CHARACTERS - _HASH_DIGITS - 1]}_{digest}"
 
 
-def matches(name: str, patterns: Iterable[str]) -> bool:
+def matches(name: str, patterns: Collection[str]) -> bool:
     """Check a name against patterns such as `git_*`."""
-    return any(pattern == "*" or fnmatchcase(name, pattern) for pattern in patterns)
+    return "*" in patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def list_tools(server: ServerConfig, definitions: Definitions) -> tuple[ListedTool, ...]:
@@ -128,32 +134,44 @@ def choose_sent(tools: Mapping[str, Sequence[ListedTool]], budget: int) -> set[s
     sent: set[str] = set()
     left = budget
     for server, listed in tools.items():
-        least = sum(tool.least_tokens for tool in listed)
-        if least > left:  # most large servers: none of their schemas need be made
+        # The descriptions of most large servers are too long already: none of their schemas need be made.
+        if _subtract((tool.least_tokens for tool in listed), left) < 0:
             continue
-        rest = left
-        for tool in listed:
-            rest -= tool.tokens
-            if rest < 0:
-                break
+        rest = _subtract((tool.tokens for tool in listed), left)
         if rest >= 0:
             sent.add(server)
             left = rest
     return sent
 
 
-@dataclass(frozen=True)
+def _subtract(sizes: Iterable[int], budget: int) -> int:
+    """Subtract sizes from a budget until it is spent. Below zero, those that follow are not looked at."""
+    for size in sizes:
+        budget -= size
+        if budget < 0:
+            break
+    return budget
+
+
 class KnownServer:
     """A server as the prompt describes it. Without a stored list its tools are unknown (`is_known`)."""
 
-    name: str
-    tools: tuple[ListedTool, ...] = ()
-    instructions: str = ""
-    is_known: bool = True
-    announces_changes: bool = False
+    def __init__(
+        self,
+        name: str,
+        tools: Sequence[ListedTool] = (),
+        instructions: str = "",
+        *,
+        is_known: bool = True,
+        announces_changes: bool = False,
+    ) -> None:
+        self.name = name
+        self.tools = tools
+        self.instructions = instructions
+        self.is_known = is_known
+        self.announces_changes = announces_changes
 
 
-@dataclass(frozen=True)
 class Offer:
     """What the model gets: the tools that are sent, and the text for the prompt. With `has_search`, two more tools.
 
@@ -161,11 +179,20 @@ class Offer:
     tools may come later (`has_later`).
     """
 
-    sent: tuple[ListedTool, ...] = ()
-    has_search: bool = False
-    prompt: str = ""
-    deferred: tuple[ListedTool, ...] = ()
-    has_later: bool = False
+    def __init__(
+        self,
+        prompt: str = "",
+        sent: Sequence[ListedTool] = (),
+        deferred: Sequence[ListedTool] = (),
+        *,
+        has_search: bool = False,
+        has_later: bool = False,
+    ) -> None:
+        self.prompt = prompt
+        self.sent = sent
+        self.deferred = deferred
+        self.has_search = has_search
+        self.has_later = has_later
 
     @property
     def tokens(self) -> int:
@@ -211,7 +238,8 @@ def plan_offer(servers: Sequence[KnownServer], budget: int, *, defers: bool = Fa
             deferred += server.tools
         if not server.is_known or (is_sent and server.announces_changes):
             has_later = True
-    return Offer(tuple(tools), needs_search, "\n".join(lines), tuple(deferred), has_later)
+    prompt = "\n".join(lines)
+    return Offer(prompt, tools, deferred, has_search=needs_search, has_later=has_later)
 
 
 def _quote_instructions(servers: Sequence[KnownServer], budget: int) -> list[str]:
@@ -260,11 +288,13 @@ def _describe_server(server: KnownServer, budget: int) -> str:
         return f"- {server.name}: its tools are not known yet; find_tools waits until it has started"
     row = f"- {server.name}, {format_count(len(server.tools), 'tool')}"
     names: list[str] = []
+    size_bytes = _count_bytes(row)
     for tool in server.tools:
-        longer = [*names, tool.definition.name]
-        if estimate_tokens(", ".join([row, *longer])) + 5 > budget:
+        name = tool.definition.name
+        size_bytes += _count_bytes(f", {name}")
+        if size_bytes // _BYTES_PER_TOKEN + 5 > budget:
             break
-        names = longer
+        names.append(name)
     if not names:
         return row
     more = len(server.tools) - len(names)

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -71,7 +72,7 @@ class ServerConfig:
         """True if the configuration has the header for a key, so that no login is needed."""
         return "authorization" in {header.lower() for header in self.headers}
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """The hash of everything that decides what runs or is asked, without the origin and the limits of time."""
         fields = {
@@ -234,7 +235,8 @@ def check_url(url: str) -> str:
 
 def split_command(text: str) -> tuple[str, ...]:
     """Split a command with arguments in one text, as a shell does. The path of a file stays whole, with its spaces."""
-    if os.path.exists(os.path.expanduser(text)):
+    is_plain_word = shlex.quote(text) == text
+    if is_plain_word or os.path.exists(os.path.expanduser(text)):
         return (text,)
     try:
         return tuple(shlex.split(text))

@@ -224,9 +224,10 @@ class McpToolkit(Toolkit):
             return ()
         definitions, tools = self._listed.get(state.name, (None, ()))
         if definitions is not state.current:
-            patterns = self.config.get("tools", ["*"])
-            listed = list_tools(state.server, state.current)
-            tools = tuple(each for each in listed if matches(each.name, patterns))
+            tools = list_tools(state.server, state.current)
+            if "tools" in self.config:
+                patterns = self.config["tools"]
+                tools = tuple(each for each in tools if matches(each.name, patterns))
             self._listed[state.name] = (state.current, tools)
         return tools
 
