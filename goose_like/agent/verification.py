@@ -42,7 +42,7 @@ class Verification:
         tools: Mapping[str, Tool],
     ) -> None:
         self.failure = ""
-        self._check = check or VerifyChoice.model_construct(commands=())
+        self._check = check or VerifyChoice.make_unchecked(commands=())
         self._workspace = workspace
         self._journal = journal
         self._tools = tools

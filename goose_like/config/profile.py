@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, LiteralString, TypeVar, cast
+from typing import Annotated, Any, Literal, LiteralString
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.json_schema import GenerateJsonSchema
@@ -13,7 +13,6 @@ from goose_like.core.message import FrozenModel
 from .entry_points import DEFAULT_TOOLKIT, list_names
 from .rule_topics import COMMAND, split_rule
 
-M = TypeVar("M", bound=FrozenModel)
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
 HostedTool = Literal["web_search", "web_fetch"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -217,20 +216,25 @@ class ResourceLimits(FrozenModel):
     tmpfs_mb: int | None = Field(default=1024, gt=0, description="size of /dev/shm and of each other tmpfs")
 
 
-def _default(kind: type[M], **fields: Any) -> M:
-    """Make a default value unchecked: to check it, each start would build a model that most profiles do not need."""
-    return cast(M, kind.model_construct(**fields))
-
-
 class WorkspaceSettings(FrozenModel):
     """The part of a profile that confines commands and tools, next to the sandbox and approval modes."""
 
-    paths: PathChoice = Field(default=_default(PathChoice), description="files that commands see, and files to hide")
+    paths: PathChoice = Field(
+        default=PathChoice.make_unchecked(), description="files that commands see, and files to hide"
+    )
     folders: tuple[str, ...] = Field(default=(), description="more folders: DIR to read, DIR:rw to change as well")
-    variables: VariableChoice = Field(default=_default(VariableChoice), description="environment variables of commands")
-    network: NetworkChoice = Field(default=_default(NetworkChoice), description="hosts that commands reach unasked")
-    permissions: PermissionLists = Field(default=_default(PermissionLists), description="rules that allow, ask or deny")
-    resources: ResourceLimits = Field(default=_default(ResourceLimits), description="limits of commands in the sandbox")
+    variables: VariableChoice = Field(
+        default=VariableChoice.make_unchecked(), description="environment variables of commands"
+    )
+    network: NetworkChoice = Field(
+        default=NetworkChoice.make_unchecked(), description="hosts that commands reach unasked"
+    )
+    permissions: PermissionLists = Field(
+        default=PermissionLists.make_unchecked(), description="rules that allow, ask or deny"
+    )
+    resources: ResourceLimits = Field(
+        default=ResourceLimits.make_unchecked(), description="limits of commands in the sandbox"
+    )
 
 
 def _expand_model(value: Any) -> Any:
@@ -281,10 +285,11 @@ class Profile(WorkspaceSettings):
         description="the model that finishes a turn when the main model is overloaded, cannot be reached or declines",
     )
     moderator: _Moderator = Field(
-        default=_default(ModeratorChoice), description="shortens the conversation when the context window fills up"
+        default=ModeratorChoice.make_unchecked(),
+        description="shortens the conversation when the context window fills up",
     )
     toolkits: tuple[_Toolkit, ...] = Field(
-        default=(_default(ToolkitChoice, name=DEFAULT_TOOLKIT),), description="the tools of the agent"
+        default=(ToolkitChoice.make_unchecked(name=DEFAULT_TOOLKIT),), description="the tools of the agent"
     )
     hosted: tuple[HostedTool, ...] = Field(
         default=(), description="tools that the vendor of the main model runs on its server, in place of ours"
@@ -292,11 +297,13 @@ class Profile(WorkspaceSettings):
     instructions: str = Field(default="", description="text for the end of the system prompt")
     sandbox: SandboxMode = Field(default="workspace", description="files and networks that commands can reach")
     approval: ApprovalMode = Field(default="auto", description="when a person must approve an action")
-    limits: Limits = Field(default=_default(Limits), description="limits of one turn")
+    limits: Limits = Field(default=Limits.make_unchecked(), description="limits of one turn")
     verify: _Verify | None = Field(
         default=None, description="commands that must succeed after the last change of a turn"
     )
-    session: SessionChoice = Field(default=_default(SessionChoice), description="input line and screen of a session")
+    session: SessionChoice = Field(
+        default=SessionChoice.make_unchecked(), description="input line and screen of a session"
+    )
 
 
 def build_profiles_schema() -> dict[str, Any]:

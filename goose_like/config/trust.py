@@ -51,7 +51,7 @@ class StoredApproval(FrozenModel):
     subject: Utf8Text
 
 
-_NO_RULES = PermissionLists.model_construct()  # unchecked: a check would build a model in each start
+_NO_RULES = PermissionLists.make_unchecked()
 
 
 class FolderTrust(FrozenModel):
@@ -313,8 +313,7 @@ def _format_refusal(file: Path, problem: str) -> str:
 
 def load_folder_trust(folder: Path) -> FolderTrust:
     """Read the permanent permissions of one folder. A worktree of ours has those of the main working tree."""
-    # Most folders have none, and a validated value would cost the start.
-    return load_trust().get(find_main_folder(folder)) or FolderTrust.model_construct()
+    return load_trust().get(find_main_folder(folder)) or FolderTrust.make_unchecked()
 
 
 def trust_project(project: ProjectConfig) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from inspect import Signature
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
 from pydantic_core import CoreSchema, core_schema
@@ -64,6 +64,14 @@ class FrozenModel(BaseModel):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.__signature__ = _DeferredSignature()  # type: ignore[assignment]
+
+    @classmethod
+    def make_unchecked(cls, **fields: Any) -> Self:
+        """Make a record of values that are known to be right: a check would build the model, which takes long.
+
+        For records that each start makes, mostly default values. The fields that are not given have their defaults.
+        """
+        return cast(Self, cls.model_construct(**fields))  # pydantic's plugin for mypy says FrozenModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class KnownModel(FrozenModel):
         return self.thinking == "adaptive"
 
 
-_UNKNOWN = KnownModel.model_construct(name="")
+_UNKNOWN = KnownModel.make_unchecked(name="")
 
 
 def find_known_model(provider: str, name: str) -> KnownModel:

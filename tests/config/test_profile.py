@@ -4,6 +4,7 @@ import re
 import subprocess
 
 import pytest
+from goose_like_toolkits.delegate.config import DelegateConfig, parse_config
 
 from goose_like.config.profile import ModelChoice, Profile, ToolkitChoice
 from goose_like.config.profile_loader import describe_goose09_profiles, list_profile_sources, load_profile
@@ -145,6 +146,14 @@ def test_one_extends_the_next_of_its_own_name(write):
 def test_empty_file_is_a_profile_of_defaults(write):
     write("", "mine")
     assert load_profile("mine")[0] == Profile(name="mine")
+
+
+def test_unchecked_defaults_pass_the_check():
+    profile = Profile()
+    checked = Profile.model_validate(profile.model_dump())
+    assert checked == profile
+    assert checked.limits is not profile.limits
+    assert DelegateConfig.model_validate(parse_config({}).model_dump()) == parse_config({})
 
 
 BAD = {

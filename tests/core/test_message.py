@@ -30,6 +30,17 @@ def test_help_shows_the_fields_of_a_model_that_extends_a_built_one():
     assert list(inspect.signature(Point).parameters) == ["x"]
 
 
+def test_an_unchecked_record_equals_a_checked_one_and_builds_no_model():
+    class Place(FrozenModel):
+        name: str
+        size: int = 1
+
+    unchecked = Place.make_unchecked(name="here")
+    assert not Place.__pydantic_complete__
+    assert unchecked == Place(name="here")
+    assert Place.__pydantic_complete__
+
+
 def test_a_provider_meets_only_public_parts():
     parts = {"Text", "Image", "Thinking", "RedactedThinking", "ToolCall", "ToolResult", "NewTools", "EffortChange"}
     assert {*parts, "Verbatim"} <= set(provider.__all__)

@@ -37,7 +37,7 @@ class DelegateConfig(FrozenModel):
     """The checked config of the toolkit."""
 
     profiles: tuple[str, ...] = ()
-    limits: Limits = Limits.model_construct()  # unchecked: a check would build a model in each start
+    limits: Limits = Limits.make_unchecked()
     depth: int = Field(default=1, ge=1)
     parallel: int = Field(default=4, ge=1)
     tools: list[str] | None = None
@@ -47,7 +47,7 @@ class DelegateConfig(FrozenModel):
 def parse_config(config: Mapping[str, Any]) -> DelegateConfig:
     """Check the config. Raise ProfileError with the place of what is wrong."""
     if not config:
-        return DelegateConfig.model_construct()
+        return DelegateConfig.make_unchecked()
     try:
         return DelegateConfig.model_validate(config)
     except ValidationError as error:
