@@ -24,11 +24,11 @@ async def stream_answer(
     """Send a request, emit the answer while it arrives, and return it. Only what is emitted is masked.
 
     The text of an answer that broke off is recorded as cut, unless another model takes over. The tokens of each
-    attempt count. A server that pauses its answer goes on only within the budget.
+    attempt count. A server that pauses its answer, or a model that writes it anew, goes on only within the budget.
 
     Raises:
         ProviderError: no complete answer came.
-        BudgetError: the budget does not allow the rest of an answer that the server paused.
+        BudgetError: the budget does not allow the rest of an answer that the server paused, or a new one.
     """
     texts: list[str] = []
     written_bytes = 0
@@ -45,7 +45,7 @@ async def stream_answer(
                 elif isinstance(delta, UsageRecorded):
                     request.told_usage.clear()
                     written_bytes = 0
-                    _record_pause(delta, model, journal, budget)
+                    _record_part(delta, model, journal, budget)
                     continue
                 elif isinstance(delta, Retrying):
                     texts.clear()
@@ -63,8 +63,8 @@ async def stream_answer(
     raise AssertionError("stream_with_retries ends with a message or raises")
 
 
-def _record_pause(spent: UsageRecorded, model: Model, journal: Journal, budget: Budget) -> None:
-    """Record the tokens of an answer that the server paused. Raise BudgetError if it may not go on."""
+def _record_part(spent: UsageRecorded, model: Model, journal: Journal, budget: Budget) -> None:
+    """Record the tokens of an answer that was paused or thrown away. Raise BudgetError if it may not go on."""
     journal.emit(spent.model_copy(update={"model": model.price_label}))
     end = budget.find_spent()
     if end:

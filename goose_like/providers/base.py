@@ -31,7 +31,7 @@ Delta = TextDelta | ThinkingDelta | Status | Retrying | Logged | UsageRecorded |
 """A piece of a streamed answer.
 
 A `Logged` line tells what the server did with a tool of its own. `UsageRecorded` has the tokens of a request whose
-answer the server paused; the tokens of the message are those of the last request.
+answer the server paused or the provider threw away; the tokens of the message are those of the last request.
 """
 
 SchemaDialect = Literal["openai", "anthropic", "portable", "llguidance"]

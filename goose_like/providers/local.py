@@ -19,8 +19,10 @@ from typing import Any, ClassVar
 
 from goose_like.config.private_folder import PrivateFolder
 from goose_like.config.profile import ModelChoice
+from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
-from goose_like.core.events import Status
+from goose_like.core.events import Status, UsageRecorded
+from goose_like.core.message import Usage
 from goose_like.core.threads import run_in_thread
 
 from .base import Delta, ProviderInfo, Request, SchemaDialect
@@ -45,6 +47,14 @@ _Body = dict[str, Any]
 _Item = Mapping[str, Any] | Status | BaseException | None
 
 _Report = Callable[[_Item], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _EngineRequest:
+    """A request to the engine. `beginning` is one that all prompts begin with."""
+
+    body: _Body
+    beginning: _Body | None
 
 
 class LocalProvider:
@@ -83,32 +93,44 @@ class LocalProvider:
         return "llguidance"
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Send a request to the engine and stream its answer; see `Provider.stream`."""
+        """Send a request to the engine and stream its answer; see `Provider.stream`.
+
+        A call that repeats a passage is thrown away, and its tokens are told as `UsageRecorded`.
+        """
         tagged = TaggedRequest(request, self._choice.temperature)
         body = self._build_body(tagged.plain) | tagged.settings
+        body["timings_per_token"] = True  # the tokens of an answer that is cut before its end
         beginning: dict[str, Any] | None = None
         if request.answer_schema is not None:
             body["grammar"] = build_answer_grammar(request.answer_schema)
         if tagged.tools:
             beginning = self._build_body(tagged.beginning) | {"max_tokens": 0}
         for loop_count in range(_MAX_LOOPS + 1):
-            body["temperature"] = tagged.choose_temperature(loop_count)
+            temperature = tagged.choose_temperature(loop_count)
+            sent = _EngineRequest({**body, "temperature": temperature}, beginning)
             parser = TextCallParser(tagged.call_format) if tagged.tools else OpenAIStreamParser()
             watch = LoopWatch() if loop_count < _MAX_LOOPS else None
-            async with aclosing(self._read_answer(body, beginning, parser, watch)) as deltas:
+            async with aclosing(self._read_answer(sent, parser, watch, request.told_usage)) as deltas:
                 async for delta in deltas:
                     yield delta
             if watch is None or not watch.has_found:
                 yield parser.build_message()
                 return
+            for usage in request.told_usage:
+                yield UsageRecorded(model=request.model, usage=usage, purpose="repeated passage")
+            request.told_usage.clear()
             yield Status(text="the model repeats a passage; it starts again")
 
     async def _read_answer(
-        self, body: _Body, beginning: _Body | None, parser: TextCallParser | OpenAIStreamParser, watch: LoopWatch | None
+        self,
+        sent: _EngineRequest,
+        parser: TextCallParser | OpenAIStreamParser,
+        watch: LoopWatch | None,
+        told_usage: list[Usage],
     ) -> AsyncGenerator[Delta, None]:
         """Feed the parser with one answer of the engine, until its end or a loop in a call."""
         stop = threading.Event()
-        items = self._start_request(body, beginning, stop)
+        items = self._start_request(sent, stop)
         try:
             while (item := await items.get()) is not None:
                 if isinstance(item, BaseException):
@@ -118,6 +140,8 @@ class LocalProvider:
                     continue
                 if progress := item.get("prompt_progress"):
                     yield _format_progress(progress)
+                if timings := item.get("timings"):
+                    told_usage[:] = [_count_tokens(timings)]
                 for delta in parser.feed(item):
                     yield delta
                 if watch and isinstance(parser, TextCallParser):
@@ -127,7 +151,7 @@ class LocalProvider:
         finally:
             stop.set()
 
-    def _start_request(self, body: _Body, beginning: _Body | None, stop: threading.Event) -> "asyncio.Queue[_Item]":
+    def _start_request(self, sent: _EngineRequest, stop: threading.Event) -> "asyncio.Queue[_Item]":
         """Run a request in a thread until its end or `stop`, and return the queue of its items; None is the last."""
         loop = asyncio.get_running_loop()
         items: asyncio.Queue[_Item] = asyncio.Queue()
@@ -141,9 +165,7 @@ class LocalProvider:
             return stop.is_set() or self._closing.is_set()
 
         # A daemon thread, so that the process need not wait for it. `atexit` stops it before the interpreter ends.
-        thread = threading.Thread(
-            target=self._run_request, args=(body, beginning, report), name="local model", daemon=True
-        )
+        thread = threading.Thread(target=self._run_request, args=(sent, report), name="local model", daemon=True)
         thread.start()
         return items
 
@@ -174,18 +196,15 @@ class LocalProvider:
             "max_tokens": plain.resolve_output_limit(profile_limit),
         }
 
-    def _run_request(self, body: _Body, beginning: _Body | None, report: _Report) -> None:
-        """Run one request in a thread: load the engine if needed, and block until the answer ends or is unwanted.
-
-        `beginning` is a request that all prompts begin with.
-        """
+    def _run_request(self, sent: _EngineRequest, report: _Report) -> None:
+        """Run one request in a thread: load the engine if needed, and block until the answer ends or is unwanted."""
         try:
             with self._busy:
                 if report(Status(text="the model reads")):
                     return
                 if self._engine is None:
-                    self._engine = self._load_engine(beginning, report)
-                self._engine.handle_chat_completions(body, report)
+                    self._engine = self._load_engine(sent.beginning, report)
+                self._engine.handle_chat_completions(sent.body, report)
             report(None)
         except ProviderError as error:
             report(error)
@@ -309,6 +328,16 @@ def _read_ticks() -> tuple[int, int]:
     times = list(map(int, values))
     idle = times[3] + times[4]
     return idle, sum(times)
+
+
+def _count_tokens(timings: Mapping[str, Any]) -> Usage:
+    """Count the tokens so far: what the engine had in its cache, read and wrote."""
+    cached = timings["cache_n"]
+    return Usage(
+        input_tokens=cached + timings["prompt_n"],
+        output_tokens=timings["predicted_n"],
+        cache_read_tokens=cached,
+    )
 
 
 def _format_progress(progress: Mapping[str, Any]) -> Status:
