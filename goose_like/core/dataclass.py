@@ -60,19 +60,18 @@ class _FieldPlan:
     """What an instance gets for the fields that its maker does not give."""
 
     def __init__(self, fields: tuple[Field[Any], ...]) -> None:
+        self.defaults: dict[str, Any] = {field.name: field.default for field in fields}
+        """All fields in their order. `MISSING` stands for no default."""
         self.names: list[str] = []
-        """Those that the maker may give, in their order."""
+        """Those that the maker may give."""
         self.required: set[str] = set()
-        self.defaults: dict[str, Any] = {}
         self.factories: dict[str, Callable[[], Any]] = {}
         for field in fields:
             if field.init:
                 self.names.append(field.name)
-            if field.default is not MISSING:
-                self.defaults[field.name] = field.default
-            elif field.default_factory is not MISSING:
+            if field.default_factory is not MISSING:
                 self.factories[field.name] = field.default_factory
-            elif field.init:
+            elif _is_required(field):
                 self.required.add(field.name)
         self.known: set[str] = set(self.names)
 
@@ -117,9 +116,14 @@ class _LaterInit:
                 values[name] = make()
         set_field = object.__setattr__ if self._frozen else setattr
         for name, value in values.items():
-            set_field(instance, name, value)
+            if value is not MISSING:  # else `__post_init__` sets it
+                set_field(instance, name, value)
         if hasattr(instance, "__post_init__"):
             instance.__post_init__()
+
+
+def _is_required(field: Field[Any]) -> bool:
+    return field.init and field.default is MISSING and field.default_factory is MISSING
 
 
 def _make_init(fields: tuple[Field[Any], ...], *, has_post_init: bool, frozen: bool) -> Any:
