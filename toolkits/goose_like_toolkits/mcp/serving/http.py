@@ -1,5 +1,6 @@
 """A server at an address, for clients that know its token."""
 
+import asyncio
 import hmac
 import logging
 import secrets
@@ -21,6 +22,12 @@ from goose_like.core.errors import UsageError
 from .start import ServeOptions, open_server
 
 _CLOSE_TIMEOUT_S = 2
+_CUT_OFF = (
+    "Cancel %s running task(s), timeout graceful shutdown exceeded",
+    "ASGI callable returned without starting response.",
+    "ASGI callable returned without completing response.",
+)
+"""Lines of uvicorn about requests that its shutdown cuts off."""
 
 
 class _OneToken(TokenVerifier):
@@ -40,9 +47,22 @@ class _UvicornServer(uvicorn.Server):
     """The server of uvicorn, which ends without a word about requests that it cuts off."""
 
     @override
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        logging.getLogger("uvicorn.error").disabled = True
-        await super().shutdown(sockets)
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        logger = logging.getLogger("uvicorn.error")
+        logger.addFilter(self._is_worth_telling)
+        try:
+            await super().serve(sockets)
+            cut_off = self.server_state.tasks
+            if cut_off:
+                await asyncio.wait(cut_off, timeout=_CLOSE_TIMEOUT_S)
+        finally:
+            logger.removeFilter(self._is_worth_telling)
+
+    def _is_worth_telling(self, record: logging.LogRecord) -> bool:
+        if not self.should_exit:
+            return True
+        is_cancelled = record.exc_info is not None and record.exc_info[0] is asyncio.CancelledError
+        return record.msg not in _CUT_OFF and not is_cancelled
 
 
 async def serve_http(options: ServeOptions, host: str, port: int, token: str) -> int:
