@@ -127,8 +127,7 @@ class RequestQueue:
         self._suspended[state] = _Suspended(call, target, question, timer)
         if self._waiting_count:
             self._hasten()
-        asked = types.ElicitRequest(params=make_form(question.question))
-        return types.InputRequiredResult(input_requests={_QUESTION: asked}, request_state=state)
+        return _ask_by_result(state, question)
 
     def _start_timer(self, state: str, limit_s: float) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(limit_s, self._expire, state, limit_s)
@@ -148,18 +147,23 @@ class RequestQueue:
         asyncio.get_running_loop().call_soon(suspended.call.cancel)
 
     async def _resume(self, context: Context, params: Params, target: tuple[str, str]) -> Any:
-        """Go on with a call whose client brings an answer. Without one it is asked again."""
+        """Go on with a call whose client brings an answer. Without one it is asked again, and gets no more time."""
         state = params.request_state or ""
         suspended = self._suspended.get(state)
         if suspended is None or suspended.target != target:
             raise MCPError(types.INVALID_PARAMS, "this requestState belongs to no call that waits; call the tool anew")
-        del self._suspended[state]
-        suspended.timer.cancel()
         answer = (params.input_responses or {}).get(_QUESTION)
         if not isinstance(answer, types.ElicitResult):
-            return self._suspend(suspended.call, target, suspended.question)
+            return _ask_by_result(state, suspended.question)
+        del self._suspended[state]
+        suspended.timer.cancel()
         suspended.question.close(read_answer(suspended.question.question, answer))
         return await self._follow(suspended.call, context, target)
+
+
+def _ask_by_result(state: str, question: OpenQuestion) -> types.InputRequiredResult:
+    asked = types.ElicitRequest(params=make_form(question.question))
+    return types.InputRequiredResult(input_requests={_QUESTION: asked}, request_state=state)
 
 
 def _deny_late(limit_s: float) -> Answer:
