@@ -31,7 +31,7 @@ class SlashCommand:
 
     `usage` describes that text in `/help`. With `anytime` the command runs while a turn runs. `source` is the file
     that defines the command, if any. With `in_run` the command sends a message, and `run "/name"` knows it too. With
-    `gives_way` any other command may have its name.
+    `gives_way` any other command may have its name. If it `runs_commands`, its text has some whose output it sends.
     """
 
     name: str
@@ -43,6 +43,7 @@ class SlashCommand:
     source: str = ""
     in_run: bool = False
     gives_way: bool = False
+    runs_commands: bool = False
 
 
 @overload

@@ -39,6 +39,7 @@ class SlashContext:
     `finished_calls` are the tool calls that the screen numbers. `is_in_turn` returns whether the model works.
     `wanted_approval` is the approval mode that holds from the next message, if a key has chosen one.
     `last_request` is what started the last turn, unless a former process ran that turn.
+    If not `is_typed`, another program sends the command, and its words are not the person's.
     """
 
     exchange: Exchange
@@ -54,6 +55,11 @@ class SlashContext:
     wanted_approval: ApprovalMode | None = None
     last_request: TurnRequest | None = None
     is_ending: bool = False
+    is_typed: bool = True
+
+    def get_own_words(self, words: str) -> str:
+        """Return the words that name files anywhere: those that the person typed."""
+        return words if self.is_typed else ""
 
     def end_session(self) -> None:
         """End the interactive session after this command."""

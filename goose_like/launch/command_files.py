@@ -78,7 +78,15 @@ def parse_command(name: str, file: Path, text: str, *, is_project: bool = False)
         usage = "[ARGUMENTS]"
     prompt = _Prompt(name, body, front.model, front.effort, front.allowed_tools, is_project)
     notes = [f"{file}: the key {key!r} has no effect{_suggest(key)}" for key in unknown]
-    command = SlashCommand(name, summary, prompt.build, usage, source=str(file), in_run=True)
+    command = SlashCommand(
+        name,
+        summary,
+        prompt.build,
+        usage,
+        source=str(file),
+        in_run=True,
+        runs_commands=prompt.has_commands,
+    )
     return command, notes
 
 
@@ -98,10 +106,15 @@ class _Prompt:
     allowed_tools: tuple[str, ...]
     is_project: bool
 
+    @property
+    def has_commands(self) -> bool:
+        """True if the text has commands."""
+        return SHELL_PART.search(self.body) is not None
+
     def build(self, context: Any, words: str) -> str | Awaitable[TurnRequest]:
         """Return the message, or start the commands in it."""
         is_plain = not (self.model or self.effort or self.allowed_tools or self.is_project)
-        if is_plain and not SHELL_PART.search(self.body):
+        if is_plain and not self.has_commands:
             return fill_arguments(self.body, words)
         return self._build_request(context, words)
 
@@ -119,7 +132,9 @@ class _Prompt:
         body = SHELL_PART.sub(take, self.body)
         text = _fill(body, words) if has_placeholder else fill_arguments(body, words)
         # Files are attached before the output comes in: only the person and the file name files.
-        typed = words if self.is_project else None
+        typed = None
+        if self.is_project or not context.is_typed:
+            typed = context.get_own_words(words)
         outputs = exchange.session.outputs
         message, more = await build_message(text, workspace, outputs, exchange.models.processor, typed=typed)
         for note in (*notes, *more):

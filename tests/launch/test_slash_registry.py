@@ -20,10 +20,11 @@ from goose_like.config.profile import ModelChoice, Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
+from goose_like.core.message import Text
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import tool
 from goose_like.launch import command_files, slash_registry
-from goose_like.launch.command_files import fill_arguments
+from goose_like.launch.command_files import fill_arguments, parse_command
 from goose_like.launch.slash_registry import collect_commands, split_command_line
 from tests.workspace.workspace_harness import ONCE, find_place, needs_sandbox
 
@@ -329,6 +330,30 @@ async def test_the_persons_own_text_attaches_any_file(own, person, monkeypatch):
     async with open_context(person, monkeypatch) as (context, shown):
         message = (await collect_commands({}, None)[0]["look"].run(context, "")).message
     assert ([part.text for part in message.parts[1:]], shown) == (["\n[~/Docs/a.txt]\nprivate"], [])
+
+
+@needs_sandbox
+@pytest.mark.parametrize("start", ["---\nmodel: haiku\n---\n", "!`true` "])
+@pytest.mark.parametrize("is_project", [True, False])
+async def test_words_of_another_program_attach_only_files_of_the_workspace(own, person, monkeypatch, start, is_project):
+    text = f"{start}See $ARGUMENTS"
+    own("look.md", text)
+    async with open_context(person, monkeypatch) as (context, _):
+        workspace = context.exchange.workspace
+        (workspace.root / "in.txt").write_text("ours")
+        commands = collect_commands({}, None)[0]
+        if is_project:
+            commands["look"], _ = parse_command("look", workspace.root / "look.md", text, is_project=True)
+        words = "@in.txt @~/Docs/a.txt `~/Docs/a.png`"
+        context.is_typed = False
+        message = (await commands["look"].run(context, words)).message
+        assert [part.text for part in message.parts[1:]] == ["\n[in.txt]\nours"]
+        with pytest.raises(DeniedError, match="in the home folder"):
+            workspace.read_bytes("~/Docs/a.txt")
+        context.is_typed = True
+        message = (await commands["look"].run(context, words)).message
+        assert "\n[~/Docs/a.txt]\nprivate" in [part.text for part in message.parts[1:] if isinstance(part, Text)]
+        assert len(message.images) == 1
 
 
 @needs_sandbox

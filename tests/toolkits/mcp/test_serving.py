@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx2
 import mcp_types as types
 import pytest
+import uvicorn
 from goose_like_toolkits.mcp.serving import http
 from goose_like_toolkits.mcp.serving.start import Lines, ServeOptions, open_server
 from mcp import Client, MCPError
@@ -20,10 +24,12 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from goose_like.api import Agent
+from goose_like.config.trust import read_project_config, trust_project
 from goose_like.config.yaml_reader import format_document
 from goose_like.core import events
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Answer
+from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
 from goose_like.core.threads import run_in_thread
 from goose_like.launch.command_line import ProfileOptions
@@ -31,8 +37,11 @@ from goose_like.sessions.index import list_sessions
 from goose_like.sessions.session import Session
 from tests.processes import count_processes, wait_for_count
 from tests.toolkits.mcp.servers import desk, wait_until
+from tests.toolkits.skills.write_skill import write_skill
+from tests.workspace.workspace_harness import find_place
 
 ERAS = ("legacy", "2026-07-28")
+PNG = b"\x89PNG\r\n\x1a\n1"
 COMMAND = str(Path(sys.executable).parent / "goose-like")
 
 
@@ -199,6 +208,47 @@ async def test_a_question_holds_up_other_calls_for_a_short_time_only(work):
     assert answered.answer.text == "nobody answered within 0.2 s"
 
 
+async def test_asking_again_gives_no_more_time(work):
+    async with connect("2026-07-28", Person("allow once"), patience_s=0.5, approval="ask") as client:
+        arguments = {"path": "a.txt", "content": "x\n"}
+        asked = await client.session.call_tool("write_file", arguments, allow_input_required=True)
+        state = asked.request_state
+        waiting = asyncio.create_task(call(client, "read_file", path="a.txt"))
+
+        async def come_again() -> None:
+            nonlocal state
+            while True:
+                asked = await client.session.call_tool(
+                    "write_file", arguments, request_state=state, allow_input_required=True
+                )
+                state = asked.request_state
+                await asyncio.sleep(0.02)
+
+        async with asyncio.timeout(60):
+            with pytest.raises(MCPError, match="belongs to no call that waits"):
+                await come_again()
+            text, _ = await waiting
+        assert "a.txt" in text
+    assert not (work / "a.txt").exists()
+
+
+async def test_a_client_that_comes_again_can_still_answer(work):
+    async with connect("2026-07-28", Person("allow once"), approval="ask") as client:
+        arguments = {"path": "a.txt", "content": "x\n"}
+        asked = await client.session.call_tool("write_file", arguments, allow_input_required=True)
+        again = await client.session.call_tool(
+            "write_file", arguments, request_state=asked.request_state, allow_input_required=True
+        )
+        assert again.input_requests == asked.input_requests
+        answer = types.ElicitResult(action="accept", content={"answer": "allow once"})
+        (key,) = again.input_requests
+        result = await client.session.call_tool(
+            "write_file", arguments, request_state=again.request_state, input_responses={key: answer}
+        )
+        assert not result.is_error
+    assert (work / "a.txt").read_text() == "x\n"
+
+
 async def test_a_question_that_holds_up_nothing_waits(work):
     async with connect("2026-07-28", Person("allow once"), patience_s=0, approval="ask") as client:
         _, is_error = await call(client, "write_file", path="a.txt", content="x\n")
@@ -216,27 +266,157 @@ async def test_commands_that_send_a_message_are_prompts(era, work, home):
         arguments = [(each.name, each.required) for each in listed["explain"].arguments]
         assert arguments == [("file", True), ("topic", False)]
         got = await client.get_prompt("explain", {"file": "my notes.md", "topic": "the style"})
-        assert [message.content.text for message in got.messages] == ["Explain my notes.md: the style!"]
+        assert list_texts(got) == ["Explain my notes.md: the style!"]
         assert [each.name for each in listed["review"].arguments] == ["arguments"]
-        with pytest.raises(MCPError, match=r"no command /explan .*did you mean 'explain'\?"):
-            await client.get_prompt("explan")
 
 
-@pytest.mark.parametrize(("answer", "runs"), [("allow once", True), (None, False)])
-async def test_a_prompt_asks_before_it_runs_a_command(era, work, home, answer, runs):
+def list_texts(got: types.GetPromptResult) -> list[str]:
+    """List the texts of a prompt, which has nothing else."""
+    return [message.content.text for message in got.messages]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"file": "my notes.md"}, "Explain my notes.md: all!"),
+        ({"file": "a.md", "topic": "why it's slow"}, "Explain a.md: why it's slow!"),
+        ({"file": "my notes.md", "topic": 'the "x"'}, 'Explain my notes.md: the "x"!'),
+        ({"file": "it's", "topic": '"'}, "Explain it's: \"!"),
+        ({"file": "a\\b", "topic": "two\nlines"}, "Explain a\\b: two\nlines!"),
+        ({"topic": "style"}, "Explain : style!"),
+        ({}, "Explain : all!"),
+    ],
+)
+async def test_arguments_arrive_whole(work, home, given, said):
+    commands = home / "config/commands"
+    commands.mkdir()
+    (commands / "explain.md").write_text("---\nusage: FILE [TOPIC]\n---\nExplain $1: ${2:-all}!")
+    async with connect("2026-07-28") as client:
+        assert list_texts(await client.get_prompt("explain", given)) == [said]
+
+
+async def test_an_argument_with_both_quotation_marks_is_one_sentence(work, home):
+    commands = home / "config/commands"
+    commands.mkdir()
+    (commands / "explain.md").write_text("---\nusage: FILE [TOPIC]\n---\nExplain $1: $2!")
+    (commands / "say.md").write_text("---\nusage: TEXT\n---\nSay: $ARGUMENTS")
+    both = 'it\'s "x"'
+    async with connect("2026-07-28") as client:
+        with pytest.raises(MCPError, match=r"the argument 'topic' has both ' and \"") as caught:
+            await client.get_prompt("explain", {"file": "a", "topic": both})
+        assert "leave one out" in str(caught.value)
+        assert list_texts(await client.get_prompt("say", {"text": both})) == [f"Say: {both}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("explan", r"there is no prompt 'explan'; did you mean 'explain'\?"),
+        ("explain x", "there is no prompt 'explain x'"),
+        ("/explain", "there is no prompt '/explain'"),
+        ("tmp", "there is no prompt 'tmp'"),
+        ("", "there is no prompt ''"),
+        ("mode", "there is no prompt 'mode'"),
+    ],
+)
+async def test_another_name_is_no_prompt(work, home, name, error):
+    commands = home / "config/commands"
+    commands.mkdir()
+    (commands / "explain.md").write_text("Explain $1!")
+    async with connect("2026-07-28") as client:
+        with pytest.raises(MCPError, match=error):
+            await client.get_prompt(name)
+
+
+async def test_a_text_with_commands_is_no_prompt(era, work, home):
     commands = home / "config/commands"
     commands.mkdir()
     (commands / "look.md").write_text("Look at this:\n!`touch made && echo listed`")
-    person = Person(answer)
-    async with connect(era, person, approval="ask") as client:
-        try:
-            got = await client.get_prompt("look")
-        except MCPError:
-            assert not runs
-        else:
-            assert ("listed" in got.messages[0].content.text) == runs
-    assert len(person.asked) == 1
-    assert (work / "made").exists() == runs
+    (commands / "say.md").write_text("Say $ARGUMENTS")
+    person = Person("allow once")
+    async with connect(era, person) as client:
+        assert "look" not in {prompt.name for prompt in (await client.list_prompts()).prompts}
+        with pytest.raises(MCPError, match="'look' is no prompt, because its text runs commands; run them with a tool"):
+            await client.get_prompt("look")
+        # A word that looks like such a command is a word.
+        got = await client.get_prompt("say", {"arguments": "!`touch made`"})
+        assert list_texts(got) == ["Say !`touch made`"]
+    assert person.asked == []
+    assert not (work / "made").exists()
+
+
+@pytest.fixture
+def private(monkeypatch) -> Iterator[Path]:
+    """A folder in a home outside /tmp, which a session does not see, with a text and an image."""
+    with TemporaryDirectory(dir=find_place()) as folder:
+        person = Path(folder).resolve()
+        monkeypatch.setenv("HOME", str(person))
+        private = person / "Docs"
+        private.mkdir()
+        (private / "a.txt").write_text("private")
+        (private / "a.png").write_bytes(PNG)
+        yield private
+
+
+def write_prompts(work: Path, home: Path, private: Path) -> list[str]:
+    """Write prompts of each kind, and return their names."""
+    files = {
+        home / "config/commands/plain.md": "Look at $ARGUMENTS",
+        home / "config/commands/own.md": "---\nmodel: haiku\n---\nLook at $ARGUMENTS",
+        work / ".claude/commands/theirs.md": "Look at $ARGUMENTS",
+    }
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    project = read_project_config(work)
+    assert project
+    trust_project(project)
+    write_skill(private.parent / ".agents/skills", "greet")
+    return [*(file.stem for file in files), "greet"]
+
+
+async def test_words_of_another_agent_name_only_files_of_the_workspace(work, home, private):
+    file = private / "a.txt"
+    shot = work.parent / "shot.png"  # in the machine's own /tmp
+    shot.write_bytes(PNG)
+    (work / "in.txt").write_text("ours")
+    (work / "link").symlink_to(file)
+    paths = [
+        str(file),
+        "~/Docs/a.txt",
+        "/".join([*[".."] * 20, *file.parts[1:]]),
+        "link",
+        "~/Docs",
+        str(private / "a.png"),
+        str(shot),
+    ]
+    forms = ("@{}", '@"{}"', "/file:{}", "`{}`")
+    words = " ".join(form.format(path) for form in forms for path in paths)
+    read = {"tool": "read_file", "arguments": {"path": str(file)}}
+    write_script(home, {"calls": [read]}, "It failed.")
+    names = write_prompts(work, home, private)
+    async with connect("2026-07-28") as client:
+        for prompt in (await client.list_prompts()).prompts:
+            if prompt.name not in names:
+                continue
+            (argument,) = prompt.arguments
+            got = await client.get_prompt(prompt.name, {argument.name: f"{words} @in.txt @docs:file:///a.md"})
+            first, *attached = list_texts(got)
+            assert words in first
+            expected = [] if prompt.name == "plain" else ["\n[in.txt]\nours"]
+            assert attached == expected
+            names.remove(prompt.name)
+        assert names == []
+        assert await call(client, "run_task", task=f"read {words}") == ("It failed.", False)
+        for path in paths[:4]:
+            text, is_error = await call(client, "read_file", path=path)
+            assert is_error
+            assert "in the home folder, which is hidden from you" in text
+    started = [event for event in read_events() if isinstance(event, events.TurnStarted)]
+    assert started[0].message == Message.user(f"read {words}")
+    results = [event.result for event in read_events() if isinstance(event, events.ToolFinished)]
+    assert all(result.is_error for result in results)
+    assert len(results) == 1 + len(paths[:4])
 
 
 async def test_a_cancelled_call_ends_what_it_started(era, work):
@@ -451,6 +631,39 @@ async def test_our_own_toolkit_is_a_client(work, tmp_path):
             found = await server.list_definitions()
             assert "shell" in {tool.name for tool in found.tools}
             assert await server.call_tool("shell", {"command": "echo hi"}) == "hi"
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+async def test_the_shutdown_tells_everything_but_requests_that_it_cuts_off(caplog, ends_well):
+    has_request = asyncio.Event()
+
+    async def app(scope, receive, send):
+        if scope["type"] == "http":
+            has_request.set()
+            await asyncio.Event().wait()
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        if ends_well:
+            await send({"type": "lifespan.shutdown.complete"})
+        else:
+            await send({"type": "lifespan.shutdown.failed", "message": "the disk is full"})
+
+    config = uvicorn.Config(app, log_config=None, log_level="warning", lifespan="on", timeout_graceful_shutdown=0)
+    server = http._UvicornServer(config)
+    logger = logging.getLogger("uvicorn.error")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await has_request.wait()
+        server.should_exit = True
+        await serving
+        writer.close()
+    told = [] if ends_well else ["the disk is full", "Application shutdown failed. Exiting."]
+    assert [record.getMessage() for record in caplog.records if record.name == logger.name] == told
+    assert not logger.disabled
+    assert logger.filters == []
 
 
 def test_a_port_in_use_is_one_sentence(work):

@@ -327,6 +327,22 @@ async def test_a_prompt_is_a_slash_command(root: Path, demo_servers: dict[str, A
             await run_command(prompt, context, "")
 
 
+@pytest.mark.parametrize("is_typed", [True, False])
+async def test_only_words_of_the_person_name_files_elsewhere(
+    root: Path, demo_servers: dict[str, Any], is_typed: bool
+) -> None:
+    (root / "a.txt").write_text("inside")
+    outside = root.parent / "outside.txt"
+    outside.write_text("private")
+    async with open_session(root, demo_servers) as place:
+        commands = place.exchange.hooks.commands
+        context = SlashContext(place.exchange, Profile(), commands, place.recorder.log, is_typed=is_typed)
+        request = await run_command(commands["demo:review"], context, f"@a.txt @{outside} @demo:note://one")
+        assert "inside" in request.message.text
+        assert ("private" in request.message.text) == is_typed
+        assert "the first note" not in request.message.text
+
+
 async def test_cancelling_a_turn_cancels_the_call_at_the_server(root: Path, demo_servers: dict[str, Any]) -> None:
     file = root / "noted"
     async with open_session(root, demo_servers) as place:

@@ -9,6 +9,8 @@ import pytest
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
+from goose_like.agent.slash_command import run_command
+from goose_like.agent.slash_context import SlashContext
 from goose_like.config import trust
 from goose_like.config.profile import Profile
 from goose_like.config.trust import ProjectConfig, load_trusted_project, mark_folders, read_project_config
@@ -203,6 +205,20 @@ async def test_a_person_compacts_twice_and_a_skill_is_there_once(mine: Path) -> 
     assert ["these skills are in use: pdf" in text for text in asked] == [True, True]
     said = "\n".join(message.text for message in provider.requests[-1].messages)
     assert said.count("Always sign in blue.") == 100
+
+
+@pytest.mark.parametrize("is_typed", [True, False])
+async def test_only_words_of_the_person_name_files_elsewhere(mine: Path, root: Path, is_typed: bool) -> None:
+    write_skill(mine, "pdf")
+    (root / "a.txt").write_text("inside")
+    outside = root.parent / "outside.txt"
+    outside.write_text("private")
+    async with open_exchange() as (exchange, _, recorder):
+        (skill,) = exchange.hooks.yielding_commands
+        context = SlashContext(exchange, Profile(), {}, recorder.log, is_typed=is_typed)
+        request = await run_command(skill, context, f"fill @a.txt and @{outside}")
+    assert "inside" in request.message.text
+    assert ("private" in request.message.text) == is_typed
 
 
 async def test_a_changed_file_beside_a_trusted_skill_is_asked_about(root: Path) -> None:

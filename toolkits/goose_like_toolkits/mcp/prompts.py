@@ -41,7 +41,9 @@ async def _build_request(context: SlashContext, text: str, words: str) -> TurnRe
     """Build the message. The text is the server's: only the words of the person name files elsewhere."""
     exchange = context.exchange
     outputs = exchange.session.outputs
-    message, notes = await build_message(text, exchange.workspace, outputs, exchange.models.processor, typed=words)
+    model = exchange.models.processor
+    own_words = context.get_own_words(words)
+    message, notes = await build_message(text, exchange.workspace, outputs, model, typed=own_words)
     for note in notes:
         context.show(note)
     return TurnRequest(message)

@@ -218,7 +218,9 @@ class SkillsToolkit(Toolkit):
         exchange = context.exchange
         # The text names files as examples; only the person attaches any.
         outputs = self.session.outputs
-        message, notes = await build_message(text, self.workspace, outputs, exchange.models.processor, typed=words)
+        model = exchange.models.processor
+        own_words = context.get_own_words(words)
+        message, notes = await build_message(text, self.workspace, outputs, model, typed=own_words)
         for note in notes:
             context.show(note)
         return TurnRequest(message, allow=self._list_rules(content))

@@ -1,27 +1,35 @@
 """Slash commands that send a message, as prompts of the protocol."""
 
 import re
-import shlex
 from collections.abc import Mapping
 
 import mcp_types as types
 
 from goose_like.agent.exchange import Exchange
-from goose_like.agent.slash_command import SlashCommand
+from goose_like.agent.slash_command import SlashCommand, run_command
+from goose_like.agent.slash_context import SlashContext
+from goose_like.agent.turn_request import TurnRequest
 from goose_like.config.profile import Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.dataclass import dataclass
+from goose_like.core.errors import UsageError
 from goose_like.core.message import Message
+from goose_like.core.spelling import did_you_mean
 
 from .content import convert_message
 
 _ARGUMENTS = "arguments"
 _NAME = re.compile(r"[A-Z][A-Z0-9_-]*")
+_PLAIN_WORD = re.compile(r"[^\s'\"\\]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The prompts of a server: what `/name` sends in a session."""
+    """The prompts of a server: what `/name` sends in a session.
+
+    Their arguments come from another agent, so they name only files of the workspace. Texts that run commands are
+    left out: these would run outside of a turn, so undo would take their changes for the person's own.
+    """
 
     exchange: Exchange
     profile: Profile
@@ -31,24 +39,33 @@ class Prompts:
         """List the commands, with the words behind them as arguments."""
         prompts = []
         for name, command in self._collect().items():
+            if command.runs_commands:
+                continue
             arguments = _list_arguments(command)
             prompts.append(types.Prompt(name=name, description=command.summary, arguments=arguments))
         return prompts
 
     async def get(self, name: str, given: Mapping[str, str]) -> types.GetPromptResult:
-        """Return the message of a command. Commands inside of its text run, after the person is asked.
+        """Return the message of a command.
 
         Raises:
-            GooseLikeError: there is no such command, or it failed.
+            UsageError: there is no such prompt, or its command cannot read the arguments.
+            GooseLikeError: the command failed.
         """
-        from goose_like.launch.slash_message import expand_command
-
-        words = ""
-        command = self._collect().get(name)
-        if command:
-            words = _join_words([argument.name for argument in _list_arguments(command)], given)
-        request = await expand_command(f"/{name} {words}", self.exchange, self.profile, self.project)
-        message = request.message
+        commands = self._collect()
+        command = commands.get(name)
+        if command is None:
+            offered = [prompt.name for prompt in self.list_all()]
+            raise UsageError(f"there is no prompt {name!r}; {did_you_mean(name, offered)}")
+        if command.runs_commands:
+            raise UsageError(f"{name!r} is no prompt, because its text runs commands; run them with a tool")
+        words = _join_words([argument.name for argument in _list_arguments(command)], given)
+        context = SlashContext(self.exchange, self.profile, commands, self.exchange.journal.log, is_typed=False)
+        message = await run_command(command, context, words)
+        if not message:
+            raise UsageError(f"/{name} sends no message")
+        if isinstance(message, TurnRequest):
+            message = message.message
         if isinstance(message, str):
             message = Message.user(message)
         return types.GetPromptResult(messages=convert_message(message, self.exchange.session.outputs))
@@ -74,9 +91,22 @@ def _list_arguments(command: SlashCommand) -> list[types.PromptArgument]:
 
 def _join_words(names: list[str], given: Mapping[str, str]) -> str:
     """Join arguments to the words behind a command, in the order of its usage."""
-    values = [given.get(name, "") for name in names]
-    while values and not values[-1]:
-        values.pop()
-    if len(values) == 1:
-        return values[0]
-    return shlex.join(values)
+    if len(names) == 1:
+        return given.get(names[0], "").strip()
+    words = [_quote(name, given.get(name, "")) for name in names]
+    while words and words[-1] == "''":
+        words.pop()
+    return " ".join(words)
+
+
+def _quote(name: str, value: str) -> str:
+    """Write the value of an argument as one word. Commands know no character that escapes a quotation mark."""
+    if _PLAIN_WORD.fullmatch(value):
+        return value
+    if "'" not in value:
+        return f"'{value}'"
+    if '"' not in value:
+        return f'"{value}"'
+    raise UsageError(
+        f"the argument {name!r} has both ' and \", and the command can read only one of them; leave one out"
+    )

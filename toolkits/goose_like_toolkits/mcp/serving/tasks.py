@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from goose_like.agent.budget import narrow_limits
 from goose_like.agent.exchange import Exchange
-from goose_like.core.message import join_answers
+from goose_like.core.message import Message, join_answers
 from goose_like.core.tool import ToolError, tool
 from goose_like.providers.prices import compute_cost_usd
 
@@ -87,7 +87,8 @@ class TaskRunner:
         exchange = self._exchange
         exchange.budget.limits = narrow_limits(exchange.budget.limits, wanted)  # until this call ends
         exchange.budget.check_prices([model.price_label for model in exchange.models.models])
-        end = await exchange.reply(task)
+        # A whole message, because the task is not the person's: it names no files, and attaches none.
+        end = await exchange.reply(Message.user(task))
         answer = end.answer or join_answers(exchange.history.messages[exchange.history.turns[-1].start :])
         note = f"[{end.reason.replace('_', ' ')}: {end.detail}]" if end.detail else ""
         text = "\n\n".join(filter(None, (answer, note)))
