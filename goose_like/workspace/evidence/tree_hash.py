@@ -23,7 +23,9 @@ from .folder_watch import FolderWatch
 
 _LIMIT_INDEX_BYTES = 512 << 20
 _LIMIT_SIGN_BYTES = 1 << 20
-"""A larger file is not read twice: for its name in a result, and in the look after it."""
+"""More is not read twice: for the names in a result, and in the look after it."""
+_MAX_NEW_FILES = 200
+"""A question about more files takes longer, or is too long for git."""
 _SHA1_DIGITS = 40
 
 _read_marks = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_mode")
@@ -134,25 +136,47 @@ class TreeHash:
         if any(map(self._may_have_rules, signs)):
             self._stop_checks()
             return None
+        known, unknown = self._sort_signs(signs)
+        if len(unknown) > _MAX_NEW_FILES:
+            return None
+        try:
+            new = [path for path in unknown if _read_status(path)]
+            ignored = self._find_ignored(new)
+            if ignored is None:
+                return None
+            changed = self._find_changed(known)
+        except OSError:
+            return None
+        if changed is None:
+            return None
+        counted = [path for path in new if path not in ignored]
+        return tuple(sorted(map(self._get_name, counted + changed)))
+
+    def _sort_signs(self, signs: Set[str]) -> tuple[dict[str, int], list[str]]:
+        """Return the files of the last look with their parts of the hash, and the other paths that may count."""
         changed = self._list_changed()
-        names = []
-        new = []
+        known = {}
+        unknown = []
         for path in signs:
             before = self._get_value(path, self._entries, changed)
-            if before == 0 and (path in self._ignored or self._is_cache(path)):
-                continue
-            after = self._read_value(path)
-            if after is None:
-                return None
-            if before == 0 and after != 0:
-                new.append(path)
-            elif after != before:
-                names.append(self._get_name(path))
-        ignored = self._find_ignored(new)
-        if ignored is None:
+            if before:
+                known[path] = before
+            elif path not in self._ignored and not self._is_cache(path):
+                unknown.append(path)
+        return known, unknown
+
+    def _find_changed(self, known: Mapping[str, int]) -> list[str] | None:
+        """Find those of the files that differ from the last look; None if that takes too long."""
+        statuses = {path: _read_status(path) for path in known}
+        size_bytes = sum(status.st_size for status in statuses.values() if status)
+        if size_bytes > _LIMIT_SIGN_BYTES:
             return None
-        names += [self._get_name(path) for path in new if path not in ignored]
-        return tuple(sorted(names))
+        found = []
+        for path, status in statuses.items():
+            after = self._read(path, status).value if status else 0
+            if after != known[path]:
+                found.append(path)
+        return found
 
     def _may_have_rules(self, path: str) -> bool:
         """Check for a file that may tell git to ignore other files."""
@@ -180,19 +204,6 @@ class TreeHash:
                 return None
             ignored |= found
         return ignored
-
-    def _read_value(self, path: str) -> int | None:
-        """Read the part of the hash that would stand for a path now; 0 if nothing is there, None if that is unclear."""
-        try:
-            status = os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return 0
-        except OSError:
-            return None
-        is_file = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
-        if not is_file or status.st_size > _LIMIT_SIGN_BYTES:
-            return None
-        return self._read(path, status).value
 
     def _get_value(self, path: str, entries: Mapping[str, _Entry], changed: Container[str]) -> int:
         """Return the part of the hash that stands for a path; 0 if there is no file that counts."""
@@ -422,6 +433,17 @@ class TreeHash:
             return
         self._index_marks[index] = marks
         self._index_hashes[index] = _hash_index(data)
+
+
+def _read_status(path: str) -> os.stat_result | None:
+    """Read the status of a file or a link; None if it is gone. Raise OSError if that is unclear, or no file."""
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
+        raise OSError(f"{path} is no file")
+    return status
 
 
 def _read_content(path: str, status: os.stat_result) -> bytes:

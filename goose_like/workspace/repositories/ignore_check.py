@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from goose_like.workspace.programs import GIT_OPTIONS
 
 _LIMIT_S = 0.3
+"""After this, only the look at all files tells."""
 _LIMIT_BYTES = 32 << 10
-"""More fills a pipe, so that git and this process would wait for each other."""
+"""More might not fit into a pipe."""
 _READ_BYTES = 1 << 16
 _OUTPUT = 3
 _COMMAND = ("sh", "-c", f'exec "$@" 2>/dev/null >&{_OUTPUT}', "sh", "git", "--no-optional-locks", *GIT_OPTIONS, "-C")
@@ -27,10 +28,11 @@ class IgnoreCheck:
     question starts the process, and gets no answer.
     """
 
-    def __init__(self, root: str, serve: Serve) -> None:
-        """Prepare a check without any work."""
+    def __init__(self, root: str, serve: Serve, limit_s: float = _LIMIT_S) -> None:
+        """Prepare a check without any work. Each question waits for `limit_s` at most."""
         self._root = root
         self._serve = serve
+        self._limit_s = limit_s
         self._pipes: tuple[int, int] | None = None
         self._is_used = False
 
@@ -70,9 +72,7 @@ class IgnoreCheck:
 
     def stop(self) -> None:
         """End the process by the end of its input."""
-        if self._pipes:
-            for descriptor in self._pipes:
-                os.close(descriptor)
+        _close(self._pipes or ())
         self._pipes = None
 
     def _is_in_other_repository(self, path: str) -> bool:
@@ -84,8 +84,16 @@ class IgnoreCheck:
         return False
 
     def _start(self) -> None:
-        their_input, our_output = os.pipe()
-        our_input, their_output = os.pipe()
+        """Start the process. Without free descriptors there is none, and no answer."""
+        opened: list[int] = []
+        try:
+            opened += os.pipe()
+            opened += os.pipe()
+        except OSError:
+            _close(opened)
+            return
+        their_input, our_output, our_input, their_output = opened
+        os.set_blocking(our_output, False)  # a pipe may be so small that git would wait for us too
         self._pipes = (our_output, our_input)
         self._serve([*_COMMAND, self._root, *_CHECK], {0: their_input, _OUTPUT: their_output})
 
@@ -93,10 +101,11 @@ class IgnoreCheck:
         """Return the fields of the answers. Raise OSError if they do not come."""
         assert self._pipes
         our_output, our_input = self._pipes
-        os.write(our_output, question)
+        if os.write(our_output, question) < len(question):
+            raise BlockingIOError("the question does not fit into the pipe")
         poll = select.poll()
         poll.register(our_input, select.POLLIN)
-        until_s = time.monotonic() + _LIMIT_S
+        until_s = time.monotonic() + self._limit_s
         answer = b""
         while answer.count(b"\0") < count * _FIELDS:
             left_s = until_s - time.monotonic()
@@ -107,3 +116,8 @@ class IgnoreCheck:
                 raise BrokenPipeError("git has ended")
             answer += part
         return answer.split(b"\0")[:-1]
+
+
+def _close(descriptors: Collection[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -122,7 +122,7 @@ def start_check(root: Path) -> Iterator[IgnoreCheck]:
         for descriptor in descriptors.values():
             os.close(descriptor)
 
-    check = IgnoreCheck(str(root), serve)
+    check = IgnoreCheck(str(root), serve, limit_s=60)
     assert check.find_ignored([]) is None  # the first question starts the process
     yield check
     check.stop()
@@ -226,12 +226,18 @@ def tree(tmp_path):
         ("rm sub/c; mkdir sub/c", None),
         ("echo a > .gitignore", None),
         ("git add -A", None),
+        ("truncate -s 2M new", ("new",)),
+        ("mkfifo new", None),
+        ("touch {001..200}", tuple(f"{number:03}" for number in range(1, 201))),
+        ("touch {001..201}; rm sub/c", None),
         ("truncate -s 2M sub/c", None),
+        ("truncate -s 600K sub/c sub/known", None),
     ],
 )
 def test_signs_name_the_files_that_changed_where_they_suffice(tree, line, names):
     tree.change("ignore", "", "yes")
     (tree.root / "build.log").write_text("x")
+    (tree.root / "sub/known").write_text("x")
     with closing(FolderWatch()) as watch, start_check(tree.root) as check:
         _, hashed = tree.load(watch, [check])
         subprocess.run(["bash", "-c", line], cwd=tree.root, check=True)

@@ -1,9 +1,14 @@
 """A running `git check-ignore`: it tells what git tells, and ends with the session."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import fcntl
+import os
+import resource
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import pytest
 
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.repositories.ignore_check import IgnoreCheck
@@ -11,11 +16,20 @@ from goose_like.workspace.undo.git_calls import GitCalls
 from goose_like.workspace.workspace import Workspace
 from tests.workspace.undo.undo_harness import create_repository
 
+LIMIT_S = 60  # a busy machine is slow
+
 
 @asynccontextmanager
-async def open_check(root: Path) -> AsyncIterator[tuple[Workspace, IgnoreCheck]]:
+async def open_check(root: Path, pipe_bytes: int = 1 << 16) -> AsyncIterator[tuple[Workspace, IgnoreCheck]]:
     async with Workspace(root, mode="full", approval="auto", notifier=Recorder()) as workspace:
-        check = IgnoreCheck(str(root), GitCalls(workspace.run_internal).serve)
+        serve = GitCalls(workspace.run_internal).serve
+
+        def serve_by_pipes(argv: list[str], descriptors: Mapping[int, int]) -> None:
+            for descriptor in descriptors.values():
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, pipe_bytes)
+            serve(argv, descriptors)
+
+        check = IgnoreCheck(str(root), serve_by_pipes, LIMIT_S)
         try:
             yield workspace, check
         finally:
@@ -25,7 +39,7 @@ async def open_check(root: Path) -> AsyncIterator[tuple[Workspace, IgnoreCheck]]
 async def ask(check: IgnoreCheck, root: Path, *names: str) -> set[str] | None:
     """Ask until there is an answer, as git may be slow, and the first question only starts it."""
     paths = [str(root / name) for name in names]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LIMIT_S):
         while True:
             found = await asyncio.to_thread(check.find_ignored, paths)
             if found is not None:
@@ -65,3 +79,31 @@ async def test_there_is_no_answer_where_git_has_none(tmp_path):
     async with open_check(ignored) as (_, check):
         await asyncio.to_thread(check.find_ignored, [])
         assert await asyncio.to_thread(check.find_ignored, [str(ignored / "a")]) is None
+
+
+async def test_a_question_that_does_not_fit_into_a_small_pipe_gets_no_answer(tmp_path):
+    """Linux gives small pipes to a user who has many."""
+    create_repository(tmp_path)
+    many = [str(tmp_path / f"{number}.log") for number in range(25_000 // len(f"{tmp_path}/123.log"))]
+    async with open_check(tmp_path, pipe_bytes=1 << 12) as (_, check):
+        assert await ask(check, tmp_path, "a.log", "b") == {"a.log"}
+        assert await asyncio.to_thread(check.find_ignored, many) is None
+        assert await ask(check, tmp_path, "a.log", "b") == {"a.log"}
+
+
+@pytest.mark.parametrize("free_count", range(4))
+async def test_without_free_descriptors_there_is_no_answer(tmp_path, free_count):
+    create_repository(tmp_path)
+    async with open_check(tmp_path) as (_, check):
+        opened = os.listdir("/proc/self/fd")
+        limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        first_free = os.dup(0)
+        os.close(first_free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (first_free + free_count, most))
+        try:
+            assert check.find_ignored([str(tmp_path / "a.log")]) is None
+            check.prepare()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+        assert os.listdir("/proc/self/fd") == opened
+        assert await ask(check, tmp_path, "a.log", "b") == {"a.log"}
