@@ -1,12 +1,19 @@
-"""Text loops: a small model writes one passage again and again, also with other numbers, until its output limit."""
+"""Text loops: a small model writes one passage again and again, or counts in it, until its output limit."""
+
+from itertools import pairwise
 
 from goose_like.core.pattern import compile_later
 
 WINDOW_CHARS = 4_000
 MIN_LOOP_CHARS = 800
+MIN_COUNTING_CHARS = 1_600
+"""The length of a loop whose numbers grow: a short table may have such rows. Each number counts as one character."""
+
 MIN_REPETITIONS = 8
 _STEP_CHARS = 100
-_NUMBER = compile_later(r"\d+")
+_DIGITS = "0123456789"
+_NUMBER = compile_later(r"[0-9]+")
+_LETTER = compile_later(r"[^\W\d_]")
 
 
 class LoopWatch:
@@ -25,11 +32,46 @@ class LoopWatch:
 
 
 def ends_in_loop(text: str) -> bool:
-    """Return whether a text ends with the same passage many times in a row. Any number is equal to any other."""
-    newest = _NUMBER.sub("0", text[-WINDOW_CHARS:])
+    """Return whether a text ends with the same passage many times in a row.
+
+    Numbers in a long loop with words may grow, each by the same step. Other numbers are data that someone asked for.
+    """
+    window = text[-WINDOW_CHARS:].rstrip(_DIGITS)  # the last number may be half written
+    newest = _NUMBER.sub("0", window)
+    numbers = list(map(int, _NUMBER.findall(window)))
     longest = len(newest) // MIN_REPETITIONS
     for size in range(1, longest + 1):
-        count = max(MIN_REPETITIONS, -(-MIN_LOOP_CHARS // size))
-        if newest.endswith(newest[-size:] * count):
+        passage = newest[-size:]
+        count = _count_repetitions(size, MIN_LOOP_CHARS)
+        if not newest.endswith(passage * count):
+            continue
+        width = passage.count("0")
+        if _are_same(numbers[-width * count :], width):
+            return True
+        count = _count_repetitions(size, MIN_COUNTING_CHARS)
+        is_long = newest.endswith(passage * count)
+        if is_long and _LETTER.search(passage) and _grow_evenly(numbers[-width * count :], width):
             return True
     return False
+
+
+def _count_repetitions(size: int, chars: int) -> int:
+    """Count the repetitions of a passage of this size that have at least so many characters."""
+    return max(MIN_REPETITIONS, -(-chars // size))
+
+
+def _are_same(numbers: list[int], width: int) -> bool:
+    """Return whether rows of numbers, of which each has this width, are the same. Without a width, there are none."""
+    if not width:
+        return True
+    repetitions = len(numbers) // width
+    return numbers == numbers[:width] * repetitions
+
+
+def _grow_evenly(numbers: list[int], width: int) -> bool:
+    """Return whether the numbers at each place of the rows grow by the same step."""
+    for place in range(width):
+        steps = {after - before for before, after in pairwise(numbers[place::width])}
+        if len(steps) > 1:
+            return False
+    return True
