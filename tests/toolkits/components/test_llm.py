@@ -26,6 +26,7 @@ from goose_like.providers import anthropic_wire, openai_wire
 from goose_like.providers.base import Model, ModelPair, Request
 from goose_like.providers.local import LocalProvider
 from goose_like.providers.scripted import ScriptedProvider
+from goose_like.providers.tagged_requests import TaggedRequest
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 from tests.fakes import FAST_RETRIES, HEADER, FakeProvider, call, calls, is_well_formed
@@ -454,10 +455,11 @@ def test_what_is_not_asked_for_changes_no_byte(vendor):
 
 def test_the_embedded_model_is_told_both():
     provider = LocalProvider(ModelChoice(model="local", temperature=0.7))
-    plain = Request("", "", [Message.user("hi")])
-    assert (provider._build_body(plain)["temperature"], provider._build_body(plain)["max_tokens"]) == (0.7, 2048)
-    asked = Request("", "", [Message.user("hi")], max_tokens=9, temperature=0.0)
-    assert (provider._build_body(asked)["temperature"], provider._build_body(asked)["max_tokens"]) == (0.0, 9)
+    plain = provider._build_body(TaggedRequest(Request("", "", [Message.user("hi")]), 0.7).plain)
+    assert (plain["temperature"], plain["max_tokens"]) == (0.7, 2048)
+    request = Request("", "", [Message.user("hi")], max_tokens=9, temperature=0.0)
+    asked = provider._build_body(TaggedRequest(request, 0.7).plain)
+    assert (asked["temperature"], asked["max_tokens"]) == (0.0, 9)
     assert provider._build_body(Request("", "", [], max_tokens=9_999))["max_tokens"] == 2048
 
 
