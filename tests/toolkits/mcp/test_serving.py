@@ -444,6 +444,15 @@ async def test_calls_can_be_undone(era, work, home):
     assert (work / "kept.txt").read_text() == "old\n"
 
 
+async def test_what_a_person_changes_between_calls_is_no_change_of_the_next_one(work):
+    async with connect(ERAS[0]) as client:
+        await call(client, "shell", command="touch made")
+        (work / "made").write_text("by a person")
+        await call(client, "shell", command="true")
+    first, second = [event for event in read_events() if isinstance(event, events.CommandFinished)]
+    assert first.after != second.before == second.after != ""
+
+
 async def test_a_rule_holds_for_calls(era, work, home):
     write_profile(home, permissions={"deny": ["touch"]})
     async with connect(era) as client:
