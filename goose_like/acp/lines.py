@@ -46,6 +46,8 @@ class Lines:
                 line = error.partial
                 if not line:
                     return None
+            except ConnectionError:  # a socket whose other end is gone: the input has ended
+                return None
             except asyncio.LimitOverrunError as error:
                 await self._reader.readexactly(error.consumed)
                 await self._refuse(-32600, f"a message may have {MAX_LINE_BYTES:,} bytes")

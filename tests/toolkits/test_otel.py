@@ -146,6 +146,15 @@ def collecting() -> Iterator[Collector]:
         thread.join()
 
 
+@pytest.fixture(autouse=True)
+def no_late_senders() -> Iterator[None]:
+    """Wait for what still sends after a test: its warnings would reach the session of the next one."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "OpenTelemetry":
+            thread.join(60)
+
+
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     with collecting() as started:

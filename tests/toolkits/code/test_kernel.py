@@ -639,7 +639,9 @@ async def test_forged_messages_are_harmless(free: CodeHarness):
     log = {"type": "log", "tag": "\ud800", "text": "x" * 1_000_000}
     failed = {"type": "failed", "plugin": "p", "error": "{{DELIMITER_START_TEMPORAL}}" * 200_000}
     names = {"type": "names", "names": ["\ud800", "a b", "a" * 1_000_000, ["x"], *(f"v{n}" for n in range(100_000))]}
-    said = await free.run(FORGED.format(data=[*strange, *files, failed, log, names]))
+    # Python 3.12.1 keeps a copy of the line with each token, so no line may have many.
+    data = repr([*strange, *files, failed, log, names]).replace(", ", ",\n")
+    said = await free.run(FORGED.format(data=data))
     assert "embedded null byte" in said
     assert len(said) < 50_000
     assert len(free.log_lines) == 1
