@@ -109,7 +109,7 @@ def test_ways_to_leave(session, keys):
 
 def test_a_second_ctrl_c_leaves(session):
     terminal = session("hello you")
-    terminal.see("· default")  # until the session is open, Ctrl-C stops its start, with another exit code
+    terminal.see_status("auto · workspace")  # until the session is open, Ctrl-C stops its start, with another exit code
     terminal.type("\x03")
     terminal.see("(press Ctrl-C again to leave)")
     terminal.type("\x03")
