@@ -16,21 +16,21 @@ from tests.e2e.command import Place, shell
 PAGE = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
 REVIEW, FIX, GITLAB = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
 NEEDS_SERVICE = re.compile(r"\b(pip install|sudo|gh pr|curl)\b")
-EDIT = {"tool": "write_file", "arguments": {"path": "code.py", "content": "def add(a, b):\n    return a + b\n"}}
-READ = {"tool": "read_file", "arguments": {"path": "code.py"}}
+EDIT = {"tool": "write_file", "arguments": {"path": "sums.py", "content": "def add(a, b):\n    return a + b\n"}}
+READ = {"tool": "read_file", "arguments": {"path": "sums.py"}}
 
 
 @pytest.fixture
 def project(place: Place) -> Path:
     """A bare repository whose newest commit breaks a test, in place of the service."""
-    (place.work / "code.py").write_text("def add(a, b):\n    return a + b\n")
-    (place.work / "test_code.py").write_text("from code import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n")
+    (place.work / "sums.py").write_text("def add(a, b):\n    return a + b\n")
+    (place.work / "test_sums.py").write_text("from sums import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n")
     (place.work / ".gitignore").write_text("__pycache__/\n")
     bare = place.home / "origin.git"
     steps = ["init -q -b main", "add -A", "commit -qm good", f"clone -q --bare . {bare}", f"remote add origin {bare}"]
     for step in steps:
         git(place.work, step)
-    (place.work / "code.py").write_text("def add(a, b):\n    return a - b\n")
+    (place.work / "sums.py").write_text("def add(a, b):\n    return a - b\n")
     git(place.work, "commit -qam change")
     git(place.work, "push -q origin main")
     return bare
@@ -96,7 +96,7 @@ def test_the_review_reads_the_change_and_writes_nothing_else(place, project, ser
     folder = clone(place, project, "clone")
     base = git(folder, "rev-parse HEAD~1")
     use_model(
-        place, {"calls": [shell(f"git diff {base}...HEAD")]}, {"text": "code.py:2: it subtracts", "expect": "a - b"}
+        place, {"calls": [shell(f"git diff {base}...HEAD")]}, {"text": "sums.py:2: it subtracts", "expect": "a - b"}
     )
     values = {"secrets.OPENAI_API_KEY": "", "github.event.pull_request.base.sha": base}
     steps = REVIEW["jobs"]["review"]["steps"]
@@ -105,17 +105,17 @@ def test_the_review_reads_the_change_and_writes_nothing_else(place, project, ser
         for step in steps:
             step["env"] = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
     run_steps(place, folder, steps, values)
-    assert (folder / "review.md").read_text() == "code.py:2: it subtracts\n"
+    assert (folder / "review.md").read_text() == "sums.py:2: it subtracts\n"
     assert git(folder, "status --porcelain") == "?? review.md"
 
 
 def test_the_fix_becomes_a_branch_with_a_patch_that_passes(place, project):
-    use_model(place, {"calls": [READ]}, {"calls": [EDIT]}, {"calls": [shell("python3 -c 'import code'")]}, "fixed")
+    use_model(place, {"calls": [READ]}, {"calls": [EDIT]}, {"calls": [shell("python3 -c 'import sums'")]}, "fixed")
     values = {"secrets.OPENAI_API_KEY": "", "github.run_id": "7"}
     run_steps(place, clone(place, project, "model"), FIX["jobs"]["fix"]["steps"], values)
     run_steps(place, clone(place, project, "publish"), FIX["jobs"]["publish"]["steps"], values)
-    assert "return a + b" in git(project, "show fix-7:code.py")
-    assert git(project, "diff --name-only main fix-7") == "code.py"
+    assert "return a + b" in git(project, "show fix-7:sums.py")
+    assert git(project, "diff --name-only main fix-7") == "sums.py"
 
 
 def test_the_fix_for_gitlab_is_a_patch(place, project):

@@ -416,7 +416,7 @@ def test_unfolded_output_fills_the_screen_and_is_folded_by_the_next_call(session
     terminal.see(f"{indented}  │ … 32 more lines\n")
     terminal.type("\x0f")
     terminal.see(f"{indented}  │ 4\n  │ 5\n  │ … 23 more lines\n  │ 29\n")
-    assert len([row for row in terminal.rows if row.startswith("  │ ")]) == 18
+    terminal.until(lambda: sum(row.startswith("  │ ") for row in terminal.rows) == 18, "18 rows are not shown")
     (place.work / "wait").write_text("\n")
     terminal.see("  │ … 2,992 more lines\n")
     assert "output of shell" not in "\n".join(terminal.rows)

@@ -169,7 +169,7 @@ async def test_traceback_shows_cell_lines_only(free: CodeHarness):
 
 
 async def test_tracebacks_of_other_errors(free: CodeHarness):
-    assert "    x = (\n" in (said := await free.run("x = ("))
+    assert "    x = )\n" in (said := await free.run("x = )"))
     assert "SyntaxError" in said.splitlines()[-1]
     assert "    x\n" in (said := await free.run("def f():\nx"))
     assert "IndentationError: expected an indented block" in said
@@ -642,7 +642,7 @@ async def test_forged_messages_are_harmless(free: CodeHarness):
     # Python 3.12.1 keeps a copy of the line with each token, so no line may have many.
     data = repr([*strange, *files, failed, log, names]).replace(", ", ",\n")
     said = await free.run(FORGED.format(data=data))
-    assert "embedded null byte" in said
+    assert "embedded null" in said  # byte, or character since Python 3.13
     assert len(said) < 50_000
     assert len(free.log_lines) == 1
     assert len(free.log_lines[0]) < 5_000
