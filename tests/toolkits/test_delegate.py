@@ -379,11 +379,11 @@ async def test_it_draws_from_the_parents_budget_and_the_parent_ends_with_it(root
         assert len(place.provider.requests) == 3
 
 
-async def test_many_side_by_side_and_one_of_them_deeper_share_the_budget(root: Path) -> None:
+async def test_a_hundred_side_by_side_and_one_of_them_deeper_share_the_budget(root: Path) -> None:
     """Each turn of a delegate is endless, and each step takes 10,000 tokens."""
     endless = [calls(shell("true", id=str(n))) for n in range(9)]
-    many = [delegate(f"a{number}", f"d{number}", read_only=True) for number in range(29)]
-    scripts: dict[str, Any] = {f"a{number}": list(endless) for number in range(29)}
+    many = [delegate(f"a{number}", f"d{number}", read_only=True) for number in range(99)]
+    scripts: dict[str, Any] = {f"a{number}": list(endless) for number in range(99)}
     scripts["go"] = [calls(delegate("outer", "deep"), *many)]
     scripts["outer"] = [calls(delegate("inner", "d1"))]
     scripts["inner"] = endless
@@ -392,7 +392,7 @@ async def test_many_side_by_side_and_one_of_them_deeper_share_the_budget(root: P
         place.provider.usage = LARGE_STEP
         end = await place.reply()
         assert (end.reason, end.exit_code) == ("budget", 5)
-        assert len(place.results) == 30
+        assert len(place.results) == 100
         assert 150_000 < place.exchange.history.usage.turn_total.total_tokens <= 201_000
         assert len(place.provider.requests) <= 20
 
