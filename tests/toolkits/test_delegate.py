@@ -394,7 +394,7 @@ async def test_a_hundred_side_by_side_and_one_of_them_deeper_share_the_budget(ro
         assert (end.reason, end.exit_code) == ("budget", 5)
         assert len(place.results) == 100
         assert 150_000 < place.exchange.history.usage.turn_total.total_tokens <= 201_000
-        # 20 answers, and one more that began when less than its real tokens was reserved.
+        # A budget may be exceeded by one answer: there are 20 requests, and seldom 21.
         assert len(place.provider.requests) <= 21
 
 
