@@ -1,4 +1,7 @@
-"""Compare goose_like with bare scripts in the same run. `python bench/run.py [--rounds N]`."""
+"""Compare goose_like with bare scripts in the same run. `python bench/run.py [--rounds N] [OPTION ...]`.
+
+`--codex` names the program of npm's `@openai/codex`, `--before` the Python of another version of goose_like.
+"""
 
 import argparse
 import asyncio
@@ -6,6 +9,7 @@ import itertools
 import json
 import os
 import resource
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -30,9 +34,16 @@ responses:
 """A provider with the wire `responses` at the loopback server."""
 
 
-def agent_command(sandbox: str, steps: int, provider: str = "openai") -> list[str]:
+CODEX = (
+    'model_providers.bench={name="bench",base_url="%s",env_key="OPENAI_API_KEY",'
+    'wire_api="responses",supports_websockets=false}'
+)
+"""Codex's entry for the loopback server. It reads no base URL from a variable."""
+
+
+def agent_command(sandbox: str, steps: int, provider: str = "openai", python: str = sys.executable) -> list[str]:
     return [
-        sys.executable,
+        python,
         "-m",
         "goose_like",
         "run",
@@ -44,6 +55,12 @@ def agent_command(sandbox: str, steps: int, provider: str = "openai") -> list[st
         str(steps + 1),
         "go",
     ]
+
+
+def codex_command(program: str) -> list[str]:
+    words = "--skip-git-repo-check --ignore-user-config --dangerously-bypass-approvals-and-sandbox -m bench"
+    provider = shlex.quote(CODEX).replace("%s", "'$OPENAI_BASE_URL'")
+    return ["sh", "-c", f"exec {program} exec {words} -c model_provider=bench -c {provider} go"]
 
 
 def script_command(name: str, *words: str) -> list[str]:
@@ -77,13 +94,15 @@ def measure_process_ms(command: list[str]) -> float:
     return (time.monotonic() - started) * 1000
 
 
-async def main(rounds: int) -> None:
+async def main(rounds: int, codex: str, before: str) -> None:
     folder = Path(tempfile.mkdtemp(prefix="goose-like-bench-"))
     (folder / "work").mkdir()
     (folder / "home" / "config").mkdir(parents=True)
     (folder / "home" / "config" / "providers.yaml").write_text(RESPONSES)
     # Files that changed since their last import would be compiled at each start.
     env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home"), "PYTHONDONTWRITEBYTECODE": ""}
+    (folder / "codex").mkdir()
+    env["CODEX_HOME"] = str(folder / "codex")
 
     async def play(command: list[str], steps: int) -> tuple[Recording, float]:
         return await record(command, env, steps, str(folder / "work"))
@@ -98,7 +117,12 @@ async def main(rounds: int) -> None:
         "bare anthropic loop": lambda steps: script_command("floor_anthropic.py"),
         "goose-like anthropic, full": lambda steps: agent_command("full", steps, "anthropic"),
     }
+    if codex:
+        subjects["codex, openai responses"] = lambda steps: codex_command(codex)
+    if before:
+        subjects["openai sandboxed, before"] = lambda steps: agent_command("workspace", steps, python=before)
     starts: dict[str, list[float]] = {name: [] for name in subjects}
+    exits: dict[str, list[float]] = {name: [] for name in subjects}
     early: dict[str, list[float]] = {name: [] for name in subjects}
     late: dict[str, list[float]] = {name: [] for name in subjects}
     peaks: dict[str, list[float]] = {name: [] for name in subjects}
@@ -107,9 +131,10 @@ async def main(rounds: int) -> None:
     for count in range(rounds + 1):  # the first round warms the caches
         # Interleaved, so that a slow moment of the machine affects all alike.
         for _, (name, command) in itertools.product(range(STARTS if count else 1), subjects.items()):
-            _, start = await play(command(2), 2)
+            recording, start = await play(command(1), 1)
             if count:
                 starts[name].append(start * 1000)
+                exits[name].append(recording.exit_s * 1000)
         for name, command in subjects.items():
             blocks = resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
             recording, _ = await play(command(STEPS), STEPS)
@@ -130,6 +155,7 @@ async def main(rounds: int) -> None:
     for wire in ("openai", "anthropic"):
         table("process start to first request", starts, f"bare {wire} loop", wire=wire)
         table(f"peak memory of {STEPS} steps", peaks, f"bare {wire} loop", "MB", wire)
+    table("last answer to the end of the process, one request", exits, "bare httpx loop")
     table(f"gap between answer and request, steps 1-20 of {STEPS}", early, "bare httpx loop")
     table(f"gap between answer and request, steps 180-199 of {STEPS}", late, "bare httpx loop")
     for name in ("goose-like openai, sandboxed", "goose-like openai responses", "goose-like anthropic, full"):
@@ -161,4 +187,7 @@ def print_process_times(rounds: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    asyncio.run(main(parser.parse_args().rounds))
+    parser.add_argument("--codex", default="", metavar="FILE")
+    parser.add_argument("--before", default="", metavar="FILE")
+    arguments = parser.parse_args()
+    asyncio.run(main(arguments.rounds, arguments.codex, arguments.before))

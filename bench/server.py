@@ -18,13 +18,18 @@ T = TypeVar("T")
 
 @dataclass
 class Recording:
-    """Requests and times. `gaps_s[i]` lies between the last byte of answer i and the first byte of request i + 1."""
+    """Requests and times. `gaps_s[i]` lies between the last byte of answer i and the first byte of request i + 1.
+
+    `exit_s` lies between the last answer and the end of the process.
+    """
 
     steps: int
     command: Callable[[int], str] = "echo step {}".format
     bodies: list[bytes] = field(default_factory=list)
     first_byte_s: float = 0.0
+    answered_s: float = 0.0
     gaps_s: list[float] = field(default_factory=list)
+    exit_s: float = 0.0
     pid: int = 0
     peak_kb: int = 0  # memory of the process at its last request
 
@@ -33,7 +38,6 @@ class Connection(asyncio.Protocol):
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.buffer = bytearray()
-        self.answered_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
@@ -43,8 +47,8 @@ class Connection(asyncio.Protocol):
         if not self.buffer:
             if not self.recording.bodies:
                 self.recording.first_byte_s = now
-            elif self.answered_s:
-                self.recording.gaps_s.append(now - self.answered_s)
+            else:
+                self.recording.gaps_s.append(now - self.recording.answered_s)
         self.buffer += data
         head, separator, body = bytes(self.buffer).partition(b"\r\n\r\n")
         if not separator:
@@ -60,12 +64,14 @@ class Connection(asyncio.Protocol):
         if step == steps:
             self.recording.peak_kb = _read_peak_kb(self.recording.pid)
         answer_with = _choose_wire(head.partition(b"\r\n")[0])
+        if b'"exec_command"' in body:
+            answer_with = _answer_codex
         answer = answer_with(step, steps, self.recording.command(step))
         self.transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
             % (len(answer), answer)
         )
-        self.answered_s = time.monotonic()
+        self.recording.answered_s = time.monotonic()
 
 
 def _read_peak_kb(pid: int) -> int:
@@ -82,13 +88,21 @@ def _choose_wire(request_line: bytes) -> Callable[[int, int, str], bytes]:
 
 
 def _answer_responses(step: int, steps: int, command: str) -> bytes:
+    return _create_response(step, steps, "shell", {"command": command})
+
+
+def _answer_codex(step: int, steps: int, command: str) -> bytes:
+    return _create_response(step, steps, "exec_command", {"cmd": command})
+
+
+def _create_response(step: int, steps: int, tool: str, arguments: dict[str, str]) -> bytes:
     reasoning = {"type": "reasoning", "id": f"rs_{step}", "summary": [], "encrypted_content": f"secret-{step}" * 50}
     follower: dict[str, object] = {"type": "message", "id": f"msg_{step}", "role": "assistant", "status": "completed"}
     follower["content"] = [{"type": "output_text", "text": "done", "annotations": []}]
     if step < steps:
         follower = {"type": "function_call", "id": f"fc_{step}", "call_id": f"call_{step}", "status": "completed"}
-        follower["name"] = "shell"
-        follower["arguments"] = json.dumps({"command": command})
+        follower["name"] = tool
+        follower["arguments"] = json.dumps(arguments)
     usage = {"input_tokens": 100 * step, "output_tokens": 20, "total_tokens": 100 * step + 20}
     response = {"id": "r", "object": "response", "status": "completed", "output": [reasoning, follower], "usage": usage}
     events = [
@@ -171,6 +185,7 @@ async def record(
     )
     recording.pid = process.pid
     out, err = await process.communicate()
+    recording.exit_s = time.monotonic() - recording.answered_s
     server.close()
     if process.returncode or len(recording.bodies) != steps:
         raise RuntimeError(f"{command} ended with {process.returncode}: {out[-500:]!r} {err[-2000:]!r}")
