@@ -14,7 +14,8 @@ from pydantic_core import CoreSchema, core_schema
 from goose_like.core.dataclass import dataclass
 
 
-def _replace_surrogates(text: str) -> str:
+def replace_surrogates(text: str) -> str:
+    """Join the halves of surrogate pairs, and replace halves that stand alone: UTF-8 cannot encode them."""
     if text.isascii():
         return text
     data = text.encode("utf-16", "surrogatepass")
@@ -27,7 +28,7 @@ class _Utf8:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         text = handler(source)
-        repaired = core_schema.no_info_after_validator_function(_replace_surrogates, text)
+        repaired = core_schema.no_info_after_validator_function(replace_surrogates, text)
         return core_schema.json_or_python_schema(json_schema=text, python_schema=repaired)
 
 
@@ -40,7 +41,7 @@ _load = json.JSONDecoder(parse_constant=lambda name: None).decode
 def _clean_json(value: Any) -> Any:
     """Replace what a session file cannot hold, on the way through JSON."""
     text = json.dumps(value, ensure_ascii=False)
-    return _load(_replace_surrogates(text))
+    return _load(replace_surrogates(text))
 
 
 JsonData = Annotated[JsonValue, AfterValidator(_clean_json)]

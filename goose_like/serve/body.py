@@ -2,11 +2,12 @@
 
 import base64
 import codecs
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import from_json
+
+from goose_like.core.json_bytes import repair_json
 
 _EXPECTED = {
     **dict.fromkeys(("tuple_type", "list_type"), "a list"),
@@ -45,10 +46,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     """
     body = body.removeprefix(codecs.BOM_UTF8)
     try:
-        if b"\\ud" in body.lower():
-            text = json.dumps(json.loads(body), ensure_ascii=False)
-            body = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-        data = from_json(body)
+        data = from_json(repair_json(body))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"invalid JSON: {error}") from None
     if not isinstance(data, dict):

@@ -163,6 +163,8 @@ async def test_too_much(tmp_path, fault, reason):
     [
         ("error code", "refuses echo: no such thing (error -32602)"),
         ("wrong result", "breaks the protocol: content: Input should be a valid list"),
+        ("no object", 'refuses echo: its answer breaks the protocol: {"jsonrpc": "2.0", "id": '),
+        ("error text", '"error": "the token is too old"}'),
     ],
 )
 async def test_wrong_answers(tmp_path, fault, reason):
@@ -171,6 +173,20 @@ async def test_wrong_answers(tmp_path, fault, reason):
         assert reason in await fail(wrong)
         assert (await wrong.list_definitions()).tools
         assert session.logged == []
+
+
+async def test_half_a_character(tmp_path):
+    """A server in JavaScript writes it when it cuts a text."""
+    async with desk(tmp_path) as session:
+        cutting = session.connect(*faulty("half a character"), era=OLD)
+        assert await cutting.call_tool("echo", {}) == "cut \N{REPLACEMENT CHARACTER}"
+        assert session.logged == []
+
+
+async def test_a_server_of_an_unknown_revision(tmp_path):
+    async with desk(tmp_path) as session:
+        ancient = session.connect(*faulty("ancient"), era=OLD)
+        assert "1999-01-01" in await fail(ancient)
 
 
 async def test_wrong_schemas(tmp_path):

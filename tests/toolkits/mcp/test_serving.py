@@ -537,7 +537,7 @@ async def test_the_command_speaks_on_standard_output_and_ends_with_its_input(era
 
 async def test_lines_are_read_whole(monkeypatch):
     long_line = b"x" * 20_000_000
-    written = b"\n".join([b"one", b"", b"two", b" ", long_line, b"last"])
+    written = b"\n".join([b"one", b"", b"two", b" ", long_line, rb'"cut \ud83d"', b"last"])
     source, target = os.pipe()
     with os.fdopen(source) as stdin, os.fdopen(target, "wb") as client:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -549,7 +549,7 @@ async def test_lines_are_read_whole(monkeypatch):
         writing = asyncio.create_task(run_in_thread(write))
         lines = [line async for line in Lines()]
         await writing
-    assert lines == [b"one", b"two", long_line, b"last"]
+    assert lines == [b"one", b"two", long_line, '"cut \N{REPLACEMENT CHARACTER}"'.encode(), b"last"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

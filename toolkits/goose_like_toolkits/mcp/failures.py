@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from goose_like.toolkit import ToolError
 
 from .link import Link, describe_error, find_cause, is_lost
+from .stdio import CLOSED
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -56,8 +57,9 @@ def explain_start(name: str, link: Link, error: BaseException) -> str:
     cause = find_cause(error)
     if link.status == _LOGIN_STATUS:
         return describe_status(name, link)
-    has_ended = link.stdio is not None and not isinstance(cause, MCPError)
-    if has_ended or is_lost(cause):
+    # A process that goose_like has ended gave an answer that cannot be used.
+    has_ended = link.stdio is not None and link.stdio.end != CLOSED
+    if is_lost(cause) or (has_ended and not isinstance(cause, MCPError)):
         return link.describe_end()
     if not isinstance(cause, MCPError):
         return describe_error(cause)

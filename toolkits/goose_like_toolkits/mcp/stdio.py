@@ -1,6 +1,7 @@
 """Servers that are processes: messages over their input and output, one a line."""
 
 import asyncio
+import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import Any
 
 from goose_like.config.paths import create_private_folder
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.json_bytes import repair_json
 from goose_like.workspace.processes.process import Process, describe_exit
 from goose_like.workspace.sandbox.scope import SandboxScope
 
@@ -27,6 +29,8 @@ _EXIT_WAIT_S = 1.0
 _CLOSE_GRACE_S = 0.5
 _STOP_GRACE_S = 0.5
 _LINGER_S = 0.2
+CLOSED = "closed"
+"""The end of a process that goose_like ended."""
 
 
 class FloodError(Exception):
@@ -95,7 +99,7 @@ class StdioTransport:
         """End the process and everything that it started."""
         reading, writing, watching = self._tasks
         has_ended_by_itself = bool(self.end)
-        self.end = self.end or "closed"
+        self.end = self.end or CLOSED
         writing.cancel()
         await asyncio.wait({writing})
         process = self._process
@@ -172,7 +176,7 @@ class StdioTransport:
         except FloodError as error:
             self._set_end(str(error))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self._set_end("closed")  # the SDK has left
+            self._set_end(CLOSED)  # the SDK has left
         finally:
             self._has_read_all.set()
             incoming.close()
@@ -186,8 +190,11 @@ class StdioTransport:
         if not text:
             return None
         try:
-            message = jsonrpc_message_adapter.validate_json(text, by_name=False)
-        except ValueError:
+            message = jsonrpc_message_adapter.validate_json(repair_json(text), by_name=False)
+        except (ValueError, RecursionError):
+            failure = self._fail_request(text)
+            if failure is not None:
+                return failure
             shown = text[:80].decode(errors="replace")
             if self._meter.count_other(len(line)):
                 self._log(f"writes text to its standard output, which is for messages alone; it is skipped: {shown}")
@@ -198,6 +205,24 @@ class StdioTransport:
             self.has_wrong_ids = True
             self._log(f"answers a request that nobody sent (id {message.id!r}); such answers are lost")
         return SessionMessage(message)
+
+    def _fail_request(self, text: bytes) -> Any:
+        """Return an error for the request that a wrong message answers, or None if it answers none."""
+        from mcp.shared.message import SessionMessage
+        from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
+
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(answer, dict) or "method" in answer:
+            return None
+        number = answer.get("id")
+        if isinstance(number, bool) or not isinstance(number, int | str) or str(number) not in self._sent_ids:
+            return None
+        shown = text[:_SHOWN_CHARACTERS].decode(errors="replace")
+        data = ErrorData(code=INTERNAL_ERROR, message=f"its answer breaks the protocol: {shown}")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=data))
 
     async def _write(self, writer: asyncio.StreamWriter, outgoing: Any) -> None:
         """Pass on what the SDK sends. Closing the writer closes the process's input."""

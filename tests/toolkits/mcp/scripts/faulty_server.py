@@ -22,7 +22,7 @@ def note(name):
 
 
 def initialize(number, params):
-    version = params["protocolVersion"]
+    version = "1999-01-01" if FAULT == "ancient" else params["protocolVersion"]
     info = {"name": "faulty", "version": "1"}
     capabilities = {"tools": {}}
     if FAULT == "malformed prompts":
@@ -78,6 +78,15 @@ def call(number):
             return
         case "wrong result":
             send(id=number, result={"content": 5})
+            return
+        case "no object":
+            send(id=number, result=[])
+            return
+        case "error text":
+            send(id=number, error="the token is too old")
+            return
+        case "half a character":
+            send(id=number, result={"content": [{"type": "text", "text": "cut \ud83d"}]})
             return
     send(id=number, result={"content": [{"type": "text", "text": "echo"}]})
     if FAULT == "asks without a call":

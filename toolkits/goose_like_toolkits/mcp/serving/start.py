@@ -18,6 +18,7 @@ from goose_like.agent.tool_rules import apply_tool_rules
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, ProfileError, ProviderError
+from goose_like.core.json_bytes import repair_json
 from goose_like.core.threads import run_in_daemon_thread
 from goose_like.core.tool import Tool, make_tool
 from goose_like.launch.command_line import ProfileOptions
@@ -132,12 +133,20 @@ class Lines:
             if newline:
                 for line in b"".join([*chunks, end]).split(b"\n"):
                     if line.strip():
-                        yield line
+                        yield _repair(line)
                 chunks = []
             chunks.append(rest)
         last = b"".join(chunks)
         if last.strip():
-            yield last
+            yield _repair(last)
+
+
+def _repair(line: bytes) -> bytes:
+    """Repair a message whose text the SDK would not read. It refuses other lines by itself."""
+    try:
+        return repair_json(line)
+    except (ValueError, RecursionError):
+        return line
 
 
 def _add_toolkits(profile: Profile, names: Sequence[str]) -> Profile:
