@@ -1,5 +1,6 @@
 """Folders of goose_like: the XDG base directories, or subfolders of `GOOSE_LIKE_HOME`; and files of the user."""
 
+import codecs
 import errno
 import fcntl
 import os
@@ -127,6 +128,8 @@ def find_main_folder(folder: Path) -> Path:
 def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pipes: bool = False) -> str:
     """Read a text file that a user wrote. Pipes and devices are refused by default: reading one may never end.
 
+    A mark at its start, which some programs write, is left out.
+
     Raises:
         OSError: The file is missing or unreadable.
         ValueError: It is no file, too large or not UTF-8. The text is the end of a sentence.
@@ -144,7 +147,7 @@ def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pi
         os.close(descriptor)
     if len(data) > limit_bytes:
         raise ValueError(f"it has more than {limit_bytes:,} bytes")
-    return data.decode()
+    return data.removeprefix(codecs.BOM_UTF8).decode()
 
 
 def _read_all(descriptor: int, size_bytes: int, limit_bytes: int) -> bytes:

@@ -96,10 +96,13 @@ async def open_session(
             header = session.history.header
             if folder is None and request.name and header:
                 start = Path(header.cwd)
-            from .worktree import find_session_folder  # imported here: a new session starts faster
+            # Imported here: a new session starts faster.
+            from .option_paths import anchor_options
+            from .worktree import find_session_folder
 
+            options = anchor_options(request.options, _make_absolute(folder))
             place = find_session_folder(session, start)
-            choice = await settle_profile(request.options, notifier, place, session)
+            choice = await settle_profile(options, notifier, place, session)
         else:
             choice = await settle_profile(request.options, notifier, start)
             session = Session.create(request.name) if request.is_saved else Session.temporary()

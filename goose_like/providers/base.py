@@ -146,6 +146,7 @@ class ProviderInfo:
 
     `processor` and `accelerator` are its default models. `windows` maps patterns of model names to context windows in
     tokens; the first match counts. A pattern is a regular expression that may match anywhere in the name (`re.search`).
+    With `takes_file`, the name of a model is the path of a file.
 
     Raises:
         ValueError: A pattern is no regular expression.
@@ -157,6 +158,7 @@ class ProviderInfo:
     accelerator: str | None = None
     takes_images: bool = False
     windows: tuple[tuple[str, int], ...] = ()
+    takes_file: bool = False
 
     def __post_init__(self) -> None:
         for pattern, _ in self.windows:

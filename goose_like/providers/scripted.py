@@ -130,7 +130,9 @@ class ScriptedProvider:
     """A provider whose answers come from a script."""
 
     info: ClassVar[ProviderInfo] = ProviderInfo(
-        summary="plays a YAML script (scripted:FILE), for tests, demos and toolkit authors", takes_images=True
+        summary="plays a YAML script (scripted:FILE), for tests, demos and toolkit authors",
+        takes_images=True,
+        takes_file=True,
     )
 
     def __init__(self, choice: ModelChoice) -> None:

@@ -190,9 +190,11 @@ def load_recipe(file: Path, texts: Mapping[str, str] | None = None, *, is_sub: b
 
 
 def write_values(values: Mapping[str, Any]) -> dict[str, str]:
-    """Write values of parameters as texts, as somebody types them."""
+    """Write values of parameters as texts, as somebody types them. A null is no value."""
     texts = {}
     for key, value in values.items():
+        if value is None:
+            continue
         texts[key] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return texts
 

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.config.paths import create_private_folder, home_folder, normalize_path, shorten_home, state_folder
+from goose_like.config.paths import (
+    create_private_folder,
+    home_folder,
+    normalize_path,
+    read_user_file,
+    shorten_home,
+    state_folder,
+)
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.secrets import find_key, register_keys
 from goose_like.config.task_file import read_task_file
@@ -157,3 +164,11 @@ def test_a_path_in_the_home_folder_is_shortened(monkeypatch):
     assert [shorten_home(path) for path in ("/srv/ann/a.md", "/srv/anna", "a")] == ["~/a.md", "/srv/anna", "a"]
     monkeypatch.setenv("HOME", "/")
     assert shorten_home("/srv/ann/a.md") == "/srv/ann/a.md"
+
+
+def test_the_mark_at_the_start_of_a_file_is_left_out(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("\ufeffone \ufeff two", encoding="utf-8-sig")
+    assert read_user_file(file) == "\ufeffone \ufeff two"
+    file.write_text("one", encoding="utf-8-sig")
+    assert read_user_file(file) == "one"

@@ -47,6 +47,21 @@ def test_repositories(tmp_path: Path, reader: InputReader) -> None:
     assert (second.place, second.source) == ("copy", str(tmp_path / "mine"))
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.txt"])
+def test_the_mark_of_a_spreadsheet_is_no_part_of_a_name(tmp_path: Path, reader: InputReader, name: str) -> None:
+    texts = {"a.csv": "word\r\nx\r\n", "a.jsonl": '{"word": "x"}\r\n', "a.txt": "https://example.org/x.git\r\n"}
+    (tmp_path / name).write_text(texts[name], encoding="utf-8-sig", newline="")
+    (found,) = reader.read(name)
+    assert found.parameters == ({} if name == "a.txt" else {"word": "x"})
+    assert name != "a.txt" or found.source == "https://example.org/x.git"
+
+
+def test_empty_cells_name_no_place(tmp_path: Path, reader: InputReader) -> None:
+    (tmp_path / "a.csv").write_text("folder,repository,word\n,,x\n")
+    (found,) = reader.read("a.csv")
+    assert (found.place, found.source, found.parameters) == ("copy", str(tmp_path), {"word": "x"})
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
@@ -54,6 +69,7 @@ def test_repositories(tmp_path: Path, reader: InputReader) -> None:
         ("a.csv", "word\nx,1\n", "a.csv, line 2: this row does not have 1 cells"),
         ("a.csv", 'word\n"x\n', "a.csv, after line 1: unexpected end of data"),
         ("a.csv", "word\n", "a.csv has no inputs"),
+        ("a.csv", "word,note,word\nx,1,2\n", "a.csv, line 1: two columns have the name 'word'; rename one"),
         ("a.jsonl", '{"word": 1}\n{word}\n', "a.jsonl, line 2: no JSON"),
         ("a.jsonl", "[" * 100_000, "a.jsonl, line 1: no JSON"),
         ("a.jsonl", "[1]\n", "a.jsonl, line 1: each line is an object"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goose_like.core.errors import UsageError
-from goose_like.recipes.recipe import load_recipe
+from goose_like.recipes.recipe import load_recipe, write_values
 
 HEAD = "title: T\ndescription: d\n"
 
@@ -69,7 +69,7 @@ def test_a_recipe_without_a_prompt_sends_its_instructions(load):
     ],
 )
 def test_values_of_each_type(load, more, value, shown):
-    filled = load(HEAD + declare(x=more) + "prompt: '[{{ x }}]'").fill({} if value is None else {"x": value})
+    filled = load(HEAD + declare(x=more) + "prompt: '[{{ x }}]'").fill(write_values({"x": value}))
     assert filled.message == f"[{shown}]"
     assert bool(filled.warnings) == (shown == "{{ x }}")
 

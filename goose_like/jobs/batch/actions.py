@@ -27,6 +27,7 @@ from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.spelling import format_count
 from goose_like.launch.command_line import ProfileOptions
 from goose_like.launch.exit import run_async
+from goose_like.launch.option_paths import anchor_model, anchor_options
 from goose_like.launch.start_notifier import AbsentPerson, StartNotifier
 from goose_like.recipes.places import find_recipe, list_places
 from goose_like.recipes.recipe import FilledRecipe, Recipe, load_recipe, write_values
@@ -74,6 +75,9 @@ def start_batch(
     recipe = load_recipe(find_recipe(word, here, list_places(here)))
     reader = InputReader(here, place or choose_place(here))
     inputs = reader.read(source)
+    options = anchor_options(options, here)
+    if options.model:
+        options = dataclasses.replace(options, model=anchor_model(options.model, here))
     filled = _fill_all(recipe, inputs)
     asyncio.run(_settle_trust(filled, options))
     given = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}

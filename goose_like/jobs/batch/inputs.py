@@ -42,11 +42,11 @@ class InputReader:
         parameters = dict(row)
         repository = parameters.pop("repository", None)
         folder = parameters.pop("folder", None)
-        if repository is not None:
+        if repository:  # an empty cell names nothing
             local = self.folder / str(repository)
             source = str(local) if local.is_dir() else str(repository)
             return BatchInput(row=row, parameters=parameters, place="clone", source=source)
-        if folder is not None:
+        if folder:
             source = str(self._find_folder(str(folder)))
             return BatchInput(row=row, parameters=parameters, place="copy", source=source)
         return BatchInput(row=row, parameters=parameters, place=self.kind, source=str(self.folder))
@@ -98,6 +98,10 @@ def _read_jsonl(text: str, source: str) -> Iterator[dict[str, Any]]:
 def _read_csv(text: str, source: str) -> Iterator[dict[str, Any]]:
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
+        names = rows.fieldnames or ()
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(f"{source}, line {rows.line_num}: two columns have the name {name!r}; rename one")
         for row in rows:
             is_uneven = None in row or None in row.values()
             if is_uneven:

@@ -13,6 +13,7 @@ from goose_like.jobs.batch.actions import make_batch_name, run_new_batch
 from goose_like.jobs.batch.driver import BatchPlan
 from goose_like.jobs.batch.job import BatchInput
 from goose_like.jobs.batch.spending import Totals
+from goose_like.launch.option_paths import anchor_model
 from goose_like.providers.registry import check_model, choose_models
 from goose_like.recipes.recipe import load_recipe
 from goose_like.recipes.trust import digest_texts
@@ -102,12 +103,15 @@ def _make_input(task: EvalTask, trial: int, column: Mapping[str, str]) -> BatchI
     limits = {}
     if task.content.timeout:
         limits["time_s"] = task.content.timeout
+    options = dict(column)
+    if "model" in column:
+        options["model"] = anchor_model(column["model"], Path.cwd())
     return BatchInput(
         row={"task": task.name, "trial": trial, **column},
         parameters={"prompt": task.content.prompt.strip()},
         place="copy",
         source=str(task.files or ""),
-        options=dict(column),
+        options=options,
         limits=limits,
         scripts=task.make_scripts(),
     )
