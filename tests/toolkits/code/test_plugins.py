@@ -404,7 +404,7 @@ def test_unreadable_files_are_errors(folder):
     (folder / "large.yaml").write_bytes(b"#" * 1_000_001)
     (folder / ".hidden.yaml").write_text("no plugin")
     os.mkfifo(folder / "pipe.yaml")
-    assert [line.partition(";")[0] for line in report(Project.read(folder))] == [
+    assert [line.partition(";")[0] for line in report(Project.read(folder.parent))] == [
         "dir.yaml: this is a folder",
         "gone.yaml: this is no file that can be read",
         "large.yaml: this is larger than 1,000,000 bytes, and no plugin",
@@ -490,6 +490,16 @@ def test_plugin_check_prints_errors(folder):
     _, out, _ = plugin("list", cwd=folder.parent)
     assert re.search(r"^a +off: a \(a.py:3\) takes no parameter 'm'; did you mean 'n'; `allow_drift: true`", out, re.M)
     assert re.search(r"^b +broken: description: this key is missing", out, re.M)
+
+
+def test_yaml_of_other_programs_is_no_broken_plugin(tmp_path):
+    (tmp_path / "compose.yaml").write_text("services: {}\n")
+    (tmp_path / "tasks.yaml").write_text("- one\n")
+    _, out, _ = plugin("list", cwd=tmp_path)
+    assert out.startswith(f"there are no plugins in {tmp_path}: ")
+    (tmp_path / "tasks.py").touch()  # now it is meant as one
+    _, out, _ = plugin("list", cwd=tmp_path)
+    assert re.search(r"^tasks +broken: a plugin is a mapping with `name`", out, re.M)
 
 
 def test_missing_plugins_and_folder(tmp_path):

@@ -100,7 +100,8 @@ class Project:
         settings = result.value or Settings()
         diagnostics = list(result.diagnostics)
         plugins = folder
-        if os.path.isfile(folder / CONFIG_NAME) or os.path.isdir(folder / "plugins"):
+        is_project = os.path.isfile(folder / CONFIG_NAME) or os.path.isdir(folder / "plugins")
+        if is_project:
             plugins = settings.get_plugins_folder(folder)
         try:
             files = sorted(file for file in plugins.iterdir() if not file.name.startswith("."))
@@ -111,10 +112,17 @@ class Project:
         cache_file = cache_folder() / "plugins.sqlite"
         with pause_gc(), closing(ParseCache(cache_file)) as cache:
             specs = _read_specs(cache, files, folder / "plugins", diagnostics)
+            if not is_project and not specs and not _has_pair(files):
+                diagnostics.clear()  # the folder has YAML of other programs
             specs, off = _check_sources(cache, specs, diagnostics)
         diagnostics += _find_misnamed_files(files)
         diagnostics.sort(key=lambda each: each.sort_key)
         return cls(folder, plugins, tuple(specs), off, tuple(diagnostics), settings)
+
+
+def _has_pair(files: Iterable[Path]) -> bool:
+    """Return whether a YAML file has a Python file of the same name."""
+    return any(file.suffix == ".yaml" and os.path.isfile(file.with_suffix(".py")) for file in files)
 
 
 def _read_specs(
