@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 
@@ -267,18 +267,20 @@ class SpawnerClient:
 
     def _send_request(self, number: int, verb: str, request: bytes, descriptors: Mapping[int, int]) -> int:
         """Send the request to start a command, and return the pipe of its output."""
-        output, theirs = os.pipe()
-        memory = create_file(request)
-        try:
+        with ExitStack() as opened:
+            try:
+                memory = create_file(request)
+                opened.callback(os.close, memory)
+                output, theirs = os.pipe()
+                opened.callback(os.close, theirs)
+            except OSError as error:
+                raise GooseLikeError(f"can't start the command: {error.strerror}; end other programs first") from error
             os.set_blocking(output, False)
             if sys.platform == "linux":
                 with suppress(OSError):  # the number of large pipes per user is limited
                     fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
             self._has_started_command = True
             self.send(number, verb, *descriptors, descriptors=[memory, theirs, *descriptors.values()])
-        finally:
-            os.close(memory)
-            os.close(theirs)
         return output
 
     async def signal(self, number: int, which: int) -> int:
@@ -309,6 +311,8 @@ class SpawnerClient:
             await run_in_thread(self._process.wait, 5)
         except subprocess.TimeoutExpired:
             self._process.kill()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
 
     def _expect(self, number: int, kind: str) -> "asyncio.Future[int]":
         """Return the future of a reply. Two callers may wait for the same reply."""
@@ -410,7 +414,11 @@ def create_file(data: bytes) -> int:
     else:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    os.pwrite(descriptor, data, 0)
+    try:
+        os.pwrite(descriptor, data, 0)
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

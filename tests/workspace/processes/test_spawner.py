@@ -56,6 +56,30 @@ async def test_death_by_signal_is_negative(spawner: SpawnerClient) -> None:
     assert await (await bash(spawner, "kill -36 $$")).wait() == -36
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")
+@pytest.mark.parametrize("free_count", range(4))
+async def test_no_descriptor_is_left_open_if_there_are_too_few(spawner: SpawnerClient, free_count: int) -> None:
+    await (await bash(spawner, "true")).wait()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = [os.dup(0) for _ in range(free_count + 1)]
+    before = len(os.listdir("/proc/self/fd"))
+    # A new descriptor must be below the limit, and these are the lowest free ones.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free[-1], hard))
+    for descriptor in free[:-1]:
+        os.close(descriptor)
+    try:
+        process = await bash(spawner, "true")
+    except GooseLikeError as error:
+        assert "can't start the command: Too many open files" in str(error)
+    else:
+        assert await process.wait() == 0
+        await process.stop()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(os.listdir("/proc/self/fd")) == before - free_count
+    os.close(free[-1])
+
+
 def test_exit_codes_are_described() -> None:
     texts = {0: "exit code 0", 137: "exit code 137 (SIGKILL)", 200: "exit code 200", -9: "killed by SIGKILL"}
     assert {code: describe_exit(code) for code in texts} == texts
