@@ -416,6 +416,15 @@ def append_to_file(place: Path, data: bytes) -> None:
             raise GooseLikeError(f"{place} took {written:,} of {len(data):,} bytes; free some space")
 
 
+def _describe_obstacle(name: str, folder: int) -> str:
+    """Describe what is in the place of a folder."""
+    with suppress(FileNotFoundError):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if not stat.S_ISLNK(status.st_mode):
+            return "is a file, no folder; choose another path, or move the file away"
+    return "became a link just now; look again"
+
+
 @contextmanager
 def open_folder(path: Path) -> Iterator[int]:
     """Open a folder by its real path, and create missing folders. A file or a link on the way raises GooseLikeError."""
@@ -429,7 +438,7 @@ def open_folder(path: Path) -> Iterator[int]:
                     os.mkdir(name, dir_fd=here)
                 below = os.open(name, FOLDER_FLAGS, dir_fd=here)
         except NotADirectoryError as error:
-            raise GooseLikeError(f"{path}: {name!r} is no folder, or became a link just now; look again") from error
+            raise GooseLikeError(f"{path}: {name!r} {_describe_obstacle(name, here)}") from error
         finally:
             os.close(here)
         here = below

@@ -77,7 +77,7 @@ async def test_writing_keeps_what_was(workspace: Workspace, root: Path) -> None:
     assert sorted(os.listdir(root)) == ["a", "link", "script"]
     with pytest.raises(GooseLikeError, match="is a folder"):
         await workspace.write_bytes("a", b"x")
-    with pytest.raises(GooseLikeError, match="is no folder"):
+    with pytest.raises(GooseLikeError, match="is a file, no folder"):
         await workspace.write_bytes("script/x", b"x")
 
 
@@ -181,7 +181,7 @@ async def test_an_own_file_is_updated_from_its_newest_content(root: Path, at_end
         assert file.read_bytes() == b"line\n"
         with pytest.raises(GooseLikeError, match="is a folder"):
             await workspace.update_own_file("notes", add_line, at_end=at_end)
-        with pytest.raises(GooseLikeError, match="is no folder"):
+        with pytest.raises(GooseLikeError, match="is a file, no folder"):
             await workspace.update_own_file("notes/log/x", add_line, at_end=at_end)
         os.mkfifo(root / "fifo")
         with pytest.raises(GooseLikeError, match="device, pipe"):

@@ -262,7 +262,7 @@ def _format_path(context: SlashContext, change: FileChange) -> str:
     root = context.exchange.workspace.root
     if path.is_relative_to(root):
         path = path.relative_to(root)
-    return escape_controls(str(path))
+    return escape_controls(str(path)).replace("\n", r"\n")
 
 
 def _get_message(context: SlashContext, turn: Turn) -> str:

@@ -186,7 +186,18 @@ class _Steps:
         except (OSError, GooseLikeError) as error:
             self._failed.add(change.path)
             reason = getattr(error, "strerror", None) or error
+            blocker = _find_blocker(change.path)
+            if blocker is not None:
+                reason = f"{blocker} is no folder any more"
             self.notes.append(f"{change.path} is left as it is: {reason}")
+
+
+def _find_blocker(path: Path) -> Path | None:
+    """Return the file or link that is in the place of a folder above a path."""
+    for folder in reversed(path.parents):
+        if os.path.lexists(folder) and not stat.S_ISDIR(os.lstat(folder).st_mode):
+            return folder
+    return None
 
 
 @contextmanager

@@ -95,6 +95,7 @@ async def test_binary_is_told_as_such(here: DeveloperHarness, data):
         ({"path": "src/main.py", "start_line": 2}, "has only 1 line"),
         ({"path": "/proc/self/environ"}, "hidden"),
         ({"path": "link-to-secret"}, "hidden"),
+        ({"path": "dangling"}, "'dangling' is a link to src/gone.py, which does not exist"),
     ],
 )
 async def test_what_can_not_be_read_is_told(here: DeveloperHarness, arguments, words):
@@ -102,6 +103,7 @@ async def test_what_can_not_be_read_is_told(here: DeveloperHarness, arguments, w
     (here.root / "src/main.py").write_text("pass\n")
     (here.root / "loop").symlink_to("loop")
     (here.root / "link-to-secret").symlink_to("/etc/shadow")
+    (here.root / "dangling").symlink_to("src/gone.py")
     os.mkfifo(here.root / "pipe")
     (here.root / "huge").write_bytes(b"x\n" * 2_500_001)
     answer = await here.call_error("read_file", **arguments)

@@ -326,8 +326,21 @@ async def test_a_link_in_the_way_leads_nowhere(tmp_path):
         (tmp_path / "outside").mkdir()
         (harness.root / "d").symlink_to(tmp_path / "outside")
         report = await harness.back(number)
-        assert "is no folder" in report[0]
+        assert report == [f"{harness.root}/d/a is left as it is: {harness.root}/d is no folder any more"]
         assert list((tmp_path / "outside").iterdir()) == []
+
+
+async def test_a_file_of_the_person_in_place_of_a_folder(tmp_path):
+    async with open_undo(tmp_path) as harness:
+        (harness.root / "d/e").mkdir(parents=True)
+        (harness.root / "d/e/a").write_text("old")
+        number = await harness.turn("rm -r d")
+        await harness.undo.plan_restore(number)
+        (harness.root / "d").write_text("mine")
+        report = await harness.back(number)
+        reason = f"is left as it is: {harness.root}/d is no folder any more"
+        assert report == [f"{harness.root}/d/{name} {reason}" for name in ("e", "e/a")]
+        assert (harness.root / "d").read_text() == "mine"
 
 
 async def test_going_back_can_be_gone_back_on(tmp_path):

@@ -344,6 +344,8 @@ class FileTools:
     async def _load(self, path: str, real: Path) -> CurrentFile:
         file = await self._read_current(path, real)
         if file is None:
+            if Path(path).name != real.name:
+                raise ToolError(f"{path!r} is a link to {self._format_path(real)}, which does not exist")
             text = f"there is no file {path!r}"
             near = self._find_in_cwd(path)
             if near:
