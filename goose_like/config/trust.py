@@ -118,7 +118,7 @@ def read_project_config(cwd: Path) -> ProjectConfig | None:
             text = _read_text(path, name)
         except (OSError, ValueError) as error:
             shown = name if name.isprintable() else ascii(name)
-            skipped.append(f"{shown} is not read: {error}")
+            skipped.append(f"{shown} is not read: {describe_read_error(error)}")
         else:
             files[name.removeprefix(f"{PROJECT_FOLDER}/")] = text
     if not files and not skipped:

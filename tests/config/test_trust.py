@@ -135,6 +135,14 @@ def test_no_link_leads_to_a_command(root, tmp_path, link):
     assert text.endswith("links are not followed")
 
 
+def test_a_file_in_another_encoding(root):
+    (root / ".goose-like/commands").mkdir(parents=True)
+    (root / ".goose-like/commands/gruss.md").write_bytes("one\nGrüße".encode("latin-1"))
+    project = read_project_config(root)
+    assert project
+    assert project.skipped == (".goose-like/commands/gruss.md is not read: line 2 is not UTF-8 text",)
+
+
 def test_a_command_whose_name_can_not_be_shown(root):
     (root / ".goose-like/commands").mkdir(parents=True)
     for name in (b"a\nb.md", b"\xff.md", b"fine.md"):
