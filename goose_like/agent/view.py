@@ -128,8 +128,8 @@ class ModelView:
             model=self.model.name,
             system=prompt.system,
             messages=tuple(messages[:older_count]),
-            tools=tuple(tool for tool in prompt.tools if not tool.deferred_group),
-            deferred_tools=tuple(tool for tool in prompt.tools if tool.deferred_group),
+            tools=prompt.listed_tools,
+            deferred_tools=prompt.deferred_tools,
             images=self._session.outputs,
             session=self._session.folder.name,
             added_tools=context.added_tools,
@@ -218,7 +218,7 @@ class ExchangeView:
         prompt = self._session.history.context.prompt
         if prompt is None:
             return self.processor.model.can_search_tools
-        return any(tool.deferred_group for tool in prompt.tools)
+        return bool(prompt.deferred_tools)
 
     def use_models(self, models: ModelPair) -> None:
         """Ask these models from now on: the person has chosen others."""

@@ -205,6 +205,16 @@ class PromptRecorded(FrozenModel):
     model: str = ""
     effort: str = Field(default="", exclude_if=operator.not_)
 
+    @property
+    def listed_tools(self) -> tuple[SavedToolSpec, ...]:
+        """The tools that the model sees."""
+        return tuple([tool for tool in self.tools if not tool.deferred_group])
+
+    @property
+    def deferred_tools(self) -> tuple[SavedToolSpec, ...]:
+        """The tools that the server of the model searches."""
+        return tuple([tool for tool in self.tools if tool.deferred_group])
+
 
 class PromptChanged(FrozenModel):
     """A change of the prompt. A message tells the model, and the recorded prompt stays.
