@@ -15,12 +15,12 @@ from goose_like.core.spelling import did_you_mean, find_nearest_name
 
 GROUPS = {
     "goose_like.toolkit": "toolkit classes",
-    "goose_like.toolkit_files": "files that make toolkits active",
+    "goose_like.toolkit_files": "toolkit files",
     "goose_like.provider": "provider classes",
     "goose_like.moderator": "moderator classes",
-    "goose_like.profile": "packages with profiles",
-    "goose_like.command": "slash commands of the session",
-    "goose_like.cli": "typer apps, added as subcommands",
+    "goose_like.profile": "profile packages",
+    "goose_like.command": "slash commands",
+    "goose_like.cli": "subcommands",
 }
 
 _GROUP_STARTS = ("goose", "exchange", "pydantic")

@@ -45,7 +45,7 @@ _FIRST_TASK = 'goose-like run "what is in this folder?"'
 _VARIABLE = re.compile(
     r"(GOOSE_LIKE|ANTHROPIC|OPENAI|AZURE|AWS|OTEL|XDG|SSL)_|(https?|no|all)_proxy$|TERM$|NO_COLOR$", re.I
 )
-_STRONGER_MODEL = "for a stronger model: set an API key (goose-like provider list) or a processor in profiles.yaml"
+_STRONGER_MODEL = "for a stronger model: goose-like setup, or name a processor in profiles.yaml"
 
 
 def run_doctor(profile_name: str | None, *, is_report: bool = False) -> int:
