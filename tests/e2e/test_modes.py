@@ -199,6 +199,8 @@ def test_a_resumed_session_and_one_that_is_switched_to_keep_their_modes(session,
     place.run("run", "--session", "other", "--model", place.script("first"), "--approval", "yolo", "x")
     terminal = open_screen("session", "resume", "talk")
     terminal.see_status("plan · read-only")
+    terminal.type("/resume talk\r")
+    terminal.see("'talk' is this session")
     terminal.type("/resume other\r")
     terminal.see("continue in yolo · workspace? [y]es  [N]o")
     terminal.type("n\r")

@@ -328,6 +328,9 @@ async def resume(context: SlashContext, words: str) -> None:
 
 async def _resume_session(context: SlashContext, name: str) -> None:
     """Switch to a session, unless the person refuses its mode."""
+    own = context.exchange.session.folder
+    if find_session(name).folder == own:
+        raise UsageError(f"{name!r} is this session; see the others with: goose-like session list")
     session = Session.resume(name)
     try:
         folder = find_session_folder(session, find_main_folder(Path.cwd()))
