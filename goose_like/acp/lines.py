@@ -7,6 +7,8 @@ import sys
 from asyncio.streams import FlowControlMixin
 from typing import Any
 
+from goose_like.core.json_bytes import repair_json
+
 MAX_LINE_BYTES = 64_000_000
 """A prompt with images is one line."""
 
@@ -55,7 +57,7 @@ class Lines:
             if not line.strip():
                 continue
             try:
-                message = json.loads(line)
+                message = json.loads(repair_json(line))
             except (ValueError, RecursionError):
                 await self._refuse(-32700, "this line is no JSON")
                 continue

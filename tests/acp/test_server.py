@@ -564,6 +564,15 @@ async def test_a_missing_key_is_a_login(work, home):
         assert caught.value.code == -32000
 
 
+async def test_half_a_character_in_a_prompt(play, work):
+    """An editor in JavaScript writes it when it cuts a text."""
+    play({"text": "fine", "expect": "cut \N{REPLACEMENT CHARACTER}"})
+    async with open_editor() as editor:
+        await editor.start()
+        session = await editor.open(work)
+        assert await editor.prompt(session, "cut \ud83d") == "end_turn"
+
+
 async def test_lines_that_are_no_messages(play, work):
     play("still here")
     async with open_editor() as editor:
