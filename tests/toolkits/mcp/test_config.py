@@ -136,7 +136,10 @@ def test_keys_of_other_agents(home):
     assert (goose.command, goose.variables, goose.timeout_s) == (("a",), {"K": "v"}, 300)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', "\ufeff{", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"mcpServers": []}', "\ufeff{", "[" * 100_000, '{"servers": {}}', '{"one": {"command": "a"}}'],
+)
 def test_a_broken_file_is_one_problem(text, tmp_path):
     servers, problems = load_servers({}, make_project(tmp_path, text))
     assert servers == []

@@ -87,6 +87,9 @@ def read_servers_text(text: str, origin: str, *, root: str = "") -> tuple[list[S
         return [], [f"{origin} is no JSON: {error}"]
     if not isinstance(content, Mapping):
         return [], [f"{origin}: expected an object with `{SERVERS_KEY}`"]
+    if content and SERVERS_KEY not in content:
+        first = next(iter(content))
+        return [], [f"{origin}: write the servers below `{SERVERS_KEY}`; the file begins with {first!r}"]
     return parse_servers(content.get(SERVERS_KEY, {}), origin, root=root)
 
 
