@@ -18,7 +18,7 @@ from goose_like.agent.hook_values import (
     SubagentStop,
 )
 from goose_like.agent.slash_command import command
-from goose_like.agent.toolkit import FollowUp, Requirements, RunningTask, Toolkit
+from goose_like.agent.toolkit import FollowUp, Requirements, Resource, RunningTask, Toolkit
 from goose_like.agent.view import ExchangeView
 from goose_like.core.events import Question
 from goose_like.core.example import Example, ExampleCall
@@ -48,6 +48,7 @@ __all__ = [
     "PromptVerdict",
     "Question",
     "Requirements",
+    "Resource",
     "ResultChange",
     "RunningTask",
     "SessionStart",

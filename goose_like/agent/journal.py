@@ -180,6 +180,11 @@ class Journal(RichNotifier):
             self._host_questions.discard(task)
 
     @property
+    @override
+    def shows_forms(self) -> bool:
+        return self._front_end.shows_forms
+
+    @property
     def _is_working(self) -> bool:
         """True while a turn runs, or what comes before it."""
         return self.history.is_in_turn or self._command_count > 0
@@ -202,9 +207,9 @@ class Journal(RichNotifier):
                 return denial
         async with self._question_lock:  # one question at a time
             question = self._complete_question(question)
-            self.emit(Asked(question=question))
+            self.emit(Asked(question=question.model_copy(update={"form": None})))
             answer = await self._ask_front_end(question)
-            asked = question.model_copy(update={"detail": ""})
+            asked = question.model_copy(update={"detail": "", "form": None})
             self.emit(Answered(question=asked, answer=answer))
             return answer
 

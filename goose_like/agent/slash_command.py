@@ -69,6 +69,22 @@ def command(
     return mark(function) if function else mark
 
 
+def match_choices(command: SlashCommand, context: Any, words: str) -> list[tuple[str, str]]:
+    """Return the choices that contain a text, with their descriptions: those that begin with it first.
+
+    Call this in a thread. Files are not included.
+    """
+    if command.choices == "files":
+        return []
+    matching = []
+    for choice in command.choices(context):
+        text, meta = (choice, "") if isinstance(choice, str) else choice
+        if words.casefold() in f"{text} {meta}".casefold():
+            matching.append((text, meta))
+    matching.sort(key=lambda choice: not choice[0].startswith(words))
+    return matching
+
+
 async def run_command(command: SlashCommand, context: Any, words: str) -> Any:
     """Run a command, and return what it sends: a message, a `TurnRequest`, or nothing.
 

@@ -60,6 +60,11 @@ class EventRelay(EventNotifier):
         context = self._parent_context.copy()
         return await asyncio.create_task(self._ask_parent(asked), context=context)
 
+    @property
+    @override
+    def shows_forms(self) -> bool:
+        return self._parent.shows_forms
+
     async def _ask_parent(self, question: events.Question) -> events.Answer:
         return await self._parent.ask(question)
 

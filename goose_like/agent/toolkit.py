@@ -17,7 +17,7 @@ from goose_like.core.events import Event, FileChanged, ToolProgress
 from goose_like.core.example import Example
 from goose_like.core.notifier import Notifier
 from goose_like.core.spelling import did_you_mean
-from goose_like.core.tool import Tool, ToolOptions, current_call, make_tool
+from goose_like.core.tool import InnerCall, Tool, ToolOptions, current_call, make_tool
 from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
@@ -64,6 +64,17 @@ class RunningTask:
     started_at: float
     get_tail: Callable[[], str]
     stop: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something that other agents may read by its address. In a template, `uri` has places such as `{path}`."""
+
+    uri: str
+    name: str
+    description: str = ""
+    media_type: str = ""
+    is_template: bool = False
 
 
 class Requirements(dict[str, "Toolkit"]):
@@ -242,6 +253,17 @@ class Toolkit:
     def mention_choices(self) -> Sequence[tuple[str, str]]:
         """Return words that the person may write behind `@`, with descriptions, for completion. This must be quick."""
         return ()
+
+    def resources(self) -> Sequence[Resource]:
+        """Return what `mcp serve` offers to other agents for reading. This must be quick."""
+        return ()
+
+    def resource_call(self, uri: str) -> InnerCall | None:
+        """Return the call that reads a resource with one of the toolkit's tools, or None if there is none.
+
+        The call runs like one of the model, so rules, hooks and the session file know it.
+        """
+        return None
 
     # --- hook points: only the overridden ones are called; see docs/hook-points.md
 

@@ -76,7 +76,8 @@ class Question(FrozenModel):
     example the diff of a file. `prefix` says what the answer `allow_prefix` would allow until the session ends, such as
     `git push`; if it is empty, there is no such answer. `allowed_by` names the rule or mode that would allow the action
     without a question. `call_id` is the tool call that asks; the journal sets it, and
-    it is empty if no call asks.
+    it is empty if no call asks. `form` is a JSON schema of several values, for a front-end that `shows_forms`: the text
+    of the answer is then their JSON object. It is not saved.
     """
 
     kind: PermissionKind | Literal["trust", "text"]
@@ -86,6 +87,7 @@ class Question(FrozenModel):
     prefix: Utf8Text = Field(default="", exclude_if=operator.not_)
     allowed_by: Utf8Text = Field(default="", exclude_if=operator.not_)
     call_id: Utf8Text = Field(default="", exclude_if=operator.not_)
+    form: dict[str, JsonData] | None = Field(default=None, exclude=True)
 
     @property
     def can_be_remembered(self) -> bool:

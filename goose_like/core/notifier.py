@@ -35,6 +35,11 @@ class Notifier:
         """Ask the user and return the answer. The base class has no user and denies."""
         return Answer(choice="deny", by="nobody")
 
+    @property
+    def shows_forms(self) -> bool:
+        """True if `ask` shows a question with a `form` as one form."""
+        return False
+
     def log(self, content: object) -> None:
         """Show a lasting text. Front-ends receive strings; toolkits may also pass Rich renderables to the journal."""
 
@@ -96,6 +101,11 @@ class Tee(EventNotifier):
     @override
     async def ask(self, question: Question) -> Answer:
         return await self._first.ask(question)
+
+    @property
+    @override
+    def shows_forms(self) -> bool:
+        return self._first.shows_forms
 
 
 async def ask_or_deny(front_end: Notifier, question: Question, log: Callable[[str], None]) -> Answer:

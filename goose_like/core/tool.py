@@ -161,7 +161,10 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class InnerCall:
-    """The call of another tool, which a tool with `calls_another` returns. Rules and hooks judge it by its own name."""
+    """The call of another tool, which a tool with `calls_another` or `Toolkit.resource_call` returns.
+
+    Rules and hooks judge it by its own name.
+    """
 
     tool: Tool
     arguments: dict[str, Any]

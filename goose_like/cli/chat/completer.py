@@ -8,7 +8,7 @@ from prompt_toolkit.document import Document
 from typing_extensions import override
 
 from goose_like.agent.mentions import format_mention
-from goose_like.agent.slash_command import SlashCommand
+from goose_like.agent.slash_command import SlashCommand, match_choices
 from goose_like.agent.slash_context import SlashContext
 from goose_like.core.errors import GooseLikeError
 from goose_like.providers.catalog import list_offers, list_usable_providers
@@ -60,16 +60,9 @@ class SessionCompleter(Completer):
             yield Completion(_end_word(choice), -len(words), choice, escape_controls(meta))
 
     def _list_choices(self, command: SlashCommand, words: str) -> Iterable[tuple[str, str]]:
-        """Return choices and their descriptions: those that begin with the typed text, then those that contain it."""
         if command.choices == "files":
             return [(path, "") for path in self._files.find_paths(words)]
-        matching = []
-        for choice in command.choices(self._context):
-            text, meta = (choice, "") if isinstance(choice, str) else choice
-            if words.casefold() in f"{text} {meta}".casefold():
-                matching.append((text, meta))
-        matching.sort(key=lambda choice: not choice[0].startswith(words))
-        return matching
+        return match_choices(command, self._context, words)
 
 
 def _end_word(text: str) -> str:

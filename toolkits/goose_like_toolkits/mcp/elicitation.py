@@ -69,6 +69,8 @@ class Elicitor:
             if answer.strip().lower() not in _YES:
                 raise _Stop("decline")
             return {}
+        if self._notifier.shows_forms:
+            return await self._ask_at_once(message, schema)
         values: dict[str, Value] = {}
         for number, (name, schema_of_field) in enumerate(fields.items(), 1):
             heading = f"{message}\n"
@@ -82,6 +84,12 @@ class Elicitor:
                 values[name] = value
         return values
 
+    async def _ask_at_once(self, message: str, schema: Mapping[str, Any]) -> dict[str, Value]:
+        """Ask for all fields in one form."""
+        answer = await self._ask(message, dict(schema))
+        values = json.loads(answer)
+        return {name: values[name] for name in schema["properties"] if name in values}
+
     async def _ask_field(self, heading: str, field: "_Field") -> Value | None:
         problem = ""
         for _ in range(_MAX_TRIES):
@@ -92,12 +100,12 @@ class Elicitor:
                 problem = f"\n{answer.strip()[:80]!r} does not fit: {error}"
         raise _Stop("cancel")
 
-    async def _ask(self, text: str) -> str:
+    async def _ask(self, text: str, form: dict[str, Any] | None = None) -> str:
         """Ask one question, and return the answer. `/decline` ends the form."""
         shown = f"the MCP server {self._server} asks: {text}"[:_MAX_CHARACTERS]
-        question = Question(kind="text", subject=f"the MCP server {self._server}", text=shown)
+        question = Question(kind="text", subject=f"the MCP server {self._server}", text=shown, form=form)
         answer = await self._notifier.ask(question)
-        if answer.by == "nobody":
+        if answer.by == "nobody" or (form and not answer.is_allowed):
             raise _Stop("decline")
         if answer.text.strip().lower() == "/decline":
             raise _Stop("decline")

@@ -24,6 +24,7 @@ from goose_like.toolkit import (
     PromptSubmitted,
     PromptVerdict,
     Requirements,
+    Resource,
     ToolError,
     Toolkit,
     tool,
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from .mentions import ResourceMention
 
 NOT_INSTALLED = "MCP servers need the package `mcp`, which is not installed: pip install 'goose-like[mcp]'"
+
+_SCHEME = "mcp:"
+"""The start of a resource's address for other agents: `mcp:SERVER/URI`."""
 
 _START_WAIT_S = 20.0
 """How long a search waits for servers that start."""
@@ -149,6 +153,25 @@ class McpToolkit(Toolkit):
                 if not resource.is_template:
                     choices.append((f"{state.name}:{resource.uri}", resource.description or resource.name))
         return choices
+
+    @override
+    def resources(self) -> Sequence[Resource]:
+        listed: list[Resource] = []
+        if not self._has_resources():
+            return listed  # the tool that would read them is not there
+        for state in self._states.values():
+            for each in state.current.resources if state.current else ():
+                uri = f"{_SCHEME}{state.name}/{each.uri}"
+                name = each.name or each.uri
+                listed.append(Resource(uri, name, each.description, each.media_type, each.is_template))
+        return listed
+
+    @override
+    def resource_call(self, uri: str) -> InnerCall | None:
+        server, _, own_uri = uri.removeprefix(_SCHEME).partition("/")
+        if not uri.startswith(_SCHEME) or server not in self._states:
+            return None
+        return InnerCall(make_kept_tool(self.read_mcp_resource), {"server": server, "uri": own_uri})
 
     @override
     async def close(self) -> None:
@@ -266,13 +289,15 @@ class McpToolkit(Toolkit):
         if self._offer.has_search:
             for method in (self.find_tools, self.call_tool):
                 tools.append(_make_search(method, self._offer))
-        has_resources = any(state.first and state.first.resources for state in self._states.values())
-        if has_resources:
+        if self._has_resources():
             tools.append(make_kept_tool(self.read_mcp_resource))
         for listed in self._offer.deferred:
             deferred = self._build_tool(listed)
             tools.append(replace(deferred, spec=replace(deferred.spec, deferred_group=listed.server)))
         return tuple(tools)
+
+    def _has_resources(self) -> bool:
+        return any(state.first and state.first.resources for state in self._states.values())
 
     def _build_tool(self, listed: ListedTool, *, is_searched: bool = False) -> Tool:
         state = self._states[listed.server]

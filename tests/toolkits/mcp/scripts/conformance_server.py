@@ -1,7 +1,10 @@
 """`mcp serve` with the tools that MCP's conformance suite expects, without a token. Arguments: a folder and a port."""
 
 import asyncio
+import io
+import json
 import sys
+import wave
 from base64 import b64decode
 from pathlib import Path
 
@@ -13,11 +16,28 @@ from goose_like.agent.slash_command import SlashCommand
 from goose_like.agent.turn_request import TurnRequest
 from goose_like.core.images import save_image
 from goose_like.core.message import Message, Text
+from goose_like.core.tool import make_tool
 from goose_like.launch.command_line import ProfileOptions
-from goose_like.toolkit import ImageResult, Question, ToolError, Toolkit, tool
+from goose_like.toolkit import ImageResult, InnerCall, Question, Resource, ToolError, Toolkit, tool
 
 PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==")
 PDF = b"%PDF-1.7\n"
+PROFILE = {
+    "name": {"type": "string", "default": "John Doe"},
+    "age": {"type": "integer", "default": 30},
+    "score": {"type": "number", "default": 95.5},
+    "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+    "verified": {"type": "boolean", "default": True},
+}
+OPTIONS = ["option1", "option2", "option3"]
+TITLED = [{"const": "value1", "title": "First"}, {"const": "value2", "title": "Second"}]
+CHOICES = {
+    "untitledSingle": {"type": "string", "enum": OPTIONS},
+    "titledSingle": {"type": "string", "oneOf": TITLED},
+    "legacyEnum": {"type": "string", "enum": ["opt1", "opt2"], "enumNames": ["Option One", "Option Two"]},
+    "untitledMulti": {"type": "array", "items": {"type": "string", "enum": OPTIONS}},
+    "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
+}
 TOKEN = "of-the-suite"
 
 
@@ -38,6 +58,51 @@ class Conformance(Toolkit):
     def test_embedded_resource(self) -> ImageResult:
         """Return a document."""
         return ImageResult(PDF, "document.pdf")
+
+    @tool
+    def test_audio_content(self) -> str:
+        """Return audio."""
+        return self._save("silence.wav", make_silence())
+
+    @tool
+    def test_multiple_content_types(self) -> ImageResult:
+        """Return a text, an image and a file."""
+        note = self._save("data.json", b'{"test":"data","value":123}')
+        return ImageResult(PIXEL, "pixel.png", f"Multiple content types test:\n{note}")
+
+    @tool
+    def read(self, uri: str) -> str | ImageResult:
+        """Read a resource."""
+        if uri == "test://static-binary":
+            return ImageResult(PIXEL, "pixel.png")
+        if uri == "test://static-text":
+            return "This is the content of the static text resource."
+        number = uri.removeprefix("test://template/").removesuffix("/data")
+        return json.dumps({"id": number, "templateTest": True, "data": f"Data for ID: {number}"})
+
+    def resources(self):
+        """Offer the resources of the suite."""
+        return (
+            Resource("test://static-text", "text", media_type="text/plain"),
+            Resource("test://static-binary", "pixel", media_type="image/png"),
+            Resource("test://template/{id}/data", "numbers", is_template=True),
+        )
+
+    def resource_call(self, uri):
+        """Read them with the tool."""
+        if uri.startswith(("test://static-", "test://template/")):
+            return InnerCall(make_tool(self.read), {"uri": uri})
+        return None
+
+    @tool
+    async def test_elicitation_sep1034_defaults(self) -> str:
+        """Ask for several values."""
+        return await self._ask("Who are you?", form=make_form(PROFILE))
+
+    @tool
+    async def test_elicitation_sep1330_enums(self) -> str:
+        """Ask for several choices."""
+        return await self._ask("What do you take?", form=make_form(CHOICES))
 
     @tool
     def test_error_handling(self) -> str:
@@ -65,7 +130,9 @@ class Conformance(Toolkit):
     @tool
     async def test_input_required_result_elicitation(self) -> str:
         """Ask for a name."""
-        return f"Hello, {await self._ask('What is your name?')}!"
+        form = make_form({"name": {"type": "string"}})
+        answer = await self._ask("What is your name?", "user_name", form)
+        return f"Hello, {answer}!"
 
     @tool
     async def test_input_required_result_request_state(self) -> str:
@@ -103,10 +170,32 @@ class Conformance(Toolkit):
     async def _send_answer(self, context, words):
         return f"Context: {await self._ask('What context should the prompt use?')}"
 
-    async def _ask(self, text: str) -> str:
-        question = Question(kind="text", subject="the suite", text=text)
+    def _save(self, name: str, data: bytes) -> str:
+        self.session.outputs.mkdir(exist_ok=True)
+        file = self.session.outputs / name
+        file.write_bytes(data)
+        return f"saved as {file}"
+
+    async def _ask(self, text: str, subject: str = "the suite", form=None) -> str:
+        question = Question(kind="text", subject=subject, text=text, form=form)
         answer = await self.notifier.ask(question)
         return answer.text
+
+
+def make_form(fields):
+    """Make a form of fields."""
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+def make_silence() -> bytes:
+    """Make a tenth of a second of audio."""
+    written = io.BytesIO()
+    with wave.open(written, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(1)
+        sound.setframerate(8_000)
+        sound.writeframes(bytes(800))
+    return written.getvalue()
 
 
 def attach(context, data: bytes, source: str) -> TurnRequest:

@@ -115,6 +115,11 @@ class FrontEnd(EventNotifier):
             return events.Answer()
         return await self.call.ask(question)
 
+    @property
+    @override
+    def shows_forms(self) -> bool:
+        return self.call is not None and self.call.can_ask
+
 
 def _describe_progress(event: events.Event) -> str:
     """Return the line of an event that tells how a call gets on, or an empty text."""

@@ -1,6 +1,7 @@
 """Results and messages of goose_like as content of the protocol."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
 
 import mcp_types as types
@@ -8,10 +9,11 @@ import mcp_types as types
 from goose_like.core.message import Image, Message, Text, ToolResult
 
 
-def convert_result(result: ToolResult, outputs: Path) -> types.CallToolResult:
-    """Convert a result to its text, then its images and documents, which are files in `outputs`."""
+def convert_result(result: ToolResult, outputs: Path, files: Sequence[types.ContentBlock] = ()) -> types.CallToolResult:
+    """Convert a result to its text, then its images and documents, which are in `outputs`, then other files."""
     content: list[types.ContentBlock] = [types.TextContent(text=result.output)]
     content += [_convert_file(image, outputs) for image in result.images]
+    content += files
     return types.CallToolResult(content=content, is_error=result.is_error)
 
 

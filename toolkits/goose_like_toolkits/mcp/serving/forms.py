@@ -1,5 +1,7 @@
 """Questions of goose_like as forms of the protocol, and their answers."""
 
+import json
+
 from mcp_types import ClientCapabilities, ElicitRequestFormParams, ElicitResult
 
 from goose_like.core.event_text import escape_controls
@@ -23,19 +25,24 @@ def takes_forms(capabilities: ClientCapabilities | None) -> bool:
 
 
 def make_form(question: Question) -> ElicitRequestFormParams:
-    """Make the form of a question: a choice among its options, or a line of text."""
+    """Make the form of a question: its own, a choice among its options, or a line of text."""
+    text = escape_controls(f"{question.text}\n{question.detail}".strip())
+    if question.form:
+        return ElicitRequestFormParams(message=text, requested_schema=question.form)
     field: dict[str, object] = {"type": "string", "title": "Answer"}
     choices = _list_choices(question)
     if choices:
         field["enum"] = list(choices)
     schema = {"type": "object", "properties": {_FIELD: field}, "required": [_FIELD]}
-    text = escape_controls(f"{question.text}\n{question.detail}".strip())
     return ElicitRequestFormParams(message=text, requested_schema=schema)
 
 
 def read_answer(question: Question, result: ElicitResult) -> Answer:
     """Read the answer of a person. Everything but a clear yes is a no."""
-    given = (result.content or {}).get(_FIELD)
+    content = result.content or {}
+    if question.form and result.action == "accept":
+        return Answer(choice="allow", by="person", text=json.dumps(content, ensure_ascii=False))
+    given = content.get(_FIELD)
     if result.action != "accept" or not isinstance(given, str):
         return Answer(choice="deny", by="person")
     if question.kind == "text":

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 import mcp_types as types
 
 from goose_like.agent.exchange import Exchange
-from goose_like.agent.slash_command import SlashCommand, run_command
+from goose_like.agent.slash_command import SlashCommand, match_choices, run_command
 from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
 from goose_like.config.profile import Profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.dataclass import dataclass
-from goose_like.core.errors import UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.message import Message
 from goose_like.core.spelling import did_you_mean
+from goose_like.core.threads import run_in_thread
 
 from .content import convert_message
 
@@ -60,7 +61,7 @@ class Prompts:
         if command.runs_commands:
             raise UsageError(f"{name!r} is no prompt, because its text runs commands; run them with a tool")
         words = _join_words([argument.name for argument in _list_arguments(command)], given)
-        context = SlashContext(self.exchange, self.profile, commands, self.exchange.journal.log, is_typed=False)
+        context = self._make_context(commands)
         message = await run_command(command, context, words)
         if not message:
             raise UsageError(f"/{name} sends no message")
@@ -69,6 +70,26 @@ class Prompts:
         if isinstance(message, str):
             message = Message.user(message)
         return types.GetPromptResult(messages=convert_message(message, self.exchange.session.outputs))
+
+    async def complete(self, name: str, value: str) -> list[str]:
+        """Return what a session completes behind a command with one argument.
+
+        Raises:
+            GooseLikeError: the command failed.
+        """
+        commands = self._collect()
+        command = commands.get(name)
+        if command is None or command.runs_commands or len(_list_arguments(command)) > 1:
+            return []
+        context = self._make_context(commands)
+        try:
+            choices = await run_in_thread(match_choices, command, context, value)
+        except Exception as error:  # a command of a package
+            raise GooseLikeError(f"no completion for /{name}: {type(error).__name__}: {error}") from error
+        return [text for text, _ in choices]
+
+    def _make_context(self, commands: dict[str, SlashCommand]) -> SlashContext:
+        return SlashContext(self.exchange, self.profile, commands, self.exchange.journal.log, is_typed=False)
 
     def _collect(self) -> dict[str, SlashCommand]:
         from goose_like.launch.slash_registry import collect_commands  # slow to import

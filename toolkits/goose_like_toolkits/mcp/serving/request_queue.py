@@ -1,6 +1,7 @@
 """The work of requests, one after the other, with questions to their clients in both eras of the protocol."""
 
 import asyncio
+import re
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,11 +17,11 @@ from goose_like.core.events import Answer
 from .call import ClientCall, FrontEnd, OpenQuestion
 from .forms import make_form, read_answer, takes_forms
 
-_QUESTION = "question"
-"""The key of the only question in a result that asks one."""
+_OTHER_CHARACTERS = re.compile(r"\W+")
+_MAX_KEY_CHARACTERS = 64
 
 Context = ServerRequestContext[Any, Any]
-Params = types.CallToolRequestParams | types.GetPromptRequestParams
+Params = types.CallToolRequestParams | types.GetPromptRequestParams | types.ReadResourceRequestParams
 Work = Callable[[ClientCall], Awaitable[Any]]
 
 
@@ -56,7 +57,8 @@ class RequestQueue:
             MCPError: the client brings an answer for which nothing waits.
             Exception: the work failed.
         """
-        target = (type(params).__name__, params.name)
+        name = params.uri if isinstance(params, types.ReadResourceRequestParams) else params.name
+        target = (type(params).__name__, name)
         if params.request_state is not None:
             return await self._resume(context, params, target)
         call = ClientCall(can_ask=takes_forms(context.session.client_capabilities))
@@ -152,7 +154,7 @@ class RequestQueue:
         suspended = self._suspended.get(state)
         if suspended is None or suspended.target != target:
             raise MCPError(types.INVALID_PARAMS, "this requestState belongs to no call that waits; call the tool anew")
-        answer = (params.input_responses or {}).get(_QUESTION)
+        answer = (params.input_responses or {}).get(_make_key(suspended.question))
         if not isinstance(answer, types.ElicitResult):
             return _ask_by_result(state, suspended.question)
         del self._suspended[state]
@@ -163,7 +165,13 @@ class RequestQueue:
 
 def _ask_by_result(state: str, question: OpenQuestion) -> types.InputRequiredResult:
     asked = types.ElicitRequest(params=make_form(question.question))
-    return types.InputRequiredResult(input_requests={_QUESTION: asked}, request_state=state)
+    return types.InputRequiredResult(input_requests={_make_key(question): asked}, request_state=state)
+
+
+def _make_key(question: OpenQuestion) -> str:
+    """Make the key of a question from what it is about: clients log it."""
+    words = _OTHER_CHARACTERS.sub("_", question.question.subject)
+    return words[:_MAX_KEY_CHARACTERS].strip("_") or "question"
 
 
 def _deny_late(limit_s: float) -> Answer:

@@ -20,7 +20,12 @@ from .call import ClientCall
 from .content import convert_result
 from .prompts import Prompts
 from .request_queue import Context, RequestQueue
+from .resources import Resources
+from .saved_files import SavedFiles
 from .tasks import ServerBudget
+
+_MAX_COMPLETIONS = 100
+"""The most that the protocol takes."""
 
 
 class ToolServer:
@@ -36,6 +41,7 @@ class ToolServer:
         own_tools: Mapping[str, Tool],
         budget: ServerBudget,
         prompts: Prompts,
+        resources: Resources,
         queue: RequestQueue,
     ) -> None:
         self._exchange = exchange
@@ -43,11 +49,13 @@ class ToolServer:
         self._budget = budget
         self._tools = {**offered, **own_tools}
         self._prompts = prompts
+        self._resources = resources
         self._queue = queue
 
     def build(self) -> Server[Any]:
         """Build the server of the SDK."""
         root = self._exchange.workspace.root
+        has_resources = self._resources.has_any()
         return Server(
             "goose-like",
             version=__version__,
@@ -56,6 +64,10 @@ class ToolServer:
             on_call_tool=self._call_tool,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+            on_list_resources=self._list_resources if has_resources else None,
+            on_list_resource_templates=self._list_templates if has_resources else None,
+            on_read_resource=self._read_resource if has_resources else None,
         )
 
     async def _list_tools(self, context: Context, params: object) -> types.ListToolsResult:
@@ -67,11 +79,13 @@ class ToolServer:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; {hint}")
         arguments = json.dumps(params.arguments or {})
         client = _name_client(context)
+        outputs = self._exchange.session.outputs
 
         async def work(call: ClientCall) -> types.CallToolResult:
             wanted = ToolCall(id=call.id, name=params.name, arguments=arguments)
+            files = SavedFiles(outputs)
             result = await self._run(call, wanted, client)
-            return convert_result(result, self._exchange.session.outputs)
+            return convert_result(result, outputs, files.convert(result))
 
         return await self._queue.answer(context, params, work)
 
@@ -100,6 +114,39 @@ class ToolServer:
             return await self._queue.answer(context, params, work)
         except GooseLikeError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
+
+    async def _complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        values: list[str] = []
+        if isinstance(params.ref, types.PromptReference):
+            try:
+                values = await self._prompts.complete(params.ref.name, params.argument.value)
+            except GooseLikeError as error:
+                raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        shown = values[:_MAX_COMPLETIONS]
+        has_more = len(shown) < len(values)
+        return types.CompleteResult(completion=types.Completion(values=shown, total=len(values), has_more=has_more))
+
+    async def _list_resources(self, context: Context, params: object) -> types.ListResourcesResult:
+        return types.ListResourcesResult(resources=self._resources.list_all())
+
+    async def _list_templates(self, context: Context, params: object) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=self._resources.list_templates())
+
+    async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> Any:
+        client = _name_client(context)
+        outputs = self._exchange.session.outputs
+        found = self._resources.find_call(params.uri)
+
+        async def work(call: ClientCall) -> types.ReadResourceResult:
+            wanted = ToolCall(id=call.id, name=found.tool.name, arguments=json.dumps(found.arguments))
+            files = SavedFiles(outputs)
+            result = await self._run(call, wanted, client)
+            if result.is_error:
+                raise MCPError(types.INVALID_PARAMS, result.output, {"uri": params.uri})
+            content = convert_result(result, outputs, files.convert(result)).content
+            return self._resources.build_result(params.uri, result, content)
+
+        return await self._queue.answer(context, params, work)
 
 
 def _name_client(context: Context) -> str:

@@ -32,6 +32,7 @@ from goose_like.terminal.interaction import handle_signals
 from .call import FrontEnd
 from .prompts import Prompts
 from .request_queue import RequestQueue
+from .resources import Resources
 from .server import ToolServer
 from .tasks import ServerBudget, TaskRunner
 
@@ -89,8 +90,9 @@ async def open_server(options: ServeOptions) -> AsyncIterator[Server[Any]]:
             own_tools = apply_tool_rules({run_task.name: run_task}, exchange.workspace)
         offered = _choose_tools(exchange, options.toolkits)
         prompts = Prompts(exchange, profile, opened.choice.project)
+        resources = Resources(exchange, options.toolkits or list(exchange.hooks.toolkits))
         queue = RequestQueue(front_end, profile.session.answer_s, options.patience_s)
-        server = ToolServer(exchange, offered, own_tools, budget, prompts, queue)
+        server = ToolServer(exchange, offered, own_tools, budget, prompts, resources, queue)
         stack.push_async_callback(queue.close)
         print_warning(f"the session {opened.session.name} records all calls; `goose-like -r` and /undo take them back")
         yield server.build()
