@@ -171,7 +171,7 @@ def test_new_files_that_a_result_names_are_brought_along(tmp_path: Path) -> None
     names = [block.resource.uri.rpartition("/")[2] for block in found]
     assert sorted(names) == ["book.xlsx", "figure.svg", "table.csv"]
     texts = {block.resource.uri: block.resource.text for block in found if hasattr(block.resource, "text")}
-    assert texts[table.as_uri()] == "a,[masked:github_token]"
+    assert texts[table.as_uri()] == "a,[masked:github-token]"
     assert image.mime_type == "image/png"
 
 
