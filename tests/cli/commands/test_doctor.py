@@ -8,7 +8,8 @@ from goose_like.cli.commands.doctor import run_doctor
 def test_the_doctor_names_the_next_step(home, capsys):
     run_doctor(None)
     out = capsys.readouterr().out
-    assert out.splitlines()[-2].startswith("next: ")
+    _, next_step = out.split("\nnext: ")
+    assert len(next_step.splitlines()) <= 2  # with a model that works, the second line names a stronger one
     assert f"{home / 'config'}" in out
 
 
