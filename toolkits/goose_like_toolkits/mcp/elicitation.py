@@ -13,6 +13,7 @@ from goose_like.toolkit import Notifier
 _MAX_FIELDS = 20
 _MAX_TRIES = 3
 _MAX_CHARACTERS = 2_000
+_WARNING = "The server gets what you type: never a password."
 _YES = ("yes", "y", "ok", "accept")
 _TRUE = ("yes", "y", "true", "1", "on")
 _FALSE = ("no", "n", "false", "0", "off")
@@ -75,7 +76,7 @@ class Elicitor:
         for number, (name, schema_of_field) in enumerate(fields.items(), 1):
             heading = f"{message}\n"
             if number == 1:
-                heading += "The server gets what you type: never a password. /decline refuses.\n"
+                heading += f"{_WARNING} /decline refuses.\n"
             if len(fields) > 1:
                 heading += f"[{number} of {len(fields)}] "
             field = _Field(name, schema_of_field, is_required=name in required)
@@ -86,7 +87,7 @@ class Elicitor:
 
     async def _ask_at_once(self, message: str, schema: Mapping[str, Any]) -> dict[str, Value]:
         """Ask for all fields in one form."""
-        answer = await self._ask(message, dict(schema))
+        answer = await self._ask(f"{message}\n{_WARNING}", dict(schema))
         values = json.loads(answer)
         return {name: values[name] for name in schema["properties"] if name in values}
 
